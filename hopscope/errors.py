@@ -1,0 +1,79 @@
+"""The exception tree. Every message says what was got, what was expected, what to do.
+
+HopscopeError
+├── ConfigError        a knob has a value that makes no sense, or a name is unknown
+├── FactError          a fact graph that is not one: cyclic, empty, out of reach
+├── ModelError         weights or an attention edit that do not fit the model
+├── StoreError         anything about run folders
+│   ├── RunMissing     no run, or several, answer to the name
+│   ├── RunDamaged     a file is truncated, altered or gone
+│   ├── RunMismatch    the file belongs to another configuration
+│   ├── RunTooNew      written by a newer hopscope
+│   ├── RunBusy        another process is training it
+│   └── StoreUnwritable   disk full, read-only, no permission
+└── TrainingError
+    ├── Diverged       the loss is not a number, or far above any guess
+    └── Interrupted    a signal asked the training to stop; a checkpoint was written
+"""
+
+
+class HopscopeError(Exception):
+    """Base of everything hopscope raises for a user; its text is one line."""
+
+    exit_code = 2
+
+
+class ConfigError(HopscopeError):
+    """A knob has a value that makes no sense, or a name is unknown."""
+
+
+class FactError(HopscopeError):
+    """A fact graph that is not one: cyclic, empty, or with symbols out of reach."""
+
+
+class ModelError(HopscopeError):
+    """Weights or an attention edit that do not fit the model."""
+
+
+class StoreError(HopscopeError):
+    """Anything about run folders."""
+
+
+class RunMissing(StoreError):
+    """No run, or several, answer to the name."""
+
+
+class RunDamaged(StoreError):
+    """A file of a run is truncated, altered or gone."""
+
+
+class RunMismatch(StoreError):
+    """A file belongs to another configuration than the one asked for."""
+
+
+class RunTooNew(StoreError):
+    """The folder was written by a newer hopscope."""
+
+
+class RunBusy(StoreError):
+    """Another process is training this run."""
+
+
+class StoreUnwritable(StoreError):
+    """The disk is full, the folder read-only, or permission missing."""
+
+
+class TrainingError(HopscopeError):
+    """A training that could not go on."""
+
+
+class Diverged(TrainingError):
+    """The loss is not a number, or far above any guess."""
+
+    exit_code = 3
+
+
+class Interrupted(TrainingError):
+    """A signal asked the training to stop; a checkpoint was written first."""
+
+    exit_code = 130

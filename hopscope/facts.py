@@ -1,0 +1,136 @@
+"""Facts and roles, the one idea that ties hopscope together; no torch here.
+
+A *fact* maps one or more key symbols to a value symbol. A *fact graph* is the set of facts
+of one chain, and a question starts from the symbols that no fact produces. Every task, prompt
+and depth law is read off such a graph.
+
+A *role* is what a position stands for: the key or the value of a fact, or the query. Chains
+are shuffled in every example, so a raw position means nothing across examples, and a role does.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from hopscope.errors import FactError
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One look-up: all keys together lead to the value."""
+
+    keys: tuple[str, ...]
+    value: str
+
+    def __str__(self) -> str:
+        return f"{','.join(self.keys)}->{self.value}"
+
+
+@dataclass(frozen=True)
+class FactGraph:
+    """The facts of one chain, each after the facts that produce its keys."""
+
+    facts: tuple[Fact, ...]
+
+    def __post_init__(self) -> None:
+        if not self.facts:
+            raise FactError("a fact graph needs at least one fact, got none: write e.g. 'a->b'")
+        values = [fact.value for fact in self.facts]
+        doubled = sorted({value for value in values if values.count(value) > 1})
+        if doubled:
+            raise FactError(f"two facts lead to {doubled[0]!r}: give each value one fact")
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The symbols a question starts from: keys that no fact produces."""
+        values = {fact.value for fact in self.facts}
+        keys = (key for fact in self.facts for key in fact.keys)
+        return tuple(dict.fromkeys(key for key in keys if key not in values))
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """All symbols of the chain, the known ones first."""
+        return self.known + tuple(fact.value for fact in self.facts)
+
+    @cached_property
+    def hops(self) -> tuple[int, ...]:
+        """For each fact, the longest sequence of look-ups that ends with it."""
+        depth = dict.fromkeys(self.known, 0)
+        for fact in self.facts:
+            depth[fact.value] = 1 + max(depth[key] for key in fact.keys)
+        return tuple(depth[fact.value] for fact in self.facts)
+
+    @cached_property
+    def roles(self) -> tuple["Role", ...]:
+        """Every role of this graph: keys and value of each fact, then the queries."""
+        of_facts = (role for number, fact in enumerate(self.facts) for role in _roles(number, fact))
+        queries = (Role("query", slot) for slot, _ in enumerate(self.known))
+        return (*of_facts, *queries)
+
+
+@dataclass(frozen=True, order=True)
+class Role:
+    """What a position stands for.
+
+    `fact` is the number of the fact in its graph (the hop, counted from 0, in a linear
+    chain), or the number of the known symbol for a query. `slot` tells the keys of a fact apart.
+    """
+
+    kind: Literal["key", "value", "query", "decoy key", "decoy value", "other"]
+    fact: int = 0
+    slot: int = 0
+
+    def __str__(self) -> str:
+        if self.kind == "other" or (self.kind == "query" and self.fact == 0):
+            return self.kind
+        slot = f".{self.slot}" if self.slot else ""
+        return f"{self.kind} {self.fact}{slot}"
+
+
+def _roles(number: int, fact: Fact) -> tuple[Role, ...]:
+    keys = tuple(Role("key", number, slot) for slot, _ in enumerate(fact.keys))
+    return (*keys, Role("value", number))
+
+
+def chain_of_facts(hops: int) -> FactGraph:
+    """The linear chain x0→x1, x1→x2, … of retrieval.
+
+    >>> [str(fact) for fact in chain_of_facts(2).facts]
+    ['x0->x1', 'x1->x2']
+    """
+    if hops < 1:
+        raise FactError(f"hops is {hops}; a chain has at least 1 hop")
+    return FactGraph(tuple(Fact((f"x{hop}",), f"x{hop + 1}") for hop in range(hops)))
+
+
+def parse_facts(texts: Iterable[str]) -> FactGraph:
+    """A fact graph from lines like `"x,y->z"`, sorted so that look-ups come in order.
+
+    >>> parse_facts(["x,y->z", "a->x", "a->y"]).hops
+    (1, 1, 2)
+    """
+    waiting = [_parse_fact(text) for text in texts]
+    values = {fact.value for fact in waiting}
+    done: set[str] = set()
+    ordered: list[Fact] = []
+    while waiting:
+        ready = [fact for fact in waiting if all(k in done or k not in values for k in fact.keys)]
+        if not ready:
+            cycle = ", ".join(map(str, waiting))
+            raise FactError(f"the facts {cycle} need each other: a question could never be answered")
+        ordered += ready
+        done |= {fact.value for fact in ready}
+        waiting = [fact for fact in waiting if fact not in ready]
+    return FactGraph(tuple(ordered))
+
+
+def _parse_fact(text: str) -> Fact:
+    left, arrow, right = text.partition("->")
+    keys = tuple(key.strip() for key in left.split(","))
+    value = right.strip()
+    if not arrow or not value or not all(keys):
+        raise FactError(f"cannot read the fact {text!r}: write keys and value as 'x,y->z'")
+    if len(set(keys)) < len(keys):
+        raise FactError(f"the fact {text!r} names a key twice: each key once")
+    return Fact(keys, value)

@@ -1,0 +1,6 @@
+"""The transformer that everything here trains, plants and reads."""
+
+from hopscope.models.folder import load, load_weights, save
+from hopscope.models.transformer import AttentionEdit, Transformer
+
+__all__ = ["AttentionEdit", "Transformer", "load", "load_weights", "save"]

@@ -1,0 +1,131 @@
+"""The layers of a transformer, for one model or a fleet.
+
+A fleet's parameters have a model axis in front; so have its activations. Every layer is
+written once, for both.
+"""
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hopscope.configs import Model
+
+NORM_EPS = 1e-5
+
+
+class Affine(nn.Module):
+    """x ↦ x Wᵀ + b."""
+
+    def __init__(
+        self, fleet: tuple[int, ...], inputs: int, outputs: int, bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(*fleet, outputs, inputs))
+        self.bias = nn.Parameter(torch.zeros(*fleet, outputs)) if bias else None
+
+    def forward(
+        self, x: Float[Tensor, "*model batch seq inputs"]
+    ) -> Float[Tensor, "*model batch seq outputs"]:
+        if self.weight.ndim == 2:
+            return functional.linear(x, self.weight, self.bias)
+        rows, matrix = x.flatten(-3, -2), self.weight.mT
+        if self.bias is None:
+            y = rows @ matrix
+        else:
+            y = torch.baddbmm(self.bias[:, None], rows, matrix)
+        return y.unflatten(-2, x.shape[-3:-1])
+
+
+class Norm(nn.Module):
+    """Layer normalisation with gain and shift."""
+
+    def __init__(self, fleet: tuple[int, ...], width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(*fleet, width))
+        self.bias = nn.Parameter(torch.zeros(*fleet, width))
+
+    def forward(
+        self, x: Float[Tensor, "*model batch seq width"]
+    ) -> Float[Tensor, "*model batch seq width"]:
+        width = (x.shape[-1],)
+        if self.weight.ndim == 1:
+            return functional.layer_norm(x, width, self.weight, self.bias, NORM_EPS)
+        gain, shift = self.weight[:, None, None], self.bias[:, None, None]
+        return torch.addcmul(shift, functional.layer_norm(x, width, eps=NORM_EPS), gain)
+
+
+class Embedding(nn.Module):
+    """Token and position tables, added."""
+
+    def __init__(self, fleet: tuple[int, ...], tokens: int, length: int, width: int) -> None:
+        super().__init__()
+        self.token = nn.Parameter(torch.zeros(*fleet, tokens, width))
+        self.position = nn.Parameter(torch.zeros(*fleet, length, width))
+
+    def forward(self, tokens: Tensor) -> Float[Tensor, "*model batch seq width"]:
+        if self.token.ndim == 2:
+            return functional.embedding(tokens, self.token) + self.position[: tokens.shape[-1]]
+        model = torch.arange(len(self.token), device=tokens.device)[:, None, None]
+        return self.token[model, tokens] + self.position[:, None, : tokens.shape[-1]]
+
+
+class Mlp(nn.Module):
+    """Up, GELU, down."""
+
+    def __init__(self, fleet: tuple[int, ...], config: Model) -> None:
+        super().__init__()
+        self.up = Affine(fleet, config.d_model, config.mlp_width)
+        self.down = Affine(fleet, config.mlp_width, config.d_model)
+
+    def forward(
+        self, x: Float[Tensor, "*model batch seq d_model"]
+    ) -> Float[Tensor, "*model batch seq d_model"]:
+        # The exact GELU: GPT-2's tanh formula costs five times as much on a CPU in bf16.
+        out: Tensor = self.down(functional.gelu(self.up(x)))
+        return out
+
+
+class Attention(nn.Module):
+    """Multi-head attention, written out.
+
+    Matrix product, mask, softmax, matrix product: at these sizes the backward pass of the fused
+    kernel in bf16 takes several times as long. The softmax is taken in float32.
+    """
+
+    def __init__(self, fleet: tuple[int, ...], config: Model) -> None:
+        super().__init__()
+        width = config.heads * config.head_width
+        self.heads = config.heads
+        self.scale = config.head_width**-0.5
+        self.query = Affine(fleet, config.d_model, width)
+        # A bias of the keys would move all scores of a row alike, and softmax forgets that.
+        self.key = Affine(fleet, config.d_model, width, bias=False)
+        self.value = Affine(fleet, config.d_model, width)
+        self.out = Affine(fleet, width, config.d_model)
+
+    def pattern(
+        self,
+        x: Float[Tensor, "*model batch seq d_model"],
+        mask: Float[Tensor, "seq seq"],
+        read: int,
+    ) -> Float[Tensor, "*model batch head read seq"]:
+        """Who attends to whom, from the last `read` positions."""
+        query = self._split(self.query(x[..., -read:, :]))
+        key = self._split(self.key(x))
+        scores = query @ key.mT
+        return torch.softmax(torch.add(mask[-read:], scores, alpha=self.scale), -1).to(x.dtype)
+
+    def moved(
+        self,
+        x: Float[Tensor, "*model batch seq d_model"],
+        pattern: Float[Tensor, "*model batch head read seq"],
+    ) -> Float[Tensor, "*model batch read d_model"]:
+        """What the pattern carries to the reading positions."""
+        mixed = pattern @ self._split(self.value(x))
+        out: Tensor = self.out(rearrange(mixed, "... head seq width -> ... seq (head width)"))
+        return out
+
+    def _split(self, x: Tensor) -> Float[Tensor, "*model batch head seq d_head"]:
+        return x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)

@@ -1,0 +1,124 @@
+"""One run on disk: a folder that anyone can copy.
+
+    config.json      the experiment
+    metrics/         Parquet: split, seed, step, hop, loss
+    checkpoints/     step-*.safetensors: weights, optimiser, counters
+    manifest.json    SHA-256 of each file above; written last
+"""
+
+import fcntl
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from hopscope.configs import Experiment
+from hopscope.errors import RunBusy, RunDamaged, RunMismatch
+from hopscope.store.files import flush_folder, read_bytes, write_bytes, writing
+from hopscope.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest
+
+CONFIG = "config.json"
+LOCK = ".lock"
+
+
+class RunFolder:
+    """Reads and commits one run; the only writer of its files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest = read_manifest(path)
+        self.experiment = Experiment.from_json(self.read(CONFIG))
+        wanted = self.experiment.run_name()
+        if self.manifest.name != wanted:
+            raise RunMismatch(
+                f"{path}: the manifest is of run {self.manifest.name}, but {CONFIG} describes "
+                f"{wanted}: restore the file that was changed"
+            )
+
+    @property
+    def name(self) -> str:
+        return self.manifest.name
+
+    def read(self, name: str) -> bytes:
+        """A committed file, checked against the manifest."""
+        entry = self.manifest.files.get(name)
+        if entry is None:
+            raise RunDamaged(f"{self.path} has no committed {name}")
+        data = read_bytes(self.path / name)
+        if FileEntry.of(data) != entry:
+            size = f"{len(data)} bytes, expected {entry.bytes}"
+            what = size if len(data) != entry.bytes else "its SHA-256 differs"
+            raise RunDamaged(
+                f"{self.path / name} is damaged ({what}): restore it from a copy, or "
+                f"`hopscope rm {self.name}` and train again"
+            )
+        return data
+
+    def files(self, prefix: str) -> list[str]:
+        """Committed files whose names start with the prefix, sorted."""
+        return sorted(name for name in self.manifest.files if name.startswith(prefix))
+
+    def commit(
+        self,
+        files: Mapping[str, bytes],
+        drop: tuple[str, ...] = (),
+        **changes: int | float | str | bool,
+    ) -> None:
+        """Write files, then the manifest that names them; then remove what it no longer names."""
+        for name, data in files.items():
+            write_bytes(self.path / name, data)
+        kept = {name: e for name, e in self.manifest.files.items() if name not in drop}
+        written = {name: FileEntry.of(data) for name, data in files.items()}
+        manifest = self.manifest.model_copy(update={**changes, "files": {**kept, **written}})
+        write_bytes(self.path / MANIFEST, manifest.to_bytes())
+        self.manifest = manifest
+        for name in drop:
+            if name not in files:
+                with writing(self.path / name):
+                    (self.path / name).unlink(missing_ok=True)
+
+    def sweep_leftovers(self) -> None:
+        """Remove what a killed process left: files that no manifest names."""
+        known = {self.path / name for name in (*self.manifest.files, MANIFEST, LOCK)}
+        with writing(self.path):
+            for path in self.path.rglob("*"):
+                if path.is_file() and path not in known:
+                    path.unlink()
+
+    def verify(self) -> list[str]:
+        """What is wrong with the run: one line per damaged, missing or unknown file."""
+        problems = []
+        for name in self.manifest.files:
+            try:
+                self.read(name)
+            except RunDamaged as error:
+                problems.append(str(error))
+        known = {*self.manifest.files, MANIFEST, LOCK}
+        for path in sorted(self.path.rglob("*")):
+            name = path.relative_to(self.path).as_posix()
+            if path.is_file() and name not in known:
+                problems.append(f"{path} is in no manifest: left by a killed process, or added")
+        return problems
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process trains a run; the lock ends with the process, however it ends."""
+        with writing(self.path / LOCK):
+            file = (self.path / LOCK).open("w")
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunBusy(
+                    f"{self.name} is being trained by another process: wait for it, or stop it"
+                ) from error
+            # Another process may have committed between our reading and the lock.
+            self.manifest = read_manifest(self.path)
+            yield
+
+    def remove(self) -> None:
+        with self.locked(), writing(self.path):
+            # The manifest goes first: half a removal is no run at all.
+            (self.path / MANIFEST).unlink()
+            shutil.rmtree(self.path)
+            flush_folder(self.path.parent)

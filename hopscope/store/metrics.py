@@ -1,0 +1,92 @@
+"""Metrics as Parquet: one row per split, step, seed and hop.
+
+While a run trains, every commit adds a part; when it is complete, the parts become one file.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from hopscope.store.folder import RunFolder
+
+LOSSES = "metrics/losses.parquet"
+PART = "metrics/part-"
+SPLITS = ("train", "validation")
+ORDER = "order by split, step, seed, hop"
+
+
+def part_name(start: int, stop: int) -> str:
+    return f"{PART}{start:08d}-{stop:08d}.parquet"
+
+
+def part(
+    split: str,
+    seeds: Sequence[int],
+    steps: Int32[np.ndarray, "step"],
+    losses: Float32[np.ndarray, "step model hop"],
+) -> dict[str, np.ndarray]:
+    """Columns of the rows that say what every model's loss was, hop by hop (counted from 1)."""
+    count, models, hops = losses.shape
+    return {
+        "split": np.repeat(np.int8(SPLITS.index(split)), losses.size),
+        "step": np.repeat(steps, models * hops),
+        "seed": np.tile(np.repeat(np.asarray(seeds, np.int32), hops), count),
+        "hop": np.tile(np.arange(1, hops + 1, dtype=np.int8), count * models),
+        "loss": losses.ravel(),
+    }
+
+
+def to_parquet(parts: Sequence[dict[str, np.ndarray]]) -> bytes:
+    """One Parquet file of all the columns given, rows in a fixed order."""
+    rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+    names = f"['{SPLITS[0]}', '{SPLITS[1]}'][split + 1]"
+    query = f"select {names} as split, step, seed, hop, loss from rows {ORDER}"
+    with _connection() as connection:
+        connection.register("rows", rows)
+        return _copy(connection, query)
+
+
+def merged(folder: RunFolder) -> bytes:
+    """All parts of a run as one file."""
+    paths = [str(folder.path / name) for name in folder.files(PART)]
+    with _connection() as connection:
+        return _copy(connection, f"select * from read_parquet({paths!r}) {ORDER}")
+
+
+def losses(folder: RunFolder, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps, and losses [step, model, hop] in the order of the experiment's seeds."""
+    paths = [str(folder.path / name) for name in folder.files("metrics/")]
+    seeds = folder.experiment.seeds
+    if not paths:
+        return np.empty(0, np.int32), np.empty((0, len(seeds), 0), np.float32)
+    with _connection() as connection:
+        rows = connection.execute(
+            "select step, hop, loss from read_parquet($paths) where split = $split "
+            "order by step, list_position($seeds, seed), hop",
+            {"paths": paths, "split": split, "seeds": list(seeds)},
+        ).fetchnumpy()
+    hops = int(rows["hop"].max()) if len(rows["hop"]) else 0
+    shape = (-1, len(seeds), hops)
+    table = np.asarray(rows["loss"]).reshape(shape if hops else (0, len(seeds), 0))
+    return np.asarray(rows["step"])[:: max(1, len(seeds) * hops)], table
+
+
+@contextmanager
+def _connection() -> Iterator[Any]:
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    # One thread: the bytes of a Parquet file then depend on its rows alone.
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+def _copy(connection: Any, query: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        connection.execute(f"copy ({query}) to '{path}' (format parquet, compression zstd)")
+        return path.read_bytes()

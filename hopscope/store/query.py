@@ -1,0 +1,89 @@
+"""Questions across runs: SQL over every metric of every run.
+
+Two tables: `runs` (name, complete, step, steps, seconds, task, …, config as JSON) and
+`metrics` (run, split, step, seed, hop, loss).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hopscope.errors import StoreError
+from hopscope.store.folder import RunFolder
+from hopscope.store.store import Store
+
+RUNS = {
+    "name": "varchar",
+    "complete": "boolean",
+    "step": "integer",
+    "steps": "integer",
+    "seconds": "double",
+    "task": "varchar",
+    "hops": "integer",
+    "layers": "integer",
+    "heads": "integer",
+    "d_model": "integer",
+    "seeds": "integer[]",
+    "config": "json",
+}
+EMPTY_METRICS = (
+    "create view metrics as select ''::varchar as run, ''::varchar as split, 0 as step, "
+    "0 as seed, 0::tinyint as hop, 0::float as loss where false"
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a query."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+def sql(store: Store, query: str) -> Answer:
+    """Run a query over the tables `runs` and `metrics`."""
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    runs, _ = store.readable()
+    with duckdb.connect() as connection:
+        _create_views(connection, runs)
+        try:
+            result = connection.execute(query)
+            columns = tuple(column[0] for column in result.description or ())
+            return Answer(columns, tuple(result.fetchall()))
+        except duckdb.Error as error:
+            first_line = str(error).splitlines()[0]
+            raise StoreError(f"{first_line} (tables: runs, metrics)") from error
+
+
+def _create_views(connection: Any, runs: list[RunFolder]) -> None:
+    columns = ", ".join(f"{name} {kind}" for name, kind in RUNS.items())
+    connection.execute(f"create table runs ({columns})")
+    if runs:
+        marks = ", ".join("?" for _ in RUNS)
+        connection.executemany(f"insert into runs values ({marks})", [_row(run) for run in runs])
+    paths = [str(run.path.resolve() / name) for run in runs for name in run.files("metrics/")]
+    if not paths:
+        connection.execute(EMPTY_METRICS)
+        return
+    connection.execute(
+        "create view metrics as select parse_path(filename)[-3] as run, * exclude (filename) "
+        f"from read_parquet({paths!r}, filename = true)"
+    )
+
+
+def _row(run: RunFolder) -> list[Any]:
+    experiment, manifest = run.experiment, run.manifest
+    return [
+        run.name,
+        manifest.complete,
+        manifest.step,
+        experiment.training.steps,
+        manifest.seconds,
+        experiment.task.kind,
+        getattr(experiment.task, "hops", None),
+        experiment.model.layers,
+        experiment.model.heads,
+        experiment.model.d_model,
+        list(experiment.seeds),
+        experiment.canonical_json(),
+    ]

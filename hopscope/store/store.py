@@ -1,0 +1,88 @@
+"""All runs of one folder (`runs/` by default, or $HOPSCOPE_STORE)."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hopscope.configs import Experiment
+from hopscope.errors import RunMissing, StoreError
+from hopscope.store.files import flush_folder, write_bytes, writing
+from hopscope.store.folder import CONFIG, RunFolder
+from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
+
+NEW = ".new-"
+
+
+def default_root() -> Path:
+    return Path(os.environ.get("HOPSCOPE_STORE", "runs"))
+
+
+class Store:
+    """Finds, creates and removes runs."""
+
+    def __init__(self, root: Path | str | None = None) -> None:
+        self.root = default_root() if root is None else Path(root)
+
+    def create(self, experiment: Experiment) -> RunFolder:
+        """The run of this experiment: the one that exists, or a new, untrained one."""
+        path = self.root / experiment.run_name()
+        with self._creating():
+            if not (path / MANIFEST).exists():
+                self._make(path, experiment)
+        return RunFolder(path)
+
+    def find(self, name: str) -> RunFolder:
+        """The run whose name is, starts with, or contains the given one, if it is the only one."""
+        names = self.names()
+        matches = [n for n in names if n == name] or [n for n in names if name and name in n]
+        if len(matches) != 1:
+            problem = f"{len(matches)} runs match" if matches else "no run matches"
+            listed = ", ".join(matches or names) or "none"
+            kind = "They are" if matches else "There are"
+            raise RunMissing(f"{problem} {name!r} in {self.root}. {kind}: {listed}")
+        return RunFolder(self.root / matches[0])
+
+    def names(self) -> list[str]:
+        """The runs there are, oldest first."""
+        if not self.root.is_dir():
+            return []
+        manifests = list(self.root.glob(f"[!.]*/{MANIFEST}"))
+        return [p.parent.name for p in sorted(manifests, key=lambda p: (_born(p.parent), p))]
+
+    def readable(self) -> tuple[list[RunFolder], list[str]]:
+        """All runs that can be read, and one line for each that cannot."""
+        runs, problems = [], []
+        for name in self.names():
+            try:
+                runs.append(RunFolder(self.root / name))
+            except StoreError as error:
+                problems.append(str(error))
+        return runs, problems
+
+    def _make(self, path: Path, experiment: Experiment) -> None:
+        for stale in self.root.glob(f"{NEW}*"):
+            shutil.rmtree(stale)
+        new = self.root / f"{NEW}{path.name}"
+        config = (experiment.canonical_json() + "\n").encode()
+        manifest = Manifest(name=experiment.run_name(), files={CONFIG: FileEntry.of(config)})
+        write_bytes(new / CONFIG, config)
+        write_bytes(new / MANIFEST, manifest.to_bytes())
+        if path.exists():  # what a half-finished removal left
+            shutil.rmtree(path)
+        new.rename(path)
+        flush_folder(self.root)
+
+    @contextmanager
+    def _creating(self) -> Iterator[None]:
+        with writing(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            with (self.root / ".lock").open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+
+
+def _born(folder: Path) -> float:
+    return (folder / CONFIG).stat().st_mtime if (folder / CONFIG).exists() else 0.0

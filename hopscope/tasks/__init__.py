@@ -1,0 +1,101 @@
+"""Fact graphs become batches with roles.
+
+```python
+sampler = sampler_of(Retrieval(hops=3))
+batch = examples(sampler, seed=0, index=torch.arange(8))
+```
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from hopscope.configs import Interface, KHop, Task
+from hopscope.facts import Role
+from hopscope.tasks import counter
+from hopscope.tasks.batch import Batch, Roles
+from hopscope.tasks.khop import KHopSampler
+from hopscope.tasks.loss import guessing_level, hop_losses, total
+from hopscope.tasks.order import visited
+from hopscope.tasks.vector import VectorSampler
+
+Sampler = VectorSampler | KHopSampler
+Stream = Literal["train", "validation"]
+STREAMS: dict[Stream, int] = {"train": 0, "validation": 1}
+CHUNK = 4096
+
+__all__ = [
+    "Batch",
+    "Roles",
+    "Sampler",
+    "Stream",
+    "dataset",
+    "examples",
+    "guessing_level",
+    "hop_losses",
+    "interface",
+    "roles",
+    "sampler_of",
+    "total",
+    "visited",
+]
+
+
+def sampler_of(task: Task, device: torch.device | str = "cpu") -> Sampler:
+    """What draws this task's examples."""
+    device = torch.device(device)
+    if isinstance(task, KHop):
+        return KHopSampler(task, device)
+    return VectorSampler(task, device)
+
+
+def interface(task: Task) -> Interface:
+    """The shapes of the model that can be trained on the task."""
+    return sampler_of(task).interface()
+
+
+def roles(task: Task) -> tuple[Role, ...]:
+    """The table that `Batch.roles.role` indexes."""
+    return sampler_of(task).roles
+
+
+def examples(
+    sampler: Sampler,
+    seed: int | Int[Tensor, "rows"],
+    index: Int[Tensor, "rows"],
+    stream: Stream = "train",
+) -> Batch:
+    """Examples by number: each a pure function of task, seed, stream and its index."""
+    seeds = torch.as_tensor(seed, device=index.device).expand_as(index)
+    return sampler.batch(counter.keys(seeds, STREAMS[stream], index))
+
+
+def dataset(
+    task: Task, seed: int, count: int, stream: Stream = "train", device: torch.device | str = "cpu"
+) -> Batch:
+    """The first `count` examples at once, written in place chunk by chunk."""
+    sampler = sampler_of(task, device)
+
+    def chunk(start: int) -> Batch:
+        stop = min(start + CHUNK, count)
+        return examples(sampler, seed, torch.arange(start, stop, device=sampler.device), stream)
+
+    def room(rows: Tensor) -> Tensor:
+        return rows.new_empty((count, *rows.shape[1:]))
+
+    first = chunk(0)
+    whole = Batch(
+        room(first.inputs),
+        room(first.targets),
+        Roles(room(first.roles.role), room(first.roles.chain)),
+    )
+    for start in range(0, count, CHUNK):
+        part = first if start == 0 else chunk(start)
+        rows = slice(start, start + len(part))
+        whole.inputs[rows] = part.inputs
+        whole.targets[rows] = part.targets
+        whole.roles.role[rows] = part.roles.role
+        whole.roles.chain[rows] = part.roles.chain
+    return whole

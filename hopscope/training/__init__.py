@@ -1,0 +1,6 @@
+"""The loop, fleets, checkpoints, exact resume."""
+
+from hopscope.training.loop import Watcher, train
+from hopscope.training.run import Run
+
+__all__ = ["Run", "Watcher", "train"]

@@ -1,0 +1,126 @@
+"""One training step: examples, forward, backward, AdamW.
+
+A learner trains a list of seeds: one model, or a fleet whose members are stacked along a model
+axis and share every operation.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from hopscope.configs import Experiment
+from hopscope.models import Transformer
+from hopscope.tasks import Batch, Stream, examples, hop_losses, sampler_of, total, visited
+from hopscope.training.graph import Recorded
+from hopscope.training.precision import DTYPES
+from hopscope.training.weights import FlatWeights
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+class Learner:
+    """The model or fleet of an experiment, its optimiser, and the number of steps taken."""
+
+    def __init__(self, experiment: Experiment, device: torch.device, precision: str) -> None:
+        self.experiment, self.device, self.precision = experiment, device, precision
+        self.step = 0
+        self.seeds = torch.tensor(experiment.seeds, device=device)
+        self.sampler = sampler_of(experiment.task, device)
+        self.model = initial_model(experiment).to(device)
+        self.weights = FlatWeights(self.model, DTYPES[precision])
+        self.optimiser = self._optimiser()
+        self.moments = self._moments()
+        rows = torch.arange(experiment.training.validation_examples, device=device)
+        self.held_out = self._examples(rows.expand(len(self.seeds), -1), "validation")
+        self._recorded: Recorded | None = None
+
+    def advance(self) -> Float[Tensor, "model hop"]:
+        """Take one step; return the losses of its batch before the update."""
+        training = self.experiment.training
+        # On the CPU: a walk into a range whose size is no power of four ends when it ends.
+        index = visited(self.seeds.cpu(), self.step, training.batch, training.examples)
+        self._set_rate(training.rate(self.step))
+        self.step += 1
+        index = index.to(self.device)
+        if self.device.type == "cpu" or self.sampler.ragged:
+            return self.update(index)
+        if self._recorded is None:
+            touched = [self.weights.master.data, *self.moments.values()]
+            self._recorded = Recorded(self.update, index, touched)
+        return self._recorded(index)
+
+    def update(self, index: Int[Tensor, "model batch"]) -> Float[Tensor, "model hop"]:
+        """Forward, backward and optimiser for the given examples."""
+        batch = self._examples(index, "train")
+        self.weights.refresh()
+        losses = self._losses(batch)
+        # Summed over models: each member's gradient is what it would be alone.
+        total(losses).sum().backward()
+        self.weights.collect()
+        self.optimiser.step()
+        return losses.detach()
+
+    @torch.no_grad()
+    def validate(self) -> Float[Tensor, "model hop"]:
+        """Losses on the held-out examples with the present weights."""
+        self.weights.refresh()
+        return self._losses(self.held_out)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything the next step depends on, beside the step number: weights, moments."""
+        moments = {f"optimiser.{name}": self.moments[name] for name in MOMENTS}
+        return self.weights.named() | moments
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, Tensor], step: int) -> None:
+        """Continue as the learner that had this state after this step."""
+        self.weights.load(state)
+        for name in MOMENTS:
+            self.moments[name].copy_(state[f"optimiser.{name}"])
+        self.moments["step"].fill_(step)
+        self.step = step
+
+    def _losses(self, batch: Batch) -> Float[Tensor, "model hop"]:
+        outputs = self.model(batch.inputs)
+        losses = hop_losses(self.experiment.task, outputs, batch)
+        return losses if self.model.fleet else losses[None]
+
+    def _examples(self, index: Int[Tensor, "model batch"], stream: Stream) -> Batch:
+        seeds = self.seeds[:, None].expand_as(index).flatten()
+        batch = examples(self.sampler, seeds, index.flatten(), stream)
+        return batch.stacked(len(self.seeds)) if self.model.fleet else batch
+
+    def _optimiser(self) -> torch.optim.AdamW:
+        training, graphed = self.experiment.training, self.device.type == "cuda"
+        rate = torch.tensor(training.lr, device=self.device) if graphed else training.lr
+        return torch.optim.AdamW(
+            [self.weights.master],
+            lr=rate,
+            betas=training.betas,
+            weight_decay=training.weight_decay,
+            fused=True,
+            capturable=graphed,
+        )
+
+    def _set_rate(self, rate: float) -> None:
+        group = self.optimiser.param_groups[0]
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+    def _moments(self) -> dict[str, Tensor]:
+        """AdamW's state, there from the start, so that it is always changed in place."""
+        master = self.weights.master
+        count = torch.zeros((), device=self.device)
+        moments = {"step": count, **{name: torch.zeros_like(master.data) for name in MOMENTS}}
+        self.optimiser.state[master] = moments
+        return moments
+
+
+def initial_model(experiment: Experiment) -> Transformer:
+    """The untrained model (or fleet, if there are several seeds) of an experiment."""
+    interface = sampler_of(experiment.task).interface()
+    if len(experiment.seeds) > 1:
+        return Transformer(experiment.model, interface, models=experiment.seeds)
+    return Transformer.seeded(experiment.model, interface, experiment.seeds[0])

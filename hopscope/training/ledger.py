@@ -1,0 +1,62 @@
+"""Losses on their way from the device to the store, and the watch for divergence."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hopscope.errors import Diverged
+from hopscope.store.metrics import part, part_name, to_parquet
+
+DIVERGED_AT = 100.0
+"""Times the loss of an untrained answer; no mistake of a working training is that large."""
+
+
+class Ledger:
+    """Collects losses step by step; every commit takes away a part of the metrics."""
+
+    def __init__(self, seeds: Sequence[int], first_step: int, limit: float) -> None:
+        self.seeds = seeds
+        self.start = first_step
+        self.limit = limit
+        self.pending: dict[str, list[tuple[int, Tensor]]] = {"train": [], "validation": []}
+        self.done: list[dict[str, np.ndarray]] = []
+        self.latest: dict[str, np.ndarray] = {}
+
+    def note(self, split: str, step: int, losses: Tensor) -> None:
+        self.pending[split].append((step, losses))
+
+    def settle(self, last_good: str) -> None:
+        """Fetch what is pending; a loss out of bounds is a Diverged that names the way back."""
+        for split, entries in self.pending.items():
+            if not entries:
+                continue
+            steps = np.array([step for step, _ in entries], np.int32)
+            losses = torch.stack([tensor for _, tensor in entries]).float().cpu().numpy()
+            self._check(steps, losses, last_good)
+            self.done.append(part(split, self.seeds, steps, losses))
+            self.latest[split] = losses[-1]
+            entries.clear()
+
+    def take(self, step: int) -> dict[str, bytes]:
+        """The file of everything settled since the last commit."""
+        if not self.done:
+            return {}
+        data = to_parquet(self.done)
+        name = part_name(self.start, step)
+        self.done, self.start = [], step
+        return {name: data}
+
+    def _check(self, steps: np.ndarray, losses: np.ndarray, last_good: str) -> None:
+        bad = ~(losses < self.limit)  # also true for NaN
+        if not bad.any():
+            return
+        row, member, hop = (int(axis[0]) for axis in np.nonzero(bad))
+        value = losses[row, member, hop]
+        what = "is not a number" if math.isnan(value) else f"is {value:.3g}"
+        raise Diverged(
+            f"the loss of hop {hop + 1} {what} at step {steps[row]} (seed {self.seeds[member]}); "
+            f"the last good checkpoint is {last_good}: lower training.lr, or add training.warmup"
+        )

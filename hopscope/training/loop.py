@@ -1,0 +1,160 @@
+"""Train an experiment: a loop over steps, with commits from which it resumes to the bit.
+
+The state after a step depends on the experiment and the step alone, so a training that was
+killed goes on from its last commit and ends with the same weights and metrics.
+"""
+
+import time
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from hopscope.configs import Experiment
+from hopscope.errors import Interrupted
+from hopscope.store import RunFolder, Store
+from hopscope.store.metrics import LOSSES, PART, merged
+from hopscope.tasks import guessing_level
+from hopscope.training.allocator import keep_pages
+from hopscope.training.checkpoint import FOLDER, checkpoint_name, checkpoint_step, pack, unpack
+from hopscope.training.learner import Learner
+from hopscope.training.ledger import DIVERGED_AT, Ledger
+from hopscope.training.precision import device_of, precision_of
+from hopscope.training.run import FINAL_STEPS, Run
+from hopscope.training.signals import StopRequest, stop_on_signal
+
+SETTLE_EVERY = {"cpu": 1, "cuda": 100}
+
+
+class Watcher(Protocol):
+    """Someone who looks on while a run trains."""
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        """Called once, with the step that training starts from."""
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        """Called as losses come in: split → [model, hop]."""
+
+    def stop(self) -> None:
+        """Called at the end, however it comes."""
+
+
+class NobodyWatches:
+    """A watcher that does nothing."""
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        return None
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        return None
+
+    def stop(self) -> None:
+        return None
+
+
+def train(
+    experiment: Experiment,
+    store: Store | Path | str | None = None,
+    device: str = "auto",
+    watcher: Watcher | None = None,
+) -> Run:
+    """Train the experiment, or finish it; if it is trained already, return that run."""
+    store = store if isinstance(store, Store) else Store(store)
+    folder = store.create(experiment)
+    if not folder.manifest.complete:
+        with folder.locked(), stop_on_signal() as request:
+            folder.sweep_leftovers()
+            _Training(folder, device, watcher or NobodyWatches()).run(request)
+    return Run(folder)
+
+
+class _Training:
+    """One process's share of a run."""
+
+    def __init__(self, folder: RunFolder, device: str, watcher: Watcher) -> None:
+        keep_pages()
+        self.folder, self.watcher = folder, watcher
+        self.training = folder.experiment.training
+        where = device_of(device)
+        self.learner = Learner(folder.experiment, where, precision_of(self.training, where))
+        self._resume()
+        limit = DIVERGED_AT * max(1.0, guessing_level(folder.experiment.task))
+        self.ledger = Ledger(folder.experiment.seeds, self.learner.step, limit)
+        self.settle_every = SETTLE_EVERY[where.type]
+        self.clock = time.monotonic()
+
+    def run(self, request: StopRequest) -> None:
+        due = set(self.training.checkpoint_steps())
+        self.watcher.start(self.folder, self.learner.step)
+        try:
+            if not self.folder.files(FOLDER):
+                self._validate()
+                self._commit()
+            while self.learner.step < self.training.steps:
+                self._advance()
+                if self.learner.step in due or request.signal:
+                    self._commit()
+                if request.signal and self.learner.step < self.training.steps:
+                    raise _interrupted(self.folder, self.learner.step, request)
+        finally:
+            self.watcher.stop()
+
+    def _advance(self) -> None:
+        losses = self.learner.advance()
+        step = self.learner.step
+        self.ledger.note("train", step, losses)
+        final = step > self.training.steps - FINAL_STEPS
+        if final or step % self.training.validate_every == 0:
+            self._validate()
+        if step % self.settle_every == 0:
+            self.ledger.settle(self._last_good())
+            self.watcher.advance(step, self.ledger.latest)
+
+    def _validate(self) -> None:
+        self.ledger.note("validation", self.learner.step, self.learner.validate())
+
+    def _commit(self) -> None:
+        """Checkpoint and metrics so far; at the end, the metrics as one file."""
+        self.ledger.settle(self._last_good())
+        step = self.learner.step
+        files = {**self.ledger.take(step), checkpoint_name(step): pack(self.learner)}
+        self.folder.commit(
+            files,
+            drop=self._unplanned(),
+            step=step,
+            precision=self.learner.precision,
+            seconds=round(self.folder.manifest.seconds + self._lap(), 3),
+        )
+        if step == self.training.steps:
+            parts = tuple(self.folder.files(PART))
+            self.folder.commit({LOSSES: merged(self.folder)}, drop=parts, complete=True)
+
+    def _unplanned(self) -> tuple[str, ...]:
+        """Checkpoints that an interruption left between the planned ones."""
+        planned = set(self.training.checkpoint_steps())
+        names = self.folder.files(FOLDER)
+        return tuple(name for name in names if checkpoint_step(name) not in planned)
+
+    def _resume(self) -> None:
+        names = self.folder.files(FOLDER)
+        if names:
+            unpack(self.learner, self.folder.read(names[-1]), f"{self.folder.name}/{names[-1]}")
+
+    def _last_good(self) -> str:
+        names = self.folder.files(FOLDER)
+        return f"{self.folder.path}/{names[-1]}" if names else "none (it had not started)"
+
+    def _lap(self) -> float:
+        now = time.monotonic()
+        self.clock, before = now, self.clock
+        return now - before
+
+
+def _interrupted(folder: RunFolder, step: int, request: StopRequest) -> Interrupted:
+    name = request.signal.name if request.signal else "a signal"
+    error = Interrupted(
+        f"stopped by {name} at step {step}; a checkpoint is written: `hopscope resume {folder.name}`"
+    )
+    error.exit_code = 128 + (request.signal or 2)
+    return error
+

@@ -1,0 +1,67 @@
+"""A run as the rest of hopscope sees it: its experiment, its models, its losses."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from hopscope.configs import Experiment
+from hopscope.errors import RunDamaged
+from hopscope.models import Transformer, load_weights
+from hopscope.store import RunFolder
+from hopscope.store.metrics import losses
+from hopscope.tasks import interface
+from hopscope.training.checkpoint import FOLDER, checkpoint_name, checkpoint_step, weights_of
+
+FINAL_STEPS = 100
+"""The final validation loss is the mean over this many last steps (§7.1)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, on disk."""
+
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.folder.experiment
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """The steps of which the weights are kept."""
+        return [checkpoint_step(name) for name in self.folder.files(FOLDER)]
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The model with its last weights (of a fleet, the stacked models)."""
+        if not self.checkpoints:
+            raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
+        return self.model_at(self.checkpoints[-1])
+
+    def model_at(self, step: int) -> Transformer:
+        """The model as it was after a step that has a checkpoint."""
+        name = checkpoint_name(step)
+        weights = weights_of(self.folder.read(name), name)
+        seeds = self.experiment.seeds if len(self.experiment.seeds) > 1 else ()
+        model = Transformer(self.experiment.model, interface(self.experiment.task), models=seeds)
+        load_weights(model, weights, f"{self.name}/{name}")
+        return model
+
+    def losses(
+        self, split: str = "train"
+    ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
+        """Steps, and the partial loss of every hop at each, one model per seed."""
+        return losses(self.folder, split)
+
+    def final_losses(self) -> Float32[np.ndarray, "model hop"]:
+        """Final validation loss: the mean over the last 100 steps of a complete run."""
+        steps, values = self.losses("validation")
+        last = steps > self.experiment.training.steps - FINAL_STEPS
+        mean: np.ndarray = values[last].mean(axis=0)
+        return mean
