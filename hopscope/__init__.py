@@ -1,23 +1,23 @@
 """hopscope: a microscope for multi-hop attention.
 
-The names of the main flow are here; what is heavy is imported when it is first used.
+The names of the main flow are here; importing the package itself does nothing, and each name is
+fetched from its room when it is first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hopscope.configs import (
-    ConditionalRetrieval,
-    Experiment,
-    Induction,
-    KHop,
-    Model,
-    Retrieval,
-    Training,
-)
-from hopscope.errors import HopscopeError
-
 if TYPE_CHECKING:
+    from hopscope.configs import (
+        ConditionalRetrieval,
+        Experiment,
+        Induction,
+        KHop,
+        Model,
+        Retrieval,
+        Training,
+    )
+    from hopscope.errors import HopscopeError
     from hopscope.models import Transformer
     from hopscope.store import Store
     from hopscope.training import Run, train
@@ -39,15 +39,17 @@ __all__ = [
     "train",
 ]
 
-_HEAVY = {
-    "Run": "hopscope.training",
-    "Store": "hopscope.store",
-    "Transformer": "hopscope.models",
-    "train": "hopscope.training",
+_ROOMS = {
+    "HopscopeError": "errors",
+    "Run": "training",
+    "Store": "store",
+    "Transformer": "models",
+    "train": "training",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HEAVY:
-        return getattr(import_module(_HEAVY[name]), name)
-    raise AttributeError(f"module 'hopscope' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'hopscope' has no attribute {name!r}")
+    room = _ROOMS.get(name, "configs")
+    return getattr(import_module(f"hopscope.{room}"), name)

@@ -190,9 +190,7 @@ class KHop(Config):
     """Ask for every hop's answer (implicit curriculum), not for the k-th alone."""
 
 
-Task = Annotated[
-    Retrieval | Induction | ConditionalRetrieval | KHop, Field(discriminator="kind")
-]
+Task = Annotated[Retrieval | Induction | ConditionalRetrieval | KHop, Field(discriminator="kind")]
 
 
 class Model(Config):

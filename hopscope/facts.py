@@ -118,7 +118,9 @@ def parse_facts(texts: Iterable[str]) -> FactGraph:
         ready = [fact for fact in waiting if all(k in done or k not in values for k in fact.keys)]
         if not ready:
             cycle = ", ".join(map(str, waiting))
-            raise FactError(f"the facts {cycle} need each other: a question could never be answered")
+            raise FactError(
+                f"the facts {cycle} need each other: a question could never be answered"
+            )
         ordered += ready
         done |= {fact.value for fact in ready}
         waiting = [fact for fact in waiting if fact not in ready]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import safetensors.torch
 from safetensors import SafetensorError
+from torch import Tensor
 
 from hopscope.configs import Interface, Model
 from hopscope.errors import ConfigError, ModelError
@@ -51,7 +52,7 @@ def load(folder: Path | str) -> Transformer:
     return model
 
 
-def load_weights(model: Transformer, weights: dict[str, object], source: str) -> None:
+def load_weights(model: Transformer, weights: dict[str, Tensor], source: str) -> None:
     """Fill the model with weights of exactly its names and shapes."""
     own = model.state_dict()
     for name in own.keys() ^ weights.keys():
@@ -59,7 +60,7 @@ def load_weights(model: Transformer, weights: dict[str, object], source: str) ->
         raise ModelError(f"{source} {where} {name}: it belongs to a model of another shape")
     for name, tensor in own.items():
         got = weights[name]
-        if getattr(got, "shape", None) != tensor.shape:
-            shape = tuple(getattr(got, "shape", ()))
-            raise ModelError(f"{source}: {name} is {shape}, expected {tuple(tensor.shape)}")
+        if got.shape != tensor.shape:
+            shapes = f"{tuple(got.shape)}, expected {tuple(tensor.shape)}"
+            raise ModelError(f"{source}: {name} is {shapes}: it is of a model of another shape")
     model.load_state_dict(weights)

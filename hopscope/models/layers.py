@@ -31,11 +31,10 @@ class Affine(nn.Module):
         if self.weight.ndim == 2:
             return functional.linear(x, self.weight, self.bias)
         rows, matrix = x.flatten(-3, -2), self.weight.mT
-        if self.bias is None:
-            y = rows @ matrix
-        else:
-            y = torch.baddbmm(self.bias[:, None], rows, matrix)
-        return y.unflatten(-2, x.shape[-3:-1])
+        shift = None if self.bias is None else self.bias[:, None]
+        y = rows @ matrix if shift is None else torch.baddbmm(shift, rows, matrix)
+        out: Tensor = y.unflatten(-2, x.shape[-3:-1])
+        return out
 
 
 class Norm(nn.Module):
@@ -128,4 +127,5 @@ class Attention(nn.Module):
         return out
 
     def _split(self, x: Tensor) -> Float[Tensor, "*model batch head seq d_head"]:
-        return x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
+        split: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
+        return split

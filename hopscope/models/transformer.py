@@ -128,7 +128,7 @@ class Transformer(nn.Module):
         """Every layer's attention, from every position to every position."""
         seen: list[Tensor] = []
 
-        def note(layer: int, pattern: Tensor) -> Tensor:
+        def note(_: int, pattern: Tensor) -> Tensor:
             seen.append(pattern)
             return pattern
 
@@ -167,12 +167,12 @@ class Transformer(nn.Module):
         | every other matrix       | 0.02                  | 1/√inputs|
         """
         if name.startswith("input.") and not name.endswith("bias"):
-            unset = GPT2_STD if self.interface.tokens else fan_in**-0.5
+            unset = GPT2_STD if self.interface.tokens else 1 / math.sqrt(fan_in)
             return self.config.input_std or unset
         if "norm" in name or name.endswith("bias"):
             return None
         if self.config.init == "fan-in":
-            return fan_in**-0.5
+            return 1 / math.sqrt(fan_in)
         into_residual = name.endswith(("attention.out.weight", "mlp.down.weight"))
         return GPT2_STD / math.sqrt(2 * self.config.layers) if into_residual else GPT2_STD
 

@@ -7,9 +7,9 @@ flushed, so that the name survives a power cut as well.
 import errno
 import hashlib
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Iterator
 
 from hopscope.errors import RunDamaged, StoreUnwritable
 

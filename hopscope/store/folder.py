@@ -1,9 +1,9 @@
 """One run on disk: a folder that anyone can copy.
 
-    config.json      the experiment
-    metrics/         Parquet: split, seed, step, hop, loss
-    checkpoints/     step-*.safetensors: weights, optimiser, counters
-    manifest.json    SHA-256 of each file above; written last
+config.json      the experiment
+metrics/         Parquet: split, seed, step, hop, loss
+checkpoints/     step-*.safetensors: weights, optimiser, counters
+manifest.json    SHA-256 of each file above; written last
 """
 
 import fcntl
@@ -15,7 +15,7 @@ from pathlib import Path
 from hopscope.configs import Experiment
 from hopscope.errors import RunBusy, RunDamaged, RunMismatch
 from hopscope.store.files import flush_folder, read_bytes, write_bytes, writing
-from hopscope.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest
+from hopscope.store.manifest import MANIFEST, FileEntry, read_manifest
 
 CONFIG = "config.json"
 LOCK = ".lock"
@@ -46,8 +46,8 @@ class RunFolder:
             raise RunDamaged(f"{self.path} has no committed {name}")
         data = read_bytes(self.path / name)
         if FileEntry.of(data) != entry:
-            size = f"{len(data)} bytes, expected {entry.bytes}"
-            what = size if len(data) != entry.bytes else "its SHA-256 differs"
+            size = f"{len(data)} bytes, expected {entry.size}"
+            what = size if len(data) != entry.size else "its SHA-256 differs"
             raise RunDamaged(
                 f"{self.path / name} is damaged ({what}): restore it from a copy, or "
                 f"`hopscope rm {self.name}` and train again"

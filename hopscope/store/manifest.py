@@ -6,7 +6,7 @@ It is written last, so it is the commit: files that it does not name do not exis
 import json
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from hopscope.configs import Config
 from hopscope.errors import ConfigError, RunDamaged, RunTooNew
@@ -20,11 +20,12 @@ class FileEntry(Config):
     """One file of a run."""
 
     sha256: str
-    bytes: int
+    size: int
+    """In bytes."""
 
     @classmethod
     def of(cls, data: bytes) -> "FileEntry":
-        return cls(sha256=sha256(data), bytes=len(data))
+        return cls(sha256=sha256(data), size=len(data))
 
 
 class Manifest(Config):
@@ -40,7 +41,7 @@ class Manifest(Config):
     """The arithmetic that `precision = "auto"` came to."""
     seconds: float = 0.0
     """Wall-clock time spent training."""
-    files: dict[str, FileEntry] = {}
+    files: dict[str, FileEntry] = Field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         return (json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n").encode()
@@ -57,4 +58,6 @@ def read_manifest(folder: Path) -> Manifest:
             )
         return Manifest(**content)
     except (ValueError, AttributeError, TypeError, ConfigError, ValidationError) as error:
-        raise RunDamaged(f"{path} is not a manifest ({error}): restore or remove the run") from error
+        raise RunDamaged(
+            f"{path} is not a manifest ({error}): restore or remove the run"
+        ) from error

@@ -37,7 +37,8 @@ class Batch:
         """The same examples with the rows split into a model axis and a batch axis."""
 
         def split(rows: Tensor) -> Tensor:
-            return rows.unflatten(0, (models, -1))
+            parts: Tensor = rows.unflatten(0, (models, -1))
+            return parts
 
         roles = Roles(split(self.roles.role), split(self.roles.chain))
         return Batch(split(self.inputs), split(self.targets), roles)

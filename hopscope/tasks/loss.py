@@ -20,7 +20,8 @@ def hop_losses(
     known = len(task.graph().known)
     answers = outputs[..., known - 1 :: known, :].float()
     error = answers.unflatten(-1, batch.targets.shape[-2:]) - batch.targets
-    return error.square().mean(dim=(-4, -3, -1))
+    losses: Tensor = error.square().mean(dim=(-4, -3, -1))
+    return losses
 
 
 def _cross_entropies(task: KHop, outputs: Tensor, targets: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ codes; all three come from the example's key alone.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -86,7 +87,10 @@ class VectorSampler:
             role
             for number in (facts if self.decoys else ())
             for role in (
-                *(Role("decoy key", number, s) for s, _ in enumerate(self.graph.facts[number].keys)),
+                *(
+                    Role("decoy key", number, s)
+                    for s, _ in enumerate(self.graph.facts[number].keys)
+                ),
                 Role("decoy value", number),
             )
         ]
@@ -141,7 +145,7 @@ class VectorSampler:
     def _tabulate(self, entries: list[Entry]) -> None:
         """Tables indexed by entry, by cell (entry × slot), or by position."""
 
-        def table(rows: list[list[int]], dtype: torch.dtype) -> Tensor:
+        def table(rows: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
             return torch.tensor(rows, dtype=dtype, device=self.device).flatten()
 
         def padded(numbers: list[int]) -> list[int]:
@@ -205,5 +209,3 @@ def _rotary(length: int, dim: int, base: float) -> Float[Tensor, "length dim"]:
         for p in range(length)
     ]
     return torch.tensor(rows, dtype=torch.float32)
-
-

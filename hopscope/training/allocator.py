@@ -18,4 +18,4 @@ def keep_pages() -> bool:
     if mallopt is None:
         return False
     settings = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 2**28))
-    return all([mallopt(option, value) == 1 for option, value in settings])
+    return all(mallopt(option, value) == 1 for option, value in settings)

@@ -1,6 +1,7 @@
 """A checkpoint: weights, optimiser and counters as one safetensors file."""
 
 import json
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -59,7 +60,7 @@ def weights_of(data: bytes, source: str) -> dict[str, Tensor]:
     return {name: t for name, t in state.items() if not name.startswith("optimiser.")}
 
 
-def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], dict[str, str | int]]:
+def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         state = safetensors.torch.load(data)
         size = int.from_bytes(data[:8], "little")

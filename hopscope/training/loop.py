@@ -42,10 +42,10 @@ class Watcher(Protocol):
 class NobodyWatches:
     """A watcher that does nothing."""
 
-    def start(self, folder: RunFolder, step: int) -> None:
+    def start(self, folder: RunFolder, step: int) -> None:  # noqa: ARG002
         return None
 
-    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:  # noqa: ARG002
         return None
 
     def stop(self) -> None:
@@ -153,8 +153,8 @@ class _Training:
 def _interrupted(folder: RunFolder, step: int, request: StopRequest) -> Interrupted:
     name = request.signal.name if request.signal else "a signal"
     error = Interrupted(
-        f"stopped by {name} at step {step}; a checkpoint is written: `hopscope resume {folder.name}`"
+        f"stopped by {name} at step {step}, where it wrote a checkpoint: "
+        f"`hopscope resume {folder.name}`"
     )
     error.exit_code = 128 + (request.signal or 2)
     return error
-

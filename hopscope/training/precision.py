@@ -33,6 +33,6 @@ def precision_of(training: Training, device: torch.device) -> str:
 def _native_bf16() -> bool:
     # Emulated bf16 is slower than float32. Both queries are torch's own, without a public name.
     return bool(
-        torch.cpu._is_avx512_bf16_supported()  # type: ignore[no-untyped-call]
-        or torch.cpu._is_amx_tile_supported()  # type: ignore[no-untyped-call]
+        torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001
+        or torch.cpu._is_amx_tile_supported()  # noqa: SLF001
     )

@@ -24,7 +24,7 @@ def stop_on_signal() -> Iterator[StopRequest]:
         yield request
         return
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def note(number: int, _: FrameType | None) -> None:
         request.signal = signal.Signals(number)
         for asked in SIGNALS:
             signal.signal(asked, previous[asked])

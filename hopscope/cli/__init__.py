@@ -1,0 +1,1 @@
+"""The command `hopscope`. Only this room prints."""

@@ -1,0 +1,39 @@
+"""Command lines from typed signatures (tyro), with errors on one line."""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
+from typing import Any, TypeVar
+
+import tyro
+
+from hopscope.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def parse(target: Callable[..., T], prog: str, arguments: Sequence[str], **options: Any) -> T:
+    """Call the target with what the command line says; --help prints and exits."""
+    refusal = io.StringIO()
+    try:
+        with redirect_stderr(refusal):
+            parsed: T = tyro.cli(
+                target,
+                prog=f"hopscope {prog}",
+                args=list(arguments),
+                config=(tyro.conf.AvoidSubcommands,),
+                **options,
+            )
+            return parsed
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise ConfigError(f"{_one_line(refusal.getvalue())} (hopscope {prog} --help)") from None
+
+
+def _one_line(box: str) -> str:
+    """The text inside the box that tyro draws, without its frame and its title."""
+    body = box.partition("For full helptext")[0]
+    rows = [re.sub(r"[╭╮╰╯│─]+", " ", row) for row in body.splitlines() if "╭" not in row]
+    return " ".join(" ".join(rows).split()) or "cannot read the command line"

@@ -1,0 +1,62 @@
+"""`hopscope completion SHELL`: a script that completes commands, presets and flags."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union
+
+import tyro
+
+from hopscope.cli import presets, runs, training
+from hopscope.cli.arguments import parse
+from hopscope.papers import presets as all_presets
+
+ARGUMENTS: dict[str, Any] = {
+    "resume": training.ResumeArguments,
+    "presets": presets.PresetsArguments,
+    "demo": training.DemoArguments,
+    "runs": runs.RunsArguments,
+    "show": runs.ShowArguments,
+    "sql": runs.SqlArguments,
+    "verify": runs.VerifyArguments,
+    "rm": runs.RmArguments,
+}
+
+
+@dataclass(frozen=True)
+class CompletionArguments:
+    """Print a completion script, e.g. `source <(hopscope completion bash)`."""
+
+    shell: Annotated[Literal["bash", "zsh", "tcsh"], tyro.conf.Positional] = "bash"
+    """Which shell."""
+
+
+def completion(arguments: Sequence[str]) -> int:
+    shell = parse(CompletionArguments, "completion", arguments).shell
+    tyro.cli(_everything(), prog="hopscope", args=["--tyro-print-completion", shell])
+    return 0
+
+
+def _everything() -> Any:
+    """One parser of all commands; it exists for its completions alone."""
+    named = {**ARGUMENTS, "completion": CompletionArguments, "train": _train_parser()}
+    subcommands = [Annotated[target, tyro.conf.subcommand(name)] for name, target in named.items()]
+    return Union[tuple(subcommands)]  # noqa: UP007  (the members are only known here)
+
+
+def _train_parser() -> Any:
+    defaults = {
+        name: training.TrainArguments(one.experiment) for name, one in all_presets().items()
+    }
+    choices = [
+        Annotated[
+            tyro.conf.AvoidSubcommands[training.TrainArguments],
+            tyro.conf.subcommand(name, default=default),
+        ]
+        for name, default in defaults.items()
+    ]
+    which: Any = Annotated[Union[tuple(choices)], tyro.conf.arg(name="")]  # noqa: UP007
+
+    def train(preset: which) -> None:
+        """Train a preset."""
+
+    return train

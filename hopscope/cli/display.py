@@ -1,0 +1,126 @@
+"""What one sees while a run trains: step, rate, time left, one line per hop."""
+
+import sys
+import time
+from collections import deque
+
+import numpy as np
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from hopscope.report.terminal import sparkline
+from hopscope.store import RunFolder
+from hopscope.tasks import guessing_level
+from hopscope.training import Watcher
+
+LINE_SECONDS = 10.0
+SMOOTHING = 0.95
+CURVE = 32
+
+
+class Progress:
+    """Rate, time left and smoothed losses, whoever shows them."""
+
+    def __init__(self) -> None:
+        self.marks: deque[tuple[float, int]] = deque(maxlen=200)
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        self.name, self.steps = folder.name, folder.experiment.training.steps
+        self.level = guessing_level(folder.experiment.task)
+        self.step = step
+        self.smooth: np.ndarray | None = None
+        self.history: list[np.ndarray] = []
+        self.marks.append((time.monotonic(), step))
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        self.step, self.latest = step, latest
+        self.marks.append((time.monotonic(), step))
+        train = latest["train"]
+        old = train if self.smooth is None else self.smooth
+        self.smooth = SMOOTHING * old + (1 - SMOOTHING) * train
+        self.history.append(self.smooth.mean(0))
+
+    def headline(self) -> str:
+        (begun, first), (now, last) = self.marks[0], self.marks[-1]
+        rate = (last - first) / (now - begun) if now > begun else 0.0
+        left = f"{_clock((self.steps - self.step) / rate)} left" if rate else "…"
+        return f"step {self.step:,} of {self.steps:,} · {rate:.1f} steps/s · {left}"
+
+    def hop_rows(self) -> list[tuple[str, str, str]]:
+        """For every hop its name, its loss (and a fleet's range), and its course."""
+        if self.smooth is None:
+            return []
+        curves = np.stack(self.history)
+        rows = []
+        for hop, column in enumerate(self.smooth.T):
+            spread = f" ({column.min():.3f} … {column.max():.3f})" if len(column) > 1 else ""
+            curve = sparkline(curves[:, hop], CURVE, top=max(self.level, 1e-9) * 1.2)
+            rows.append((f"hop {hop + 1}", f"{column.mean():.3f}{spread}", curve))
+        return rows
+
+
+class LiveDisplay:
+    """A panel that redraws itself, for terminals."""
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+        self.live = Live(get_renderable=self._picture, refresh_per_second=4)
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        self.progress.start(folder, step)
+        self.live.start()
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        self.progress.advance(step, latest)
+
+    def stop(self) -> None:
+        self.live.stop()
+
+    def _picture(self) -> Group:
+        progress = self.progress
+        table = Table.grid(padding=(0, 2))
+        for name, loss, curve in progress.hop_rows():
+            table.add_row(name, loss, Text(curve, style="cyan"))
+        bar = ProgressBar(total=progress.steps, completed=progress.step, width=60)
+        guess = Text(f"loss of each hop; guessing gives {progress.level:.2f}", style="dim")
+        return Group(Text(progress.name, style="bold"), progress.headline(), bar, table, guess)
+
+
+class LineDisplay:
+    """A line every few seconds, for logs."""
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+        self.printed = time.monotonic()
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        self.progress.start(folder, step)
+        print(f"{folder.name}: step {step:,} of {self.progress.steps:,}", flush=True)
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        self.progress.advance(step, latest)
+        if time.monotonic() - self.printed >= LINE_SECONDS:
+            self._print()
+
+    def stop(self) -> None:
+        if self.progress.smooth is not None:
+            self._print()
+
+    def _print(self) -> None:
+        self.printed = time.monotonic()
+        losses = " · ".join(f"{name} {loss}" for name, loss, _ in self.progress.hop_rows())
+        print(f"{self.progress.headline()} · {losses}", flush=True)
+
+
+def display() -> Watcher:
+    """The display that fits where the output goes."""
+    return LiveDisplay() if sys.stdout.isatty() and Console().is_terminal else LineDisplay()
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,82 @@
+"""`hopscope COMMAND …`: a table of commands, each imported when it is called.
+
+So `hopscope --help` answers at once, and imports neither torch nor the commands themselves.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+from hopscope import __version__
+from hopscope.errors import ConfigError, HopscopeError
+
+COMMANDS = {
+    "train": ("hopscope.cli.training:train", "Train a preset, with any field changed by a flag."),
+    "resume": ("hopscope.cli.training:resume", "Go on with a run that was stopped or killed."),
+    "presets": ("hopscope.cli.presets:presets", "List the presets, or one with all its sources."),
+    "demo": ("hopscope.cli.training:demo", "Train the demo and show what it learned."),
+    "runs": ("hopscope.cli.runs:runs", "List all runs, with the course of their losses."),
+    "show": ("hopscope.cli.runs:show", "Show one run: its losses, its settings, its files."),
+    "sql": ("hopscope.cli.runs:sql", "Ask a question in SQL over every metric of every run."),
+    "verify": ("hopscope.cli.runs:verify", "Check a run's files against its manifest."),
+    "rm": ("hopscope.cli.runs:rm", "Remove runs."),
+    "completion": ("hopscope.cli.completion:completion", "Print a completion script for a shell."),
+}
+
+Command = Callable[[Sequence[str]], int]
+
+
+def main() -> None:
+    """The entry point: one line for whatever a user can cause, and an exit code."""
+    try:
+        code = run(sys.argv[1:])
+    except HopscopeError as error:
+        print(f"hopscope: {error}", file=sys.stderr)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        print("hopscope: interrupted", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        # Whoever read our output (`| head`) has enough; leave nothing for Python to flush.
+        sys.stdout = None
+        code = 0
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Call the command that the arguments name."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(help_text())
+        return 0
+    if arguments[0] == "--version":
+        print(f"hopscope {__version__}")
+        return 0
+    return command(arguments[0])(arguments[1:])
+
+
+def command(name: str) -> Command:
+    """The function behind a command's name."""
+    if name not in COMMANDS:
+        close = get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean `hopscope {close[0]}`?" if close else "see `hopscope --help`"
+        raise ConfigError(f"unknown command {name!r}: {hint}")
+    module, _, function = COMMANDS[name][0].partition(":")
+    found: Command = getattr(import_module(module), function)
+    return found
+
+
+def help_text() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "hopscope: a microscope for multi-hop attention",
+            "",
+            "usage: hopscope COMMAND [--help] …",
+            "",
+            *lines,
+            "",
+            "Runs are kept in ./runs, or $HOPSCOPE_STORE, or --store.",
+        ]
+    )

@@ -1,0 +1,41 @@
+"""`hopscope presets`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from hopscope.cli.arguments import parse
+from hopscope.papers import preset
+from hopscope.papers import presets as all_presets
+
+
+@dataclass(frozen=True)
+class PresetsArguments:
+    """List the presets, or show every field of one with its source in the paper."""
+
+    name: Annotated[str | None, tyro.conf.Positional] = None
+    """A preset; unset: list all."""
+
+
+def presets(arguments: Sequence[str]) -> int:
+    chosen = parse(PresetsArguments, "presets", arguments)
+    if chosen.name is None:
+        width = max(map(len, all_presets()))
+        for one in all_presets().values():
+            print(f"{one.name:<{width}}  {one.summary}")
+        return 0
+    found = preset(chosen.name)
+    print(f"{found.name}: {found.summary}\n")
+    rows = [(path, _shown(value), source) for path, value, source in found.fields()]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    for path, value, source in rows:
+        print(f"{path:<{widths[0]}}  {value:<{widths[1]}}  {source}")
+    return 0
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "-"
+    return "-" if value is None else str(value)

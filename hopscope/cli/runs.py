@@ -1,0 +1,160 @@
+"""`hopscope runs`, `show`, `sql`, `verify` and `rm`."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from hopscope.cli.arguments import parse
+from hopscope.errors import ConfigError
+from hopscope.store import RunFolder, Store
+from hopscope.store import sql as ask
+
+
+@dataclass(frozen=True)
+class RunsArguments:
+    """List all runs, oldest first, with the course of their losses."""
+
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """Which run."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """The run's name, or enough of it to be unique."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+
+
+@dataclass(frozen=True)
+class ShowArguments(RunArguments):
+    """Show one run: its losses, its settings, its files."""
+
+    figure: Path | None = None
+    """Also draw the loss curves to this file (.svg, .pdf or .png)."""
+
+
+@dataclass(frozen=True)
+class VerifyArguments(RunArguments):
+    """Check a run's files against its manifest."""
+
+
+@dataclass(frozen=True)
+class SqlArguments:
+    """Ask a question in SQL over the tables `runs` and `metrics`."""
+
+    query: Annotated[str, tyro.conf.Positional]
+    """E.g. "select run, hop, min(loss) from metrics group by all"."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+    csv: bool = False
+    """Print comma-separated values instead of a table."""
+
+
+@dataclass(frozen=True)
+class RmArguments:
+    """Remove runs, with everything in their folders."""
+
+    runs: Annotated[tuple[str, ...], tyro.conf.Positional]
+    """The runs' names, or enough of each to be unique."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+
+
+def runs(arguments: Sequence[str]) -> int:
+    from hopscope.cli.tables import table
+
+    store = Store(parse(RunsArguments, "runs", arguments).store)
+    found, problems = store.readable()
+    if not found and not problems:
+        print(f"no runs in {store.root}: `hopscope train demo` makes one")
+        return 0
+    columns = ["run", "step", "models", "loss of each hop", "course of the loss"]
+    table(columns, [_summary(folder) for folder in found])
+    for problem in problems:
+        print(f"hopscope: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def show(arguments: Sequence[str]) -> int:
+    from hopscope.cli.tables import print_losses, table
+    from hopscope.training import Run
+
+    chosen = parse(ShowArguments, "show", arguments)
+    run = Run(Store(chosen.store).find(chosen.run))
+    print_losses(run)
+    settings = [
+        (f"{group}.{field}" if field else group, value)
+        for group, values in run.experiment.model_dump(mode="json").items()
+        for field, value in (values.items() if isinstance(values, dict) else [("", values)])
+    ]
+    table(["setting", "value"], settings)
+    files = run.folder.manifest.files
+    size = sum(entry.size for entry in files.values()) / 2**20
+    print(f"\n{run.folder.path}: {len(files)} files, {size:.1f} MiB, "
+          f"checkpoints at steps {', '.join(map(str, run.checkpoints)) or 'none'}")  # fmt: skip
+    if chosen.figure:
+        from hopscope.report.curves import loss_curves, save_figure
+
+        print(f"figure: {save_figure(loss_curves(run), chosen.figure)}")
+    return 0
+
+
+def sql(arguments: Sequence[str]) -> int:
+    chosen = parse(SqlArguments, "sql", arguments)
+    answer = ask(Store(chosen.store), chosen.query)
+    if chosen.csv:
+        import csv
+
+        writer = csv.writer(sys.stdout)
+        writer.writerow(answer.columns)
+        writer.writerows(answer.rows)
+        return 0
+    from hopscope.cli.tables import table
+
+    table(answer.columns, answer.rows)
+    return 0
+
+
+def verify(arguments: Sequence[str]) -> int:
+    chosen = parse(VerifyArguments, "verify", arguments)
+    folder = Store(chosen.store).find(chosen.run)
+    problems = folder.verify()
+    for problem in problems:
+        print(f"hopscope: {problem}", file=sys.stderr)
+    if not problems:
+        print(f"{folder.name}: all {len(folder.manifest.files)} files are as committed")
+    return 1 if problems else 0
+
+
+def rm(arguments: Sequence[str]) -> int:
+    chosen = parse(RmArguments, "rm", arguments)
+    if not chosen.runs:
+        raise ConfigError("rm needs the name of a run; `hopscope runs` lists them")
+    store = Store(chosen.store)
+    for folder in [store.find(name) for name in chosen.runs]:
+        folder.remove()
+        print(f"removed {folder.path}")
+    return 0
+
+
+def _summary(folder: RunFolder) -> tuple[object, ...]:
+    from hopscope.report.terminal import sparkline
+    from hopscope.store.metrics import losses
+    from hopscope.tasks import guessing_level
+
+    steps = folder.experiment.training.steps
+    done = f"{folder.manifest.step:,}" + ("" if folder.manifest.complete else f" of {steps:,}")
+    _, values = losses(folder, "train")
+    models = len(folder.experiment.seeds)
+    if not len(values):
+        return folder.name, done, models, "", ""
+    last = " ".join(f"{value:.3f}" for value in values[-100:].mean(axis=(0, 1)))
+    level = guessing_level(folder.experiment.task)
+    return folder.name, done, models, last, sparkline(values.mean(axis=(1, 2)), top=1.2 * level)

@@ -1,0 +1,61 @@
+"""Tables and curves of runs in the terminal."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from hopscope.report.terminal import plot
+from hopscope.tasks import guessing_level
+from hopscope.training import Run
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """Print a table; wide values are folded, none is cut off."""
+    drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(_cell(value) for value in row))
+    Console().print(drawn)
+
+
+def print_losses(run: Run) -> None:
+    """The curve of every hop, and a table of where each ended."""
+    steps, losses = run.losses("train")
+    level = guessing_level(run.experiment.task)
+    if len(steps):
+        print(f"\n{plot(steps, losses.mean(axis=1), level)}\n")
+    if not run.folder.manifest.complete:
+        print(f"{run.name}: stopped at step {run.folder.manifest.step:,}")
+        return
+    final = run.final_losses()
+    columns = ["hop", "final validation loss", "lowest … highest seed", "guessing", "below 0.5 at"]
+    spread = len(run.experiment.seeds) > 1
+    rows = [
+        (
+            hop + 1,
+            f"{column.mean():.4f}",
+            f"{column.min():.4f} … {column.max():.4f}" if spread else "",
+            f"{level:.2f}",
+            _first_below(steps, losses[:, :, hop].mean(axis=1), 0.5),
+        )
+        for hop, column in enumerate(final.T)
+    ]
+    table(columns, rows, title=f"{run.name} ({run.folder.manifest.seconds:.0f} s of training)")
+
+
+def _first_below(steps: np.ndarray, losses: np.ndarray, threshold: float) -> str:
+    """The first step from which the mean over the last 25 steps is below the threshold."""
+    from hopscope.report.curves import WINDOW, smoothed
+
+    below = smoothed(losses[:, None, None])[:, 0, 0] < threshold
+    below[: WINDOW - 1] = False
+    return f"step {steps[below.argmax()]:,}" if below.any() else "never"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

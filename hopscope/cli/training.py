@@ -1,0 +1,116 @@
+"""`hopscope train`, `resume` and `demo`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from hopscope.cli.arguments import parse
+from hopscope.configs import Experiment
+from hopscope.errors import ConfigError
+from hopscope.papers import preset
+from hopscope.store import Store
+from hopscope.store.files import read_bytes
+
+if TYPE_CHECKING:
+    from hopscope.training import Run
+
+
+@dataclass(frozen=True)
+class TrainArguments:
+    """Train a preset (`hopscope presets`) or an experiment file; every field is a flag."""
+
+    experiment: Annotated[Experiment, tyro.conf.arg(name="")]
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; auto takes a GPU when there is one."""
+    threads: int | None = None
+    """Processor threads; unset: all cores. Results are the same to the bit for the same number."""
+
+
+@dataclass(frozen=True)
+class ResumeArguments:
+    """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """The run's name, or enough of it to be unique."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; auto takes a GPU when there is one."""
+    threads: int | None = None
+    """Processor threads; unset: all cores."""
+
+
+@dataclass(frozen=True)
+class DemoArguments:
+    """Train the demo preset, then show its losses; the curve goes to an SVG as well."""
+
+    seed: int = 0
+    """Which of the seeds shown in docs/log.md, or any other."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+    figure: Path | None = None
+    """Where the curve goes; unset: reports/RUN.svg."""
+
+
+def train(arguments: Sequence[str]) -> int:
+    if not arguments or arguments[0].startswith("-"):
+        if arguments and arguments[0] in ("-h", "--help"):
+            print("usage: hopscope train PRESET|FILE.json [--field value …]")
+            print("Every field of the preset is a flag: hopscope train PRESET --help lists them;")
+            print("hopscope presets lists the presets.")
+            return 0
+        raise ConfigError("train needs a preset first: `hopscope train demo`, `hopscope presets`")
+    default = TrainArguments(_experiment(arguments[0]))
+    chosen = parse(TrainArguments, f"train {arguments[0]}", arguments[1:], default=default)
+    _finish(_train(chosen.experiment, Store(chosen.store), chosen.device, chosen.threads))
+    return 0
+
+
+def resume(arguments: Sequence[str]) -> int:
+    chosen = parse(ResumeArguments, "resume", arguments)
+    store = Store(chosen.store)
+    experiment = store.find(chosen.run).experiment
+    _finish(_train(experiment, store, chosen.device, chosen.threads))
+    return 0
+
+
+def demo(arguments: Sequence[str]) -> int:
+    chosen = parse(DemoArguments, "demo", arguments)
+    experiment = preset("demo").experiment.model_copy(update={"seeds": (chosen.seed,)})
+    run = _train(experiment, Store(chosen.store), "cpu", None)
+    _finish(run)
+    from hopscope.report.curves import loss_curves, save_figure
+
+    figure = chosen.figure or Path("reports") / f"{run.name}.svg"
+    print(f"\nThe curve as a figure: {save_figure(loss_curves(run), figure)}")
+    return 0
+
+
+def _experiment(name: str) -> Experiment:
+    if name.endswith(".json"):
+        return Experiment.from_json(read_bytes(Path(name)))
+    return preset(name).experiment
+
+
+def _train(experiment: Experiment, store: Store, device: str, threads: int | None) -> "Run":
+    import torch  # a second or two that `--help` need not wait for
+
+    from hopscope.cli.display import display
+    from hopscope.training import train as train_experiment
+
+    if threads is not None:
+        if threads < 1:
+            raise ConfigError(f"--threads is {threads}; expected at least 1")
+        torch.set_num_threads(threads)
+    return train_experiment(experiment, store, device=device, watcher=display())
+
+
+def _finish(run: "Run") -> None:
+    from hopscope.cli.tables import print_losses
+
+    print_losses(run)

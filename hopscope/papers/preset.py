@@ -1,0 +1,29 @@
+"""A preset: an experiment with a name, and where in a paper each of its values comes from."""
+
+from dataclasses import dataclass
+
+from hopscope.configs import Experiment
+
+OURS = "ours"
+"""The source of a value that no paper gives."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An experiment that can be asked for by name."""
+
+    name: str
+    summary: str
+    experiment: Experiment
+    sources: dict[str, str]
+    """Field (as in `model.layers`) → section of the paper, or the reason for our choice."""
+
+    def fields(self) -> list[tuple[str, object, str]]:
+        """Every field with its value and source, in the order of the configs."""
+        rows = []
+        for group, values in self.experiment.model_dump(mode="json").items():
+            named = values.items() if isinstance(values, dict) else [("", values)]
+            for field, value in named:
+                path = f"{group}.{field}".rstrip(".")
+                rows.append((path, value, self.sources.get(path, OURS)))
+        return rows

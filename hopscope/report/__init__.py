@@ -1,0 +1,1 @@
+"""Figures of runs, for files and for the terminal."""

@@ -1,0 +1,55 @@
+"""The loss of every hop during training, as a figure."""
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from hopscope.store.files import writing
+from hopscope.tasks import guessing_level
+from hopscope.training import Run
+
+COLOURS = ("#3366aa", "#ee7733", "#228833", "#aa3377", "#997700", "#66ccee", "#bb5566", "#333333")
+WINDOW = 25
+
+
+def loss_curves(run: Run) -> Figure:
+    """Training loss (smoothed) and validation loss of every hop; a band spans a fleet."""
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.subplots()
+    steps, losses = run.losses("train")
+    checked, validation = run.losses("validation")
+    smooth = smoothed(losses)
+    for hop in range(losses.shape[2]):
+        colour = COLOURS[hop % len(COLOURS)]
+        label = f"$x_{{{hop + 1}}}$"
+        if losses.shape[1] > 1:
+            low, high = smooth[:, :, hop].min(1), smooth[:, :, hop].max(1)
+            axes.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(steps, smooth[:, :, hop].mean(1), color=colour, label=label)
+        axes.plot(checked, validation[:, :, hop].mean(1), ".", color=colour, markersize=3)
+    axes.axhline(guessing_level(run.experiment.task), color="#999999", linestyle=":", label="guess")
+    axes.set(xlabel="step", ylabel="loss of each hop (dots: validation)", title=run.name)
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    return figure
+
+
+def smoothed(losses: Float[np.ndarray, "step model hop"]) -> Float[np.ndarray, "step model hop"]:
+    """The mean over the last WINDOW steps."""
+    if len(losses) == 0:
+        return losses
+    sums = np.cumsum(losses, axis=0, dtype=float)
+    sums[WINDOW:] -= sums[:-WINDOW].copy()
+    counts = np.minimum(np.arange(1, len(losses) + 1), WINDOW)
+    return sums / counts[:, None, None]
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure in the format its name asks for."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return path

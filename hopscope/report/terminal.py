@@ -1,0 +1,42 @@
+"""Curves in a terminal: sparklines and plots of text."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+TICKS = "▁▂▃▄▅▆▇█"
+MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
+PLOT_WIDTH, PLOT_HEIGHT = 64, 12
+
+
+def sparkline(values: Sequence[float] | np.ndarray, width: int = 24, top: float = 1.0) -> str:
+    """A row of bars, each the mean of its share of the values; `top` fills a bar.
+
+    >>> sparkline([0.0, 0.5, 1.0], width=3)
+    '▁▅█'
+    """
+    if len(values) == 0:
+        return ""
+    shares = np.array_split(np.asarray(values, float), min(width, len(values)))
+    levels = [share.mean() / top * (len(TICKS) - 1) for share in shares]
+    return "".join(TICKS[round(min(max(level, 0), len(TICKS) - 1))] for level in levels)
+
+
+def plot(steps: np.ndarray, losses: Float[np.ndarray, "step hop"], level: float) -> str:
+    """Every hop's curve in one box: the hop's number marks its line, a dotted line guessing."""
+    top = max(1.0, level) * 1.05
+    grid = [[" "] * PLOT_WIDTH for _ in range(PLOT_HEIGHT)]
+    grid[_row(level, top)] = ["·"] * PLOT_WIDTH
+    for hop in reversed(range(losses.shape[1])):
+        for column, share in enumerate(np.array_split(losses[:, hop], PLOT_WIDTH)):
+            if len(share):
+                grid[_row(float(share.mean()), top)][column] = MARKS[hop % len(MARKS)]
+    labels = {0: f"{top:4.2f}", _row(level, top): f"{level:4.2f}", PLOT_HEIGHT - 1: "   0"}
+    lines = [f"{labels.get(row, ''):>5} │{''.join(cells)}" for row, cells in enumerate(grid)]
+    axis = f"{'':>5} └{'─' * PLOT_WIDTH}"
+    return "\n".join([*lines, axis, f"{'':>7}0{f'step {steps[-1]}':>{PLOT_WIDTH - 1}}"])
+
+
+def _row(value: float, top: float) -> int:
+    return int((PLOT_HEIGHT - 1) * (1 - min(max(value / top, 0), 1)) + 0.5)
