@@ -11,8 +11,7 @@ front, and member i computes what a single model with its weights would.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -25,12 +24,8 @@ from hopscope.models.layers import Affine, Attention, Embedding, Mlp, Norm
 GPT2_STD = 0.02
 
 
-class AttentionEdit(Protocol):
-    """Sees the attention of a layer and returns what to use instead (or the same)."""
-
-    def __call__(
-        self, layer: int, pattern: Float[Tensor, "*model batch head read seq"], /
-    ) -> Float[Tensor, "*model batch head read seq"]: ...
+AttentionEdit = Callable[[int, Float[Tensor, "*model batch head read seq"]], Tensor]
+"""Sees the attention of a layer and returns what to use instead (or the same)."""
 
 
 class Block(nn.Module):

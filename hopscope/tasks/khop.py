@@ -15,9 +15,9 @@ NOWHERE = -1
 class KHopSampler:
     """Draws sequences of uniform tokens, with the k answers of every position.
 
-    Roles are those of the question that the last position asks: `key d` is the earlier
-    occurrence that hop d finds, `value d` the token after it; where several apply, the lowest hop
-    wins. All other positions are `other`.
+    Roles are those of the question that the last position (`query`) asks: `key d` is the earlier
+    occurrence that hop d finds, `value d` the token after it; where several apply, the query,
+    then the lowest hop wins. All other positions are `other`.
     """
 
     ragged = False
@@ -55,13 +55,13 @@ class KHopSampler:
         query, other = len(self.roles) - 2, len(self.roles) - 1
         # One column more than positions: hops that lead nowhere write there.
         role = torch.full((rows, self.task.length + 1), other, device=self.device)
-        role[:, -2] = query
         for hop in reversed(range(self.task.hops)):
             value = reached[:, hop, None]
             missing = value == NOWHERE
             role.scatter_(1, value.masked_fill(missing, self.task.length), 2 * hop + 1)
             role.scatter_(1, (value - 1).masked_fill(missing, self.task.length), 2 * hop)
         role = role[:, :-1].to(torch.int16)
+        role[:, -1] = query
         return Roles(role, torch.zeros_like(role))
 
 

@@ -6,7 +6,7 @@ killed goes on from its last commit and ends with the same weights and metrics.
 
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from hopscope.training.signals import StopRequest, stop_on_signal
 SETTLE_EVERY = {"cpu": 1, "cuda": 100}
 
 
+@runtime_checkable
 class Watcher(Protocol):
     """Someone who looks on while a run trains."""
 

@@ -62,6 +62,6 @@ class Run:
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
         """Final validation loss: the mean over the last 100 steps of a complete run."""
         steps, values = self.losses("validation")
-        last = steps > self.experiment.training.steps - FINAL_STEPS
+        last = steps > max(0, self.experiment.training.steps - FINAL_STEPS)
         mean: np.ndarray = values[last].mean(axis=0)
         return mean

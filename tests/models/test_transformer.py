@@ -1,0 +1,199 @@
+"""The transformer against one written position by position in NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from hopscope.configs import Interface, Model
+from hopscope.errors import ModelError
+from hopscope.models import Transformer
+
+VECTORS = Interface(tokens=False, inputs=6, length=7, read=3, outputs=5)
+TOKENS = Interface(tokens=True, inputs=6, length=7, read=7, outputs=5)
+
+models = st.builds(
+    Model,
+    layers=st.integers(1, 3),
+    heads=st.sampled_from([1, 2, 4]),
+    d_model=st.just(8),
+    d_head=st.sampled_from([None, 3]),
+    mlp=st.booleans(),
+    causal=st.booleans(),
+    norm=st.sampled_from(["layer", "none"]),
+    init=st.just("fan-in"),
+)
+
+
+def slow_forward(model: Transformer, inputs: np.ndarray) -> np.ndarray:
+    """One sequence, position by position and head by head."""
+    w = {name: p.detach().double().numpy() for name, p in model.named_parameters()}
+    config = model.config
+    if model.interface.tokens:
+        stream = [w["input.token"][t] + w["input.position"][p] for p, t in enumerate(inputs)]
+    else:
+        stream = [w["input.weight"] @ x + w["input.bias"] for x in inputs]
+    for layer in range(config.layers):
+        at = f"blocks.{layer}."
+        normed = [slow_norm(w, f"{at}attention_norm", x) for x in stream]
+        stream = [
+            x + slow_attention(w, f"{at}attention", config, normed, place)
+            for place, x in enumerate(stream)
+        ]
+        if config.mlp:
+            stream = [x + slow_mlp(w, f"{at}mlp", slow_norm(w, f"{at}mlp_norm", x)) for x in stream]
+    final = [slow_norm(w, "norm", x) for x in stream]
+    return np.stack([w["head.weight"] @ x + w["head.bias"] for x in final])
+
+
+def slow_norm(w: dict[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
+    if f"{name}.weight" not in w:
+        return x
+    centred = x - x.mean()
+    return centred / np.sqrt((centred**2).mean() + 1e-5) * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+
+def slow_attention(
+    w: dict[str, np.ndarray], name: str, config: Model, xs: list[np.ndarray], place: int
+) -> np.ndarray:
+    width = config.head_width
+    seen = range(place + 1) if config.causal else range(len(xs))
+    mixed = []
+    for head in range(config.heads):
+        rows = slice(head * width, (head + 1) * width)
+        q = (w[f"{name}.query.weight"] @ xs[place] + w[f"{name}.query.bias"])[rows]
+        keys = [(w[f"{name}.key.weight"] @ xs[p])[rows] for p in seen]
+        scores = np.exp([q @ k / math.sqrt(width) for k in keys])
+        values = [(w[f"{name}.value.weight"] @ xs[p] + w[f"{name}.value.bias"])[rows] for p in seen]
+        mixed.append(sum(s / scores.sum() * v for s, v in zip(scores, values, strict=True)))
+    return w[f"{name}.out.weight"] @ np.concatenate(mixed) + w[f"{name}.out.bias"]
+
+
+def slow_mlp(w: dict[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
+    hidden = w[f"{name}.up.weight"] @ x + w[f"{name}.up.bias"]
+    erf = np.array([math.erf(h / math.sqrt(2)) for h in hidden])
+    return w[f"{name}.down.weight"] @ (hidden * (1 + erf) / 2) + w[f"{name}.down.bias"]
+
+
+def shaken(model: Transformer) -> Transformer:
+    """Biases and gains away from their special initial values, so that they count."""
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        parameter.data += 0.1 * torch.empty(parameter.shape).normal_(generator=generator)
+    return model
+
+
+def some_inputs(interface: Interface, *batch: int) -> Tensor:
+    generator = torch.Generator().manual_seed(2)
+    shape = (*batch, interface.length)
+    if interface.tokens:
+        return torch.randint(interface.inputs, shape, generator=generator)
+    return torch.empty(*shape, interface.inputs).normal_(generator=generator)
+
+
+@given(models, st.sampled_from([VECTORS, TOKENS]))
+@settings(max_examples=40, deadline=None)
+def test_it_computes_what_the_slow_one_computes(config: Model, interface: Interface) -> None:
+    model = shaken(Transformer.seeded(config, interface, 0)).double()
+    inputs = some_inputs(interface, 2)
+    inputs = inputs if interface.tokens else inputs.double()
+    outputs = model(inputs)
+    for row in range(2):
+        expected = slow_forward(model, inputs[row].numpy())[-interface.read :]
+        assert np.allclose(outputs[row].detach().numpy(), expected, atol=1e-10)
+
+
+@given(models, st.sampled_from([VECTORS, TOKENS]))
+@settings(max_examples=20, deadline=None)
+def test_a_fleet_computes_what_its_members_compute(config: Model, interface: Interface) -> None:
+    fleet = shaken(Transformer(config, interface, models=(3, 5))).double()
+    inputs = some_inputs(interface, 2, 4)
+    inputs = inputs if interface.tokens else inputs.double()
+    outputs = fleet(inputs)
+    for member in range(2):
+        assert torch.allclose(outputs[member], fleet.member(member).double()(inputs[member]))
+
+
+def test_a_member_starts_with_the_weights_of_its_seed() -> None:
+    fleet = Transformer(Model(d_model=8), VECTORS, models=(3, 5))
+    for member, seed in enumerate((3, 5)):
+        alone = Transformer.seeded(Model(d_model=8), VECTORS, seed)
+        for name, weight in alone.state_dict().items():
+            assert torch.equal(fleet.state_dict()[name][member], weight), name
+
+
+def test_reading_fewer_positions_changes_nothing_else() -> None:
+    model = shaken(Transformer.seeded(Model(d_model=8, causal=False), VECTORS, 0))
+    inputs = some_inputs(VECTORS, 2)
+    assert torch.allclose(model(inputs), model(inputs, read=7)[:, -3:], atol=1e-6)
+
+
+def test_attention_is_seen_whole() -> None:
+    model = shaken(Transformer.seeded(Model(layers=2, d_model=8), VECTORS, 0))
+    seen = model.attention(some_inputs(VECTORS, 5))
+    assert seen.shape == (2, 5, 4, 7, 7)
+    assert torch.allclose(seen.sum(-1), torch.ones(2, 5, 4, 7))
+    assert (seen.triu(1) == 0).all()
+
+
+def test_replaced_attention_is_used() -> None:
+    model = shaken(Transformer.seeded(Model(layers=2, d_model=8), VECTORS, 0))
+    inputs = some_inputs(VECTORS, 5)
+    seen = model.attention(inputs)
+    layers: list[int] = []
+
+    def same(layer: int, pattern: Tensor) -> Tensor:
+        layers.append(layer)
+        return seen[layer][..., -pattern.shape[-2] :, :]
+
+    def identity(layer: int, pattern: Tensor) -> Tensor:
+        return torch.eye(7)[-pattern.shape[-2] :].expand_as(pattern)
+
+    assert torch.allclose(model(inputs, attention=same), model(inputs), atol=1e-6)
+    assert layers == [0, 1]
+    # With every position looking at itself alone, one position's output is its own affair.
+    changed = inputs.clone()
+    changed[:, :4] += 1.0
+    assert torch.equal(model(changed, attention=identity), model(inputs, attention=identity))
+    assert not torch.allclose(model(changed), model(inputs))
+
+
+def test_an_edit_of_the_wrong_shape_is_refused() -> None:
+    model = Transformer.seeded(Model(d_model=8), VECTORS, 0)
+    with pytest.raises(ModelError, match="edit of layer 0 returned shape .2, 4, 7, 3., expected"):
+        model(some_inputs(VECTORS, 2), attention=lambda _, pattern: pattern[..., :3])
+
+
+def test_members_are_asked_of_fleets_within_range() -> None:
+    with pytest.raises(ModelError, match="only a fleet has members"):
+        Transformer(Model(), VECTORS).member(0)
+    with pytest.raises(ModelError, match="member 2 of a fleet of 2"):
+        Transformer(Model(), VECTORS, models=(0, 1)).member(2)
+
+
+@pytest.mark.parametrize("init", ["gpt2", "fan-in"])
+def test_initial_scales_are_those_of_the_table(init: str) -> None:
+    config = Model(layers=8, d_model=256, init=init)
+    wide = Interface(tokens=False, inputs=64, length=4, read=1, outputs=64)
+    model = Transformer.seeded(config, wide, 0)
+    gpt2 = init == "gpt2"
+    expected = {
+        "input.weight": 1 / 8,
+        "blocks.0.attention.query.weight": 0.02 if gpt2 else 1 / 16,
+        "blocks.3.attention.out.weight": 0.02 / 4 if gpt2 else 1 / 16,
+        "blocks.7.mlp.down.weight": 0.02 / 4 if gpt2 else 1 / 32,
+        "head.weight": 0.02 if gpt2 else 1 / 16,
+    }
+    for name, std in expected.items():
+        assert model.state_dict()[name].std().item() == pytest.approx(std, rel=0.03), name
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any(), name
+        elif "norm" in name:
+            assert (parameter == 1).all(), name
+    louder = Transformer.seeded(Model(input_std=0.5), wide, 0)
+    assert louder.state_dict()["input.weight"].std().item() == pytest.approx(0.5, rel=0.03)

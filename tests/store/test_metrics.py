@@ -1,0 +1,73 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hopscope.configs import Experiment
+from hopscope.errors import StoreError
+from hopscope.store import Store, sql
+from hopscope.store.metrics import LOSSES, losses, merged, part, part_name, to_parquet
+
+SEEDS = (7, 3)
+
+
+def some_losses(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    steps = np.arange(first, last + 1, dtype=np.int32)
+    values = np.arange(len(steps) * 2 * 3, dtype=np.float32).reshape(-1, 2, 3) + 100 * first
+    return steps, values
+
+
+def test_parts_come_back_as_they_went_in(store: Store, tiny: Experiment) -> None:
+    folder = store.create(tiny.model_copy(update={"seeds": SEEDS}))
+    assert losses(folder, "train")[1].shape == (0, 2, 0)
+    one, two = some_losses(1, 4), some_losses(5, 9)
+    checked = some_losses(9, 9)
+    folder.commit({part_name(0, 4): to_parquet([part("train", SEEDS, *one)])})
+    second = [part("train", SEEDS, *two), part("validation", SEEDS, *checked)]
+    folder.commit({part_name(4, 9): to_parquet(second)})
+    before = losses(folder, "train")
+    folder.commit({LOSSES: merged(folder)}, drop=tuple(folder.files("metrics/part-")))
+    for steps, values in (before, losses(folder, "train")):
+        assert steps.tolist() == list(range(1, 10))
+        assert np.array_equal(values, np.concatenate([one[1], two[1]]))
+    assert np.array_equal(losses(folder, "validation")[1], checked[1])
+
+
+def test_the_same_rows_make_the_same_bytes_however_they_were_cut(
+    tmp_path: Path, tiny: Experiment
+) -> None:
+    blobs = []
+    for cuts in ([0, 600, 700], [0, 3, 650, 700]):
+        folder = Store(tmp_path / str(len(cuts))).create(tiny)
+        for start, stop in zip(cuts, cuts[1:], strict=False):
+            steps = np.arange(start + 1, stop + 1, dtype=np.int32)
+            values = np.sin(np.arange(stop * 6, dtype=np.float32)[start * 6 :]).reshape(-1, 2, 3)
+            folder.commit(
+                {part_name(start, stop): to_parquet([part("train", SEEDS, steps, values)])}
+            )
+        blobs.append(merged(folder))
+    assert blobs[0] == blobs[1]
+
+
+def test_sql_sees_every_metric_of_every_run(store: Store, tiny: Experiment) -> None:
+    assert sql(store, "select * from metrics").rows == ()
+    for seeds in (SEEDS, (1, 2)):
+        folder = store.create(tiny.model_copy(update={"seeds": seeds}))
+        rows = to_parquet([part("train", seeds, *some_losses(1, 4))])
+        folder.commit({part_name(0, 4): rows}, step=4)
+    answer = sql(store, "select run, count(*) as n, max(loss) as top from metrics group by run")
+    assert answer.columns == ("run", "n", "top")
+    assert sorted(answer.rows) == sorted((name, 24, 123.0) for name in store.names())
+    joined = (
+        "select seeds, layers, step from runs join metrics on run = name where hop = 3 group by all"
+    )
+    assert len(sql(store, "select distinct on (name) * from runs").rows) == 2
+    assert len(sql(store, joined.replace("step", "metrics.step")).rows) == 8
+    asked = sql(store, "select config ->> '$.task.kind' as kind, steps from runs limit 1")
+    assert asked.rows == (("retrieval", 12),)
+
+
+def test_a_wrong_question_is_one_line(store: Store) -> None:
+    with pytest.raises(StoreError, match=r"Catalog Error.*\(tables: runs, metrics\)") as caught:
+        sql(store, "select * from losses")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,73 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from hopscope.configs import Experiment, Retrieval
+from hopscope.errors import RunMissing, StoreUnwritable
+from hopscope.store import Store, default_root
+
+
+def test_asking_for_a_run_that_exists_returns_it(store: Store) -> None:
+    first = store.create(Experiment())
+    first.commit({"metrics/x": b"1"}, step=7)
+    assert store.create(Experiment()).manifest.step == 7
+    assert len(store.names()) == 1
+
+
+def test_a_run_is_found_by_any_unique_part_of_its_name(store: Store) -> None:
+    one = store.create(Experiment())
+    two = store.create(Experiment(task=Retrieval(hops=5)))
+    assert store.find(one.name).name == one.name
+    assert store.find(two.name[-6:]).name == two.name
+    with pytest.raises(RunMissing, match="2 runs match 'retrieval'"):
+        store.find("retrieval")
+    with pytest.raises(RunMissing, match=f"no run matches 'nothing'.*{one.name}"):
+        store.find("nothing")
+    with pytest.raises(RunMissing, match="no run matches ''"):
+        store.find("")
+
+
+def test_an_empty_store_has_no_runs(tmp_path: Path) -> None:
+    assert Store(tmp_path / "none").names() == []
+    with pytest.raises(RunMissing, match="There are: none"):
+        Store(tmp_path / "none").find("x")
+
+
+def test_half_made_runs_are_invisible_and_replaced(store: Store) -> None:
+    name = Experiment().run_name()
+    (store.root / f".new-{name}").mkdir(parents=True)
+    (store.root / name).mkdir()
+    (store.root / name / "config.json").write_text("half a removal")
+    assert store.names() == []
+    assert store.create(Experiment()).name == name
+    assert sorted(p.name for p in store.root.iterdir()) == [".lock", name]
+
+
+def test_unreadable_runs_are_told_and_do_not_hide_the_others(store: Store) -> None:
+    store.create(Experiment())
+    bad = store.create(Experiment(task=Retrieval(hops=5)))
+    (bad.path / "config.json").write_text("{}")
+    runs, problems = store.readable()
+    assert [run.name for run in runs] == [Experiment().run_name()]
+    assert "config.json is damaged" in problems[0]
+
+
+def test_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path))
+    assert default_root() == tmp_path
+    monkeypatch.delenv("HOPSCOPE_STORE")
+    assert default_root() == Path("runs")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_store_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreUnwritable, match="permission denied"):
+        Store(tmp_path / "runs").create(Experiment())
+
+
+def test_a_file_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(StoreUnwritable, match="a file is in the way"):
+        Store(tmp_path / "runs").create(Experiment())

@@ -1,0 +1,57 @@
+import math
+
+import pytest
+import torch
+
+from hopscope.tasks import counter
+
+
+def splitmix(state: int) -> int:
+    """SplitMix64's finaliser in Python's whole numbers."""
+    mask = 2**64 - 1
+    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & mask
+    return state ^ (state >> 31)
+
+
+def test_mix_is_splitmix64() -> None:
+    numbers = [0, 1, -1, 123456789, -(2**63), 2**63 - 1]
+    mixed = counter.mix(torch.tensor(numbers)).tolist()
+    assert [m % 2**64 for m in mixed] == [splitmix(n % 2**64) for n in numbers]
+
+
+def test_normals_agree_with_box_muller_by_the_library() -> None:
+    raw = counter.bits(torch.tensor([5]), 2_000)[0].tolist()
+    drawn = counter.normals(torch.tensor([5]), 4_000)[0].tolist()
+    for number, (first, second) in zip(raw, zip(drawn[::2], drawn[1::2], strict=True), strict=True):
+        high, low = (number >> 32) % 2**32, number % 2**32
+        radius = math.sqrt(-2 * math.log((high + 0.5) / 2**32))
+        angle = ((low % 2**30) + 0.5) / 2**30 * math.pi / 2 - math.pi / 4
+        angle += math.pi / 2 * ((low >> 30) % 2) + math.pi * (low >> 31)
+        assert first == pytest.approx(radius * math.cos(angle), abs=3e-7)
+        assert second == pytest.approx(radius * math.sin(angle), abs=3e-7)
+
+
+def test_normals_have_the_moments_of_a_normal() -> None:
+    drawn = counter.normals(torch.arange(4_000), 251).double().flatten()
+    error = 5 / math.sqrt(len(drawn))  # five standard errors, times each moment's own std
+    assert abs(drawn.mean()) < error
+    assert abs((drawn**2).mean() - 1) < error * math.sqrt(2)
+    assert abs((drawn**3).mean()) < error * math.sqrt(15)
+    assert abs((drawn**4).mean() - 3) < error * math.sqrt(96)
+    assert abs((drawn[::2][:-1] * drawn[1::2][: len(drawn[::2]) - 1]).mean()) < error * 2
+
+
+def test_integers_are_uniform() -> None:
+    drawn = counter.integers(torch.arange(3_000), 50, below=6).flatten()
+    counts = torch.bincount(drawn, minlength=6).double()
+    chi2 = ((counts - 25_000) ** 2 / 25_000).sum()
+    assert counts.shape == (6,)
+    assert chi2 < 25  # five degrees of freedom: exceeded once in 7,000
+
+
+def test_keys_differ_along_every_path() -> None:
+    seeds = torch.arange(50)[:, None]
+    index = torch.arange(50)[None, :]
+    keys = [counter.keys(seeds, stream, index) for stream in (0, 1, 2)]
+    assert len(torch.stack(keys).unique()) == 3 * 50 * 50

@@ -1,0 +1,194 @@
+"""Vector tasks against a slow reading of every example: who holds which symbol, and where."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopscope.configs import ConditionalRetrieval, Induction, Retrieval, VectorTask
+from hopscope.tasks import Batch, dataset, examples, roles, sampler_of
+
+GOLDEN = [
+    1.009677, 0.25334, 1.735892, 1.636025, 0.562184, 0.117702, -0.126448, 0.202268,
+    0.562184, 0.117702, 1.009677, 0.25334,
+]  # fmt: skip
+
+vector_tasks = st.one_of(
+    st.builds(
+        Retrieval,
+        hops=st.integers(1, 5),
+        chains=st.integers(1, 4),
+        dim=st.sampled_from([4, 32]),
+        symbols=st.sampled_from(["gaussian", "sphere"]),
+        position=st.sampled_from(["token", "pair"]),
+        order=st.sampled_from(["backward", "forward", "shuffled"]),
+        curriculum=st.booleans(),
+    ),
+    st.builds(Retrieval, hops=st.just(3), dim=st.just(16), symbols=st.just("one-hot")),
+    st.builds(Induction, chains=st.integers(1, 4)),
+    st.builds(
+        ConditionalRetrieval,
+        chains=st.just(3),
+        decoys=st.integers(0, 2),
+        order=st.sampled_from(["backward", "forward", "shuffled"]),
+        facts=st.sampled_from([("a->x", "a->y", "x,y->z"), ("f,i->o",), ("a->b", "a,b,k->c")]),
+    ),
+)
+
+
+def read_chains(task: VectorTask, batch: Batch, row: int) -> list[dict[str, torch.Tensor]]:
+    """For each chain, the vector of every symbol, read off the positions by their roles."""
+    graph, table = task.graph(), roles(task)
+    chains: list[dict[str, torch.Tensor]] = [{} for _ in range(task.chains)]
+    for place in range(batch.inputs.shape[1]):
+        role = table[int(batch.roles.role[row, place])]
+        if role.kind.startswith("decoy"):
+            continue
+        fact = graph.facts[role.fact] if role.kind != "query" else None
+        name = graph.known[role.fact] if fact is None else (*fact.keys, fact.value)[
+            role.slot if role.kind == "key" else len(fact.keys)
+        ]  # fmt: skip
+        vector = batch.inputs[row, place, : task.dim]
+        seen = chains[int(batch.roles.chain[row, place])].setdefault(name, vector)
+        assert torch.equal(seen, vector), f"{name} has two vectors"
+    return chains
+
+
+@given(vector_tasks, st.integers(0, 2**31 - 1))
+@settings(max_examples=60, deadline=None)
+def test_roles_tell_the_truth_and_targets_follow_the_facts(task: VectorTask, seed: int) -> None:
+    batch = examples(sampler_of(task), seed, torch.arange(3))
+    graph = task.graph()
+    wanted = [fact.value for fact in graph.facts]
+    wanted = wanted if task.curriculum else wanted[-1:]
+    known = len(graph.known)
+    for row in range(3):
+        chains = read_chains(task, batch, row)
+        read = batch.roles.chain[row, -task.chains * known :].tolist()
+        assert sorted(read[::known]) == list(range(task.chains))
+        for answer, chain in enumerate(read[::known]):
+            expected = torch.stack([chains[chain][name] for name in wanted])
+            assert torch.equal(batch.targets[row, answer], expected)
+
+
+@given(vector_tasks)
+@settings(max_examples=30, deadline=None)
+def test_example_i_does_not_depend_on_its_company(task: VectorTask) -> None:
+    sampler = sampler_of(task)
+    together = examples(sampler, 7, torch.tensor([4, 0, 9, 2**40]))
+    for row, index in enumerate([4, 0, 9, 2**40]):
+        alone = examples(sampler, 7, torch.tensor([index]))
+        assert torch.equal(alone.inputs[0], together.inputs[row])
+        assert torch.equal(alone.targets[0], together.targets[row])
+        assert torch.equal(alone.roles.role[0], together.roles.role[row])
+
+
+def test_example_i_does_not_depend_on_threads() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = dataset(Retrieval(), 0, 5_000)
+        torch.set_num_threads(4)
+        four = dataset(Retrieval(), 0, 5_000)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(one.inputs, four.inputs)
+    assert torch.equal(one.targets, four.targets)
+
+
+def test_the_first_example_of_all_stays_what_it_is() -> None:
+    """Runs are named by their config, so its examples may never change."""
+    batch = examples(sampler_of(Retrieval(hops=1, chains=2, dim=2)), 0, torch.tensor([0]))
+    assert batch.inputs[0, :, :2].flatten().tolist() == pytest.approx(GOLDEN, abs=1e-6)
+
+
+def test_the_dataset_is_its_examples() -> None:
+    task = Retrieval(hops=2)
+    whole = dataset(task, 3, 5_000, "validation")
+    some = torch.tensor([0, 4_095, 4_096, 4_999])
+    picked = examples(sampler_of(task), 3, some, "validation")
+    assert torch.equal(whole.inputs[some], picked.inputs)
+    assert torch.equal(whole.roles.chain[some], picked.roles.chain)
+
+
+def test_streams_and_seeds_are_apart() -> None:
+    sampler, index = sampler_of(Retrieval()), torch.arange(4)
+    batches = [
+        examples(sampler, seed, index, stream).inputs
+        for seed in (0, 1)
+        for stream in ("train", "validation")
+    ]
+    for one in range(4):
+        for other in range(one):
+            assert not torch.isclose(batches[one][..., :4], batches[other][..., :4]).any()
+
+
+def test_facts_come_last_hop_first_and_queries_at_the_end() -> None:
+    task = Retrieval(hops=3, chains=2)
+    table = [str(role) for role in roles(task)]
+    batch = examples(sampler_of(task), 0, torch.arange(20))
+    for row in batch.roles.role.tolist():
+        assert [table[number] for number in row] == [
+            *("key 2", "value 2") * 2, *("key 1", "value 1") * 2, *("key 0", "value 0") * 2,
+            "query", "query",
+        ]  # fmt: skip
+    orders = {tuple(row) for row in batch.roles.chain.tolist()}
+    assert len(orders) > 5
+
+
+def test_shuffled_facts_stay_whole() -> None:
+    task = ConditionalRetrieval(order="shuffled", decoys=1)
+    table = roles(task)
+    batch = examples(sampler_of(task), 0, torch.arange(30))
+    seen = set()
+    for row in batch.roles.role.tolist():
+        kinds = [table[number] for number in row]
+        seen.add(tuple(kinds))
+        for here, after in zip(kinds, kinds[1:], strict=False):
+            if here.kind.endswith("key"):
+                assert after.fact == here.fact
+                assert after.kind.startswith("decoy") == here.kind.startswith("decoy")
+    assert len(seen) > 10
+
+
+def test_decoys_share_the_first_key_and_borrow_the_second() -> None:
+    task = ConditionalRetrieval(decoys=3, dim=8)
+    batch = examples(sampler_of(task), 1, torch.arange(5))
+    table = [str(role) for role in roles(task)]
+    for row in range(5):
+        symbols = batch.inputs[row, :, :8]
+        where = {
+            (table[int(batch.roles.role[row, p])], int(batch.roles.chain[row, p]), p): symbols[p]
+            for p in range(symbols.shape[0])
+        }
+        second_keys = {c: v for (role, c, _), v in where.items() if role == "key 2.1"}
+        for (role, chain, place), vector in where.items():
+            if role == "decoy key 2":
+                own = next(v for (r, c, _), v in where.items() if r == "key 2" and c == chain)
+                assert torch.equal(vector, own)
+                other = symbols[place + 1]
+                lenders = [c for c, v in second_keys.items() if torch.equal(v, other)]
+                assert len(lenders) == 1
+                assert lenders[0] != chain
+
+
+def test_positions_are_rotary_codes_of_tokens_or_pairs() -> None:
+    token = examples(sampler_of(Retrieval(hops=2)), 0, torch.tensor([0])).inputs[0, :, 4:]
+    pair = examples(sampler_of(Retrieval(hops=2, position="pair")), 0, torch.tensor([0]))
+    for place in range(20):
+        slow = place * 10_000**-0.5
+        expected = [math.cos(place), math.cos(slow), math.sin(place), math.sin(slow)]
+        assert token[place].tolist() == pytest.approx(expected, abs=1e-6)
+        entry = place // 2 if place < 16 else place - 8
+        assert torch.equal(pair.inputs[0, place, 4:], token[entry])
+
+
+@pytest.mark.parametrize("symbols", ["sphere", "one-hot"])
+def test_symbols_have_unit_length(symbols: str) -> None:
+    batch = examples(sampler_of(Retrieval(symbols=symbols, dim=16)), 0, torch.arange(50))
+    assert torch.allclose(batch.targets.norm(dim=-1), torch.ones(50, 4, 3))
+    if symbols == "one-hot":
+        used = batch.inputs[:, ::2, :16].argmax(-1)[:, :12]  # the keys of all facts
+        assert all(len(set(row)) == 12 for row in used.tolist())

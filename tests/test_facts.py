@@ -1,0 +1,52 @@
+import pytest
+
+from hopscope.errors import FactError
+from hopscope.facts import Fact, FactGraph, Role, chain_of_facts, parse_facts
+
+
+def test_a_chain_has_one_fact_per_hop() -> None:
+    graph = chain_of_facts(3)
+    assert [str(fact) for fact in graph.facts] == ["x0->x1", "x1->x2", "x2->x3"]
+    assert graph.known == ("x0",)
+    assert graph.symbols == ("x0", "x1", "x2", "x3")
+    assert graph.hops == (1, 2, 3)
+
+
+def test_roles_are_keys_and_values_then_queries() -> None:
+    graph = parse_facts(["a->x", "a->y", "x,y->z"])
+    assert [str(role) for role in graph.roles] == [
+        "key 0", "value 0", "key 1", "value 1", "key 2", "key 2.1", "value 2", "query",
+    ]  # fmt: skip
+
+
+def test_facts_are_sorted_into_the_order_of_look_ups() -> None:
+    graph = parse_facts(["c->d", "b->c", "a,k->b"])
+    assert [fact.value for fact in graph.facts] == ["b", "c", "d"]
+    assert graph.known == ("a", "k")
+    assert str(Role("query", 1)) == "query 1"
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        (["a->b", "b->a"], "the facts a->b, b->a need each other"),
+        (["a->b", "c->b"], "two facts lead to 'b'"),
+        (["a b"], "cannot read the fact 'a b'"),
+        (["a,->b"], "cannot read the fact"),
+        (["a,a->b"], "names a key twice"),
+        ([], "at least one fact"),
+    ],
+)
+def test_what_is_no_fact_graph_is_refused(facts: list[str], text: str) -> None:
+    with pytest.raises(FactError, match=text):
+        parse_facts(facts)
+
+
+def test_a_chain_needs_a_hop() -> None:
+    with pytest.raises(FactError, match="hops is 0"):
+        chain_of_facts(0)
+
+
+def test_longest_way_counts_as_hops() -> None:
+    graph = FactGraph((Fact(("a",), "b"), Fact(("b",), "c"), Fact(("a", "c"), "d")))
+    assert graph.hops == (1, 2, 3)

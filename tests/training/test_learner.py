@@ -1,0 +1,92 @@
+"""The learner against plain PyTorch: torch's AdamW on the module, one loss, no flat vectors."""
+
+import pytest
+import torch
+
+from hopscope.configs import Experiment, KHop, Model, Retrieval, Training
+from hopscope.tasks import dataset, examples, hop_losses, sampler_of, visited
+from hopscope.training.learner import Learner, initial_model
+
+CPU = torch.device("cpu")
+
+
+def experiment(**training: object) -> Experiment:
+    settings = {"batch": 16, "examples": 256, "validation_examples": 32, "warmup": 10, **training}
+    return Experiment(
+        task=Retrieval(hops=2, chains=3),
+        model=Model(layers=2, heads=2, d_model=16),
+        training=Training(**settings),
+    )
+
+
+@pytest.mark.parametrize("task", [Retrieval(hops=2, chains=3), KHop(length=12)])
+def test_steps_are_those_of_plain_pytorch(task: object) -> None:
+    config = experiment().model_copy(update={"task": task})
+    learner = Learner(config, CPU, "float32")
+    model, sampler = initial_model(config), sampler_of(config.task)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
+    for step in range(25):
+        optimiser.param_groups[0]["lr"] = config.training.rate(step)
+        index = visited(torch.tensor([0]), step, 16, 256)[0]
+        batch = examples(sampler, 0, index)
+        losses = hop_losses(config.task, model(batch.inputs), batch)
+        optimiser.zero_grad()
+        losses.mean().backward()
+        optimiser.step()
+        assert torch.allclose(learner.advance()[0], losses.detach(), atol=1e-6)
+    for name, weight in learner.weights.named().items():
+        assert torch.allclose(weight, model.get_parameter(name), atol=1e-5), name
+
+
+def test_a_fleet_is_its_members_trained_alone() -> None:
+    config = experiment().model_copy(update={"seeds": (4, 0, 9)})
+    fleet = Learner(config, CPU, "float32")
+    alone = [Learner(config.model_copy(update={"seeds": (s,)}), CPU, "float32") for s in (4, 0, 9)]
+    for _ in range(100):
+        together = fleet.advance()
+        separate = torch.cat([learner.advance() for learner in alone])
+        assert (together - separate).abs().max() < 1e-5
+    for name, weight in fleet.weights.named().items():
+        for member, learner in enumerate(alone):
+            assert (weight[member] - learner.weights.named()[name]).abs().max() < 1e-5, name
+    assert torch.allclose(fleet.validate(), torch.cat([one.validate() for one in alone]), atol=1e-5)
+
+
+def test_bf16_keeps_a_float32_master_and_stays_near() -> None:
+    exact, rounded = (Learner(experiment(), CPU, name) for name in ("float32", "bf16"))
+    assert rounded.weights.master.dtype == torch.float32
+    assert next(rounded.model.parameters()).dtype == torch.bfloat16
+    for name, weight in initial_model(experiment()).state_dict().items():
+        assert torch.equal(rounded.weights.named()[name], weight), name
+    for _ in range(30):
+        assert torch.allclose(exact.advance(), rounded.advance(), rtol=0.02, atol=0.01)
+
+
+def test_validation_uses_a_stream_of_its_own() -> None:
+    learner = Learner(experiment(), CPU, "float32")
+    held_out = dataset(learner.experiment.task, 0, 32, "validation")
+    assert torch.equal(learner.held_out.inputs, held_out.inputs)
+    expected = hop_losses(learner.experiment.task, learner.model(held_out.inputs), held_out)
+    assert torch.allclose(learner.validate()[0], expected.detach())
+
+
+def test_a_restored_learner_continues_to_the_bit() -> None:
+    first, second = (Learner(experiment(), CPU, "bf16") for _ in range(2))
+    for _ in range(5):
+        first.advance()
+    second.restore({name: t.clone() for name, t in first.state().items()}, step=5)
+    for _ in range(5):
+        assert torch.equal(first.advance(), second.advance())
+    for name, tensor in first.state().items():
+        assert torch.equal(tensor, second.state()[name]), name
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)])
+def test_recorded_steps_on_a_gpu_are_the_steps_of_the_cpu(seeds: tuple[int, ...]) -> None:
+    config = experiment().model_copy(update={"seeds": seeds})
+    here, there = Learner(config, CPU, "float32"), Learner(config, torch.device("cuda"), "float32")
+    assert torch.equal(here.held_out.inputs, there.held_out.inputs.cpu())
+    for _ in range(30):
+        assert torch.allclose(here.advance(), there.advance().cpu(), atol=1e-4)

@@ -1,0 +1,174 @@
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hopscope.configs import Experiment
+from hopscope.errors import ConfigError, Diverged, Interrupted, RunDamaged, RunMismatch
+from hopscope.store import RunFolder, Store
+from hopscope.training import Run, train
+from hopscope.training.learner import Learner
+
+
+class Stops:
+    """A watcher that sends the process a signal at a step."""
+
+    def __init__(self, step: int, number: int = signal.SIGTERM) -> None:
+        self.step, self.number, self.stopped = step, number, False
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        return None
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        if step == self.step:
+            signal.raise_signal(self.number)
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def content(run: Run) -> dict[str, bytes]:
+    """All files but the manifest, which says how long the training took."""
+    return {name: (run.folder.path / name).read_bytes() for name in run.folder.manifest.files}
+
+
+def test_a_run_has_its_checkpoints_and_metrics(store: Store, tiny: Experiment) -> None:
+    run = train(tiny, store)
+    assert run.folder.manifest.complete
+    assert run.checkpoints == [0, 5, 10, 12]
+    steps, values = run.losses("train")
+    assert steps.tolist() == list(range(1, 13))
+    assert values.shape == (12, 1, 2)
+    checked, validation = run.losses("validation")
+    assert checked.tolist() == list(range(13))  # the last 100 steps are validated one by one
+    assert np.allclose(run.final_losses(), validation[1:].mean(0))
+    assert run.folder.verify() == []
+    learner = Learner(tiny, torch.device("cpu"), "float32")
+    for _ in range(12):
+        learner.advance()
+    assert np.array_equal(learner.validate().numpy(), validation[-1])
+    for name, weight in run.model.state_dict().items():
+        assert torch.equal(weight, learner.weights.named()[name]), name
+    untrained = Learner(tiny, torch.device("cpu"), "float32").model.state_dict()
+    assert torch.equal(run.model_at(0).state_dict()["head.weight"], untrained["head.weight"])
+
+
+def test_validation_is_sparse_before_the_last_hundred_steps(store: Store, tiny: Experiment) -> None:
+    longer = tiny.training.model_copy(update={"steps": 112, "checkpoint_every": 60})
+    run = train(tiny.model_copy(update={"training": longer}), store)
+    assert run.losses("validation")[0].tolist() == [0, 4, 8, 12, *range(13, 113)]
+
+
+def test_asking_again_returns_the_run(store: Store, tiny: Experiment) -> None:
+    first = content(train(tiny, store))
+    watcher = Stops(1)
+    assert content(train(tiny, store, watcher=watcher)) == first
+    assert not watcher.stopped  # nothing was trained
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("step", [1, 5, 7, 11])
+def test_a_stopped_run_ends_as_if_it_had_not_been_stopped(
+    tmp_path: Path, tiny: Experiment, step: int, number: int
+) -> None:
+    whole = content(train(tiny, tmp_path / "whole"))
+    with pytest.raises(Interrupted, match=f"at step {step}, .*hopscope resume") as caught:
+        train(tiny, tmp_path / "cut", watcher=Stops(step, number))
+    assert caught.value.exit_code == 128 + number
+    folder = Store(tmp_path / "cut").create(tiny)
+    assert folder.manifest.step == step
+    assert folder.verify() == []
+    assert content(train(tiny, tmp_path / "cut")) == whole
+
+
+def test_fleets_resume_too(tmp_path: Path, tiny: Experiment) -> None:
+    fleet = tiny.model_copy(update={"seeds": (5, 1)})
+    whole = train(fleet, tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        train(fleet, tmp_path / "cut", watcher=Stops(6))
+    assert content(train(fleet, tmp_path / "cut")) == content(whole)
+    assert whole.final_losses().shape == (2, 2)
+    assert whole.model.member(1).fleet == ()
+
+
+def test_divergence_names_the_last_good_checkpoint(store: Store, tiny: Experiment) -> None:
+    wild = tiny.training.model_copy(update={"lr": 1e6, "checkpoint_every": 1})
+    with pytest.raises(Diverged, match="loss of hop . is .* at step .*step-0000000") as caught:
+        train(tiny.model_copy(update={"training": wild}), store)
+    assert "lower training.lr" in str(caught.value)
+    folder = store.find("retrieval")
+    assert folder.verify() == []
+    assert not folder.manifest.complete
+
+
+def test_not_a_number_is_divergence(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Learner.update
+
+    def spoiled(learner: Learner, index: torch.Tensor) -> torch.Tensor:
+        losses = update(learner, index)
+        return losses * float("nan") if learner.step == 7 else losses
+
+    monkeypatch.setattr(Learner, "update", spoiled)
+    with pytest.raises(Diverged, match="hop 1 is not a number at step 7 .*step-00000005"):
+        train(tiny, store)
+
+
+def half_trained(store: Store, tiny: Experiment) -> RunFolder:
+    with pytest.raises(Interrupted):
+        train(tiny, store, watcher=Stops(7))
+    return store.create(tiny)
+
+
+def test_a_damaged_checkpoint_is_named(store: Store, tiny: Experiment) -> None:
+    folder = half_trained(store, tiny)
+    path = folder.path / folder.files("checkpoints/")[-1]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(RunDamaged, match="step-00000007.safetensors is damaged"):
+        train(tiny, store)
+    path.write_bytes(data[:100])
+    with pytest.raises(RunDamaged, match="100 bytes, expected"):
+        train(tiny, store)
+
+
+def test_a_checkpoint_of_another_config_is_refused(store: Store, tiny: Experiment) -> None:
+    folder = half_trained(store, tiny)
+    other = train(tiny.model_copy(update={"seeds": (8,)}), store)
+    name = folder.files("checkpoints/")[-1]
+    folder.commit({name: other.folder.read(other.folder.files("checkpoints/")[-1])})
+    with pytest.raises(RunMismatch, match="it was copied from another run"):
+        train(tiny, store)
+
+
+def test_another_precision_cannot_take_over(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auto = tiny.training.model_copy(update={"precision": "auto"})
+    config = tiny.model_copy(update={"training": auto})
+    monkeypatch.setattr("hopscope.training.precision._native_bf16", lambda: True)
+    half_trained(store, config)
+    monkeypatch.setattr("hopscope.training.precision._native_bf16", lambda: False)
+    with pytest.raises(RunMismatch, match="trained in bf16, but this machine computes in float32"):
+        train(config, store)
+
+
+def test_training_works_in_a_thread_that_sees_no_signals(store: Store, tiny: Experiment) -> None:
+    done: list[Run] = []
+    thread = threading.Thread(target=lambda: done.append(train(tiny, store)))
+    thread.start()
+    thread.join()
+    assert done[0].folder.manifest.complete
+
+
+def test_devices_are_checked(store: Store, tiny: Experiment) -> None:
+    with pytest.raises(ConfigError, match="device is 'gpu9'; expected auto, cpu or cuda"):
+        train(tiny, store, device="gpu9")
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="torch sees no GPU"):
+            train(tiny, store, device="cuda")
