@@ -26,7 +26,7 @@ ARGUMENTS: dict[str, Any] = {
 class CompletionArguments:
     """Print a completion script, e.g. `source <(hopscope completion bash)`."""
 
-    shell: Annotated[Literal["bash", "zsh", "tcsh"], tyro.conf.Positional] = "bash"
+    shell: Annotated[Literal["bash", "zsh"], tyro.conf.Positional] = "bash"
     """Which shell."""
 
 

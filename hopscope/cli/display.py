@@ -26,17 +26,17 @@ class Progress:
 
     def __init__(self) -> None:
         self.marks: deque[tuple[float, int]] = deque(maxlen=200)
+        self.smooth: np.ndarray | None = None
+        self.history: list[np.ndarray] = []
 
     def start(self, folder: RunFolder, step: int) -> None:
         self.name, self.steps = folder.name, folder.experiment.training.steps
         self.level = guessing_level(folder.experiment.task)
         self.step = step
-        self.smooth: np.ndarray | None = None
-        self.history: list[np.ndarray] = []
         self.marks.append((time.monotonic(), step))
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
-        self.step, self.latest = step, latest
+        self.step = step
         self.marks.append((time.monotonic(), step))
         train = latest["train"]
         old = train if self.smooth is None else self.smooth

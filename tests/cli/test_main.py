@@ -1,0 +1,180 @@
+"""The command as a user calls it: one line for each mistake, and an exit code."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hopscope.cli.main import COMMANDS, main, run
+from hopscope.configs import Experiment
+from hopscope.store import Store
+from hopscope.training import train
+
+CALL = "from hopscope.cli.main import main; main()"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path / "runs"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def hopscope(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command."""
+    before = sys.argv
+    sys.argv = ["hopscope", *arguments]
+    try:
+        main()
+    except SystemExit as stop:
+        captured = capsys.readouterr()
+        return int(stop.code or 0), captured.out, captured.err
+    finally:
+        sys.argv = before
+    raise AssertionError("main returned without exiting")
+
+
+def test_help_imports_neither_torch_nor_the_commands() -> None:
+    code = f"import sys; sys.argv = ['hopscope', '--help']\ntry:\n    {CALL}\nexcept SystemExit:\n"
+    code += "    print(sorted({'torch', 'tyro', 'pydantic', 'duckdb'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["trian"], "unknown command 'trian': did you mean `hopscope train`?"),
+        (["zzz"], "unknown command 'zzz': see `hopscope --help`"),
+        (["train"], "train needs a preset first"),
+        (["train", "musat/fig4"], "unknown preset 'musat/fig4'"),
+        (["train", "dmeo"], "did you mean demo?"),
+        (["train", "demo", "--model.layrs", "3"], "Unrecognized options: --model.layrs"),
+        (["train", "demo", "--model.layers", "x"], "Error parsing --model.layers"),
+        (["train", "demo", "--task.hops", "0"], "hops: Input should be greater than or equal to 1"),
+        (["train", "demo", "--task.dim", "5"], "dim is 5; a rotary code"),
+        (["train", "demo", "--model.heads", "5"], "heads is 5 and d_model 64"),
+        (["train", "demo", "--threads", "0"], "--threads is 0; expected at least 1"),
+        (["train", "none.json"], "none.json is missing"),
+        (["resume", "x"], "no run matches 'x'"),
+        (["show", "x"], "no run matches 'x'"),
+        (["verify", "x"], "no run matches 'x'"),
+        (["rm"], "rm needs the name of a run"),
+        (["rm", "x"], "no run matches 'x'"),
+        (["sql", "select"], "Parser Error"),
+        (["presets", "x"], "unknown preset 'x'"),
+        (["completion", "fish"], "invalid choice 'fish'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_an_exit_code(
+    root: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
+    code, out, err = hopscope(capsys, *arguments)
+    assert code == 2
+    assert text in err
+    assert err.startswith("hopscope: ")
+    assert err.count("\n") == 1
+    assert "│" not in err
+    assert out == ""
+
+
+def test_train_resume_show_and_remove(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "--training.steps 6 --training.batch 4 --training.validation-examples 8".split()
+    code, out, _ = hopscope(capsys, "train", "demo", *flags, "--seeds", "0", "1", "--threads", "1")
+    assert code == 0
+    assert re.search(r"hop 1 \d\.\d+ \(\d\.\d+ … \d\.\d+\)", out)
+    assert "final validation loss" in out
+    (name,) = Store().names()
+    assert hopscope(capsys, "resume", name[-6:])[0] == 0
+    code, out, _ = hopscope(capsys, "runs")
+    assert code == 0
+    assert name in out
+    code, out, _ = hopscope(capsys, "show", name, "--figure", "loss.svg")
+    assert code == 0
+    assert re.search(r"training\.steps +6 *\n", out)
+    assert "checkpoints at steps 0, 6" in out
+    assert (root / "loss.svg").exists()
+    code, out, _ = hopscope(capsys, "sql", "select count(*) as rows from metrics", "--csv")
+    assert (code, out.split()) == (0, ["rows", str(2 * 2 * (6 + 7))])
+    code, out, _ = hopscope(capsys, "sql", "select run, max(step) from metrics group by run")
+    assert name in out
+    code, out, _ = hopscope(capsys, "verify", name)
+    assert (code, out) == (0, f"{name}: all 4 files are as committed\n")
+    (root / "runs" / name / "checkpoints" / "step-00000006.safetensors").write_bytes(b"")
+    code, _, err = hopscope(capsys, "verify", name)
+    assert code == 1
+    assert "0 bytes, expected" in err
+    assert hopscope(capsys, "rm", name)[0] == 0
+    code, out, _ = hopscope(capsys, "runs")
+    assert "no runs in" in out
+
+
+def test_an_experiment_file_trains_as_the_preset_it_was_written_from(
+    root: Path, capsys: pytest.CaptureFixture[str], tiny: Experiment
+) -> None:
+    (root / "mine.json").write_text(tiny.canonical_json())
+    assert hopscope(capsys, "train", "mine.json")[0] == 0
+    assert Store().names() == [tiny.run_name()]
+    (root / "mine.json").write_text('{"modle": {}}')
+    code, _, err = hopscope(capsys, "train", "mine.json")
+    assert code == 2
+    assert "Experiment.modle: unknown field" in err
+
+
+def test_unreadable_runs_are_listed_as_such(
+    root: Path, capsys: pytest.CaptureFixture[str], tiny: Experiment
+) -> None:
+    train(tiny)
+    bad = Store().create(tiny.model_copy(update={"seeds": (9,)}))
+    (bad.path / "manifest.json").write_text("{}")
+    code, out, err = hopscope(capsys, "runs")
+    assert code == 1
+    assert tiny.run_name() in out
+    assert "is not a manifest" in err
+
+
+def test_presets_are_listed_with_their_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "musat/transformer-d-epochs" in hopscope(capsys, "presets")[1]
+    out = hopscope(capsys, "presets", "musat/transformer-a")[1]
+    assert re.search(r"training\.steps +24000 +§8\.1: 24k", out)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completions_know_commands_presets_and_flags(
+    capfd: pytest.CaptureFixture[str], shell: str
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run(["completion", shell])
+    assert not stop.value.code
+    script = capfd.readouterr().out
+    for word in ("verify", "musat/transformer-a", "--model.layers", "one-hot"):
+        assert word in script, word
+
+
+def test_help_of_every_command_names_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        code, out, _ = hopscope(capsys, name, "--help")
+        assert code == 0, name
+        assert "usage: hopscope" in out
+    assert "--model.layers" in hopscope(capsys, "train", "demo", "--help")[1]
+    assert hopscope(capsys, "--version")[1].startswith("hopscope 0.")
+
+
+def test_the_demo_leaves_a_figure(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    tiny: Experiment,
+) -> None:  # fmt: skip
+    from hopscope.papers import demo
+    from hopscope.papers.preset import Preset
+
+    monkeypatch.setattr(demo, "preset", lambda: Preset("demo", "tiny", tiny, {}))
+    code, out, _ = hopscope(capsys, "demo")
+    assert code == 0
+    assert "guessing" in out
+    (figure,) = (root / "reports").iterdir()
+    assert figure.suffix == ".svg"
+    assert str(figure.relative_to(root)) in out

@@ -1,0 +1,33 @@
+import ctypes
+import sys
+
+import pytest
+import torch
+
+from hopscope.configs import Training
+from hopscope.training import allocator
+from hopscope.training.precision import device_of, precision_of
+
+
+@pytest.mark.parametrize(("native", "expected"), [(True, "bf16"), (False, "float32")])
+def test_auto_is_bf16_only_where_it_is_native(
+    monkeypatch: pytest.MonkeyPatch, native: bool, expected: str
+) -> None:
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: native)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    assert precision_of(Training(), cpu) == expected
+    assert precision_of(Training(precision="float32"), cpu) == "float32"
+    assert precision_of(Training(precision="bf16"), cpu) == "bf16"
+
+
+def test_auto_device_is_there() -> None:
+    expected = "cuda" if torch.cuda.is_available() else "cpu"
+    assert device_of("auto").type == expected
+
+
+def test_pages_are_kept_where_there_is_glibc(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_mallopt = sys.platform.startswith("linux") and hasattr(ctypes.CDLL(None), "mallopt")
+    assert allocator.keep_pages() == has_mallopt
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not allocator.keep_pages()
