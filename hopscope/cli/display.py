@@ -65,12 +65,13 @@ class Progress:
 class LiveDisplay:
     """A panel that redraws itself, for terminals."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         self.progress = Progress()
-        self.live = Live(get_renderable=self._picture, refresh_per_second=4)
+        self.console = console
 
     def start(self, folder: RunFolder, step: int) -> None:
         self.progress.start(folder, step)
+        self.live = Live(console=self.console, get_renderable=self.picture, refresh_per_second=4)
         self.live.start()
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
@@ -79,7 +80,7 @@ class LiveDisplay:
     def stop(self) -> None:
         self.live.stop()
 
-    def _picture(self) -> Group:
+    def picture(self) -> Group:
         progress = self.progress
         table = Table.grid(padding=(0, 2))
         for name, loss, curve in progress.hop_rows():

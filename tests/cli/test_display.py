@@ -21,12 +21,11 @@ def test_the_panel_has_step_rate_time_left_and_a_line_per_hop(
 ) -> None:
     ticks = iter(range(100))
     monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
-    live = LiveDisplay()
-    live.live.console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    live = LiveDisplay(Console(file=io.StringIO(), force_terminal=True, width=120))
     watch(live, store, tiny)
     live.stop()
     console = Console(file=io.StringIO(), width=120)
-    console.print(live._picture())
+    console.print(live.picture())
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "step 8 of 12 · 1.0 steps/s · 0:04 left" in text
     assert "hop 1" in text

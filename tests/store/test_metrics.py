@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_the_same_rows_make_the_same_bytes_however_they_were_cut(
     blobs = []
     for cuts in ([0, 600, 700], [0, 3, 650, 700]):
         folder = Store(tmp_path / str(len(cuts))).create(tiny)
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in pairwise(cuts):
             steps = np.arange(start + 1, stop + 1, dtype=np.int32)
             values = np.sin(np.arange(stop * 6, dtype=np.float32)[start * 6 :]).reshape(-1, 2, 3)
             folder.commit(

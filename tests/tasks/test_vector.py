@@ -1,6 +1,7 @@
 """Vector tasks against a slow reading of every example: who holds which symbol, and where."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -146,7 +147,7 @@ def test_shuffled_facts_stay_whole() -> None:
     for row in batch.roles.role.tolist():
         kinds = [table[number] for number in row]
         seen.add(tuple(kinds))
-        for here, after in zip(kinds, kinds[1:], strict=False):
+        for here, after in pairwise(kinds):
             if here.kind.endswith("key"):
                 assert after.fact == here.fact
                 assert after.kind.startswith("decoy") == here.kind.startswith("decoy")
