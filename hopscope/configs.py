@@ -94,12 +94,10 @@ class VectorTask(Config):
 
 
 class Retrieval(VectorTask):
-    """Retrieval over D hops (§6). Two chains, D = 2, shuffled inside each hop:
+    """Retrieval over D hops (§6). Two chains, D = 2, shuffled inside each hop::
 
-    ```
-    b1 b2 · a1 a2 · a0 a1 · b0 b1 · b0 · a0
-    └── last hop ──┘ └── first hop ─┘ └ queries ┘      targets: (b1 b2), (a1 a2)
-    ```
+        b1 b2 · a1 a2 · a0 a1 · b0 b1 · b0 · a0
+        └── last hop ──┘ └── first hop ─┘ └ queries ┘      targets: (b1 b2), (a1 a2)
 
     The model reads both queries and answers with x_1 … x_D of each query's chain (implicit
     curriculum), or with x_D alone.
@@ -114,11 +112,9 @@ class Retrieval(VectorTask):
 
 
 class Induction(VectorTask):
-    """Induction: retrieval with a single hop (Olsson et al. 2022). Two chains:
+    """Induction: retrieval with a single hop (Olsson et al. 2022). Two chains::
 
-    ```
     b0 b1 · a0 a1 · a0 · b0          targets: a1, b1
-    ```
     """
 
     kind: Literal["induction"] = "induction"
@@ -128,12 +124,10 @@ class Induction(VectorTask):
 
 
 class ConditionalRetrieval(VectorTask):
-    """Retrieval where a look-up may need several earlier results (§3.1). One chain of three:
+    """Retrieval where a look-up may need several earlier results (§3.1). One chain of three::
 
-    ```
-    x y z · a y · a x · a            targets: x, y, z
-    └ triple ┘                       (x, y) together lead to z
-    ```
+        x y z · a y · a x · a            targets: x, y, z
+        └ triple ┘                       (x, y) together lead to z
 
     Any acyclic set of look-ups is a task: write one fact per entry, `"x,y->z"`. With
     `decoys = m` every fact with several keys gets m more per chain, which share its first key
@@ -167,13 +161,11 @@ class KHop(Config):
     """k-hop induction over tokens (Sanford et al. 2024). Every position asks.
 
     One hop from a position goes to its token's previous occurrence and takes the token after
-    it; the next hop starts from that token, where it stands:
+    it; the next hop starts from that token, where it stands::
 
-    ```
-    position   0 1 2 3 4 5
-    token      c a b a c a         the last a: hop 1 → c (after the a at 3), hop 2 → a (after
-                                   the c at 0)
-    ```
+        position   0 1 2 3 4 5
+        token      c a b a c a         the last a: hop 1 → c (after the a at 3), hop 2 → a (after
+                                       the c at 0)
 
     Where a hop finds no earlier occurrence, its answer (and that of later hops) is the extra
     class "none".

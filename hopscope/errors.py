@@ -1,4 +1,4 @@
-"""The exception tree. Every message says what was got, what was expected, what to do.
+"""The exception tree. Every message says what was got, what was expected, what to do::
 
 HopscopeError
 ├── ConfigError        a knob has a value that makes no sense, or a name is unknown
@@ -12,8 +12,8 @@ HopscopeError
 │   ├── RunBusy        another process is training it
 │   └── StoreUnwritable   disk full, read-only, no permission
 └── TrainingError
-    ├── Diverged       the loss is not a number, or far above any guess
-    └── Interrupted    a signal asked the training to stop; a checkpoint was written
+├── Diverged       the loss is not a number, or far above any guess
+└── Interrupted    a signal asked the training to stop; a checkpoint was written
 """
 
 

@@ -1,9 +1,7 @@
-"""Fact graphs become batches with roles.
+"""Fact graphs become batches with roles::
 
-```python
 sampler = sampler_of(Retrieval(hops=3))
 batch = examples(sampler, seed=0, index=torch.arange(8))
-```
 """
 
 from typing import Literal

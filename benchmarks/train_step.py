@@ -1,0 +1,251 @@
+"""One training step, ours beside others' transformers of the same shape, in one process.
+
+    python benchmarks/train_step.py [--device cuda] [--rounds 15]
+
+A step is: draw the batch, forward, backward, AdamW. All take turns, round after round, so that
+whatever else the machine does hits all alike; a row holds the median and the fastest round. The
+peers run in float32 and in bf16 autocast, and get the same batches, loss, optimiser (fused
+AdamW) and C allocator settings as we do. `floor` is the step's matrix products alone, in bf16 on
+operands that lie ready: of the full shape, as the peers compute it, and of what our step computes,
+whose last layer works at the read positions only.
+
+Needs the `bridges` extra (transformers, x-transformers).
+"""
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.tasks import examples, hop_losses, sampler_of, visited
+from hopscope.training.allocator import keep_pages
+from hopscope.training.learner import Learner
+
+WARM_UP = 3
+Step = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One of the two shapes of the papers' experiments."""
+
+    name: str
+    layers: int
+    heads: int
+    hops: int
+    batch: int
+
+    def experiment(self, precision: str) -> Experiment:
+        return Experiment(
+            task=Retrieval(hops=self.hops),
+            model=Model(layers=self.layers, heads=self.heads, d_model=128),
+            training=Training(batch=self.batch, precision=precision, validation_examples=8),
+        )
+
+
+SHAPES = (
+    Shape("12 layers × 1 head, batch 128, D=3", 12, 1, 3, 128),
+    Shape("4 layers × 8 heads, batch 512, D=5", 4, 8, 5, 512),
+)
+
+
+class Peer(nn.Module):
+    """An input map, somebody's causal pre-norm blocks, a head at the query positions."""
+
+    def __init__(self, experiment: Experiment, body: nn.Module) -> None:
+        super().__init__()
+        interface = sampler_of(experiment.task).interface()
+        self.read = interface.read
+        self.input = nn.Linear(interface.inputs, experiment.model.d_model)
+        self.body = body
+        self.head = nn.Linear(experiment.model.d_model, interface.outputs)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(self.body(self.input(inputs))[:, -self.read :])
+
+
+class Gpt2(nn.Module):
+    """transformers' GPT2Model."""
+
+    def __init__(self, model: Model, length: int) -> None:
+        super().__init__()
+        from transformers import GPT2Config, GPT2Model
+
+        config = GPT2Config(
+            vocab_size=1, n_positions=length, n_embd=model.d_model, n_layer=model.layers,
+            n_head=model.heads, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False,
+            bos_token_id=None, eos_token_id=None,
+        )  # fmt: skip
+        self.model = GPT2Model(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.model(inputs_embeds=x).last_hidden_state
+
+
+class TorchEncoder(nn.Module):
+    """nn.TransformerEncoder with a causal mask."""
+
+    def __init__(self, model: Model, length: int) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(
+            model.d_model, model.heads, model.mlp_width, 0.0, "gelu",
+            batch_first=True, norm_first=True,
+        )  # fmt: skip
+        norm = nn.LayerNorm(model.d_model)
+        self.encoder = nn.TransformerEncoder(layer, model.layers, norm, enable_nested_tensor=False)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(length))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.encoder(x, mask=self.mask, is_causal=True)
+
+
+def x_transformers(flash: bool) -> Callable[[Model, int], nn.Module]:
+    """x-transformers' Decoder, with fused attention or with attention written out."""
+
+    def build(model: Model, _: int) -> nn.Module:
+        from x_transformers import Decoder
+
+        return Decoder(
+            dim=model.d_model, depth=model.layers, heads=model.heads,
+            attn_dim_head=model.head_width, attn_flash=flash,
+        )  # fmt: skip
+
+    return build
+
+
+PEERS: dict[str, Callable[[Model, int], nn.Module]] = {
+    "transformers GPT2Model": Gpt2,
+    "nn.TransformerEncoder": TorchEncoder,
+    "x-transformers (flash)": x_transformers(flash=True),
+    "x-transformers (attention written out)": x_transformers(flash=False),
+}
+
+
+def peer_step(name: str, shape: Shape, autocast: bool, device: torch.device) -> Step:
+    """A training step around a peer's model, as one would write it."""
+    experiment = shape.experiment("float32")
+    sampler = sampler_of(experiment.task, device)
+    body = PEERS[name](experiment.model, sampler.interface().length)
+    model = Peer(experiment, body).to(device)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
+    count = iter(range(10**9))
+
+    def step() -> None:
+        index = visited(torch.zeros(1, dtype=torch.int64), next(count), shape.batch, 2**18)[0]
+        batch = examples(sampler, 0, index.to(device))
+        optimiser.zero_grad()
+        with torch.autocast(device.type, torch.bfloat16, enabled=autocast):
+            outputs = model(batch.inputs)
+        hop_losses(experiment.task, outputs, batch).mean().backward()
+        optimiser.step()
+
+    return step
+
+
+def floor_step(shape: Shape, device: torch.device, read_only: bool) -> Step:
+    """The step's matrix products alone: each forward product, and its two of the backward."""
+    model, interface = (
+        shape.experiment("bf16").model,
+        sampler_of(Retrieval(hops=shape.hops)).interface(),
+    )
+    length, width, heads = interface.length, model.d_model, model.heads
+    products: list[tuple[Tensor, Tensor]] = []
+
+    def tensor(*sizes: int) -> Tensor:
+        return torch.randn(*sizes, device=device).bfloat16()
+
+    def affine(rows: int, inputs: int, outputs: int) -> None:
+        x, w, g = tensor(rows, inputs), tensor(inputs, outputs), tensor(rows, outputs)
+        products.extend([(x, w), (g, w.T), (g.T, x)])
+
+    def attention(queries: int) -> None:
+        each = shape.batch * heads
+        q, k = tensor(each, queries, width // heads), tensor(each, length, width // heads)
+        p = tensor(each, queries, length)
+        products.extend([(q, k.mT), (p, k), (p.mT, q), (p, k), (p.mT, q), (q, k.mT)])
+
+    for layer in range(model.layers):
+        read = interface.read if read_only and layer == model.layers - 1 else length
+        rows, read_rows = shape.batch * length, shape.batch * read
+        if read == length:
+            affine(rows, width, 3 * width)
+        else:
+            affine(read_rows, width, width)
+            affine(rows, width, 2 * width)
+        attention(read)
+        affine(read_rows, width, width)
+        affine(read_rows, width, model.mlp_width)
+        affine(read_rows, model.mlp_width, width)
+
+    def step() -> None:
+        for a, b in products:
+            a @ b
+
+    return step
+
+
+def contestants(shape: Shape, device: torch.device) -> dict[tuple[str, str], Step]:
+    steps: dict[tuple[str, str], Step] = {}
+    for precision in ("float32", "bf16"):
+        for name in PEERS:
+            steps[name, precision] = peer_step(name, shape, precision == "bf16", device)
+        learner = Learner(shape.experiment(precision), device, precision)
+        steps["hopscope", precision] = learner.advance
+    steps["floor, full shape", "bf16"] = floor_step(shape, device, read_only=False)
+    steps["floor, what we compute", "bf16"] = floor_step(shape, device, read_only=True)
+    return steps
+
+
+def measure(steps: dict[tuple[str, str], Step], rounds: int, device: torch.device) -> list[dict]:
+    """Rounds in which every contestant takes one step."""
+    times: dict[tuple[str, str], list[float]] = {key: [] for key in steps}
+    for turn in range(WARM_UP + rounds):
+        for key, step in steps.items():
+            begun = time.perf_counter()
+            step()
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            if turn >= WARM_UP:
+                times[key].append(1e3 * (time.perf_counter() - begun))
+    return [
+        {"who": who, "precision": precision, "median_ms": sorted(t)[len(t) // 2], "best_ms": min(t)}
+        for (who, precision), t in times.items()
+    ]
+
+
+def report(shape: Shape, rows: list[dict], device: torch.device) -> None:
+    machine = torch.cuda.get_device_name() if device.type == "cuda" else platform.processor()
+    where = {"machine": machine or platform.machine(), "threads": torch.get_num_threads()}
+    head = {"benchmark": "train_step", "shape": shape.name, "torch": torch.__version__, **where}
+    for row in rows:
+        rounded = {k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}
+        print(json.dumps({**head, **rounded}, ensure_ascii=False))
+    best = {
+        who: min(r["median_ms"] for r in rows if r["who"] == who)
+        for who in {r["who"] for r in rows}
+    }
+    ours = best.pop("hopscope")
+    ratios = {f"times faster than {who}": round(ms / ours, 2) for who, ms in sorted(best.items())}
+    print(json.dumps({**head, "hopscope_ms": round(ours, 1), **ratios}, ensure_ascii=False))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rounds", type=int, default=15)
+    chosen = parser.parse_args()
+    device = torch.device(chosen.device)
+    keep_pages()
+    for shape in SHAPES:
+        torch.manual_seed(0)
+        report(shape, measure(contestants(shape, device), chosen.rounds, device), device)
+
+
+if __name__ == "__main__":
+    main()
