@@ -114,7 +114,9 @@ class Retrieval(VectorTask):
 class Induction(VectorTask):
     """Induction: retrieval with a single hop (Olsson et al. 2022). Two chains::
 
-    b0 b1 · a0 a1 · a0 · b0          targets: a1, b1
+        b0 b1 · a0 a1 · a0 · b0          targets: a1, b1
+
+    Two causal layers suffice, and one does not.
     """
 
     kind: Literal["induction"] = "induction"
