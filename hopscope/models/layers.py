@@ -4,10 +4,14 @@ A fleet's parameters have a model axis in front; so have its activations. Every 
 written once, for both.
 """
 
+from typing import Any
+
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from hopscope.configs import Model
@@ -86,6 +90,31 @@ class Mlp(nn.Module):
         return out
 
 
+class MaskedSoftmax(Function):
+    """softmax(scale · scores + mask), in float32 whatever the scores are.
+
+    Only the weights are kept for the backward pass, in the scores' own precision: a float32
+    copy of every attention matrix would cost more time to move than to compute.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, mask: Tensor, scale: float) -> Tensor:
+        weights = torch.softmax(torch.add(mask, scores, alpha=scale), -1).to(scores.dtype)
+        ctx.save_for_backward(weights)
+        ctx.scale = scale
+        return weights
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (weights,) = ctx.saved_tensors
+        # softmax's own backward: weights · (gradient − Σ weights · gradient)
+        scores = torch.ops.aten._softmax_backward_data(  # noqa: SLF001
+            gradient, weights, -1, weights.dtype
+        )
+        return scores.mul_(ctx.scale), None, None
+
+
 class Attention(nn.Module):
     """Multi-head attention, written out.
 
@@ -114,7 +143,8 @@ class Attention(nn.Module):
         query = self._split(self.query(x[..., -read:, :]))
         key = self._split(self.key(x))
         scores = query @ key.mT
-        return torch.softmax(torch.add(mask[-read:], scores, alpha=self.scale), -1).to(x.dtype)
+        weights: Tensor = MaskedSoftmax.apply(scores, mask[-read:], self.scale)  # type: ignore[no-untyped-call]
+        return weights
 
     def moved(
         self,

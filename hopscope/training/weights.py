@@ -1,7 +1,7 @@
-"""All weights of a model in one vector, so that a step handles them in a few operations.
+"""All weights of a model in one vector, so that the optimiser handles them in one operation.
 
-The optimiser works on a float32 master. The model computes with views of a second vector in
-the compute precision (the same memory, if that is float32), and its gradients land in a third.
+The optimiser works on a float32 master. The model computes with views of a copy in the compute
+precision (of the master itself, if that is float32).
 """
 
 import torch
@@ -15,32 +15,32 @@ class FlatWeights:
     """Takes over a module's parameters: from here on they are views."""
 
     def __init__(self, model: nn.Module, dtype: torch.dtype) -> None:
-        parameters = dict(model.named_parameters())
-        self.shapes = {name: p.shape for name, p in parameters.items()}
-        self.starts, total = _places(parameters)
-        device = next(iter(parameters.values())).device
+        self.parameters = dict(model.named_parameters())
+        self.shapes = {name: p.shape for name, p in self.parameters.items()}
+        self.starts, total = _places(self.parameters)
+        device = next(iter(self.parameters.values())).device
         self.master = nn.Parameter(torch.zeros(total, device=device))
-        self.gradient = torch.zeros(total, dtype=dtype, device=device)
+        self.master.grad = torch.zeros_like(self.master)
+        self.gradients = [self._view(self.master.grad, name) for name in self.parameters]
         same = dtype == torch.float32
-        self.compute = self.master.data if same else torch.zeros_like(self.gradient)
-        self.master.grad = self.gradient if same else torch.zeros_like(self.master.data)
-        for name, parameter in parameters.items():
+        self.compute = self.master.data if same else torch.zeros_like(self.master, dtype=dtype)
+        for name, parameter in self.parameters.items():
             self._view(self.master.data, name).copy_(parameter.data)
             parameter.data = self._view(self.compute, name)
-            parameter.grad = self._view(self.gradient, name)
         self.refresh()
 
     def refresh(self) -> None:
-        """Let the model compute with the master's present values; forget the gradients."""
-        if self.compute is not self.master.data and self.compute.dtype != torch.float32:
+        """Let the model compute with the master's present values."""
+        if self.compute.dtype != torch.float32:
             self.compute.copy_(self.master.data)
-        self.gradient.zero_()
 
+    @torch.no_grad()
     def collect(self) -> None:
-        """Hand the gradients to the master."""
-        if self.gradient.dtype != torch.float32:
-            assert self.master.grad is not None
-            self.master.grad.copy_(self.gradient)
+        """Hand the model's gradients to the master, and forget them."""
+        for place, parameter in zip(self.gradients, self.parameters.values(), strict=True):
+            assert parameter.grad is not None
+            place.copy_(parameter.grad)
+            parameter.grad = None
 
     def named(self) -> dict[str, Tensor]:
         """The master's values under the model's own names."""
