@@ -10,6 +10,8 @@ from hopscope.report.terminal import plot
 from hopscope.tasks import guessing_level
 from hopscope.training import Run
 
+THRESHOLDS = (0.5, 0.1)
+
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """Print a table; wide values are folded, none is cut off."""
@@ -31,7 +33,8 @@ def print_losses(run: Run) -> None:
         print(f"{run.name}: stopped at step {run.folder.manifest.step:,}")
         return
     final = run.final_losses()
-    columns = ["hop", "final validation loss", "lowest … highest seed", "guessing", "below 0.5 at"]
+    columns = ["hop", "final validation loss", "lowest … highest seed", "guessing"]
+    columns += [f"below {threshold} at step" for threshold in THRESHOLDS]
     spread = len(run.experiment.seeds) > 1
     rows = [
         (
@@ -39,7 +42,7 @@ def print_losses(run: Run) -> None:
             f"{column.mean():.4f}",
             f"{column.min():.4f} … {column.max():.4f}" if spread else "",
             f"{level:.2f}",
-            _first_below(steps, losses[:, :, hop].mean(axis=1), 0.5),
+            *(_first_below(steps, losses[:, :, hop], threshold) for threshold in THRESHOLDS),
         )
         for hop, column in enumerate(final.T)
     ]
@@ -47,12 +50,16 @@ def print_losses(run: Run) -> None:
 
 
 def _first_below(steps: np.ndarray, losses: np.ndarray, threshold: float) -> str:
-    """The first step from which the mean over the last 25 steps is below the threshold."""
-    from hopscope.report.curves import WINDOW, smoothed
+    """When the models' running means [step, model] first fall below; a fleet's first and last."""
+    from hopscope.report.curves import first_below
 
-    below = smoothed(losses[:, None, None])[:, 0, 0] < threshold
-    below[: WINDOW - 1] = False
-    return f"step {steps[below.argmax()]:,}" if below.any() else "never"
+    reached = first_below(steps, losses, threshold)
+    times = [step for step in reached if step is not None]
+    if not times:
+        return "never"
+    span = f"{min(times):,}" if min(times) == max(times) else f"{min(times):,} … {max(times):,}"
+    never = len(reached) - len(times)
+    return f"{span} ({never} of {len(reached)} never)" if never else span
 
 
 def _cell(value: object) -> str:

@@ -47,6 +47,15 @@ def smoothed(losses: Float[np.ndarray, "step model hop"]) -> Float[np.ndarray, "
     return sums / counts[:, None, None]
 
 
+def first_below(
+    steps: np.ndarray, losses: Float[np.ndarray, "step model"], threshold: float
+) -> list[int | None]:
+    """For each model, the first step whose running mean over WINDOW steps is below."""
+    below = smoothed(losses[:, :, None])[:, :, 0] < threshold
+    below[: WINDOW - 1] = False
+    return [int(steps[row.argmax()]) if row.any() else None for row in below.T]
+
+
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a figure in the format its name asks for."""
     with writing(path):

@@ -1,4 +1,8 @@
-"""A checkpoint: weights, optimiser and counters as one safetensors file."""
+"""A checkpoint: a file of weights, and a file of what only the next step needs.
+
+Every checkpoint's weights are kept, to watch circuits emerge. The optimiser's moments are twice
+as large and serve to go on from the last step alone, so only the newest are kept.
+"""
 
 import json
 from typing import Any
@@ -9,36 +13,64 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from hopscope.errors import RunDamaged, RunMismatch, RunTooNew
+from hopscope.store import RunFolder
 from hopscope.training.learner import Learner
 
 FORMAT = 1
 META = "hopscope"  # one key: the order of several would change from process to process
-FOLDER = "checkpoints/"
+STEPS, OPTIMISERS = "checkpoints/step-", "checkpoints/optimiser-"
+SUFFIX = ".safetensors"
 
 
 def checkpoint_name(step: int) -> str:
-    return f"{FOLDER}step-{step:08d}.safetensors"
+    return f"{STEPS}{step:08d}{SUFFIX}"
 
 
-def checkpoint_step(name: str) -> int:
-    return int(name.removeprefix(f"{FOLDER}step-").removesuffix(".safetensors"))
+def checkpoint_steps(folder: RunFolder) -> list[int]:
+    """The steps of which the weights are kept, in order."""
+    names = folder.files(STEPS)
+    return [int(name.removeprefix(STEPS).removesuffix(SUFFIX)) for name in names]
 
 
-def pack(learner: Learner) -> bytes:
-    """The learner's state after its present step."""
+def pack(learner: Learner) -> dict[str, bytes]:
+    """The files of the learner's present state."""
     meta = {
         "format": FORMAT,
         "experiment": learner.experiment.digest(),
         "step": learner.step,
         "precision": learner.precision,
     }
-    state = {name: tensor.detach().cpu() for name, tensor in learner.state().items()}
-    return safetensors.torch.save(state, {META: json.dumps(meta, sort_keys=True)})
+    words = {META: json.dumps(meta, sort_keys=True)}
+    optimiser = f"{OPTIMISERS}{learner.step:08d}{SUFFIX}"
+    parts = {
+        checkpoint_name(learner.step): learner.weights.named(),
+        optimiser: learner.optimiser_state(),
+    }
+    return {
+        name: safetensors.torch.save({k: t.detach().cpu() for k, t in state.items()}, words)
+        for name, state in parts.items()
+    }
 
 
-def unpack(learner: Learner, data: bytes, source: str) -> None:
-    """Put the learner into the packed state; it must come from the same experiment."""
-    state, meta = _read(data, source)
+def unpack(learner: Learner, folder: RunFolder) -> None:
+    """Put the learner into the last state that was committed, if there is one."""
+    for optimiser in folder.files(OPTIMISERS):
+        name = optimiser.replace(OPTIMISERS, STEPS)
+        weights, meta = _read(folder.read(name), f"{folder.name}/{name}")
+        moments, its_meta = _read(folder.read(optimiser), f"{folder.name}/{optimiser}")
+        for source, found in ((name, meta), (optimiser, its_meta)):
+            _check_meta(found, learner, f"{folder.name}/{source}")
+        _check_shapes(weights, learner.weights.named(), f"{folder.name}/{name}")
+        _check_shapes(moments, learner.optimiser_state(), f"{folder.name}/{optimiser}")
+        learner.restore(weights, moments, meta["step"])
+
+
+def weights_of(data: bytes, source: str) -> dict[str, Tensor]:
+    """The weights in a checkpoint's file."""
+    return _read(data, source)[0]
+
+
+def _check_meta(meta: dict[str, Any], learner: Learner, source: str) -> None:
     if meta["experiment"] != learner.experiment.digest():
         raise RunMismatch(
             f"{source} belongs to experiment {meta['experiment'][:10]}, expected "
@@ -50,14 +82,6 @@ def unpack(learner: Learner, data: bytes, source: str) -> None:
             f"{learner.precision}: resume on the machine it came from, or train a run whose "
             f"training.precision is {meta['precision']}"
         )
-    _check_shapes(state, learner, source)
-    learner.restore(state, meta["step"])
-
-
-def weights_of(data: bytes, source: str) -> dict[str, Tensor]:
-    """The model's weights alone."""
-    state, _ = _read(data, source)
-    return {name: t for name, t in state.items() if not name.startswith("optimiser.")}
 
 
 def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -73,8 +97,8 @@ def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return state, meta
 
 
-def _check_shapes(state: dict[str, Tensor], learner: Learner, source: str) -> None:
-    for name, own in learner.state().items():
+def _check_shapes(state: dict[str, Tensor], own: dict[str, Tensor], source: str) -> None:
+    for name, tensor in own.items():
         got = state.get(name, torch.empty(0)).shape
-        if got != own.shape:
-            raise RunMismatch(f"{source}: {name} is {tuple(got)}, expected {tuple(own.shape)}")
+        if got != tensor.shape:
+            raise RunMismatch(f"{source}: {name} is {tuple(got)}, expected {tuple(tensor.shape)}")

@@ -66,17 +66,16 @@ class Learner:
         self.weights.refresh()
         return self._losses(self.held_out)
 
-    def state(self) -> dict[str, Tensor]:
-        """Everything the next step depends on, beside the step number: weights, moments."""
-        moments = {f"optimiser.{name}": self.moments[name] for name in MOMENTS}
-        return self.weights.named() | moments
+    def optimiser_state(self) -> dict[str, Tensor]:
+        """What the next step depends on, beside the weights and the step number."""
+        return {name: self.moments[name] for name in MOMENTS}
 
     @torch.no_grad()
-    def restore(self, state: dict[str, Tensor], step: int) -> None:
+    def restore(self, weights: dict[str, Tensor], moments: dict[str, Tensor], step: int) -> None:
         """Continue as the learner that had this state after this step."""
-        self.weights.load(state)
+        self.weights.load(weights)
         for name in MOMENTS:
-            self.moments[name].copy_(state[f"optimiser.{name}"])
+            self.moments[name].copy_(moments[name])
         self.moments["step"].fill_(step)
         self.step = step
 

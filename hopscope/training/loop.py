@@ -16,7 +16,7 @@ from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.tasks import guessing_level
 from hopscope.training.allocator import keep_pages
-from hopscope.training.checkpoint import FOLDER, checkpoint_name, checkpoint_step, pack, unpack
+from hopscope.training.checkpoint import OPTIMISERS, checkpoint_name, checkpoint_steps, pack, unpack
 from hopscope.training.learner import Learner
 from hopscope.training.ledger import DIVERGED_AT, Ledger
 from hopscope.training.precision import device_of, precision_of
@@ -78,7 +78,7 @@ class _Training:
         self.training = folder.experiment.training
         where = device_of(device)
         self.learner = Learner(folder.experiment, where, precision_of(self.training, where))
-        self._resume()
+        unpack(self.learner, folder)
         limit = DIVERGED_AT * max(1.0, guessing_level(folder.experiment.task))
         self.ledger = Ledger(folder.experiment.seeds, self.learner.step, limit)
         self.settle_every = SETTLE_EVERY[where.type]
@@ -88,7 +88,7 @@ class _Training:
         due = set(self.training.checkpoint_steps())
         self.watcher.start(self.folder, self.learner.step)
         try:
-            if not self.folder.files(FOLDER):
+            if not checkpoint_steps(self.folder):
                 self._validate()
                 self._commit()
             while self.learner.step < self.training.steps:
@@ -118,10 +118,9 @@ class _Training:
         """Checkpoint and metrics so far; at the end, the metrics as one file."""
         self.ledger.settle(self._last_good())
         step = self.learner.step
-        files = {**self.ledger.take(step), checkpoint_name(step): pack(self.learner)}
         self.folder.commit(
-            files,
-            drop=self._unplanned(),
+            {**self.ledger.take(step), **pack(self.learner)},
+            drop=self._outdated(),
             step=step,
             precision=self.learner.precision,
             seconds=round(self.folder.manifest.seconds + self._lap(), 3),
@@ -130,20 +129,15 @@ class _Training:
             parts = tuple(self.folder.files(PART))
             self.folder.commit({LOSSES: merged(self.folder)}, drop=parts, complete=True)
 
-    def _unplanned(self) -> tuple[str, ...]:
-        """Checkpoints that an interruption left between the planned ones."""
+    def _outdated(self) -> tuple[str, ...]:
+        """The last optimiser, and checkpoints that an interruption left between planned ones."""
         planned = set(self.training.checkpoint_steps())
-        names = self.folder.files(FOLDER)
-        return tuple(name for name in names if checkpoint_step(name) not in planned)
-
-    def _resume(self) -> None:
-        names = self.folder.files(FOLDER)
-        if names:
-            unpack(self.learner, self.folder.read(names[-1]), f"{self.folder.name}/{names[-1]}")
+        unplanned = [step for step in checkpoint_steps(self.folder) if step not in planned]
+        return (*self.folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
 
     def _last_good(self) -> str:
-        names = self.folder.files(FOLDER)
-        return f"{self.folder.path}/{names[-1]}" if names else "none (it had not started)"
+        steps = checkpoint_steps(self.folder)
+        return f"{self.folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
 
     def _lap(self) -> float:
         now = time.monotonic()

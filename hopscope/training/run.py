@@ -12,7 +12,7 @@ from hopscope.models import Transformer, load_weights
 from hopscope.store import RunFolder
 from hopscope.store.metrics import losses
 from hopscope.tasks import interface
-from hopscope.training.checkpoint import FOLDER, checkpoint_name, checkpoint_step, weights_of
+from hopscope.training.checkpoint import checkpoint_name, checkpoint_steps, weights_of
 
 FINAL_STEPS = 100
 """The final validation loss is the mean over this many last steps (§7.1)."""
@@ -35,7 +35,7 @@ class Run:
     @property
     def checkpoints(self) -> list[int]:
         """The steps of which the weights are kept."""
-        return [checkpoint_step(name) for name in self.folder.files(FOLDER)]
+        return checkpoint_steps(self.folder)
 
     @cached_property
     def model(self) -> Transformer:

@@ -103,7 +103,7 @@ def test_train_resume_show_and_remove(root: Path, capsys: pytest.CaptureFixture[
     code, out, _ = hopscope(capsys, "sql", "select run, max(step) from metrics group by run")
     assert name in out
     code, out, _ = hopscope(capsys, "verify", name)
-    assert (code, out) == (0, f"{name}: all 4 files are as committed\n")
+    assert (code, out) == (0, f"{name}: all 5 files are as committed\n")
     (root / "runs" / name / "checkpoints" / "step-00000006.safetensors").write_bytes(b"")
     code, _, err = hopscope(capsys, "verify", name)
     assert code == 1

@@ -74,11 +74,13 @@ def test_a_restored_learner_continues_to_the_bit() -> None:
     first, second = (Learner(experiment(), CPU, "bf16") for _ in range(2))
     for _ in range(5):
         first.advance()
-    second.restore({name: t.clone() for name, t in first.state().items()}, step=5)
+    moments = {name: tensor.clone() for name, tensor in first.optimiser_state().items()}
+    second.restore(first.weights.named(), moments, step=5)
     for _ in range(5):
         assert torch.equal(first.advance(), second.advance())
-    for name, tensor in first.state().items():
-        assert torch.equal(tensor, second.state()[name]), name
+    assert torch.equal(first.weights.master, second.weights.master)
+    for name, tensor in first.optimiser_state().items():
+        assert torch.equal(tensor, second.optimiser_state()[name]), name
 
 
 @pytest.mark.cuda

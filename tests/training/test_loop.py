@@ -39,6 +39,9 @@ def test_a_run_has_its_checkpoints_and_metrics(store: Store, tiny: Experiment) -
     run = train(tiny, store)
     assert run.folder.manifest.complete
     assert run.checkpoints == [0, 5, 10, 12]
+    assert run.folder.files("checkpoints/optimiser-") == [
+        "checkpoints/optimiser-00000012.safetensors"
+    ]
     steps, values = run.losses("train")
     assert steps.tolist() == list(range(1, 13))
     assert values.shape == (12, 1, 2)
@@ -126,7 +129,7 @@ def half_trained(store: Store, tiny: Experiment) -> RunFolder:
 
 def test_a_damaged_checkpoint_is_named(store: Store, tiny: Experiment) -> None:
     folder = half_trained(store, tiny)
-    path = folder.path / folder.files("checkpoints/")[-1]
+    path = folder.path / folder.files("checkpoints/step-")[-1]
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -140,10 +143,16 @@ def test_a_damaged_checkpoint_is_named(store: Store, tiny: Experiment) -> None:
 def test_a_checkpoint_of_another_config_is_refused(store: Store, tiny: Experiment) -> None:
     folder = half_trained(store, tiny)
     other = train(tiny.model_copy(update={"seeds": (8,)}), store)
-    name = folder.files("checkpoints/")[-1]
-    folder.commit({name: other.folder.read(other.folder.files("checkpoints/")[-1])})
-    with pytest.raises(RunMismatch, match="it was copied from another run"):
-        train(tiny, store)
+    names = folder.files("checkpoints/")
+    for prefix in ("checkpoints/step-", "checkpoints/optimiser-"):
+        mine = next(name for name in reversed(names) if name.startswith(prefix))
+        theirs = next(n for n in reversed(other.folder.files("")) if n.startswith(prefix))
+        own = folder.read(mine)
+        folder.commit({mine: other.folder.read(theirs)})
+        with pytest.raises(RunMismatch, match=f"{prefix}.*it was copied from another run"):
+            train(tiny, store)
+        folder = store.create(tiny)
+        folder.commit({mine: own})
 
 
 def test_another_precision_cannot_take_over(
