@@ -2,7 +2,7 @@
 
 config.json      the experiment
 metrics/         Parquet: split, seed, step, hop, loss
-checkpoints/     step-*.safetensors: weights, optimiser, counters
+checkpoints/     step-*: weights; optimiser-*: moments of the newest step
 manifest.json    SHA-256 of each file above; written last
 """
 

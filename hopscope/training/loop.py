@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from hopscope.configs import Experiment
-from hopscope.errors import Interrupted
+from hopscope.errors import Diverged, Interrupted
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.tasks import guessing_level
@@ -76,6 +76,7 @@ class _Training:
         keep_pages()
         self.folder, self.watcher = folder, watcher
         self.training = folder.experiment.training
+        self.due = set(self.training.checkpoint_steps())
         where = device_of(device)
         self.learner = Learner(folder.experiment, where, precision_of(self.training, where))
         unpack(self.learner, folder)
@@ -85,7 +86,6 @@ class _Training:
         self.clock = time.monotonic()
 
     def run(self, request: StopRequest) -> None:
-        due = set(self.training.checkpoint_steps())
         self.watcher.start(self.folder, self.learner.step)
         try:
             if not checkpoint_steps(self.folder):
@@ -93,7 +93,7 @@ class _Training:
                 self._commit()
             while self.learner.step < self.training.steps:
                 self._advance()
-                if self.learner.step in due or request.signal:
+                if self.learner.step in self.due or request.signal:
                     self._commit()
                 if request.signal and self.learner.step < self.training.steps:
                     raise _interrupted(self.folder, self.learner.step, request)
@@ -105,7 +105,7 @@ class _Training:
         step = self.learner.step
         self.ledger.note("train", step, losses)
         final = step > self.training.steps - FINAL_STEPS
-        if final or step % self.training.validate_every == 0:
+        if final or step in self.due or step % self.training.validate_every == 0:
             self._validate()
         if step % self.settle_every == 0:
             self.ledger.settle(self._last_good())
@@ -116,8 +116,13 @@ class _Training:
 
     def _commit(self) -> None:
         """Checkpoint and metrics so far; at the end, the metrics as one file."""
-        self.ledger.settle(self._last_good())
         step = self.learner.step
+        self.ledger.settle(self._last_good())
+        if not self.learner.weights.master.isfinite().all():
+            raise Diverged(
+                f"a weight is not a number after step {step}; the last good checkpoint is "
+                f"{self._last_good()}: lower training.lr, or add training.warmup"
+            )
         self.folder.commit(
             {**self.ledger.take(step), **pack(self.learner)},
             drop=self._outdated(),
@@ -131,8 +136,7 @@ class _Training:
 
     def _outdated(self) -> tuple[str, ...]:
         """The last optimiser, and checkpoints that an interruption left between planned ones."""
-        planned = set(self.training.checkpoint_steps())
-        unplanned = [step for step in checkpoint_steps(self.folder) if step not in planned]
+        unplanned = [step for step in checkpoint_steps(self.folder) if step not in self.due]
         return (*self.folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
 
     def _last_good(self) -> str:

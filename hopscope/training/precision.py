@@ -12,10 +12,9 @@ def device_of(name: str) -> torch.device:
     """The device called `name`; `auto` is the GPU when there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f"device is {name!r}; expected auto, cpu or cuda") from error
+    if name not in ("cpu", "cuda"):
+        raise ConfigError(f"device is {name!r}; expected auto, cpu or cuda")
+    device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device is {name!r}, but torch sees no GPU: use --device cpu")
     return device

@@ -121,6 +121,23 @@ def test_not_a_number_is_divergence(
         train(tiny, store)
 
 
+def test_a_checkpoint_without_numbers_is_not_committed(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Learner.update
+
+    def spoiled(learner: Learner, index: torch.Tensor) -> torch.Tensor:
+        losses = update(learner, index)
+        if learner.step == 7:
+            learner.weights.master.data[3] = float("nan")
+        return losses
+
+    monkeypatch.setattr(Learner, "update", spoiled)
+    with pytest.raises(Diverged, match="weight is not a number after step 7.*step-00000005"):
+        train(tiny, store, watcher=Stops(7))
+    assert store.create(tiny).manifest.step == 5
+
+
 def half_trained(store: Store, tiny: Experiment) -> RunFolder:
     with pytest.raises(Interrupted):
         train(tiny, store, watcher=Stops(7))
