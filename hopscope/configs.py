@@ -81,7 +81,7 @@ class VectorTask(Config):
             raise ValueError(
                 f"dim is {self.dim}; a rotary code pairs cosines and sines: make it even"
             )
-        wanted = self.chains * len(self.graph().symbols)
+        wanted = self.chains * self.symbols_per_chain()
         if self.symbols == "one-hot" and self.dim < wanted:
             raise ValueError(
                 f"dim is {self.dim}; {wanted} distinct one-hot symbols need dim >= {wanted}"
@@ -91,6 +91,19 @@ class VectorTask(Config):
     def graph(self) -> FactGraph:
         """The facts of one chain."""
         raise NotImplementedError
+
+    @property
+    def decoy_count(self) -> int:
+        """Decoys per chain of each fact with several keys."""
+        return 0
+
+    def joint_facts(self) -> list[int]:
+        """The facts with several keys, by number."""
+        return [number for number, fact in enumerate(self.graph().facts) if len(fact.keys) > 1]
+
+    def symbols_per_chain(self) -> int:
+        """Symbols of one chain, and values of its decoys."""
+        return len(self.graph().symbols) + len(self.joint_facts()) * self.decoy_count
 
 
 class Retrieval(VectorTask):
@@ -149,14 +162,14 @@ class ConditionalRetrieval(VectorTask):
                 f"decoys is {self.decoys}; they borrow keys of other chains: at most "
                 f"chains - 1 = {self.chains - 1}"
             )
-        joint = sum(len(fact.keys) > 1 for fact in self.graph().facts)
-        wanted = self.chains * (len(self.graph().symbols) + joint * self.decoys)
-        if self.symbols == "one-hot" and self.dim < wanted:
-            raise ValueError(f"dim is {self.dim}; {wanted} one-hot symbols need dim >= {wanted}")
         return self
 
     def graph(self) -> FactGraph:
         return parse_facts(self.facts)
+
+    @property
+    def decoy_count(self) -> int:
+        return self.decoys
 
 
 class KHop(Config):
