@@ -85,7 +85,8 @@ class LiveDisplay:
         table = Table.grid(padding=(0, 2))
         for name, loss, curve in progress.hop_rows():
             table.add_row(name, loss, Text(curve, style="cyan"))
-        bar = ProgressBar(total=progress.steps, completed=progress.step, width=60)
+        bar = Table.grid()  # a progress bar alone would not end its line
+        bar.add_row(ProgressBar(total=progress.steps, completed=progress.step, width=60))
         guess = Text(f"loss of each hop; guessing gives {progress.level:.2f}", style="dim")
         return Group(Text(progress.name, style="bold"), progress.headline(), bar, table, guess)
 

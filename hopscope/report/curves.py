@@ -12,6 +12,9 @@ from hopscope.training import Run
 
 COLOURS = ("#3366aa", "#ee7733", "#228833", "#aa3377", "#997700", "#66ccee", "#bb5566", "#333333")
 WINDOW = 25
+POINTS = 500
+FULL_SCALE = 1.6
+"""Height of the axis in guessing levels; the first steps are worse, and say little."""
 
 
 def loss_curves(run: Run) -> Figure:
@@ -20,7 +23,8 @@ def loss_curves(run: Run) -> Figure:
     axes = figure.subplots()
     steps, losses = run.losses("train")
     checked, validation = run.losses("validation")
-    smooth = smoothed(losses)
+    shown = slice(None, None, max(1, len(steps) // POINTS))
+    steps, smooth = steps[shown], smoothed(losses)[shown]
     for hop in range(losses.shape[2]):
         colour = COLOURS[hop % len(COLOURS)]
         label = f"$x_{{{hop + 1}}}$"
@@ -29,12 +33,19 @@ def loss_curves(run: Run) -> Figure:
             axes.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(steps, smooth[:, :, hop].mean(1), color=colour, label=label)
         axes.plot(checked, validation[:, :, hop].mean(1), ".", color=colour, markersize=3)
-    axes.axhline(guessing_level(run.experiment.task), color="#999999", linestyle=":", label="guess")
-    axes.set(xlabel="step", ylabel="loss of each hop (dots: validation)", title=run.name)
-    axes.set_ylim(bottom=0)
+    level = guessing_level(run.experiment.task)
+    axes.axhline(level, color="#999999", linestyle=":", label="guess")
+    axes.set(xlabel="step", ylabel="loss of each hop (dots: validation)", title=_title(run))
+    axes.set_ylim(0, FULL_SCALE * level)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     return figure
+
+
+def _title(run: Run) -> str:
+    model, models = run.experiment.model, len(run.experiment.seeds)
+    fleet = f", {models} models" if models > 1 else ""
+    return f"{run.name}\n{model.layers} layers × {model.heads} heads{fleet}"
 
 
 def smoothed(losses: Float[np.ndarray, "step model hop"]) -> Float[np.ndarray, "step model hop"]:
