@@ -14,6 +14,9 @@ from hopscope.store import RunFolder, Store
 from hopscope.store import sql as ask
 
 
+COURSE = 16
+
+
 @dataclass(frozen=True)
 class RunsArguments:
     """List all runs, oldest first, with the course of their losses."""
@@ -157,4 +160,10 @@ def _summary(folder: RunFolder) -> tuple[object, ...]:
         return folder.name, done, models, "", ""
     last = " ".join(f"{value:.3f}" for value in values[-100:].mean(axis=(0, 1)))
     level = guessing_level(folder.experiment.task)
-    return folder.name, done, models, last, sparkline(values.mean(axis=(1, 2)), top=1.2 * level)
+    return (
+        folder.name,
+        done,
+        models,
+        last,
+        sparkline(values.mean(axis=(1, 2)), COURSE, top=1.2 * level),
+    )

@@ -14,10 +14,10 @@ THRESHOLDS = (0.5, 0.1)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Print a table; wide values are folded, none is cut off."""
+    """Print a table; wide values are folded but for the first column, none is cut off."""
     drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
+    for number, column in enumerate(columns):
+        drawn.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in rows:
         drawn.add_row(*(_cell(value) for value in row))
     Console().print(drawn)
@@ -33,8 +33,8 @@ def print_losses(run: Run) -> None:
         print(f"{run.name}: stopped at step {run.folder.manifest.step:,}")
         return
     final = run.final_losses()
-    columns = ["hop", "final validation loss", "lowest … highest seed", "guessing"]
-    columns += [f"below {threshold} at step" for threshold in THRESHOLDS]
+    columns = ["hop", "final loss", "lowest … highest", "guessing"]
+    columns += [f"< {threshold} at step" for threshold in THRESHOLDS]
     spread = len(run.experiment.seeds) > 1
     rows = [
         (
@@ -46,7 +46,11 @@ def print_losses(run: Run) -> None:
         )
         for hop, column in enumerate(final.T)
     ]
-    table(columns, rows, title=f"{run.name} ({run.folder.manifest.seconds:.0f} s of training)")
+    table(
+        columns,
+        rows,
+        title=f"{run.name}: validation, trained in {run.folder.manifest.seconds:.0f} s",
+    )
 
 
 def _first_below(steps: np.ndarray, losses: np.ndarray, threshold: float) -> str:

@@ -29,9 +29,10 @@ class Store:
     def create(self, experiment: Experiment) -> RunFolder:
         """The run of this experiment: the one that exists, or a new, untrained one."""
         path = self.root / experiment.run_name()
-        with self._creating():
-            if not (path / MANIFEST).exists():
-                self._make(path, experiment)
+        if not (path / MANIFEST).exists():
+            with self._creating():
+                if not (path / MANIFEST).exists():
+                    self._make(path, experiment)
         return RunFolder(path)
 
     def find(self, name: str) -> RunFolder:

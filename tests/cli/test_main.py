@@ -87,7 +87,7 @@ def test_train_resume_show_and_remove(root: Path, capsys: pytest.CaptureFixture[
     code, out, _ = hopscope(capsys, "train", "demo", *flags, "--seeds", "0", "1", "--threads", "1")
     assert code == 0
     assert re.search(r"hop 1 \d\.\d+ \(\d\.\d+ … \d\.\d+\)", out)
-    assert "final validation loss" in out
+    assert "final loss" in out
     (name,) = Store().names()
     assert hopscope(capsys, "resume", name[-6:])[0] == 0
     code, out, _ = hopscope(capsys, "runs")

@@ -67,6 +67,13 @@ def test_a_read_only_store_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "runs").create(Experiment())
 
 
+def test_a_run_that_exists_is_returned_without_writing(store: Store) -> None:
+    store.create(Experiment())
+    (store.root / ".lock").unlink()
+    assert store.create(Experiment()).name == Experiment().run_name()
+    assert not (store.root / ".lock").exists()
+
+
 def test_a_file_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
     with pytest.raises(StoreUnwritable, match="a file is in the way"):
