@@ -13,7 +13,6 @@ from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
 from hopscope.store import sql as ask
 
-
 COURSE = 16
 
 
