@@ -1,19 +1,21 @@
 """The exception tree. Every message says what was got, what was expected, what to do::
 
-HopscopeError
-├── ConfigError        a knob has a value that makes no sense, or a name is unknown
-├── FactError          a fact graph that is not one: cyclic, empty, out of reach
-├── ModelError         weights or an attention edit that do not fit the model
-├── StoreError         anything about run folders
-│   ├── RunMissing     no run, or several, answer to the name
-│   ├── RunDamaged     a file is truncated, altered or gone
-│   ├── RunMismatch    the file belongs to another configuration
-│   ├── RunTooNew      written by a newer hopscope
-│   ├── RunBusy        another process is training it
-│   └── StoreUnwritable   disk full, read-only, no permission
-└── TrainingError
-├── Diverged       the loss is not a number, or far above any guess
-└── Interrupted    a signal asked the training to stop; a checkpoint was written
+    HopscopeError
+    ├── ConfigError        a knob has a value that makes no sense, or a name is unknown
+    ├── FactError          a fact graph that is not one: cyclic, empty, out of reach
+    ├── ModelError         weights or an attention edit that do not fit the model
+    ├── StoreError         anything about run folders
+    │   ├── RunMissing     no run, or several, answer to the name
+    │   ├── RunDamaged     a file is truncated, altered or gone
+    │   ├── RunMismatch    the file belongs to another configuration
+    │   ├── RunTooNew      written by a newer hopscope
+    │   ├── RunBusy        another process is training it
+    │   └── StoreUnwritable   disk full, read-only, no permission
+    └── TrainingError
+    ├── Diverged       the loss is not a number, or far above any guess
+    └── Interrupted    a signal asked the training to stop; a checkpoint was written
+
+Their texts belong to the interface, and are tested.
 """
 
 

@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
-LIGHT = ["hopscope", "hopscope.configs", "hopscope.facts", "hopscope.store", "hopscope.papers",
-         "hopscope.cli.main"]  # fmt: skip
+LIGHT = [
+    "hopscope", "hopscope.configs", "hopscope.facts", "hopscope.store", "hopscope.theory",
+    "hopscope.papers", "hopscope.cli.main",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("module", LIGHT)

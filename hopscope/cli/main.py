@@ -16,6 +16,7 @@ COMMANDS = {
     "resume": ("hopscope.cli.training:resume", "Go on with a run that was stopped or killed."),
     "presets": ("hopscope.cli.presets:presets", "List the presets, or one with all its sources."),
     "demo": ("hopscope.cli.training:demo", "Train the demo and show what it learned."),
+    "depth": ("hopscope.cli.depth:depth", "How many layers a question needs, with a schedule."),
     "runs": ("hopscope.cli.runs:runs", "List all runs, with the course of their losses."),
     "show": ("hopscope.cli.runs:show", "Show one run: its losses, its settings, its files."),
     "sql": ("hopscope.cli.runs:sql", "Ask a question in SQL over every metric of every run."),

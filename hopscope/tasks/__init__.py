@@ -1,7 +1,9 @@
 """Fact graphs become batches with roles::
 
-sampler = sampler_of(Retrieval(hops=3))
-batch = examples(sampler, seed=0, index=torch.arange(8))
+    sampler = sampler_of(Retrieval(hops=3))
+    batch = examples(sampler, seed=0, index=torch.arange(8))
+
+Example i is a pure function of task, seed, stream and i.
 """
 
 from typing import Literal

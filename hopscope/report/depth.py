@@ -1,0 +1,75 @@
+"""Depth theory as pictures: who shares information, and a schedule of readings."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Arc
+
+from hopscope.facts import FactGraph, Role
+from hopscope.theory import Flow, Reading, flow
+
+SYMBOL_COLOUR, CODE_COLOUR = "#3366aa", "#ee7733"
+GRID_ROLES = 25
+"""The most columns a terminal's diagram may have."""
+
+
+def shared_information(graph: FactGraph) -> Figure:
+    """Figures 3 and 8 of the paper: positions that hold a piece in common before any layer.
+
+    Arcs above join equal symbols, arcs below positions with the same code.
+    """
+    start = flow(graph)
+    pieces, roles = start.holdings[0], start.roles
+    figure = Figure(figsize=(max(4.0, 0.55 * len(roles)), 2.6), layout="constrained")
+    axes = figure.subplots()
+    for place, (role, held) in enumerate(zip(roles, pieces, strict=True)):
+        (symbol,) = held & set(graph.symbols)
+        axes.text(place, 0, symbol, ha="center", va="center", fontsize=10)
+        axes.text(place, -0.42, _short(role), ha="center", va="center", fontsize=6, color="#777777")
+        for earlier in range(place):
+            for piece in pieces[earlier] & held:
+                _arc(axes, earlier, place, above=piece in graph.symbols)
+    axes.set(xlim=(-0.7, len(roles) - 0.3), ylim=(-2.2, 2.2))
+    axes.set_axis_off()
+    return figure
+
+
+def grid(found: Flow, readings: Sequence[Reading]) -> str:
+    """A schedule as text: a column per position, a row per layer, in each cell what is read."""
+    used = {role for reading in readings for role in (reading.reader, reading.source)}
+    columns = [role for role in found.roles if role in used]
+    if len(columns) > GRID_ROLES:
+        return "\n".join(str(reading) for reading in readings)
+    cells: dict[tuple[int, Role], str] = {}
+    for reading in readings:
+        place = (reading.layer, reading.reader)
+        cells[place] = "+".join(filter(None, (cells.get(place), _short(reading.source))))
+    width = max(len(text) for text in (*map(_short, columns), *cells.values())) + 1
+    head = "layer " + "".join(f"{_short(role):>{width}}" for role in columns) + "   query knows"
+    rows = [head]
+    for layer in range(1, max(reading.layer for reading in readings) + 1):
+        known = [s for s in found.graph.symbols if s in found.holdings[layer][-1]]
+        line = "".join(f"{cells.get((layer, role), '·'):>{width}}" for role in columns)
+        rows.append(f"{layer:>5} {line}   {_span(known)}")
+    return "\n".join(rows)
+
+
+def _arc(axes: Axes, left: int, right: int, above: bool) -> None:
+    height = 0.9 + 0.5 * min(right - left, 6) ** 0.5
+    angles = {"theta1": 0, "theta2": 180} if above else {"theta1": 180, "theta2": 360}
+    centre = ((left + right) / 2, 0.25 if above else -0.55)
+    colour = SYMBOL_COLOUR if above else CODE_COLOUR
+    axes.add_patch(Arc(centre, right - left, height, edgecolor=colour, linewidth=1.2, **angles))
+
+
+def _short(role: Role) -> str:
+    """k3 for key 3, v0 for value 0, q for the query."""
+    if role.kind == "query":
+        return "q" if role.fact == 0 else f"q{role.fact}"
+    slot = f".{role.slot}" if role.slot else ""
+    return f"{role.kind[0]}{role.fact}{slot}"
+
+
+def _span(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]} … {names[-1]}"

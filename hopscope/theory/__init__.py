@@ -1,0 +1,10 @@
+"""How deep must a transformer be? Exact answers under the paper's two assumptions; no torch here.
+
+1. A position can attend to another only if both already hold a piece of information in common.
+2. It then receives all that the other holds.
+"""
+
+from hopscope.theory.chain import Depths, depths, reach, simulated_depth
+from hopscope.theory.flow import Flow, Reading, flow
+
+__all__ = ["Depths", "Flow", "Reading", "depths", "flow", "reach", "simulated_depth"]

@@ -1,0 +1,167 @@
+"""Information flow through any fact graph, in any order of facts, by sets of pieces.
+
+One chain is enough: chains share nothing. A position starts with its symbol and the code of its
+fact. With heads unlimited, every position reads in every layer whatever it may; with one head
+it reads one position, the one that adds most, which is a way to do it and therefore an upper
+bound (where it equals the count for unlimited heads, it is exact).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hopscope.errors import FactError
+from hopscope.facts import FactGraph, Role
+
+Pieces = frozenset[str]
+
+
+@dataclass(frozen=True, order=True)
+class Reading:
+    """In a layer, a position reads another: what a path of a circuit is."""
+
+    layer: int
+    reader: Role
+    source: Role
+
+    def __str__(self) -> str:
+        return f"layer {self.layer}: {self.reader} reads {self.source}"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What every position holds after every layer."""
+
+    graph: FactGraph
+    roles: tuple[Role, ...]
+    """The positions, in the order of the sequence."""
+    causal: bool
+    holdings: tuple[tuple[Pieces, ...], ...]
+    """[layer][position]; layer 0 is the input."""
+    read: tuple[tuple[tuple[int, ...], ...], ...]
+    """[layer - 1][position]: the positions it read."""
+
+    @property
+    def layers(self) -> int:
+        return len(self.read)
+
+    @cached_property
+    def minimum(self) -> dict[str, int | None]:
+        """For every symbol, after how many layers the query holds it (None: never)."""
+        found: dict[str, int | None] = dict.fromkeys(self.graph.symbols)
+        for layer in reversed(range(self.layers + 1)):
+            for symbol in self.holdings[layer][-1] & found.keys():
+                found[symbol] = layer
+        return found
+
+    def schedule(self, symbol: str) -> list[Reading]:
+        """Readings that bring the symbol to the query as early as it can get there."""
+        layer = self.minimum.get(symbol)
+        if layer is None:
+            known = ", ".join(name for name, when in self.minimum.items() if when is not None)
+            raise FactError(f"the query never holds {symbol!r}; it comes to hold {known}")
+        readings: set[Reading] = set()
+        self._trace(len(self.roles) - 1, layer, symbol, readings)
+        return sorted(readings)
+
+    def _trace(self, place: int, layer: int, piece: str, readings: set[Reading]) -> None:
+        """Why the place holds the piece after the layer: what was read, and what allowed it."""
+        while layer and piece in self.holdings[layer - 1][place]:
+            layer -= 1
+        if not layer:
+            return
+        before = self.holdings[layer - 1]
+        sources = [j for j in self.read[layer - 1][place] if piece in before[j]]
+        # The source that needs the least history itself.
+        source = min(sources, key=lambda j: self._age(j, piece))
+        shared = min(
+            before[place] & before[source],
+            key=lambda p: (self._is_code(p), self._age(place, p) + self._age(source, p), p),
+        )
+        readings.add(Reading(layer, self.roles[place], self.roles[source]))
+        self._trace(source, layer - 1, piece, readings)
+        self._trace(source, layer - 1, shared, readings)
+        self._trace(place, layer - 1, shared, readings)
+
+    def _is_code(self, piece: str) -> bool:
+        """Circuits that were found in trained models match symbols where they can."""
+        return piece not in self.graph.symbols
+
+    def _age(self, place: int, piece: str) -> int:
+        """After which layer the place first holds the piece."""
+        return next(n for n, holding in enumerate(self.holdings) if piece in holding[place])
+
+
+def flow(
+    graph: FactGraph,
+    order: Sequence[int] | None = None,
+    causal: bool = True,
+    heads: int | None = None,
+) -> Flow:
+    """Let information flow until nothing changes.
+
+    `order` lists the facts by number as they stand in the sequence (last hop first, unless
+    told); the query comes last. `heads` is 1, or None for as many as it takes.
+    """
+    if heads not in (1, None):
+        raise FactError(f"heads is {heads}; expected 1, or none given for unlimited heads")
+    roles, start = _positions(graph, order)
+    holdings = [start]
+    read: list[tuple[tuple[int, ...], ...]] = []
+    while True:
+        sources = _sources(holdings[-1], causal)
+        if heads == 1:
+            sources = [
+                _best(place, found, roles, holdings[-1]) for place, found in enumerate(sources)
+            ]
+        after = tuple(
+            holding.union(*(holdings[-1][j] for j in found))
+            for holding, found in zip(holdings[-1], sources, strict=True)
+        )
+        if after == holdings[-1]:
+            return Flow(graph, roles, causal, tuple(holdings), tuple(read))
+        holdings.append(after)
+        read.append(tuple(tuple(found) for found in sources))
+
+
+def _positions(
+    graph: FactGraph, order: Sequence[int] | None
+) -> tuple[tuple[Role, ...], tuple[Pieces, ...]]:
+    numbers = list(range(len(graph.facts)))
+    order = numbers[::-1] if order is None else list(order)
+    if sorted(order) != numbers:
+        raise FactError(f"order is {order}; expected each of the facts {numbers} once")
+    roles: list[Role] = []
+    pieces: list[Pieces] = []
+    for number in order:
+        fact = graph.facts[number]
+        keys = [Role("key", number, slot) for slot, _ in enumerate(fact.keys)]
+        roles += [*keys, Role("value", number)]
+        pieces += [frozenset({name, f"fact {number}"}) for name in (*fact.keys, fact.value)]
+    roles += [Role("query", number) for number, _ in enumerate(graph.known)]
+    pieces += [frozenset({name, "question"}) for name in graph.known]
+    return tuple(roles), tuple(pieces)
+
+
+def _sources(holding: Sequence[Pieces], causal: bool) -> list[list[int]]:
+    """For each position, those it may read and from which it would learn something."""
+    places = range(len(holding))
+    return [
+        [
+            j
+            for j in (range(i) if causal else places)
+            if holding[j] & holding[i] and not holding[j] <= holding[i]
+        ]
+        for i in places
+    ]
+
+
+def _best(
+    place: int, found: list[int], roles: Sequence[Role], holding: Sequence[Pieces]
+) -> list[int]:
+    """The one source that adds most; among equals one of the same fact."""
+
+    def gain(j: int) -> tuple[int, bool, int]:
+        return len(holding[j] - holding[place]), roles[j].fact == roles[place].fact, j
+
+    return [max(found, key=gain)] if found else []

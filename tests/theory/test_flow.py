@@ -1,0 +1,98 @@
+import itertools
+
+import pytest
+
+from hopscope.errors import FactError
+from hopscope.facts import Role, chain_of_facts, parse_facts
+from hopscope.theory import Flow, depths, flow
+
+
+def replayed(found: Flow, symbol: str) -> bool:
+    """Do the readings of the schedule alone, from the input, bring the symbol to the query?"""
+    place = {role: number for number, role in enumerate(found.roles)}
+    holding = list(found.holdings[0])
+    readings = found.schedule(symbol)
+    for layer in range(1, found.layers + 1):
+        before = list(holding)
+        for reading in (r for r in readings if r.layer == layer):
+            reader, source = place[reading.reader], place[reading.source]
+            assert before[reader] & before[source], f"{reading} shares nothing"
+            assert not found.causal or source < reader
+            holding[reader] |= before[source]
+    return symbol in holding[-1]
+
+
+@pytest.mark.parametrize("hops", range(1, 17))
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("heads", [None, 1])
+def test_schedules_work_and_take_the_minimum(hops: int, causal: bool, heads: int | None) -> None:
+    found = flow(chain_of_facts(hops), causal=causal, heads=heads)
+    for hop in range(1, hops + 1):
+        assert replayed(found, f"x{hop}")
+        last = max(reading.layer for reading in found.schedule(f"x{hop}"))
+        assert last == found.minimum[f"x{hop}"]
+
+
+@pytest.mark.parametrize("hops", range(1, 65))
+def test_one_head_per_layer_is_enough_for_causal_attention(hops: int) -> None:
+    found = flow(chain_of_facts(hops), heads=1)
+    assert found.minimum[f"x{hops}"] == depths(hops).causal
+
+
+@pytest.mark.parametrize("hops", range(1, 33))
+def test_one_head_both_ways_at_most_doubles(hops: int) -> None:
+    """2^t + 1 pieces after t layers, so 2D + 1 pieces need ceil(log2 D) + 1; greedy attains it."""
+    found = flow(chain_of_facts(hops), causal=False, heads=1)
+    bound = (hops - 1).bit_length() + 1
+    for layer, holding in enumerate(found.holdings):
+        assert max(map(len, holding)) <= 2**layer + 1
+    assert found.minimum[f"x{hops}"] is not None
+    assert found.minimum[f"x{hops}"] >= bound
+
+
+def test_the_schedule_of_three_hops_is_the_doubling_circuit() -> None:
+    readings = [str(r) for r in flow(chain_of_facts(3), heads=1).schedule("x3")]
+    assert readings == [
+        "layer 1: value 0 reads key 0",
+        "layer 1: value 1 reads key 1",
+        "layer 1: value 2 reads key 2",
+        "layer 2: query reads value 0",
+        "layer 2: value 1 reads value 2",
+        "layer 3: query reads value 1",
+    ]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_any_order_of_facts_can_be_asked(order: tuple[int, ...]) -> None:
+    found = flow(chain_of_facts(3), order=order)
+    assert found.minimum["x3"] is not None
+    assert found.minimum["x3"] >= depths(3).bidirectional
+    both = flow(chain_of_facts(3), order=order, causal=False)
+    assert both.minimum["x3"] == depths(3).bidirectional
+    assert replayed(found, "x3")
+
+
+def test_conditional_retrieval_and_other_graphs() -> None:
+    found = flow(parse_facts(["a->x", "a->y", "x,y->z"]))
+    assert found.minimum == {"a": 0, "x": 2, "y": 2, "z": 3}
+    assert replayed(found, "z")
+    diamond = parse_facts(["a->b", "a->c", "b->d", "c->e", "d,e->f"])
+    assert flow(diamond).minimum["f"] == flow(chain_of_facts(3)).minimum["x3"]
+    assert flow(diamond, heads=1).minimum["f"] is not None
+
+
+def test_several_known_symbols_are_one_question() -> None:
+    found = flow(parse_facts(["f,i->o"]))
+    assert found.roles[-1] == Role("query", 1)
+    assert found.minimum["o"] == 2
+    assert replayed(found, "o")
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    graph = chain_of_facts(2)
+    with pytest.raises(FactError, match=r"order is \[0, 0\]; expected each of the facts"):
+        flow(graph, order=[0, 0])
+    with pytest.raises(FactError, match="heads is 2; expected 1"):
+        flow(graph, heads=2)
+    with pytest.raises(FactError, match="the query never holds 'q'; it comes to hold x0, x1, x2"):
+        flow(graph).schedule("q")
