@@ -12,8 +12,8 @@
     │   ├── RunBusy        another process is training it
     │   └── StoreUnwritable   disk full, read-only, no permission
     └── TrainingError
-    ├── Diverged       the loss is not a number, or far above any guess
-    └── Interrupted    a signal asked the training to stop; a checkpoint was written
+        ├── Diverged       the loss is not a number, or far above any guess
+        └── Interrupted    a signal asked the training to stop; a checkpoint was written
 
 Their texts belong to the interface, and are tested.
 """

@@ -1,0 +1,200 @@
+"""Planted circuits solve their tasks, in the fewest layers, and by exactly the paths they state."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from hopscope.configs import ConditionalRetrieval, KHop, Retrieval, VectorTask
+from hopscope.errors import ModelError
+from hopscope.facts import Role
+from hopscope.models import AttentionEdit
+from hopscope.models.planted import Path, Planted, planted
+from hopscope.tasks import Batch, dataset, guessing_level, hop_losses, interface, roles
+from hopscope.theory import depths, flow
+
+EXAMPLES = 200
+
+
+def one_hot(hops: int, chains: int = 4) -> Retrieval:
+    symbols = chains * (hops + 1)
+    return Retrieval(hops=hops, chains=chains, symbols="one-hot", dim=max(4, symbols + symbols % 2))
+
+
+def sphere(hops: int, chains: int = 4, dim: int = 64) -> Retrieval:
+    return Retrieval(hops=hops, chains=chains, symbols="sphere", dim=dim)
+
+
+def conditional(decoys: int, symbols: str = "one-hot") -> ConditionalRetrieval:
+    dim = 4 * (4 + decoys) if symbols == "one-hot" else 64
+    return ConditionalRetrieval(symbols=symbols, dim=dim, decoys=decoys)
+
+
+def losses(grown: Planted, batch: Batch, edit: AttentionEdit | None = None) -> Tensor:
+    with torch.no_grad():
+        return hop_losses(grown.task, grown.model(batch.inputs, attention=edit), batch)
+
+
+TASKS = [
+    *(one_hot(hops) for hops in range(1, 8)),
+    *(sphere(hops) for hops in range(1, 8)),
+    *(one_hot(3, chains) for chains in (1, 2, 7)),
+    *(sphere(5, chains, dim=128) for chains in (1, 2, 7)),
+    *(conditional(decoys, s) for decoys in (0, 1, 3) for s in ("one-hot", "sphere")),
+]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda t: f"{t.kind}-{t.symbols}-{t.chains}-{t.dim}")
+def test_it_solves_the_task_with_fresh_examples(task: VectorTask) -> None:
+    grown = planted(task)
+    assert grown.model.interface == interface(task)
+    batch = dataset(task, 3, EXAMPLES, "validation")
+    bound = 1e-6 if task.symbols == "one-hot" else 1e-3
+    # Unit vectors vary by 1/dim per number: hold the error against that as well.
+    assert losses(grown, batch).max() < bound
+    if task.chains > 1:
+        assert losses(grown, batch).max() < 0.01 * guessing_level(task)
+
+
+@pytest.mark.parametrize("hops", [*range(1, 8), 15])
+def test_it_has_the_fewest_causal_layers_and_one_head_each(hops: int) -> None:
+    config = planted(one_hot(hops)).model.config
+    assert config.layers == depths(hops).causal
+    assert (config.heads, config.causal, config.mlp, config.norm) == (1, True, False, "none")
+
+
+def test_conditional_retrieval_takes_the_layers_that_theory_says() -> None:
+    task = conditional(1)
+    assert planted(task).model.config.layers == flow(task.graph()).minimum["z"]
+
+
+def without(path: Path, task: VectorTask, batch: Batch) -> AttentionEdit:
+    """An edit that makes one path's reader, in its head alone, attend evenly to all it may."""
+    reader = batch.roles.role == roles(task).index(path.query)
+
+    def edit(layer: int, pattern: Tensor) -> Tensor:
+        if layer != path.layer:
+            return pattern
+        rows = reader[:, -pattern.shape[-2] :]
+        seen = torch.ones_like(pattern[:, 0]).tril(pattern.shape[-1] - pattern.shape[-2])
+        even = seen / seen.sum(-1, keepdim=True)
+        edited = pattern.clone()
+        edited[:, path.head] = torch.where(rows[..., None], even, pattern[:, path.head])
+        return edited
+
+    return edit
+
+
+BROKEN = [
+    planted(one_hot(1)),
+    planted(one_hot(5)),
+    planted(one_hot(7)),
+    planted(sphere(6)),
+    planted(conditional(1)),
+    planted(one_hot(3), spare_layers=(0, 3), heads=3),
+]
+
+
+@pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
+def test_removing_any_path_breaks_it(grown: Planted) -> None:
+    batch = dataset(grown.task, 0, EXAMPLES, "validation")
+    whole = losses(grown, batch).mean()
+    for path in grown.paths:
+        cut = losses(grown, batch, without(path, grown.task, batch)).mean()
+        assert cut > max(1e3 * whole, 0.02 * guessing_level(grown.task)), path
+
+
+@pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
+def test_paths_are_attended_fully_and_nothing_else_is_needed(grown: Planted) -> None:
+    batch = dataset(grown.task, 0, 50, "validation")
+    attention = grown.model.attention(batch.inputs)
+    table = roles(grown.task)
+    needed = {(p.layer, p.head, p.query): p.key for p in grown.paths}
+    for (layer, head, query), key in needed.items():
+        reader = batch.roles.role == table.index(query)
+        source = batch.roles.role == table.index(key)
+        same = batch.roles.chain[:, :, None] == batch.roles.chain[:, None, :]
+        weight = (attention[layer, :, head] * (source[:, None, :] & same)).sum(-1)[reader]
+        assert weight.min() > 0.999, (layer, head, query)
+
+    def only_paths(layer: int, pattern: Tensor) -> Tensor:
+        """Every row that belongs to no path becomes even."""
+        edited = torch.ones_like(pattern).tril(pattern.shape[-1] - pattern.shape[-2])
+        edited /= edited.sum(-1, keepdim=True)
+        for at, head, query in needed:
+            if at == layer:
+                rows = (batch.roles.role == table.index(query))[:, -pattern.shape[-2] :, None]
+                edited[:, head] = torch.where(rows, pattern[:, head], edited[:, head])
+        return edited
+
+    assert losses(grown, batch, only_paths).max() < 1e-6
+
+
+def test_spare_layers_and_idle_heads_change_nothing() -> None:
+    task = one_hot(3)
+    plain, padded = planted(task), planted(task, spare_layers=(1, 2, 5), heads=3)
+    assert padded.model.config.layers == 6
+    assert padded.model.config.heads == 3
+    assert [p.layer for p in padded.paths] == [{0: 0, 1: 3, 2: 4}[p.layer] for p in plain.paths]
+    batch = dataset(task, 0, 20)
+    assert torch.allclose(plain.model(batch.inputs), padded.model(batch.inputs), atol=1e-5)
+    idle = padded.model.attention(batch.inputs)[3, :, 1]
+    assert (idle[:, -1] > 0).all()  # an idle head attends somewhere, and writes nothing
+
+
+def test_twins_share_the_work() -> None:
+    twins = planted(one_hot(3), twins=True)
+    assert twins.model.config.heads == 2
+    assert len(twins.paths) == 2 * len(planted(one_hot(3)).paths)
+    batch = dataset(twins.task, 0, 50)
+    whole = losses(twins, batch).max()
+    assert whole < 1e-6
+    one, other = (path for path in twins.paths if path.layer == 0 and path.query.fact == 0)
+    cut_one, cut_other = (without(path, twins.task, batch) for path in (one, other))
+    # A key that is half there is still found; with neither twin it is not.
+    assert losses(twins, batch, cut_one).max() < 1e-6
+
+    def cut_both(layer: int, pattern: Tensor) -> Tensor:
+        return cut_other(layer, cut_one(layer, pattern))
+
+    assert losses(twins, batch, cut_both).max() > 0.02 * guessing_level(twins.task)
+
+
+def test_the_paths_of_three_hops() -> None:
+    assert [str(path) for path in planted(one_hot(3)).paths] == [
+        "layer 0 head 0: value 0 → key 0",
+        "layer 0 head 0: value 1 → key 1",
+        "layer 0 head 0: value 2 → key 2",
+        "layer 1 head 0: query → value 0",
+        "layer 1 head 0: value 1 → value 2",
+        "layer 2 head 0: query → value 1",
+    ]
+    assert Path(0, 0, Role("value"), Role("key")) in planted(one_hot(3)).paths
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (
+            lambda: planted(Retrieval()),
+            "symbols are gaussian with dim 4, .* use one-hot, or sphere",
+        ),
+        (lambda: planted(sphere(2, dim=16)), "sphere with dim 16, .* dim >= 64"),
+        (lambda: planted(one_hot(600, chains=2)), "make 2402 positions; .* up to 2000"),
+        (lambda: planted(KHop()), "task is khop; planted are retrieval and conditional"),
+        (lambda: planted(ConditionalRetrieval(facts=("a->b",))), "the facts are a->b; planted"),
+        (
+            lambda: planted(Retrieval(symbols="one-hot", dim=16, order="shuffled")),
+            "need order 'backward'.*got order 'shuffled'",
+        ),
+        (lambda: planted(conditional(0), heads=1), "heads is 1; this circuit has 2 in one layer"),
+        (lambda: planted(one_hot(1), spare_layers=(7,)), r"spare layers are \[7\]; .* 0 … 2"),
+        (
+            lambda: planted(Retrieval(hops=1, chains=1, symbols="one-hot", dim=2)),
+            "turns 2.0 radians over 3 positions",
+        ),
+    ],
+)
+def test_what_cannot_be_planted_is_refused(ask: object, text: str) -> None:
+    with pytest.raises(ModelError, match=text) as caught:
+        ask()  # type: ignore[operator]
+    assert "\n" not in str(caught.value)
