@@ -88,6 +88,19 @@ class Role:
         return f"{self.kind} {self.fact}{slot}"
 
 
+@dataclass(frozen=True, order=True)
+class Path:
+    """What a head does for a circuit: positions of one role read positions of another."""
+
+    layer: int
+    head: int
+    query: Role
+    key: Role
+
+    def __str__(self) -> str:
+        return f"layer {self.layer} head {self.head}: {self.query} → {self.key}"
+
+
 def _roles(number: int, fact: Fact) -> tuple[Role, ...]:
     keys = tuple(Role("key", number, slot) for slot, _ in enumerate(fact.keys))
     return (*keys, Role("value", number))

@@ -1,40 +1,31 @@
 """Transformers whose weights are written by hand: known circuits, and proof that depth suffices.
 
-The residual stream is divided into named parts, each as wide as a symbol: `symbol` and `code` (the
-input), `before` (the symbol one position earlier), and registers. In a chain, number a position
-by the symbol it carries: a value (like the query) that carries x_m first copies its own key,
-the symbol before it; from then on each layer looks up the furthest symbol it knows among those
-`before` symbols, and appends all registers of the position found to its own:
-
-    layer 0       before   := symbol of the previous position
-    layer t >= 1  register[h + 1 … 2h] := register[1 … h] of the position whose `before` is
-                  register[h],  h = 2^(t-1),  register[1] = symbol
-
-The reach doubles with each layer, so L layers answer 2^(L-1) - 1 hops, which is the most that any
-causal transformer can (hopscope.theory). Two kinds of positions would be found by mistake. The
-one after a value x_m also has x_m before it; it stands later than x_m's own value, so scores
-fall slowly with position. The very first position can only read itself; hence `before` is compared
-after a part of `symbol` is taken off.
+A plan (hopscope.models.plans) says what each head looks up and carries; here it becomes weights
+of the ordinary transformer, without MLPs and norms. They are the ground truth on which the
+discovery of circuits is graded.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from hopscope.configs import (
-    ConditionalRetrieval,
-    Interface,
-    Model,
-    Retrieval,
-    Task,
-    VectorTask,
-)
+from hopscope.configs import ConditionalRetrieval, Interface, Model, Retrieval, Task, VectorTask
 from hopscope.errors import ModelError
-from hopscope.facts import Role
+from hopscope.facts import Path
 from hopscope.models.layers import Affine
+from hopscope.models.plans import (
+    TRIPLE,
+    Lookup,
+    Plan,
+    chain_plan,
+    register,
+    triple_plan,
+    twinned,
+    with_spares,
+)
 from hopscope.models.transformer import Block, Transformer
 
 CLEAR = 40.0
@@ -43,28 +34,8 @@ SHARPNESS_PER_POSITION = 70.0
 """Scale of the scores that compare symbols, per position of the sequence."""
 LONGEST = 2_000
 """Positions up to which float32 tells scores of that scale apart."""
-LATENESS = 0.3
-"""What the last position's score is lower than the first's, as a share of a perfect match."""
-OWN_STEPS = 3.0
-"""Share of `symbol` taken off `before`, in positions' worth of lateness. The first position needs
-more than 1 to fall behind the second. The position after a value x_m stands 3 or more behind x_m's
-own value, so inner products of unlike symbols may disturb the share by up to ±1/2."""
 SPHERE_DIM = 64
 """Unit vectors of this many numbers are far enough apart (inner products below about 0.5)."""
-TRIPLE = ("a->x", "a->y", "x,y->z")
-
-
-@dataclass(frozen=True, order=True)
-class Path:
-    """What a head does for a circuit: positions of one role read positions of another."""
-
-    layer: int
-    head: int
-    query: Role
-    key: Role
-
-    def __str__(self) -> str:
-        return f"layer {self.layer} head {self.head}: {self.query} → {self.key}"
 
 
 @dataclass(frozen=True)
@@ -74,24 +45,6 @@ class Planted:
     task: VectorTask
     model: Transformer
     paths: tuple[Path, ...]
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """One head's work: where it attends, and what it carries where.
-
-    `match` lists (wanted part of the reader, part of the source, scale); `carry` lists (part of
-    the source, part of the reader). `late` is the score taken off per unit of lateness.
-    """
-
-    match: tuple[tuple[str, str, float], ...] = ()
-    carry: tuple[tuple[str, str], ...] = ()
-    back: int | None = None
-    late: float = 0.0
-    paths: tuple[tuple[Role, Role], ...] = ()
-
-
-Plan = Sequence[Sequence[Lookup]]
 
 
 def planted(
@@ -106,9 +59,9 @@ def planted(
     idle heads to every layer, and `twins` doubles each working head: two that share its work.
     """
     task = _checked(task)
-    least = _chain_plan(task) if isinstance(task, Retrieval) else _triple_plan()
-    doubled = [_twinned(layer) if twins else layer for layer in least]
-    plan = _with_spares(doubled, set(spare_layers))
+    least = chain_plan(task) if isinstance(task, Retrieval) else triple_plan()
+    doubled = [twinned(layer) if twins else layer for layer in least]
+    plan = with_spares(doubled, set(spare_layers))
     heads = heads or max(map(len, plan))
     if heads < max(map(len, plan)):
         raise ModelError(f"heads is {heads}; this circuit has {max(map(len, plan))} in one layer")
@@ -142,94 +95,6 @@ def _checked(task: Task) -> Retrieval | ConditionalRetrieval:
     return task
 
 
-def _register(number: int) -> str:
-    return "symbol" if number == 1 else f"register {number}"
-
-
-def _chain_plan(task: Retrieval) -> list[list[Lookup]]:
-    """One head per layer: copy the key, then double the reach until x_D is known."""
-    hops = task.hops
-    own_keys = tuple((Role("value", k), Role("key", k)) for k in range(hops))
-    plan = [[Lookup(carry=(("symbol", "before"),), back=1, paths=own_keys)]]
-    own_share = OWN_STEPS * LATENESS / (task.chains * (2 * hops + 1) - 1)
-    known = 1
-    while known < hops + 1:
-        carry = tuple((_register(n), _register(known + n)) for n in range(1, known + 1))
-        # The reader that carries x_m looks up x_{m + known - 1}, the key of that fact.
-        found = [(m, m + known - 1) for m in range(hops) if m + known - 1 < hops]
-        paths = tuple((_carrier(m), Role("value", fact)) for m, fact in found)
-        match = ((_register(known), "before", 1.0), (_register(known), "symbol", -own_share))
-        plan.append([Lookup(match, carry, late=LATENESS, paths=paths)])
-        known *= 2
-    return [
-        [_needed(layer, number, hops) for layer in layers] for number, layers in enumerate(plan)
-    ]
-
-
-def _carrier(number: int) -> Role:
-    """The position that carries x_m and reads on from there: a value, or the query."""
-    return Role("query") if number == 0 else Role("value", number - 1)
-
-
-def _needed(lookup: Lookup, layer: int, hops: int) -> Lookup:
-    """Keep the paths without which the query would miss a symbol."""
-    wanted = _needed_paths(hops)
-    kept = tuple(path for path in lookup.paths if (layer, *path) in wanted)
-    return Lookup(lookup.match, lookup.carry, lookup.back, lookup.late, kept)
-
-
-def _needed_paths(hops: int) -> set[tuple[int, Role, Role]]:
-    """Backwards from the query: whose registers are read, and which of them are wanted."""
-    layers = hops.bit_length()
-    paths: set[tuple[int, Role, Role]] = set()
-
-    def want(number: int, count: int) -> None:
-        """The carrier of x_m must come to hold x_m … x_{m + count - 1}."""
-        if count <= 1:
-            return
-        layer = (count - 1).bit_length()
-        known = 2 ** (layer - 1)
-        fact = number + known - 1
-        paths.add((layer, _carrier(number), Role("value", fact)))
-        paths.add((0, Role("value", fact), Role("key", fact)))
-        want(number, known)
-        want(fact + 1, count - known)
-
-    want(0, hops + 1)
-    assert max(path[0] for path in paths) == layers
-    return paths
-
-
-def _triple_plan() -> list[list[Lookup]]:
-    """a→x and a→y at once, told apart by which stands earlier; then (x, y)→z by both keys."""
-    query, x, y, z = Role("query"), Role("value", 0), Role("value", 1), Role("value", 2)
-    own_keys = ((x, Role("key", 0)), (y, Role("key", 1)), (z, Role("key", 2, 1)))
-    copies = [
-        Lookup(carry=(("symbol", "before"),), back=1, paths=own_keys),
-        Lookup(carry=(("symbol", "two before"),), back=2, paths=((z, Role("key", 2)),)),
-    ]
-    match_a = (("symbol", "before", 1.0),)
-    first = [
-        Lookup(match_a, (("symbol", "register 3"),), late=LATENESS, paths=((query, y),)),
-        Lookup(match_a, (("symbol", "register 2"),), late=-LATENESS, paths=((query, x),)),
-    ]
-    match_both = (("register 3", "before", 1.0), ("register 2", "two before", 1.0))
-    last = [Lookup(match_both, (("symbol", "register 4"),), late=LATENESS, paths=((query, z),))]
-    return [copies, first, last]
-
-
-def _twinned(lookups: Sequence[Lookup]) -> list[Lookup]:
-    return [twin for lookup in lookups for twin in (lookup, lookup)]
-
-
-def _with_spares(plan: Plan, spares: set[int]) -> list[Sequence[Lookup]]:
-    total = len(plan) + len(spares)
-    if spares - set(range(total)):
-        raise ModelError(f"spare layers are {sorted(spares)}; the model has layers 0 … {total - 1}")
-    work = iter(plan)
-    return [() if number in spares else next(work) for number in range(total)]
-
-
 class _Writer:
     """Writes a plan into the weights of an ordinary transformer."""
 
@@ -237,7 +102,7 @@ class _Writer:
         self.task, self.width = task, task.dim
         answers = len(task.graph().facts)
         used = {part for layer in plan for look in layer for pair in look.carry for part in pair}
-        registers = {_register(n) for n in range(1, answers + 2)}
+        registers = {register(n) for n in range(1, answers + 2)}
         names = ["symbol", "code", *sorted((used | registers) - {"symbol", "code"})]
         self.parts = {n: slice(i * task.dim, (i + 1) * task.dim) for i, n in enumerate(names)}
         # A head's width: one symbol for each comparison, one more for lateness, or what it carries.
@@ -274,7 +139,7 @@ class _Writer:
         self.model.head.weight.zero_()
         for answer in range(answers):
             rows = slice(answer * self.width, (answer + 1) * self.width)
-            self.model.head.weight[rows, self.parts[_register(answer + 2)]] = torch.eye(self.width)
+            self.model.head.weight[rows, self.parts[register(answer + 2)]] = torch.eye(self.width)
         for block, lookups in zip(self.model.blocks, plan, strict=True):
             assert isinstance(block, Block)
             # Heads without work keep random queries, keys and values, and write nothing.

@@ -6,9 +6,9 @@ from torch import Tensor
 
 from hopscope.configs import ConditionalRetrieval, KHop, Retrieval, VectorTask
 from hopscope.errors import ModelError
-from hopscope.facts import Role
+from hopscope.facts import Path, Role
 from hopscope.models import AttentionEdit
-from hopscope.models.planted import Path, Planted, planted
+from hopscope.models.planted import Planted, planted
 from hopscope.tasks import Batch, dataset, guessing_level, hop_losses, interface, roles
 from hopscope.theory import depths, flow
 

@@ -1,0 +1,96 @@
+"""Do trained transformers learn the hops that theory allows, and no others?
+
+    python benchmarks/theory_against_training.py --store runs/theory \
+        --figure docs/images/theory-against-training.svg | tee results/theory_against_training.jsonl
+
+Transformers of 1 to 5 layers on retrieval with D = 5 and implicit curriculum, several seeds each.
+Theory allows L causal layers the hops up to 2^(L-1) - 1. A hop that cannot be retrieved can be
+guessed: the query knows which N symbols stand at that hop, and nothing of which is its own, so the
+mean of the N is the best answer and 1 - 1/N its error.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.report.curves import COLOURS, save_figure
+from hopscope.tasks import guessing_level
+from hopscope.theory import reach
+from hopscope.training import Run, train
+
+HOPS = 5
+DEPTHS = range(1, 6)
+NOISE = 0.05
+"""Share by which a loss on 512 held-out examples may lie below the level by chance."""
+
+
+def experiment(layers: int, seeds: int, steps: int) -> Experiment:
+    return Experiment(
+        task=Retrieval(hops=HOPS, position="pair", base=10),
+        model=Model(layers=layers, heads=4, d_model=64, init="fan-in"),
+        training=Training(
+            steps=steps, batch=64, lr=2e-3, schedule="cosine", warmup=min(200, steps),
+            checkpoint_every=steps, validate_every=100,
+        ),
+        seeds=tuple(range(seeds)),
+    )  # fmt: skip
+
+
+def row(run: Run) -> dict[str, object]:
+    layers, final = run.experiment.model.layers, run.final_losses()
+    level = guessing_level(run.experiment.task)
+    beyond = final[:, reach(layers) :]
+    return {
+        "experiment": "theory_against_training",
+        "layers": layers,
+        "hops_allowed": min(reach(layers), HOPS),
+        "guessing": level,
+        "final_losses": [[round(float(x), 4) for x in member] for member in final],
+        "hops_learned": [int((member < level / 2).sum()) for member in final],
+        "none_beyond": bool((beyond > level * (1 - NOISE)).all()),
+    }
+
+
+def draw(runs: list[Run]) -> Figure:
+    figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+    axes = figure.subplots()
+    level = guessing_level(runs[0].experiment.task)
+    for hop in range(HOPS):
+        for run in runs:
+            layers, final = run.experiment.model.layers, run.final_losses()[:, hop]
+            allowed = hop < reach(layers)
+            place = np.full(len(final), layers + 0.12 * (hop - 2))
+            fill = COLOURS[hop] if allowed else "none"
+            label = f"$x_{hop + 1}$" if layers == max(DEPTHS) else None
+            axes.scatter(place, final, 36, fill, edgecolors=COLOURS[hop], label=label)
+    axes.axhline(level, color="#999999", linestyle=":", label="guess")
+    axes.set(xlabel="layers", ylabel="final validation loss", ylim=(0, 1.15 * level))
+    axes.set_title("Hollow: hops that theory rules out for that depth; one mark per seed")
+    axes.set_xticks(list(DEPTHS))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=3_000)
+    parser.add_argument("--store", default="runs")
+    parser.add_argument("--figure", type=Path)
+    chosen = parser.parse_args()
+    runs = []
+    for layers in DEPTHS:
+        run = train(experiment(layers, chosen.seeds, chosen.steps), chosen.store, device="cpu")
+        print(json.dumps(row(run)), flush=True)
+        runs.append(run)
+    if chosen.figure:
+        save_figure(draw(runs), chosen.figure)
+
+
+if __name__ == "__main__":
+    main()
