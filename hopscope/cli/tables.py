@@ -33,24 +33,25 @@ def print_losses(run: Run) -> None:
         print(f"{run.name}: stopped at step {run.folder.manifest.step:,}")
         return
     final = run.final_losses()
-    columns = ["hop", "final loss", "lowest … highest", "guessing"]
+    columns = ["hop", "final loss", "guessing"]
     columns += [f"< {threshold} at step" for threshold in THRESHOLDS]
-    spread = len(run.experiment.seeds) > 1
     rows = [
         (
             hop + 1,
-            f"{column.mean():.4f}",
-            f"{column.min():.4f} … {column.max():.4f}" if spread else "",
+            _spread(column),
             f"{level:.2f}",
             *(_first_below(steps, losses[:, :, hop], threshold) for threshold in THRESHOLDS),
         )
         for hop, column in enumerate(final.T)
     ]
-    table(
-        columns,
-        rows,
-        title=f"{run.name}: validation, trained in {run.folder.manifest.seconds:.0f} s",
-    )
+    seconds = run.folder.manifest.seconds
+    table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.0f} s")
+
+
+def _spread(values: np.ndarray) -> str:
+    """The mean, and of a fleet the lowest and the highest."""
+    span = f" ({values.min():.4f} … {values.max():.4f})" if len(values) > 1 else ""
+    return f"{values.mean():.4f}{span}"
 
 
 def _first_below(steps: np.ndarray, losses: np.ndarray, threshold: float) -> str:
