@@ -57,22 +57,20 @@ def register(number: int) -> str:
 
 def chain_plan(task: Retrieval) -> list[list[Lookup]]:
     """One head per layer: copy the key, then double the reach until x_D is known."""
-    hops = task.hops
-    own_keys = tuple((Role("value", k), Role("key", k)) for k in range(hops))
-    plan = [[Lookup(carry=(("symbol", "before"),), back=1, paths=own_keys)]]
+    hops, needed = task.hops, _needed_paths(task.hops)
+
+    def paths(layer: int) -> tuple[tuple[Role, Role], ...]:
+        return tuple(sorted((query, key) for at, query, key in needed if at == layer))
+
+    plan = [[Lookup(carry=(("symbol", "before"),), back=1, paths=paths(0))]]
     own_share = OWN_STEPS * LATENESS / (task.chains * (2 * hops + 1) - 1)
     known = 1
     while known < hops + 1:
         carry = tuple((register(n), register(known + n)) for n in range(1, known + 1))
-        # The reader that carries x_m looks up x_{m + known - 1}, the key of that fact.
-        found = [(m, m + known - 1) for m in range(hops) if m + known - 1 < hops]
-        paths = tuple((_carrier(m), Role("value", fact)) for m, fact in found)
         match = ((register(known), "before", 1.0), (register(known), "symbol", -own_share))
-        plan.append([Lookup(match, carry, late=LATENESS, paths=paths)])
+        plan.append([Lookup(match, carry, late=LATENESS, paths=paths(len(plan)))])
         known *= 2
-    return [
-        [_needed(layer, number, hops) for layer in layers] for number, layers in enumerate(plan)
-    ]
+    return plan
 
 
 def _carrier(number: int) -> Role:
@@ -80,15 +78,8 @@ def _carrier(number: int) -> Role:
     return Role("query") if number == 0 else Role("value", number - 1)
 
 
-def _needed(lookup: Lookup, layer: int, hops: int) -> Lookup:
-    """Keep the paths without which the query would miss a symbol."""
-    wanted = _needed_paths(hops)
-    kept = tuple(path for path in lookup.paths if (layer, *path) in wanted)
-    return Lookup(lookup.match, lookup.carry, lookup.back, lookup.late, kept)
-
-
 def _needed_paths(hops: int) -> set[tuple[int, Role, Role]]:
-    """Backwards from the query: whose registers are read, and which of them are wanted."""
+    """The paths without which the query would miss a symbol, found backwards from it."""
     layers = hops.bit_length()
     paths: set[tuple[int, Role, Role]] = set()
 
@@ -98,7 +89,7 @@ def _needed_paths(hops: int) -> set[tuple[int, Role, Role]]:
             return
         layer = (count - 1).bit_length()
         known = 2 ** (layer - 1)
-        fact = number + known - 1
+        fact = number + known - 1  # whose key is the furthest symbol known before the layer
         paths.add((layer, _carrier(number), Role("value", fact)))
         paths.add((0, Role("value", fact), Role("key", fact)))
         want(number, known)

@@ -24,7 +24,8 @@ class Learner:
     def __init__(self, experiment: Experiment, device: torch.device, precision: str) -> None:
         self.experiment, self.device, self.precision = experiment, device, precision
         self.step = 0
-        self.seeds = torch.tensor(experiment.seeds, device=device)
+        self.host_seeds = torch.tensor(experiment.seeds)
+        self.seeds = self.host_seeds.to(device)
         self.sampler = sampler_of(experiment.task, device)
         self.model = initial_model(experiment).to(device)
         self.weights = FlatWeights(self.model, DTYPES[precision])
@@ -38,7 +39,7 @@ class Learner:
         """Take one step; return the losses of its batch before the update."""
         training = self.experiment.training
         # On the CPU: a walk into a range whose size is no power of four ends when it ends.
-        index = visited(self.seeds.cpu(), self.step, training.batch, training.examples)
+        index = visited(self.host_seeds, self.step, training.batch, training.examples)
         self._set_rate(training.rate(self.step))
         self.step += 1
         index = index.to(self.device)
