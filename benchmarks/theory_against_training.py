@@ -69,7 +69,7 @@ def draw(runs: list[Run]) -> Figure:
             label = f"$x_{hop + 1}$" if layers == max(DEPTHS) else None
             axes.scatter(place, final, 36, fill, edgecolors=COLOURS[hop], label=label)
     axes.axhline(level, color="#999999", linestyle=":", label="guess")
-    axes.set(xlabel="layers", ylabel="final validation loss", ylim=(0, 1.15 * level))
+    axes.set(xlabel="layers", ylabel="final validation loss", ylim=(0, 1.35 * level))
     axes.set_title("Hollow: hops that theory rules out for that depth; one mark per seed")
     axes.set_xticks(list(DEPTHS))
     axes.spines[["top", "right"]].set_visible(False)
