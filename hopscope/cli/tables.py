@@ -15,7 +15,9 @@ THRESHOLDS = (0.5, 0.1)
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """Print a table; wide values are folded but for the first column, none is cut off."""
-    drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    if title:
+        print(title)
+    drawn = Table(box=None, pad_edge=False)
     for number, column in enumerate(columns):
         drawn.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in rows:
