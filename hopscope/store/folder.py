@@ -78,12 +78,15 @@ class RunFolder:
                     (self.path / name).unlink(missing_ok=True)
 
     def sweep_leftovers(self) -> None:
-        """Remove what a killed process left: files that no manifest names."""
+        """Remove what a killed process left."""
+        for path in self.leftovers():
+            with writing(path):
+                path.unlink()
+
+    def leftovers(self) -> list[Path]:
+        """Files that no manifest names."""
         known = {self.path / name for name in (*self.manifest.files, MANIFEST, LOCK)}
-        with writing(self.path):
-            for path in self.path.rglob("*"):
-                if path.is_file() and path not in known:
-                    path.unlink()
+        return [p for p in sorted(self.path.rglob("*")) if p.is_file() and p not in known]
 
     def verify(self) -> list[str]:
         """What is wrong with the run: one line per damaged, missing or unknown file."""
@@ -93,12 +96,9 @@ class RunFolder:
                 self.read(name)
             except RunDamaged as error:
                 problems.append(str(error))
-        known = {*self.manifest.files, MANIFEST, LOCK}
-        for path in sorted(self.path.rglob("*")):
-            name = path.relative_to(self.path).as_posix()
-            if path.is_file() and name not in known:
-                problems.append(f"{path} is in no manifest: left by a killed process, or added")
-        return problems
+        strays = self.leftovers()
+        why = "is in no manifest: left by a killed process, or added"
+        return problems + [f"{path} {why}" for path in strays]
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ While a run trains, every commit adds a part; when it is complete, the parts bec
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,9 +53,15 @@ def to_parquet(parts: Sequence[dict[str, np.ndarray]]) -> bytes:
 
 def merged(folder: RunFolder) -> bytes:
     """All parts of a run as one file."""
-    paths = [str(folder.path / name) for name in folder.files(PART)]
+    paths = sql_list(folder.path / name for name in folder.files(PART))
     with _connection() as connection:
-        return _copy(connection, f"select * from read_parquet({paths!r}) {ORDER}")
+        return _copy(connection, f"select * from read_parquet({paths}) {ORDER}")
+
+
+def sql_list(paths: Iterable[Path]) -> str:
+    """File names as a list in SQL, where an apostrophe is written twice."""
+    quoted = ("'" + str(path).replace("'", "''") + "'" for path in paths)
+    return f"[{', '.join(quoted)}]"
 
 
 def losses(folder: RunFolder, split: str) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hopscope.errors import StoreError
 from hopscope.store.folder import RunFolder
+from hopscope.store.metrics import sql_list
 from hopscope.store.store import Store
 
 RUNS = {
@@ -61,13 +62,13 @@ def _create_views(connection: Any, runs: list[RunFolder]) -> None:
     if runs:
         marks = ", ".join("?" for _ in RUNS)
         connection.executemany(f"insert into runs values ({marks})", [_row(run) for run in runs])
-    paths = [str(run.path.resolve() / name) for run in runs for name in run.files("metrics/")]
+    paths = [run.path.resolve() / name for run in runs for name in run.files("metrics/")]
     if not paths:
         connection.execute(EMPTY_METRICS)
         return
     connection.execute(
         "create view metrics as select parse_path(filename)[-3] as run, * exclude (filename) "
-        f"from read_parquet({paths!r}, filename = true)"
+        f"from read_parquet({sql_list(paths)}, filename = true)"
     )
 
 

@@ -33,17 +33,14 @@ def _cross_entropies(task: KHop, outputs: Tensor, targets: Tensor) -> Tensor:
 def guessing_level(task: Task) -> float:
     """The loss of the best answer that ignores the facts' connections.
 
-    Vectors: the mean of the N candidates leaves 1 - 1/N of the variance. One-hot symbols vary
-    by (1 - 1/dim)/dim per number, unit vectors by 1/dim. Tokens: log of the alphabet.
+    Vectors: the mean of the N candidates leaves 1 - 1/N of the mean square of a symbol's numbers,
+    which is 1 for gaussian symbols and 1/dim for those of unit length. (Distinct one-hot symbols
+    are as orthogonal as independent ones are on average.) Tokens: log of the alphabet.
     """
     if isinstance(task, KHop):
         return math.log(task.alphabet)
-    unit = {"gaussian": 1.0, "sphere": 1 / task.dim, "one-hot": (1 - 1 / task.dim) / task.dim}
-    spread = unit[task.symbols]
-    if task.symbols == "one-hot":
-        # Distinct symbols are drawn without replacement, so the mean of N says a little more.
-        spread *= task.dim / (task.dim - 1)
-    return spread * (1 - 1 / task.chains)
+    square = 1.0 if task.symbols == "gaussian" else 1 / task.dim
+    return square * (1 - 1 / task.chains)
 
 
 def total(losses: Float[Tensor, "*model hop"]) -> Float[Tensor, "*model"]:

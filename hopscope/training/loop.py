@@ -62,10 +62,11 @@ def train(
     """Train the experiment, or finish it; if it is trained already, return that run."""
     store = store if isinstance(store, Store) else Store(store)
     folder = store.create(experiment)
-    if not folder.manifest.complete:
+    if not folder.manifest.complete or folder.leftovers():
         with folder.locked(), stop_on_signal() as request:
             folder.sweep_leftovers()
-            _Training(folder, device, watcher or NobodyWatches()).run(request)
+            if not folder.manifest.complete:
+                _Training(folder, device, watcher or NobodyWatches()).run(request)
     return Run(folder)
 
 
@@ -97,6 +98,7 @@ class _Training:
                     self._commit()
                 if request.signal and self.learner.step < self.training.steps:
                     raise _interrupted(self.folder, self.learner.step, request)
+            self._complete()
         finally:
             self.watcher.stop()
 
@@ -115,7 +117,7 @@ class _Training:
         self.ledger.note("validation", self.learner.step, self.learner.validate())
 
     def _commit(self) -> None:
-        """Checkpoint and metrics so far; at the end, the metrics as one file."""
+        """Checkpoint and metrics so far."""
         step = self.learner.step
         self.ledger.settle(self._last_good())
         if not self.learner.weights.master.isfinite().all():
@@ -130,9 +132,11 @@ class _Training:
             precision=self.learner.precision,
             seconds=round(self.folder.manifest.seconds + self._lap(), 3),
         )
-        if step == self.training.steps:
-            parts = tuple(self.folder.files(PART))
-            self.folder.commit({LOSSES: merged(self.folder)}, drop=parts, complete=True)
+
+    def _complete(self) -> None:
+        """All metrics as one file. A training killed just before comes back to this alone."""
+        parts = tuple(self.folder.files(PART))
+        self.folder.commit({LOSSES: merged(self.folder)}, drop=parts, complete=True)
 
     def _outdated(self) -> tuple[str, ...]:
         """The last optimiser, and checkpoints that an interruption left between planned ones."""

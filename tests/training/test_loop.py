@@ -8,7 +8,7 @@ import torch
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunDamaged, RunMismatch
-from hopscope.store import RunFolder, Store
+from hopscope.store import RunFolder, Store, sql
 from hopscope.training import Run, train
 from hopscope.training.learner import Learner
 
@@ -85,6 +85,37 @@ def test_a_stopped_run_ends_as_if_it_had_not_been_stopped(
     assert folder.manifest.step == step
     assert folder.verify() == []
     assert content(train(tiny, tmp_path / "cut")) == whole
+
+
+def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(
+    tmp_path: Path, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = content(train(tiny, tmp_path / "whole"))
+    with monkeypatch.context() as patched:
+        patched.setattr("hopscope.training.loop.merged", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(tiny, tmp_path / "cut")
+    folder = Store(tmp_path / "cut").create(tiny)
+    assert (folder.manifest.step, folder.manifest.complete) == (12, False)
+    run = train(tiny, tmp_path / "cut")
+    assert run.folder.manifest.complete
+    assert content(run) == whole
+
+
+def test_leftovers_of_a_complete_run_are_swept_when_it_is_asked_for(
+    store: Store, tiny: Experiment
+) -> None:
+    folder = train(tiny, store).folder
+    (folder.path / "metrics" / "part-00000000-00000005.parquet").write_bytes(b"old")
+    assert len(folder.verify()) == 1
+    assert train(tiny, store).folder.verify() == []
+
+
+def test_a_store_may_have_an_apostrophe_in_its_name(tmp_path: Path, tiny: Experiment) -> None:
+    store = Store(tmp_path / "o'brien")
+    run = train(tiny, store)
+    assert len(run.losses("train")[0]) == 12
+    assert sql(store, "select count(*) from metrics where split = 'train'").rows == ((24,),)
 
 
 def test_fleets_resume_too(tmp_path: Path, tiny: Experiment) -> None:
