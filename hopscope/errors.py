@@ -4,6 +4,8 @@
     ├── ConfigError        a knob has a value that makes no sense, or a name is unknown
     ├── FactError          a fact graph that is not one: cyclic, empty, out of reach
     ├── ModelError         weights or an attention edit that do not fit the model
+    ├── CircuitError       a question about heads and paths that cannot be answered
+    │   └── NotLearned     the model does not solve the task: there is nothing to find
     ├── StoreError         anything about run folders
     │   ├── RunMissing     no run, or several, answer to the name
     │   ├── RunDamaged     a file is truncated, altered or gone
@@ -79,3 +81,11 @@ class Interrupted(TrainingError):
     """A signal asked the training to stop; a checkpoint was written first."""
 
     exit_code = 130
+
+
+class CircuitError(HopscopeError):
+    """A question about heads and paths that this model or task cannot answer."""
+
+
+class NotLearned(CircuitError):
+    """The model does not solve the task: there is nothing to find."""

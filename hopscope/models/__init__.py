@@ -1,6 +1,15 @@
 """The transformer that everything here trains, plants and reads."""
 
 from hopscope.models.folder import load, load_weights, save
-from hopscope.models.transformer import AttentionEdit, Transformer
+from hopscope.models.transformer import NO_EDITS, AttentionEdit, Edits, HeadEdit, Transformer
 
-__all__ = ["AttentionEdit", "Transformer", "load", "load_weights", "save"]
+__all__ = [
+    "NO_EDITS",
+    "AttentionEdit",
+    "Edits",
+    "HeadEdit",
+    "Transformer",
+    "load",
+    "load_weights",
+    "save",
+]

@@ -146,13 +146,18 @@ class Attention(nn.Module):
         weights: Tensor = MaskedSoftmax.apply(scores, mask[-read:], self.scale)  # type: ignore[no-untyped-call]
         return weights
 
-    def moved(
+    def mixed(
         self,
         x: Float[Tensor, "*model batch seq d_model"],
         pattern: Float[Tensor, "*model batch head read seq"],
+    ) -> Float[Tensor, "*model batch head read d_head"]:
+        """What each head's pattern carries to the reading positions."""
+        return pattern @ self._split(self.value(x))
+
+    def written(
+        self, mixed: Float[Tensor, "*model batch head read d_head"]
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """What the pattern carries to the reading positions."""
-        mixed = pattern @ self._split(self.value(x))
+        """What all heads together add to the residual stream."""
         out: Tensor = self.out(rearrange(mixed, "... head seq width -> ... seq (head width)"))
         return out
 

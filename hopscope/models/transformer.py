@@ -6,12 +6,16 @@ The attention of any layer can be seen, and replaced, through an argument:
 
     model(x, attention=edit)     edit(layer, pattern) -> pattern
 
+and so can what its heads carry (`heads=edit`), and it can be walked layer by layer: `enter`, `layer`,
+`leave`.
+
 With `models=(seed, …)` it is a fleet: parameters, inputs and outputs have a model axis in
 front, and member i computes what a single model with its weights would.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -26,6 +30,20 @@ GPT2_STD = 0.02
 
 AttentionEdit = Callable[[int, Float[Tensor, "*model batch head read seq"]], Tensor]
 """Sees the attention of a layer and returns what to use instead (or the same)."""
+
+HeadEdit = Callable[[int, Float[Tensor, "*model batch head read d_head"]], Tensor]
+"""Sees what the heads of a layer carry, before it is written, and returns what to use instead."""
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What is replaced while the model runs; nothing, unless told."""
+
+    attention: AttentionEdit | None = None
+    heads: HeadEdit | None = None
+
+
+NO_EDITS = Edits()
 
 
 class Block(nn.Module):
@@ -43,32 +61,32 @@ class Block(nn.Module):
         x: Float[Tensor, "*model batch seq d_model"],
         mask: Float[Tensor, "seq seq"],
         read: int,
-        edit: "BoundEdit",
+        layer: int,
+        edits: Edits,
     ) -> Float[Tensor, "*model batch read d_model"]:
         y = self.attention_norm(x)
-        pattern = edit(self.attention.pattern(y, mask, read))
-        x = x[..., -read:, :] + self.attention.moved(y, pattern)
+        pattern = self.attention.pattern(y, mask, read)
+        pattern = _edited("attention", edits.attention, layer, pattern)
+        mixed = _edited("heads", edits.heads, layer, self.attention.mixed(y, pattern))
+        x = x[..., -read:, :] + self.attention.written(mixed)
         if self.mlp is not None and self.mlp_norm is not None:
             x = x + self.mlp(self.mlp_norm(x))
         return x
 
 
-class BoundEdit:
-    """An edit at one layer; checks that what it returns fits."""
-
-    def __init__(self, edit: AttentionEdit | None, layer: int) -> None:
-        self.edit, self.layer = edit, layer
-
-    def __call__(self, pattern: Tensor) -> Tensor:
-        if self.edit is None:
-            return pattern
-        edited = self.edit(self.layer, pattern)
-        if edited.shape != pattern.shape:
-            raise ModelError(
-                f"the attention edit of layer {self.layer} returned shape {tuple(edited.shape)}, "
-                f"expected {tuple(pattern.shape)} (… batch head read seq)"
-            )
-        return edited.to(pattern.dtype)
+def _edited(
+    what: str, edit: Callable[[int, Tensor], Tensor] | None, layer: int, tensor: Tensor
+) -> Tensor:
+    """What the edit makes of the tensor, if it fits."""
+    if edit is None:
+        return tensor
+    edited = edit(layer, tensor)
+    if edited.shape != tensor.shape:
+        raise ModelError(
+            f"the {what} edit of layer {layer} returned shape {tuple(edited.shape)}, "
+            f"expected {tuple(tensor.shape)} (… batch head read …)"
+        )
+    return edited.to(tensor.dtype)
 
 
 class Transformer(nn.Module):
@@ -101,6 +119,7 @@ class Transformer(nn.Module):
         self,
         inputs: Tensor,
         attention: AttentionEdit | None = None,
+        heads: HeadEdit | None = None,
         read: int | None = None,
     ) -> Float[Tensor, "*model batch read outputs"]:
         """Outputs of the last `read` positions (all that the interface reads, unless told).
@@ -108,13 +127,36 @@ class Transformer(nn.Module):
         The last layer computes only those; every earlier layer computes all positions.
         """
         read = read or self.interface.read
-        length = inputs.shape[-1] if self.interface.tokens else inputs.shape[-2]
-        dtype = self.head.weight.dtype
-        x = self.input(inputs if self.interface.tokens else inputs.to(dtype))
-        mask = _mask(length, self.config.causal, x.device)
-        for layer, block in enumerate(self.blocks):
+        edits = Edits(attention, heads)
+        x = self.enter(inputs)
+        for layer in range(self.config.layers):
             last = layer == self.config.layers - 1
-            x = block(x, mask, read if last else length, BoundEdit(attention, layer))
+            x = self.layer(layer, x, edits, read if last else None)
+        return self.leave(x)
+
+    def enter(self, inputs: Tensor) -> Float[Tensor, "*model batch seq d_model"]:
+        """The residual stream before the first layer."""
+        tokens = self.interface.tokens
+        x: Tensor = self.input(inputs if tokens else inputs.to(self.head.weight.dtype))
+        return x
+
+    def layer(
+        self,
+        number: int,
+        x: Float[Tensor, "*model batch seq d_model"],
+        edits: Edits = NO_EDITS,
+        read: int | None = None,
+    ) -> Float[Tensor, "*model batch read d_model"]:
+        """The residual stream after a layer, of the last `read` positions (or of all)."""
+        length = x.shape[-2]
+        mask = _mask(length, self.config.causal, x.device)
+        out: Tensor = self.blocks[number](x, mask, read or length, number, edits)
+        return out
+
+    def leave(
+        self, x: Float[Tensor, "*model batch read d_model"]
+    ) -> Float[Tensor, "*model batch read outputs"]:
+        """What the residual stream after the last layer says."""
         out: Tensor = self.head(self.norm(x))
         return out
 

@@ -17,7 +17,7 @@ from hopscope.facts import Role
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
 from hopscope.tasks.khop import KHopSampler
-from hopscope.tasks.loss import guessing_level, hop_losses, total
+from hopscope.tasks.loss import answer_losses, guessing_level, hop_losses, total
 from hopscope.tasks.order import visited
 from hopscope.tasks.vector import VectorSampler
 
@@ -31,6 +31,7 @@ __all__ = [
     "Roles",
     "Sampler",
     "Stream",
+    "answer_losses",
     "dataset",
     "examples",
     "guessing_level",

@@ -105,7 +105,7 @@ def flow(
     """
     if heads not in (1, None):
         raise FactError(f"heads is {heads}; expected 1, or none given for unlimited heads")
-    roles, start = _positions(graph, order)
+    roles, start = positions(graph, order)
     holdings = [start]
     read: list[tuple[tuple[int, ...], ...]] = []
     while True:
@@ -124,9 +124,10 @@ def flow(
         read.append(tuple(tuple(found) for found in sources))
 
 
-def _positions(
-    graph: FactGraph, order: Sequence[int] | None
+def positions(
+    graph: FactGraph, order: Sequence[int] | None = None
 ) -> tuple[tuple[Role, ...], tuple[Pieces, ...]]:
+    """The positions of one chain in the order of the sequence, and what each holds at first."""
     numbers = list(range(len(graph.facts)))
     order = numbers[::-1] if order is None else list(order)
     if sorted(order) != numbers:

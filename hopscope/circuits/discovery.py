@@ -1,0 +1,127 @@
+"""From a model to its circuit (the paper's appendix E, automated).
+
+1. Give up heads, then single rows of attention, cheapest first, while the task stays solved. The
+   rows that are left attend on their own.
+2. Replace each of them by the simplest aim that does as well: now all attention is written down.
+3. Give up what is not needed, and look for what could stand in for the rest.
+4. Measure the circuit, and every part's removal, on fresh examples.
+"""
+
+from collections.abc import Callable
+
+from torch import nn
+
+from hopscope.circuits.ablation import Bench
+from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.circuit import Circuit, FlowCheck, HeadReport, Shared, Switches
+from hopscope.circuits.measure import BATCHES, measure
+from hopscope.circuits.probe import Questions, probe_of
+from hopscope.circuits.search import Limits, Search, State, live
+from hopscope.circuits.settling import alternatives, drafted, grounded, settled
+from hopscope.circuits.subject import Subject
+from hopscope.configs import Config, KHop, VectorTask
+from hopscope.errors import NotLearned
+from hopscope.facts import FactGraph, Path, Role, chain_of_facts
+from hopscope.theory import Reading, follow
+
+EXAMPLES = 128
+"""Examples of the search; each of the batches that measure has a quarter of them."""
+UNLEARNED = 0.5
+"""A loss above this share of the guessing level is no learned task."""
+
+
+def discover(
+    model: Subject | nn.Module,
+    task: Questions,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+    force: bool = False,
+    watch: Callable[[str], None] = lambda _: None,
+) -> Circuit:
+    """Find the circuit by which the model solves the task.
+
+    `force` goes on with a model that has not learned it; `watch` is told what happens.
+    """
+    subject = subject_of(model)
+    probe = probe_of(task, examples, seed)
+    search = Search(Bench(subject, probe))
+    limits = _limits(search, force)
+    watch(f"which of {len(search.heads)} heads matter")
+    untouched = search.untouched()
+    own = _needed_rows(search, untouched, limits)
+    watch(f"what explains {len(live(own))} rows of attention")
+    draft = drafted(search.explained(own, limits), own, untouched)
+    watch("what of it is needed, and what could stand in")
+    draft = settled(search, draft, limits)
+    draft = settled(search, grounded(search, draft), limits)
+    others = alternatives(search, draft, limits)
+    watch("measuring on fresh examples")
+    findings = measure(search, task, draft, max(1, examples // 4), seed)
+    paths = [path for part in draft.parts for path in part.paths]
+    return Circuit(
+        model=subject.digest(),
+        task=task if isinstance(task, Config) else None,
+        roles=probe.table,
+        heads=tuple(HeadReport(layer=h[0], head=h[1], mechanism=m) for h, m in draft.ideal.items()),
+        parts=findings.parts,
+        losses=findings.losses,
+        alternatives=others,
+        shared=shared_steps(paths),
+        restored=findings.restored,
+        flow=flow_check(task, paths),
+        switches=Switches(examples=examples, batches=BATCHES, seed=seed, forced=force),
+    )
+
+
+def _limits(search: Search, force: bool) -> Limits:
+    clean = search.losses([{}])[0]
+    guess = search.bench.probe.guess
+    if clean.mean() > UNLEARNED * guess and not force:
+        raise NotLearned(
+            f"this model has not learned the task: its loss is {clean.mean():.3f} where guessing "
+            f"gives {guess:.3f}; train it further, or force the search"
+        )
+    return Limits.of(clean, guess)
+
+
+def _needed_rows(search: Search, untouched: State, limits: Limits) -> State:
+    """The rows that matter, attending on their own; all others given up."""
+    heads = [search.all_rows(head) for head in search.heads]
+    state = search.pruned(untouched, heads, limits.keeps)
+    return search.pruned(state, [[row] for row in live(state)], limits.keeps)
+
+
+def shared_steps(paths: list[Path]) -> tuple[Shared, ...]:
+    """Steps that more than one head does."""
+    steps: dict[tuple[Role, Role], list[tuple[int, int]]] = {}
+    for path in sorted(paths):
+        steps.setdefault((path.query, path.key), []).append((path.layer, path.head))
+    return tuple(
+        Shared(reader=reader, source=source, heads=tuple(heads))
+        for (reader, source), heads in steps.items()
+        if len(heads) > 1
+    )
+
+
+def flow_check(task: Questions, paths: list[Path]) -> FlowCheck | None:
+    """Do the paths alone bring every symbol to the query? (None: no fact graph is known.)"""
+    graph = _graph(task)
+    if graph is None:
+        return None
+    readings = {Reading(path.layer, path.query, path.key): path for path in paths}
+    known = {role for role in graph.roles}
+    readings = {r: p for r, p in readings.items() if {r.reader, r.source} <= known}
+    found = follow(graph, readings)
+    held = found.holdings[Role("query", len(graph.known) - 1)]
+    asked = [fact.value for fact in graph.facts]
+    return FlowCheck(
+        reached=tuple(symbol for symbol in asked if symbol in held),
+        missed=tuple(symbol for symbol in asked if symbol not in held),
+        jumps=tuple(sorted(readings[reading] for reading in found.jumps)),
+    )
+
+
+def _graph(task: Questions) -> FactGraph | None:
+    if isinstance(task, VectorTask):
+        return task.graph()
+    return chain_of_facts(task.hops) if isinstance(task, KHop) else None

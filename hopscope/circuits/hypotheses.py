@@ -1,0 +1,82 @@
+"""What a head might be doing for one reading role: aims read off its role map, in three waves.
+
+1. the simple ones: nothing, one role of the own chain, itself, the position before, one role of
+   all chains, or a mixture of two;
+2. what the model does on average at that position, whatever the symbols are;
+3. mixtures of three and more, the whole row of the map, and what the model does on average, given
+   its position and where a role of the own chain stands.
+
+Inside a wave the simplest comes first.
+"""
+
+from hopscope.circuits.maps import RoleMaps
+from hopscope.circuits.mechanism import (
+    BY_POSITION,
+    ITSELF,
+    PREVIOUS,
+    UNIFORM,
+    Aim,
+    Target,
+    aim,
+)
+from hopscope.facts import Role
+
+STRONG = 0.5
+"""A role with this much attention is proposed before nothing is;"""
+NOTICED = 0.2
+"""those with less than this are not proposed on their own,"""
+SHARE = 0.05
+"""and with less than this, not even in a mixture."""
+
+
+def hypotheses(maps: RoleMaps, layer: int, head: int, reader: Role) -> list[list[Aim]]:
+    """Aims that could explain the row, wave after wave, without doubles."""
+    weights = _weights(maps, layer, head, reader)
+    ranked = sorted(weights, key=lambda target: (-weights[target], str(target)))
+    two, three = (_mixture(weights, ranked[:count]) for count in (2, 3))
+    named = [t for t in ranked if _names_one(t, reader) and weights[t] >= NOTICED]
+    strong = [Aim(((t, 1.0),)) for t in named if weights[t] >= STRONG]
+    single = [Aim(((t, 1.0),)) for t in named]
+    across = [aim("all", role) for role in maps.roles if _in_all_chains(weights, role) >= NOTICED]
+    number = maps.roles.index(reader)
+    if maps.itself[layer, head, number] >= NOTICED:
+        single.append(ITSELF)
+    if maps.previous[layer, head, number] >= NOTICED:
+        single.append(PREVIOUS)
+    placed = [aim("place", role) for role in maps.roles if role.kind == "value"]
+    simple = dict.fromkeys([*strong, UNIFORM, *single, *across, two])
+    rest = dict.fromkeys([three, _mixture(weights, ranked), *placed])
+    return [list(simple), [BY_POSITION], [a for a in rest if a not in simple]]
+
+
+def _weights(maps: RoleMaps, layer: int, head: int, reader: Role) -> dict[Target, float]:
+    """How much attention the reader gives to each role, of its own chain and of the others."""
+    number = maps.roles.index(reader)
+    found = {}
+    for key, role in enumerate(maps.roles):
+        found[Target("own", role)] = float(maps.own[layer, head, number, key])
+        found[Target("others", role)] = float(maps.others[layer, head, number, key])
+    return {target: weight for target, weight in found.items() if weight > 0}
+
+
+def _names_one(target: Target, reader: Role) -> bool:
+    """Is it a role of the own chain, and not the reader's own?"""
+    return target.where == "own" and target.role != reader
+
+
+def _in_all_chains(weights: dict[Target, float], role: Role) -> float:
+    return weights.get(Target("own", role), 0.0) + weights.get(Target("others", role), 0.0)
+
+
+def _mixture(weights: dict[Target, float], targets: list[Target]) -> Aim:
+    kept = [target for target in targets if weights[target] >= SHARE] or targets[:1]
+    total = sum(weights[target] for target in kept)
+    return Aim(tuple((target, weights[target] / total) for target in kept))
+
+
+def strongest(maps: RoleMaps, layer: int, head: int, reader: Role) -> Role | None:
+    """The role of the own chain that gets most of the reader's attention, if one does."""
+    row = maps.own[layer, head, maps.roles.index(reader)]
+    key = int(row.argmax())
+    found = float(row[key]) >= STRONG and maps.roles[key] != reader
+    return maps.roles[key] if found else None

@@ -1,0 +1,73 @@
+"""Attention in role coordinates: [layer, head, query role, key role].
+
+Chains are shuffled in every example, so attention is averaged over what positions stand for: how
+much of its attention a role gives to each role of its own chain, of the other chains together,
+to itself, and to the position before.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopscope.circuits.probe import Probe
+from hopscope.circuits.subject import Subject
+from hopscope.facts import Role
+from hopscope.models import Edits
+
+
+@dataclass(frozen=True)
+class RoleMaps:
+    """Mean attention of every head between roles; NaN where a role never occurs."""
+
+    roles: tuple[Role, ...]
+    own: Float[Tensor, "layer head query key"]
+    """To positions of the same chain (on the diagonal, to the position itself)."""
+    others: Float[Tensor, "layer head query key"]
+    """To positions of all other chains together."""
+    itself: Float[Tensor, "layer head query"]
+    previous: Float[Tensor, "layer head query"]
+    """To the position right before, whatever it stands for."""
+
+
+@torch.no_grad()
+def patterns(subject: Subject, inputs: Tensor) -> Iterator[Float[Tensor, "batch head seq seq"]]:
+    """Every layer's attention, one layer after the other."""
+    x = subject.enter(inputs)
+    for layer in range(subject.layers):
+        seen: list[Tensor] = []
+
+        def note(_: int, pattern: Tensor, seen: list[Tensor] = seen) -> Tensor:
+            seen.append(pattern)
+            return pattern
+
+        x = subject.layer(layer, x, Edits(attention=note), None)
+        yield seen[0]
+
+
+def role_maps(subject: Subject, probe: Probe) -> RoleMaps:
+    """Attention averaged in role coordinates over the probe's examples."""
+    number = probe.roles.role.long()
+    member = torch.nn.functional.one_hot(number, len(probe.table)).float()
+    same = probe.roles.chain[:, :, None] == probe.roles.chain[:, None, :]
+    count = member.sum((0, 1))
+    means = [_layer_means(p.float(), member, same) for p in patterns(subject, probe.inputs)]
+    own, others, itself, previous = (torch.stack(part) for part in zip(*means, strict=True))
+    rows = count[:, None]
+    return RoleMaps(probe.table, own / rows, others / rows, itself / count, previous / count)
+
+
+def _layer_means(
+    pattern: Float[Tensor, "batch head seq seq"],
+    member: Float[Tensor, "batch seq role"],
+    same: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sums over examples and positions, for the heads of one layer."""
+    everyone = torch.einsum("bhqk,bqr,bks->hrs", pattern, member, member)
+    own = torch.einsum("bhqk,bqr,bks->hrs", pattern * same[:, None], member, member)
+    itself = torch.einsum("bhqq,bqr->hr", pattern, member)
+    back = pattern.diagonal(-1, -2, -1)
+    previous = torch.einsum("bhq,bqr->hr", back, member[:, 1:])
+    return own, everyone - own, itself, previous

@@ -1,0 +1,122 @@
+"""What one attention head does, as data: for every role that reads, where it looks.
+
+    head 1.2:  query → value 0, all else uniform
+
+An *aim* is where a row of attention goes: to one target, or to several with weights. A
+*mechanism* gives each reading role its aim, and the rest of the rows another (or leaves them as
+the model has them).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+
+Where = Literal[
+    "own", "all", "others", "elsewhere",
+    "previous", "itself", "uniform", "position", "place", "model",
+]  # fmt: skip
+OF_A_ROLE = ("own", "all", "others", "elsewhere", "place")
+FROM_MODEL = ("position", "place", "model")
+CHAIN_WORDS = {"all": " of all chains", "others": " of other chains"}
+
+
+@dataclass(frozen=True, order=True)
+class Target:
+    """What a row of attention looks at.
+
+    | own, all, others | a role in the reader's own chain, in all chains, in the others, evenly   |
+    | elsewhere        | everything but that role of the own chain, evenly                        |
+    | previous, itself | the position before the reader; the reader                                |
+    | uniform          | everything it may see, evenly                                            |
+    | position         | what the model looks at on average, given the reader's position alone    |
+    | place            | the same, given also where a role of the own chain stands                |
+    | model            | what the model looks at: no explanation                                  |
+    """
+
+    where: Where
+    role: Role | None = None
+
+    def __post_init__(self) -> None:
+        if (self.where in OF_A_ROLE) != (self.role is not None):
+            what = f"takes no role, got {self.role}" if self.role else "needs a role"
+            raise CircuitError(f"the target {self.where!r} {what}")
+
+    def __str__(self) -> str:
+        if self.role is None:
+            return {"position": "by position", "model": "as it is"}.get(self.where, self.where)
+        if self.where == "place":
+            return f"by place of {self.role}"
+        if self.where == "elsewhere":
+            return f"all but {self.role}"
+        return f"{self.role}{CHAIN_WORDS.get(self.where, '')}"
+
+
+@dataclass(frozen=True, order=True)
+class Aim:
+    """Targets and how much of the attention each gets; the weights add up to 1."""
+
+    parts: tuple[tuple[Target, float], ...]
+
+    def __post_init__(self) -> None:
+        total = sum(weight for _, weight in self.parts)
+        if not self.parts or abs(total - 1) > 1e-3:
+            raise CircuitError(f"the weights of an aim add up to {total:g}; expected 1")
+        if len(self.parts) > 1 and any(t.where in FROM_MODEL for t in self.targets):
+            raise CircuitError(f"{self}: what the model does cannot be mixed with other targets")
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        return tuple(target for target, _ in self.parts)
+
+    def __str__(self) -> str:
+        if len(self.parts) == 1:
+            return str(self.parts[0][0])
+        return " + ".join(f"{weight:.2f} {target}" for target, weight in self.parts)
+
+
+def aim(where: Where, role: Role | None = None) -> Aim:
+    """An aim at a single target."""
+    return Aim(((Target(where, role), 1.0),))
+
+
+UNIFORM, ITSELF, PREVIOUS = aim("uniform"), aim("itself"), aim("previous")
+BY_POSITION, AS_IS = aim("position"), aim("model")
+
+
+@dataclass(frozen=True, order=True)
+class Mechanism:
+    """Where each role looks, and where the rest of the rows do."""
+
+    aims: tuple[tuple[Role, Aim], ...] = ()
+    rest: Aim = UNIFORM
+
+    def __post_init__(self) -> None:
+        readers = [role for role, _ in self.aims]
+        if len(set(readers)) < len(readers):
+            raise CircuitError(f"a mechanism gives one role two aims: {self}")
+        object.__setattr__(self, "aims", tuple(sorted(self.aims)))
+
+    def of(self, role: Role) -> Aim:
+        """Where the role looks."""
+        return dict(self.aims).get(role, self.rest)
+
+    def with_aim(self, role: Role, new: Aim) -> "Mechanism":
+        """The same, with another aim for one role."""
+        return Mechanism((*((r, a) for r, a in self.aims if r != role), (role, new)), self.rest)
+
+    def without(self, role: Role) -> "Mechanism":
+        """The same, with the role's aim given up for the rest's."""
+        return Mechanism(tuple((r, a) for r, a in self.aims if r != role), self.rest)
+
+    @property
+    def readers(self) -> tuple[Role, ...]:
+        """The roles that have an aim of their own."""
+        return tuple(role for role, _ in self.aims)
+
+    def __str__(self) -> str:
+        if not self.aims:
+            return str(self.rest)
+        aims = "; ".join(f"{role} → {aim}" for role, aim in self.aims)
+        return f"{aims}; else {self.rest}"

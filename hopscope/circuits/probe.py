@@ -1,0 +1,74 @@
+"""What a model is examined with: inputs, what their positions stand for, and how to mark answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from hopscope.configs import Config, KHop, Task
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+from hopscope.tasks import Batch, Roles, answer_losses, dataset, guessing_level
+from hopscope.tasks import roles as roles_of
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Examples, with the role and chain of every position, and a loss for every hop."""
+
+    inputs: Tensor
+    """[batch, seq, …]: whatever the model takes."""
+    roles: Roles
+    table: tuple[Role, ...]
+    """The roles that `roles.role` indexes."""
+    losses: Callable[[Tensor], Float[Tensor, "*variant batch hop"]]
+    """Outputs [*variant, batch, read, width] → the loss of each example and hop."""
+    guess: float
+    """The loss of an answer that ignores how the facts connect."""
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def length(self) -> int:
+        return self.roles.role.shape[-1]
+
+    def number(self, role: Role) -> int:
+        """Where a role stands in the table."""
+        if role not in self.table:
+            known = ", ".join(map(str, self.table))
+            raise CircuitError(f"there is no role {str(role)!r} here; the roles are {known}")
+        return self.table.index(role)
+
+    def positions(self, role: Role) -> Int[Tensor, "batch seq"]:
+        """1 where a position has the role, 0 elsewhere."""
+        return (self.roles.role == self.number(role)).long()
+
+
+Questions = Task | Callable[[int, int], Probe]
+"""A task, or whatever makes a probe from a number of examples and a seed."""
+
+
+def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
+    """Fresh examples of a task (from the validation stream of a seed)."""
+    if examples < 1:
+        raise CircuitError(f"examples is {examples}; a model is examined with at least 1")
+    if not isinstance(questions, Config):
+        return questions(examples, seed)
+    task = questions
+    batch = dataset(task, seed, examples, "validation")
+
+    def losses(outputs: Tensor) -> Tensor:
+        return _question_losses(task, outputs, batch)
+
+    return Probe(batch.inputs, batch.roles, roles_of(task), losses, guessing_level(task))
+
+
+def _question_losses(task: Task, outputs: Tensor, batch: Batch) -> Float[Tensor, "*variant b hop"]:
+    """Each example's loss over the questions that its roles describe."""
+    losses = answer_losses(task, outputs, batch)
+    # In k-hop sequences every position asks; the roles tell the story of the last one.
+    asked = losses[..., -1:, :] if isinstance(task, KHop) else losses
+    return torch.mean(asked, dim=-2)

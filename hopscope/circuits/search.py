@@ -1,0 +1,197 @@
+"""The search behind discovery: what may be given up, and what explains the rest.
+
+A *state* says what every head does. It starts with every row of attention as the model has it.
+Giving up rows, cheapest first, until the hops would no longer be solved leaves the rows that
+matter; then each of those is replaced by the simplest aim that does as well.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from hopscope.circuits.ablation import Ablation, Bench, Head
+from hopscope.circuits.hypotheses import hypotheses, strongest
+from hopscope.circuits.maps import role_maps
+from hopscope.circuits.mechanism import AS_IS, ITSELF, UNIFORM, Aim, Mechanism, aim
+from hopscope.facts import Role
+
+State = Mapping[Head, Mechanism]
+Row = tuple[Head, Role]
+
+LOW_SHARE = 1 / 15
+"""A low loss: this share of the guessing level (the paper's 0.05 of 0.75) …"""
+LOW_FACTOR = 1.2
+"""… or this many times the model's own loss, whichever is more."""
+HOP_SHARE, HOP_FACTOR = 1 / 8, 1.5
+"""The same for the worst single hop, which a mean over many hops would hide."""
+TIE = 1.05
+"""Uniform attention is preferred to an identity that is no better than by this factor."""
+
+
+@dataclass(frozen=True)
+class Slack:
+    """An aim does as well if it costs at most this factor, or this share of a low loss."""
+
+    factor: float
+    share: float
+
+
+LOOSE, TIGHT = Slack(1.2, 0.1), Slack(1.02, 0.02)
+"""Simple aims that cost a little are tried first; if that adds up to too much, exact ones."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What counts as solved: a low mean loss, and no hop that fails."""
+
+    mean: float
+    hop: Float[np.ndarray, "hop"]
+
+    @classmethod
+    def of(cls, clean: Float[np.ndarray, "hop"], guess: float) -> "Limits":
+        mean = max(LOW_FACTOR * float(clean.mean()), LOW_SHARE * guess)
+        return cls(mean, np.maximum(HOP_FACTOR * clean, HOP_SHARE * guess))
+
+    def keeps(self, losses: Float[np.ndarray, "*variant hop"]) -> np.ndarray:
+        """Is the task still solved?"""
+        kept: np.ndarray = (losses.mean(-1) <= self.mean) & (losses <= self.hop).all(-1)
+        return kept
+
+
+class Search:
+    """States of one subject on one probe, and their losses."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench, self.measured = bench, 0
+        subject = bench.subject
+        self.maps = role_maps(subject, bench.probe)
+        self.heads = [(at, head) for at in range(subject.layers) for head in range(subject.heads)]
+
+    def losses(self, states: Sequence[State]) -> Float[np.ndarray, "state hop"]:
+        """Mean losses over the examples."""
+        self.measured += len(states)
+        found = self.bench.losses([Ablation.of(state) for state in states])
+        losses: np.ndarray = found.mean(1).double().cpu().numpy()
+        return losses
+
+    def rows_of(self, head: Head) -> tuple[Role, ...]:
+        """The roles whose rows can matter: in the last layer, those that are read."""
+        probe, subject = self.bench.probe, self.bench.subject
+        if head[0] < subject.layers - 1:
+            return probe.table
+        read = probe.roles.role[:, -subject.answers_at() :].unique().tolist()
+        return tuple(probe.table[number] for number in read)
+
+    def untouched(self) -> dict[Head, Mechanism]:
+        """Every row as the model has it; beside it, what each head does when it does nothing.
+
+        That is to look everywhere, or to stay where it is, whichever costs less.
+        """
+        variants = [{h: Mechanism(rest=rest)} for h in self.heads for rest in (UNIFORM, ITSELF)]
+        uniform, itself = self.losses(variants).mean(-1).reshape(-1, 2).T
+        neutral = [UNIFORM if u <= TIE * i else ITSELF for u, i in zip(uniform, itself, strict=True)]
+        return {
+            head: Mechanism(tuple((role, AS_IS) for role in self.rows_of(head)), rest)
+            for head, rest in zip(self.heads, neutral, strict=True)
+        }
+
+    def all_rows(self, head: Head) -> list[Row]:
+        return [(head, role) for role in self.rows_of(head)]
+
+    def pruned(
+        self, state: State, parts: Sequence[Sequence[Row]], keeps: Callable[[np.ndarray], np.ndarray]
+    ) -> State:
+        """Give up parts (sets of rows), cheapest first, as long as the losses may pass."""
+        while parts:
+            losses = self.losses([self.less(state, part) for part in parts])
+            passing = [n for n in np.argsort(losses.mean(-1), kind="stable") if keeps(losses[n])]
+            parts = [parts[n] for n in passing]
+            count = self._most(state, parts, keeps)
+            if not count:
+                return state
+            state = self.less(state, [row for part in parts[:count] for row in part])
+            parts = parts[count:]
+        return state
+
+    def less(self, state: State, rows: Iterable[Row]) -> State:
+        """The state with these rows given up, while others attend on their own.
+
+        A row that looks at one role looks evenly at everything but that role: looking at
+        everything would leave a little of it, by which sharp heads still find their way.
+        """
+        for head, role in rows:
+            source = strongest(self.maps, *head, role)
+            row = (head, role)
+            given_up = source is None
+            state = (
+                without(state, [row])
+                if given_up
+                else with_aim(state, row, aim("elsewhere", source))
+            )
+        return state
+
+    def _most(
+        self, state: State, parts: Sequence[Sequence[Row]], keeps: Callable[[np.ndarray], np.ndarray]
+    ) -> int:
+        """How many of the first parts can go together, by halving."""
+        counts = [len(parts) >> shift for shift in range(len(parts).bit_length())]
+        trials = [self.less(state, [row for p in parts[:count] for row in p]) for count in counts]
+        if not trials:
+            return 0
+        passed = keeps(self.losses(trials))
+        return next((count for count, ok in zip(counts, passed, strict=True) if ok), 0)
+
+    def explained(self, state: State, limits: Limits) -> State:
+        """Replace each row by the simplest aim that does as well; else leave it as it is."""
+        for slack in (LOOSE, TIGHT):
+            found = only(state, live(state))
+            for row in live(state):
+                found = self._explain(found, row, limits.mean, slack)
+            if limits.keeps(self.losses([found]))[0]:
+                break
+        return found
+
+    def _explain(self, state: State, row: Row, low: float, slack: Slack) -> State:
+        base = float(self.losses([state])[0].mean())
+        enough = max(slack.factor * base, base + slack.share * low)
+        head, role = row
+        for wave in hypotheses(self.maps, *head, role):
+            trials = [with_aim(state, row, proposed) for proposed in wave]
+            means = self.losses(trials).mean(-1) if trials else []
+            for trial, mean in zip(trials, means, strict=True):
+                if mean <= enough:
+                    return trial
+        return state
+
+
+def live(state: State) -> list[Row]:
+    """The rows that do something: those with an aim that is not to be elsewhere."""
+    return [
+        (head, role)
+        for head, mechanism in state.items()
+        for role, aim in mechanism.aims
+        if aim.targets[0].where != "elsewhere"
+    ]
+
+
+def only(state: State, rows: Iterable[Row]) -> State:
+    """The state with every other row doing nothing."""
+    kept = set(rows)
+    given_up = [(h, role) for h, m in state.items() for role in m.readers if (h, role) not in kept]
+    return without(state, given_up)
+
+
+def without(state: State, rows: Iterable[Row]) -> State:
+    """The state with these rows doing nothing."""
+    changed = dict(state)
+    for head, role in rows:
+        changed[head] = changed[head].without(role)
+    return changed
+
+
+def with_aim(state: State, row: Row, new: Aim) -> State:
+    """The state with another aim for one row."""
+    head, role = row
+    return {**state, head: state[head].with_aim(role, new)}
