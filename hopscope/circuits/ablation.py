@@ -16,7 +16,7 @@ from torch import Tensor
 from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.patterns import Painter
 from hopscope.circuits.probe import Probe
-from hopscope.circuits.subject import Subject
+from hopscope.circuits.subject import Subject, Whole
 from hopscope.errors import CircuitError
 from hopscope.models import Edits, HeadEdit
 
@@ -64,7 +64,7 @@ Job = tuple[Tensor, tuple[tuple[int, Change], ...], list[int]]
 class Bench:
     """A subject and a probe, and everything measured on them with heads changed."""
 
-    def __init__(self, subject: Subject, probe: Probe) -> None:
+    def __init__(self, subject: Subject | Whole, probe: Probe) -> None:
         self.subject, self.probe = subject, probe
         self.painter = Painter(probe, subject.causal)
 
@@ -73,20 +73,37 @@ class Bench:
         """The loss of every example and hop under every ablation."""
         for ablation in ablations:
             self._check(ablation)
+        if isinstance(self.subject, Whole):
+            return torch.stack([self._whole(self.subject, ablation) for ablation in ablations])
         found: list[Tensor | None] = [None] * len(ablations)
         # Neighbours in this order agree in their first layers.
         order = sorted(range(len(ablations)), key=lambda n: self._spelled(ablations[n]))
         for start in range(0, len(order), AT_ONCE):
             part = order[start : start + AT_ONCE]
-            for number, losses in self._walk([ablations[n] for n in part]):
+            for number, losses in self._walk(self.subject, [ablations[n] for n in part]):
                 found[part[number]] = losses
         return torch.stack([losses for losses in found if losses is not None])
 
     def _spelled(self, ablation: Ablation) -> list[str]:
         return [repr(ablation.at(layer)) for layer in range(self.subject.layers)]
 
-    def _walk(self, ablations: list[Ablation]) -> Iterable[tuple[int, Tensor]]:
-        subject = self.subject
+    def _whole(self, subject: Whole, ablation: Ablation) -> Float[Tensor, "batch hop"]:
+        """One ablation from the first layer to the last."""
+        if _is_carried(ablation):
+            raise CircuitError(
+                "what heads carry cannot be replaced through a whole model's function: replace "
+                "their attention, or write an adapter that walks"
+            )
+
+        def edit(layer: int, pattern: Tensor) -> Tensor:
+            edits = self._edits([ablation.at(layer)], [])
+            return pattern if edits.attention is None else edits.attention(layer, pattern)
+
+        return self.probe.losses(subject.outputs(self.probe.inputs, edit))
+
+    def _walk(
+        self, subject: Subject, ablations: list[Ablation]
+    ) -> Iterable[tuple[int, Float[Tensor, "batch hop"]]]:
         numbers = list(range(len(ablations)))
         groups: list[Group] = [(subject.enter(self.probe.inputs), numbers)]
         clean = groups[0][0] if any(_is_carried(ablation) for ablation in ablations) else None
@@ -95,7 +112,8 @@ class Bench:
             carried: list[Tensor] = []
             if clean is not None:
                 clean = subject.layer(layer, clean, Edits(heads=_noting(carried)), read)
-            groups = self._layer(layer, self._split(groups, ablations, layer), carried, read)
+            jobs = self._split(groups, ablations, layer)
+            groups = self._layer(subject, jobs, (layer, read), carried)
         for x, members in groups:
             losses = self.probe.losses(subject.leave(x))
             yield from ((number, losses) for number in members)
@@ -111,15 +129,17 @@ class Bench:
         return jobs
 
     def _layer(
-        self, layer: int, jobs: list[Job], carried: list[Tensor], read: int | None
+        self, subject: Subject, jobs: list[Job], at: tuple[int, int | None], carried: list[Tensor]
     ) -> list[Group]:
+        """All jobs through one layer, as many at a time as fill a call."""
+        layer, read = at
         size = max(1, STACKED_ROWS // (len(self.probe) * self.probe.length))
         after: list[Group] = []
         for start in range(0, len(jobs), size):
             part = jobs[start : start + size]
             edits = self._edits([changes for _, changes, _ in part], carried)
             x = torch.cat([x for x, _, _ in part]) if len(part) > 1 else part[0][0]
-            out = self.subject.layer(layer, x, edits, read).split(len(self.probe))
+            out = subject.layer(layer, x, edits, read).split(len(self.probe))
             after += [(x, numbers) for x, (_, _, numbers) in zip(out, part, strict=True)]
         return after
 
@@ -146,16 +166,14 @@ class Bench:
             return mixed
 
         kinds = {type(change) for _, _, change in every}
-        return Edits(
-            attention if Mechanism in kinds else None, heads if Carried in kinds else None
-        )
+        return Edits(attention if Mechanism in kinds else None, heads if Carried in kinds else None)
 
     def _check(self, ablation: Ablation) -> None:
         for head, _ in ablation.changes:
             check_head(self.subject, head)
 
 
-def check_head(subject: Subject, head: Head) -> None:
+def check_head(subject: Subject | Whole, head: Head) -> None:
     """Is there such a head?"""
     if not (0 <= head[0] < subject.layers and 0 <= head[1] < subject.heads):
         raise CircuitError(

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hopscope.circuits.subject import Subject, TransformerSubject, weights_digest
+from hopscope.circuits.subject import Subject, TransformerSubject, Whole, weights_digest
 from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit, Edits, Transformer
 
@@ -26,11 +26,11 @@ PARITY = 1e-3
 """How far, of the largest output, an adapter may be from its model."""
 
 
-def subject_of(model: Subject | nn.Module) -> Subject:
+def subject_of(model: Subject | Whole | nn.Module) -> Subject | Whole:
     """The model, ready to be examined."""
     if isinstance(model, Transformer):
         return TransformerSubject(model)
-    if isinstance(model, Subject):
+    if isinstance(model, Subject | Whole):
         return model
     for kind, adapter in ADAPTERS.items():
         if any(cls.__name__ == kind for cls in type(model).__mro__):
@@ -180,60 +180,26 @@ def _rotated(x: Heads) -> Heads:
     return torch.cat((-second, first), -1)
 
 
-class Whole:
-    """Any module, through one function that hands its attention out and takes it back.
+def transformer_lens(bridge: Any) -> Whole:
+    """A TransformerLens model (4 and later), through hooks that live as long as one call."""
+    layers, heads = bridge.cfg.n_layers, bridge.cfg.n_heads
 
-    `forward(inputs, attention)` calls `attention(layer, pattern)` in every layer with
-    [batch, head, query, key] and goes on with what that returns. It runs from the first layer
-    for every ablation, so it is slower than a walk.
-    """
+    def forward(inputs: Tensor, attention: AttentionEdit) -> Tensor:
+        def hook(layer: int) -> Callable[..., Tensor]:
+            return lambda pattern, **_: attention(layer, pattern)
 
-    def __init__(
-        self,
-        forward: Callable[[Tensor, AttentionEdit], Tensor],
-        module: nn.Module,
-        shape: tuple[int, int],
-        read: int = 1,
-        causal: bool = True,
-    ) -> None:
-        self.forward, self.module = forward, module
-        self.layers, self.heads = shape
-        self.read, self.causal = read, causal
-
-    def outputs(self, inputs: Tensor, attention: AttentionEdit) -> Tensor:
-        """The outputs under an edit, once every layer has asked for it."""
-        asked: list[int] = []
-
-        def checked(layer: int, pattern: Tensor) -> Tensor:
-            asked.append(layer)
-            expected = (len(inputs), self.heads, inputs.shape[1], inputs.shape[1])
-            if not isinstance(pattern, Tensor) or tuple(pattern.shape) != expected:
-                got = tuple(pattern.shape) if isinstance(pattern, Tensor) else pattern
-                raise CircuitError(
-                    f"layer {layer} handed out {got} as attention, expected {expected} (batch, head,"
-                    " query, key): fused kernels (sdpa, flash) keep it to themselves; use eager"
-                )
-            return attention(layer, pattern)
-
-        out = self.forward(inputs, checked)
-        if sorted(set(asked)) != list(range(self.layers)):
-            raise CircuitError(
-                f"attention was handed out by layers {sorted(set(asked))}, expected 0 … "
-                f"{self.layers - 1}: fused kernels (sdpa, flash) keep it to themselves; use eager"
-            )
+        names = [(f"blocks.{n}.attn.hook_pattern", hook(n)) for n in range(layers)]
+        out: Tensor = bridge.run_with_hooks(inputs, fwd_hooks=names)
         return out
 
-    def answers_at(self) -> int:
-        return self.read
-
-    def digest(self) -> str:
-        return weights_digest(self.module)
+    return Whole(forward, bridge, (layers, heads))
 
 
-ADAPTERS: dict[str, Callable[[Any], Subject]] = {
+ADAPTERS: dict[str, Callable[[Any], Subject | Whole]] = {
     "GPT2PreTrainedModel": Gpt2,
     "LlamaPreTrainedModel": Llama,
     "MistralPreTrainedModel": Llama,
     "Qwen2PreTrainedModel": Llama,
+    "TransformerBridge": transformer_lens,
 }
 """Class that a model inherits from → its adapter."""

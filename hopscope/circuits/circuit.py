@@ -12,7 +12,6 @@ from hopscope.circuits.mechanism import FROM_MODEL, Mechanism
 from hopscope.configs import Config, Task
 from hopscope.facts import Path, Role
 
-FORMAT = 1
 PATH_WEIGHT = 0.2
 """An aim's target is a path if it gets at least this share of the attention."""
 
@@ -95,6 +94,8 @@ class Shared(Config):
     reader: Role
     source: Role
     heads: tuple[Head, ...]
+    cost: Estimate
+    """Loss without all of them."""
 
 
 class Restored(Config):
@@ -149,7 +150,7 @@ class Switches(Config):
 class Circuit(Config):
     """The mechanisms of all heads, validated."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[1] = 1
     model: str
     """SHA-256 of the model's weights."""
     task: Task | None
@@ -192,7 +193,11 @@ class Circuit(Config):
         aims: dict[str, list[str]] = {}
         for role in part.readers:
             aims.setdefault(str(mechanism.of(role)), []).append(str(role))
-        return "; ".join(f"{', '.join(readers)} → {aim}" for aim, readers in aims.items())
+        every = len(self.roles) if part.layer < self.heads[-1].layer else None
+        return "; ".join(
+            f"{'every role' if len(readers) == every else ', '.join(readers)} → {aim}"
+            for aim, readers in aims.items()
+        )
 
     def _wheres(self, part: Part) -> set[str]:
         mechanism = self.mechanism(*part.at)
@@ -215,9 +220,7 @@ def _sources(mechanism: Mechanism) -> dict[Role, list[Role]]:
         reader: [
             target.role
             for target, weight in aim.parts
-            if target.where == "own"
-            and target.role not in (None, reader)
-            and weight >= PATH_WEIGHT
+            if target.where == "own" and target.role not in (None, reader) and weight >= PATH_WEIGHT
         ]
         for reader, aim in mechanism.aims
     }

@@ -13,12 +13,12 @@ from torch import nn
 
 from hopscope.circuits.ablation import Bench
 from hopscope.circuits.adapters import subject_of
-from hopscope.circuits.circuit import Circuit, FlowCheck, HeadReport, Shared, Switches
+from hopscope.circuits.circuit import Circuit, FlowCheck, HeadReport, Switches
 from hopscope.circuits.measure import BATCHES, measure
 from hopscope.circuits.probe import Questions, probe_of
 from hopscope.circuits.search import Limits, Search, State, live
-from hopscope.circuits.settling import alternatives, drafted, grounded, settled
-from hopscope.circuits.subject import Subject
+from hopscope.circuits.settling import alternatives, drafted, settled
+from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import Config, KHop, VectorTask
 from hopscope.errors import NotLearned
 from hopscope.facts import FactGraph, Path, Role, chain_of_facts
@@ -31,7 +31,7 @@ UNLEARNED = 0.5
 
 
 def discover(
-    model: Subject | nn.Module,
+    model: Subject | Whole | nn.Module,
     task: Questions,
     examples: int = EXAMPLES,
     seed: int = 0,
@@ -53,7 +53,6 @@ def discover(
     draft = drafted(search.explained(own, limits), own, untouched)
     watch("what of it is needed, and what could stand in")
     draft = settled(search, draft, limits)
-    draft = settled(search, grounded(search, draft), limits)
     others = alternatives(search, draft, limits)
     watch("measuring on fresh examples")
     findings = measure(search, task, draft, max(1, examples // 4), seed)
@@ -66,7 +65,7 @@ def discover(
         parts=findings.parts,
         losses=findings.losses,
         alternatives=others,
-        shared=shared_steps(paths),
+        shared=findings.shared,
         restored=findings.restored,
         flow=flow_check(task, paths),
         switches=Switches(examples=examples, batches=BATCHES, seed=seed, forced=force),
@@ -91,25 +90,13 @@ def _needed_rows(search: Search, untouched: State, limits: Limits) -> State:
     return search.pruned(state, [[row] for row in live(state)], limits.keeps)
 
 
-def shared_steps(paths: list[Path]) -> tuple[Shared, ...]:
-    """Steps that more than one head does."""
-    steps: dict[tuple[Role, Role], list[tuple[int, int]]] = {}
-    for path in sorted(paths):
-        steps.setdefault((path.query, path.key), []).append((path.layer, path.head))
-    return tuple(
-        Shared(reader=reader, source=source, heads=tuple(heads))
-        for (reader, source), heads in steps.items()
-        if len(heads) > 1
-    )
-
-
 def flow_check(task: Questions, paths: list[Path]) -> FlowCheck | None:
     """Do the paths alone bring every symbol to the query? (None: no fact graph is known.)"""
     graph = _graph(task)
     if graph is None:
         return None
     readings = {Reading(path.layer, path.query, path.key): path for path in paths}
-    known = {role for role in graph.roles}
+    known = set(graph.roles)
     readings = {r: p for r, p in readings.items() if {r.reader, r.source} <= known}
     found = follow(graph, readings)
     held = found.holdings[Role("query", len(graph.known) - 1)]

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from hopscope.circuits.probe import Probe
-from hopscope.circuits.subject import Subject
+from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.probe import Probe, Questions, probe_of
+from hopscope.circuits.subject import Subject, Whole
 from hopscope.facts import Role
 from hopscope.models import Edits
+
+EXAMPLES = 256
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,13 @@ class RoleMaps:
 
 
 @torch.no_grad()
-def patterns(subject: Subject, inputs: Tensor) -> Iterator[Float[Tensor, "batch head seq seq"]]:
+def patterns(
+    subject: Subject | Whole, inputs: Tensor
+) -> Iterator[Float[Tensor, "batch head seq seq"]]:
     """Every layer's attention, one layer after the other."""
+    if isinstance(subject, Whole):
+        yield from _handed_out(subject, inputs)
+        return
     x = subject.enter(inputs)
     for layer in range(subject.layers):
         seen: list[Tensor] = []
@@ -47,7 +55,18 @@ def patterns(subject: Subject, inputs: Tensor) -> Iterator[Float[Tensor, "batch 
         yield seen[0]
 
 
-def role_maps(subject: Subject, probe: Probe) -> RoleMaps:
+def _handed_out(subject: Whole, inputs: Tensor) -> list[Float[Tensor, "batch head seq seq"]]:
+    seen: dict[int, Tensor] = {}
+
+    def note(layer: int, pattern: Tensor) -> Tensor:
+        seen[layer] = pattern
+        return pattern
+
+    subject.outputs(inputs, note)
+    return [seen[layer] for layer in range(subject.layers)]
+
+
+def role_maps(subject: Subject | Whole, probe: Probe) -> RoleMaps:
     """Attention averaged in role coordinates over the probe's examples."""
     number = probe.roles.role.long()
     member = torch.nn.functional.one_hot(number, len(probe.table)).float()
@@ -71,3 +90,10 @@ def _layer_means(
     back = pattern.diagonal(-1, -2, -1)
     previous = torch.einsum("bhq,bqr->hr", back, member[:, 1:])
     return own, everyone - own, itself, previous
+
+
+def attention_maps(
+    model: Subject | Whole | nn.Module, task: Questions, examples: int = EXAMPLES, seed: int = 0
+) -> RoleMaps:
+    """The role maps of a model on fresh examples of a task."""
+    return role_maps(subject_of(model), probe_of(task, examples, seed))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.circuits.ablation import Ablation, Bench
-from hopscope.circuits.circuit import Estimate, Kind, Losses, Part, Restored
+from hopscope.circuits.ablation import Ablation, Bench, Head
+from hopscope.circuits.circuit import Estimate, Kind, Losses, Part, Restored, Shared
 from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.probe import Questions, probe_of
-from hopscope.circuits.search import Limits, Search, State
-from hopscope.circuits.settling import FLOOR, THREEFOLD, Draft, Kept, locates
-from hopscope.circuits.subject import Subject
+from hopscope.circuits.search import Limits, Search, State, without
+from hopscope.circuits.settling import FLOOR, THREEFOLD, Draft, Kept, Step, locates, shared_steps
+from hopscope.circuits.subject import Subject, Whole
 
 BATCHES = 20
 """Resampled batches, each of which votes on every part."""
@@ -21,7 +21,8 @@ NORMAL_95 = 1.96
 WITHOUT = {"without": "ideal", "own without": "own", "alone": "clean"}
 """What a part is taken from → the state that has it."""
 
-Measured = dict[tuple[object, ...], Float[np.ndarray, "batch example hop"]]
+Name = tuple[str, int | Head | None]
+Measured = dict[Name, Float[np.ndarray, "batch example hop"]]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Findings:
     losses: Losses
     parts: tuple[Part, ...]
     restored: tuple[Restored, ...]
+    shared: tuple[Shared, ...]
 
 
 def measure(
@@ -49,38 +51,49 @@ def measure(
             for number, part in enumerate(draft.parts)
         ),
         tuple(
-            Restored(layer=key[1][0], head=key[1][1], loss=float(values.mean()))
-            for key, values in of.items()
-            if key[0] == "restored"
+            Restored(layer=head[0], head=head[1], loss=float(of["restored", head].mean()))
+            for head in _idle(draft)
+        ),
+        tuple(
+            _shared(step, parts, of["step", number])
+            for number, (step, parts) in enumerate(shared_steps(draft).items())
         ),
     )
 
 
-def _states(draft: Draft, search: Search) -> dict[tuple[object, ...], State]:
+def _states(draft: Draft, search: Search) -> dict[Name, State]:
     """Everything that is measured, by name."""
-    idle = [head for head, mechanism in draft.ideal.items() if not mechanism.aims]
     ablated = {head: Mechanism(rest=m.rest) for head, m in draft.ideal.items()}
-    lesser = {
+    lesser: dict[Name, State] = {
         (name, number): state
         for number, part in enumerate(draft.parts)
         for name, state in zip(WITHOUT, draft.without(part, search), strict=True)
     }
+    steps: dict[Name, State] = {
+        ("step", number): without(draft.ideal, [row for part in parts for row in part.rows])
+        for number, parts in enumerate(shared_steps(draft).values())
+    }
     return {
-        ("clean",): {},
-        ("ideal",): draft.ideal,
-        ("own",): draft.own,
-        ("ablated",): ablated,
+        ("clean", None): {},
+        ("ideal", None): draft.ideal,
+        ("own", None): draft.own,
+        ("ablated", None): ablated,
         **lesser,
-        **{("restored", head): _untouched(draft.ideal, head) for head in idle},
+        **steps,
+        **{("restored", head): _untouched(draft.ideal, head) for head in _idle(draft)},
     }
 
 
-def _untouched(state: State, head: tuple[int, int]) -> State:
+def _idle(draft: Draft) -> list[Head]:
+    return [head for head, mechanism in draft.ideal.items() if not mechanism.aims]
+
+
+def _untouched(state: State, head: Head) -> State:
     return {at: mechanism for at, mechanism in state.items() if at != head}
 
 
 def _losses(
-    subject: Subject, questions: Questions, states: list[State], examples: int, seed: int
+    subject: Subject | Whole, questions: Questions, states: list[State], examples: int, seed: int
 ) -> Float[np.ndarray, "state batch example hop"]:
     ablations = [Ablation.of(state) for state in states]
     benches = (
@@ -92,11 +105,18 @@ def _losses(
 
 def _summary(of: Measured, guess: float) -> Losses:
     clean, ideal, own, ablated = (
-        tuple(float(x) for x in of[name,].mean((0, 1)))
+        tuple(float(x) for x in of[name, None].mean((0, 1)))
         for name in ("clean", "ideal", "own", "ablated")
     )
     limit = Limits.of(np.array(clean), guess).mean
     return Losses(clean=clean, ideal=ideal, own=own, ablated=ablated, guess=guess, limit=limit)
+
+
+def _shared(
+    step: Step, parts: list[Kept], losses: Float[np.ndarray, "batch example hop"]
+) -> Shared:
+    heads = tuple(part.head for part in parts)
+    return Shared(reader=step[0], source=step[1], heads=heads, cost=_estimate(losses))
 
 
 Pairs = list[tuple[Float[np.ndarray, "batch example hop"], Float[np.ndarray, "batch example hop"]]]
@@ -104,13 +124,11 @@ Pairs = list[tuple[Float[np.ndarray, "batch example hop"], Float[np.ndarray, "ba
 
 def _of_part(of: Measured, number: int) -> Pairs:
     """Losses without the part and with it, in each state."""
-    return [(of[name, number], of[base,]) for name, base in WITHOUT.items()]
+    return [(of[name, number], of[base, None]) for name, base in WITHOUT.items()]
 
 
 def _part(part: Kept, pairs: Pairs, locating: bool, floor: float) -> Part:
-    batches = [
-        less.mean((1, 2)) / np.maximum(whole.mean((1, 2)), floor) for less, whole in pairs
-    ]
+    batches = [less.mean((1, 2)) / np.maximum(whole.mean((1, 2)), floor) for less, whole in pairs]
     overall = [float(less.mean()) / max(float(whole.mean()), floor) for less, whole in pairs]
     kind = _kind(part, overall, locating)
     cost, own_cost, alone_cost = (_estimate(less) for less, _ in pairs)
@@ -123,7 +141,9 @@ def _part(part: Kept, pairs: Pairs, locating: bool, floor: float) -> Part:
         cost=cost,
         own_cost=own_cost,
         alone_cost=alone_cost,
-        votes=float(np.mean([_kind(part, b, locating) == kind for b in zip(*batches, strict=True)])),
+        votes=float(
+            np.mean([_kind(part, b, locating) == kind for b in zip(*batches, strict=True)])
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a model is examined with: inputs, what their positions stand for, and how to mark answers."""
+"""What a model is examined with: inputs, roles of their positions, and how answers are marked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

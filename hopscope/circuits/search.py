@@ -19,6 +19,7 @@ from hopscope.facts import Role
 
 State = Mapping[Head, Mechanism]
 Row = tuple[Head, Role]
+HopLosses = Float[np.ndarray, "hop"]
 
 LOW_SHARE = 1 / 15
 """A low loss: this share of the guessing level (the paper's 0.05 of 0.75) …"""
@@ -36,6 +37,10 @@ class Slack:
 
     factor: float
     share: float
+
+    def __call__(self, low: float, base: float) -> float:
+        """The loss that is good enough."""
+        return max(self.factor * base, base + self.share * low)
 
 
 LOOSE, TIGHT = Slack(1.2, 0.1), Slack(1.02, 0.02)
@@ -91,7 +96,9 @@ class Search:
         """
         variants = [{h: Mechanism(rest=rest)} for h in self.heads for rest in (UNIFORM, ITSELF)]
         uniform, itself = self.losses(variants).mean(-1).reshape(-1, 2).T
-        neutral = [UNIFORM if u <= TIE * i else ITSELF for u, i in zip(uniform, itself, strict=True)]
+        neutral = [
+            UNIFORM if u <= TIE * i else ITSELF for u, i in zip(uniform, itself, strict=True)
+        ]
         return {
             head: Mechanism(tuple((role, AS_IS) for role in self.rows_of(head)), rest)
             for head, rest in zip(self.heads, neutral, strict=True)
@@ -101,7 +108,10 @@ class Search:
         return [(head, role) for role in self.rows_of(head)]
 
     def pruned(
-        self, state: State, parts: Sequence[Sequence[Row]], keeps: Callable[[np.ndarray], np.ndarray]
+        self,
+        state: State,
+        parts: Sequence[Sequence[Row]],
+        keeps: Callable[[np.ndarray], np.ndarray],
     ) -> State:
         """Give up parts (sets of rows), cheapest first, as long as the losses may pass."""
         while parts:
@@ -123,17 +133,17 @@ class Search:
         """
         for head, role in rows:
             source = strongest(self.maps, *head, role)
-            row = (head, role)
-            given_up = source is None
-            state = (
-                without(state, [row])
-                if given_up
-                else with_aim(state, row, aim("elsewhere", source))
-            )
+            if source is None:
+                state = without(state, [(head, role)])
+            else:
+                state = with_aim(state, (head, role), aim("elsewhere", source))
         return state
 
     def _most(
-        self, state: State, parts: Sequence[Sequence[Row]], keeps: Callable[[np.ndarray], np.ndarray]
+        self,
+        state: State,
+        parts: Sequence[Sequence[Row]],
+        keeps: Callable[[np.ndarray], np.ndarray],
     ) -> int:
         """How many of the first parts can go together, by halving."""
         counts = [len(parts) >> shift for shift in range(len(parts).bit_length())]
@@ -147,23 +157,25 @@ class Search:
         """Replace each row by the simplest aim that does as well; else leave it as it is."""
         for slack in (LOOSE, TIGHT):
             found = only(state, live(state))
+            losses = self.losses([found])[0]
             for row in live(state):
-                found = self._explain(found, row, limits.mean, slack)
-            if limits.keeps(self.losses([found]))[0]:
+                found, losses = self._explain(found, losses, row, slack(limits.mean, losses.mean()))
+            if limits.keeps(losses):
                 break
         return found
 
-    def _explain(self, state: State, row: Row, low: float, slack: Slack) -> State:
-        base = float(self.losses([state])[0].mean())
-        enough = max(slack.factor * base, base + slack.share * low)
+    def _explain(
+        self, state: State, losses: HopLosses, row: Row, enough: float
+    ) -> tuple[State, HopLosses]:
+        """The state with the first aim for the row that is good enough, and its losses."""
         head, role = row
         for wave in hypotheses(self.maps, *head, role):
             trials = [with_aim(state, row, proposed) for proposed in wave]
-            means = self.losses(trials).mean(-1) if trials else []
-            for trial, mean in zip(trials, means, strict=True):
-                if mean <= enough:
-                    return trial
-        return state
+            found = self.losses(trials) if trials else np.empty((0, 1))
+            for trial, its in zip(trials, found, strict=True):
+                if its.mean() <= enough:
+                    return trial, its
+        return state, losses
 
 
 def live(state: State) -> list[Row]:

@@ -17,7 +17,7 @@ from hopscope.circuits.circuit import Alternative, paths_of
 from hopscope.circuits.hypotheses import strongest
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, aim
 from hopscope.circuits.search import Limits, Row, Search, State, with_aim, without
-from hopscope.facts import Path
+from hopscope.facts import Path, Role
 
 Strengths = Float[np.ndarray, "part"]
 
@@ -27,7 +27,7 @@ FLOOR = 1e-3
 """which is taken to be at least this share of the guessing level."""
 SURELY = 1.15
 """Other examples tell a little otherwise."""
-BETTER = 0.9
+BETTER = 0.85
 """Heads are put back in the background if that lowers the loss to this share or below."""
 
 
@@ -51,11 +51,13 @@ class Draft:
     untouched: State
     """All rows attend on their own."""
     parts: tuple[Kept, ...]
+    ground: frozenset[Head] = frozenset()
+    """Idle heads that were given their average back."""
 
     def without(self, part: Kept, search: Search) -> tuple[State, State, State]:
         """The three states without a part."""
-        free = (search.less(state, part.rows) for state in (self.own, self.untouched))
-        return (without(self.ideal, part.rows), *free)
+        own, untouched = (search.less(state, part.rows) for state in (self.own, self.untouched))
+        return without(self.ideal, part.rows), own, untouched
 
     def less(self, part: Kept, search: Search) -> "Draft":
         """Without a part.
@@ -65,7 +67,7 @@ class Draft:
         """
         own = search.less(self.own, part.rows) if part.paths else self.own
         rest = tuple(other for other in self.parts if other != part)
-        return Draft(without(self.ideal, part.rows), own, self.untouched, rest)
+        return replace(self, ideal=without(self.ideal, part.rows), own=own, parts=rest)
 
 
 def drafted(ideal: State, own: State, untouched: State) -> Draft:
@@ -84,12 +86,22 @@ def drafted(ideal: State, own: State, untouched: State) -> Draft:
 
 
 def settled(search: Search, draft: Draft, limits: Limits) -> Draft:
+    """Give up what is not needed; then show what the rest is worth, and look once more."""
+    draft, strength = _lightened(search, draft, strengths(search, draft), limits)
+    grounded, strength = _grounded(search, draft, strength)
+    if grounded is draft:
+        return draft
+    return _lightened(search, grounded, strength, limits)[0]
+
+
+def _lightened(
+    search: Search, draft: Draft, strength: Strengths, limits: Limits
+) -> tuple[Draft, Strengths]:
     """Give up, one by one, what is not needed."""
-    strength = strengths(search, draft)
     while True:
         step = _lighter(search, draft, strength, limits)
         if step is None:
-            return draft
+            return draft, strength
         draft, strength = step
 
 
@@ -99,6 +111,8 @@ def _lighter(
     """Without the least needed part that can go and leaves the other paths as needed as before."""
     order = np.argsort(strength, kind="stable")
     for part in (draft.parts[n] for n in order if strength[n] < THREEFOLD):
+        if part.head in draft.ground:
+            continue
         trial = draft.less(part, search)
         if not limits.keeps(search.losses([trial.ideal]))[0]:
             continue
@@ -108,23 +122,26 @@ def _lighter(
     return None
 
 
-def grounded(search: Search, draft: Draft) -> Draft:
+def _grounded(search: Search, draft: Draft, strength: Strengths) -> tuple[Draft, Strengths]:
     """While paths are weak, give idle heads their average back, those that help most first.
 
     A head that looks nowhere in particular still adds something to every position, and the heads
     after it were trained with that; uniform attention adds something else. The loss this leaves
     hides what the paths are worth.
     """
-    while _weak_paths(draft, strengths(search, draft)):
-        base = search.losses([draft.ideal])[0].mean()
-        heads = [head for head in search.heads if len(draft.ideal[head].readers) == 0]
+    base = float(search.losses([draft.ideal])[0].mean())
+    while _weak_paths(draft, strength):
+        heads = [head for head in search.heads if not draft.ideal[head].readers]
         trials = [_on_average(search, draft.ideal, head) for head in heads]
         losses = search.losses(trials).mean(-1) if trials else np.array([np.inf])
         best = int(losses.argmin())
         if losses[best] > BETTER * base:
-            return draft
-        draft = drafted(trials[best], draft.own, draft.untouched)
-    return draft
+            break
+        base = float(losses[best])
+        better = drafted(trials[best], draft.own, draft.untouched)
+        draft = replace(better, ground=draft.ground | {heads[best]})
+        strength = strengths(search, draft)
+    return draft, strength
 
 
 def _on_average(search: Search, state: State, head: Head) -> State:
@@ -161,6 +178,18 @@ def _weak_paths(draft: Draft, strength: Strengths) -> int:
         value < SURELY * THREEFOLD and bool(part.paths)
         for value, part in zip(strength, draft.parts, strict=True)
     )
+
+
+Step = tuple[Role, Role]
+
+
+def shared_steps(draft: Draft) -> dict[Step, list[Kept]]:
+    """Steps (who reads whom) that parts of more than one head do."""
+    steps: dict[Step, list[Kept]] = {}
+    for part in draft.parts:
+        for path in part.paths:
+            steps.setdefault((path.query, path.key), []).append(part)
+    return {step: parts for step, parts in sorted(steps.items()) if len(parts) > 1}
 
 
 def alternatives(search: Search, draft: Draft, limits: Limits) -> tuple[Alternative, ...]:

@@ -1,13 +1,16 @@
 """The model under the microscope, whoever made it: walked layer by layer, edited on the way."""
 
 import hashlib
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from hopscope.errors import CircuitError
-from hopscope.models import Edits, Transformer
+from hopscope.models import AttentionEdit, Edits, Transformer
+
+FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
 
 
 @runtime_checkable
@@ -64,6 +67,56 @@ class TransformerSubject:
 
     def digest(self) -> str:
         return weights_digest(self.model)
+
+
+class Whole:
+    """Any module, through one function that hands its attention out and takes it back.
+
+    `forward(inputs, attention)` calls `attention(layer, pattern)` in every layer with
+    [batch, head, query, key] and goes on with what that returns. It runs from the first layer
+    for every ablation, so it is slower than a walk.
+    """
+
+    def __init__(
+        self,
+        forward: Callable[[Tensor, AttentionEdit], Tensor],
+        module: nn.Module,
+        shape: tuple[int, int],
+        read: int = 1,
+        causal: bool = True,
+    ) -> None:
+        self.forward, self.module = forward, module
+        self.layers, self.heads = shape
+        self.read, self.causal = read, causal
+
+    def outputs(self, inputs: Tensor, attention: AttentionEdit) -> Tensor:
+        """The outputs under an edit, once every layer has asked for it."""
+        asked: list[int] = []
+
+        def checked(layer: int, pattern: Tensor) -> Tensor:
+            asked.append(layer)
+            expected = (len(inputs), self.heads, inputs.shape[1], inputs.shape[1])
+            if not isinstance(pattern, Tensor) or tuple(pattern.shape) != expected:
+                got = tuple(pattern.shape) if isinstance(pattern, Tensor) else pattern
+                raise CircuitError(
+                    f"layer {layer} handed out {got} as attention, expected {expected} (batch, "
+                    f"head, query, key): {FUSED}"
+                )
+            return attention(layer, pattern)
+
+        out = self.forward(inputs, checked)
+        if sorted(set(asked)) != list(range(self.layers)):
+            raise CircuitError(
+                f"attention was handed out by layers {sorted(set(asked))}, expected 0 … "
+                f"{self.layers - 1}: {FUSED}"
+            )
+        return out
+
+    def answers_at(self) -> int:
+        return self.read
+
+    def digest(self) -> str:
+        return weights_digest(self.module)
 
 
 def weights_digest(module: nn.Module) -> str:

@@ -6,8 +6,7 @@ The attention of any layer can be seen, and replaced, through an argument:
 
     model(x, attention=edit)     edit(layer, pattern) -> pattern
 
-and so can what its heads carry (`heads=edit`), and it can be walked layer by layer: `enter`, `layer`,
-`leave`.
+and so can what its heads carry (`heads=edit`). It can also be walked: `enter`, `layer`, `leave`.
 
 With `models=(seed, …)` it is a fleet: parameters, inputs and outputs have a model axis in
 front, and member i computes what a single model with its weights would.

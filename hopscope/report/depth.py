@@ -26,7 +26,9 @@ def shared_information(graph: FactGraph) -> Figure:
     for place, (role, held) in enumerate(zip(roles, pieces, strict=True)):
         (symbol,) = held & set(graph.symbols)
         axes.text(place, 0, symbol, ha="center", va="center", fontsize=10)
-        axes.text(place, -0.42, _short(role), ha="center", va="center", fontsize=6, color="#777777")
+        axes.text(
+            place, -0.42, short_role(role), ha="center", va="center", fontsize=6, color="#777777"
+        )
         for earlier in range(place):
             for piece in pieces[earlier] & held:
                 _arc(axes, earlier, place, above=piece in graph.symbols)
@@ -44,9 +46,9 @@ def grid(found: Flow, readings: Sequence[Reading]) -> str:
     cells: dict[tuple[int, Role], str] = {}
     for reading in readings:
         place = (reading.layer, reading.reader)
-        cells[place] = "+".join(filter(None, (cells.get(place), _short(reading.source))))
-    width = max(len(text) for text in (*map(_short, columns), *cells.values())) + 1
-    head = "layer " + "".join(f"{_short(role):>{width}}" for role in columns) + "   query knows"
+        cells[place] = "+".join(filter(None, (cells.get(place), short_role(reading.source))))
+    width = max(len(text) for text in (*map(short_role, columns), *cells.values())) + 1
+    head = "layer " + "".join(f"{short_role(role):>{width}}" for role in columns) + "   query knows"
     rows = [head]
     for layer in range(1, max(reading.layer for reading in readings) + 1):
         known = [s for s in found.graph.symbols if s in found.holdings[layer][-1]]
@@ -63,7 +65,7 @@ def _arc(axes: Axes, left: int, right: int, above: bool) -> None:
     axes.add_patch(Arc(centre, right - left, height, edgecolor=colour, linewidth=1.2, **angles))
 
 
-def _short(role: Role) -> str:
+def short_role(role: Role) -> str:
     """k3 for key 3, v0 for value 0, q for the query."""
     if role.kind == "query":
         return "q" if role.fact == 0 else f"q{role.fact}"

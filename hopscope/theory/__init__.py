@@ -8,4 +8,14 @@ from hopscope.theory.along import Followed, follow
 from hopscope.theory.chain import Depths, depths, reach, simulated_depth
 from hopscope.theory.flow import Flow, Reading, flow
 
-__all__ = ["Depths", "Flow", "Followed", "Reading", "depths", "flow", "follow", "reach", "simulated_depth"]
+__all__ = [
+    "Depths",
+    "Flow",
+    "Followed",
+    "Reading",
+    "depths",
+    "flow",
+    "follow",
+    "reach",
+    "simulated_depth",
+]

@@ -1,0 +1,155 @@
+"""A circuit as a picture (the paper's figures 5 and 7): layers upward, roles across.
+
+An arrow leads from the role that is read to the role that reads, one layer up. Its width says
+what removing the path costs, its colour when it emerged.
+"""
+
+import math
+
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize, to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+
+from hopscope.circuits import Circuit
+from hopscope.circuits.circuit import Part
+from hopscope.circuits.emergence import Emergence
+from hopscope.facts import Path, Role
+from hopscope.report.depth import short_role
+
+PLAIN, LOCATES = "#3366aa", "#999999"
+TIMES = "viridis_r"
+NEVER = "#cccccc"
+ROW, COLUMN = 0.62, 0.85
+"""Inches per layer and per role."""
+THIN, THICK = 1.0, 5.0
+SIDE_TEXT = 52
+"""Characters of a mechanism beside its layer."""
+
+
+def circuit_figure(circuit: Circuit, story: Emergence | None = None) -> Figure:
+    """The circuit's paths; other mechanisms in words at the right."""
+    roles = ordered_roles(circuit)
+    layers = sorted({part.layer for part in circuit.parts})
+    size = (COLUMN * len(roles) + 4.2, ROW * (len(layers) + 1) + 1.3)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    height = {layer: number for number, layer in enumerate(layers)}
+    for number, role in enumerate(roles):
+        axes.plot([number, number], [0, len(layers)], color="#dddddd", linewidth=1, zorder=0)
+        axes.text(number, -0.32, short_role(role), ha="center", va="top", fontsize=10)
+    colours = _colours(circuit, story)
+    for part in circuit.parts:
+        for path in part.paths:
+            _arrow(axes, circuit, part, path, (roles, height, colours))
+    for layer, level in height.items():
+        axes.text(-0.7, level + 0.5, f"layer {layer}", ha="right", va="center", fontsize=9)
+        words = _side_text(circuit, layer)
+        axes.text(
+            len(roles) - 0.4, level + 0.5, words, ha="left", va="center", fontsize=6.5,
+            color="#555555",
+        )  # fmt: skip
+    _finish(figure, axes, circuit, story, (len(roles), len(layers)))
+    return figure
+
+
+def ordered_roles(circuit: Circuit) -> list[Role]:
+    """The roles in the order of a chain: query, then key and value of each hop."""
+    used = {role for path in circuit.paths for role in (path.query, path.key)}
+    order = {"query": 0, "key": 1, "value": 2}
+    known = [role for role in circuit.roles if role.kind in order and role in used]
+    return sorted(known, key=lambda role: (role.kind != "query", role.fact, order[role.kind]))
+
+
+def _arrow(
+    axes: Axes,
+    circuit: Circuit,
+    part: Part,
+    path: Path,
+    places: tuple[list[Role], dict[int, int], dict[Path, str]],
+) -> None:
+    roles, height, colours = places
+    level = height[path.layer]
+    source, reader = roles.index(path.key), roles.index(path.query)
+    same = [
+        p for p in circuit.paths if (p.layer, p.query, p.key) == (path.layer, path.query, path.key)
+    ]
+    bend = 0.12 * (same.index(path) - (len(same) - 1) / 2)
+    axes.add_patch(
+        FancyArrowPatch(
+            (source, level + 0.04),
+            (reader, level + 0.96),
+            connectionstyle=f"arc3,rad={bend}",
+            arrowstyle="-|>",
+            mutation_scale=11,
+            linewidth=_width(circuit, part),
+            linestyle="-" if part.kind == "carries" else (0, (3, 2)),
+            color=colours[path],
+            shrinkA=0,
+            shrinkB=0,
+        )
+    )
+    if len(same) > 1 or _many_heads(circuit):
+        box = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "linewidth": 0.4}
+        middle = (source + reader) / 2 + 2.2 * bend
+        axes.text(middle, level + 0.5, str(path.head), fontsize=6.5, ha="center", bbox=box)
+
+
+def _many_heads(circuit: Circuit) -> bool:
+    return any(report.head for report in circuit.heads)
+
+
+def _width(circuit: Circuit, part: Part) -> float:
+    """By the cost of removal: as the circuit stands, or for what only locates, in the model."""
+    cost = part.cost.mean if part.kind == "carries" else part.alone_cost.mean
+    share = min(1.0, cost / max(circuit.losses.guess, 1e-12))
+    return THIN + (THICK - THIN) * share
+
+
+def _colours(circuit: Circuit, story: Emergence | None) -> dict[Path, str]:
+    if story is None:
+        kinds = {path: part.kind for part in circuit.parts for path in part.paths}
+        return {path: PLAIN if kind == "carries" else LOCATES for path, kind in kinds.items()}
+    scale, shades = _time_scale(story), colormaps[TIMES]
+    when = {path: story.emerged(path) for path in circuit.paths}
+    return {
+        path: NEVER if step is None else to_hex(shades(scale(step))) for path, step in when.items()
+    }
+
+
+def _time_scale(story: Emergence) -> Normalize:
+    known = [step for _, step in story.order if step is not None]
+    return Normalize(min(known, default=0.0), max(known, default=1.0))
+
+
+def _side_text(circuit: Circuit, layer: int) -> str:
+    """What the layer's heads do beside their paths."""
+    lines = []
+    for part in circuit.parts:
+        if part.layer == layer and not part.paths:
+            text = f"{part.layer}.{part.head}: {circuit.described(part)}"
+            lines.append(text if len(text) <= SIDE_TEXT else text[: SIDE_TEXT - 1] + "…")
+    return "\n".join(lines)
+
+
+def _finish(
+    figure: Figure, axes: Axes, circuit: Circuit, story: Emergence | None, size: tuple[int, int]
+) -> None:
+    columns, layers = size
+    axes.set(xlim=(-1.6, columns + 3.2), ylim=(-0.7, layers + 0.1))
+    axes.set_axis_off()
+    losses = circuit.losses
+    axes.set_title(
+        f"loss {losses.mean('clean'):.3f} as it is, {losses.mean('ideal'):.3f} with this attention "
+        f"alone, {losses.mean('ablated'):.2f} with none\n"
+        "solid: carries the answer · dashed: tells later heads where to look · number: head",
+        fontsize=8,
+    )
+    if story is not None and not math.isclose(_time_scale(story).vmin, _time_scale(story).vmax):  # type: ignore[arg-type]
+        bar = figure.colorbar(
+            ScalarMappable(_time_scale(story), TIMES), ax=axes, shrink=0.6, pad=0.01
+        )
+        bar.set_label("step at which attention passed 0.5", fontsize=7)
+        bar.ax.tick_params(labelsize=6)
