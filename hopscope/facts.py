@@ -8,10 +8,11 @@ A *role* is what a position stands for: the key or the value of a fact, or the q
 are shuffled in every example, so a raw position means nothing across examples, and a role does.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 from hopscope.errors import FactError
 
@@ -69,6 +70,11 @@ class FactGraph:
         return (*of_facts, *queries)
 
 
+ROLE = re.compile(r"(query|key|value|decoy key|decoy value|other)(?: (\d+)(?:\.(\d+))?)?")
+
+Kind = Literal["key", "value", "query", "decoy key", "decoy value", "other"]
+
+
 @dataclass(frozen=True, order=True)
 class Role:
     """What a position stands for.
@@ -77,7 +83,7 @@ class Role:
     chain), or the number of the known symbol for a query. `slot` tells the keys of a fact apart.
     """
 
-    kind: Literal["key", "value", "query", "decoy key", "decoy value", "other"]
+    kind: Kind
     fact: int = 0
     slot: int = 0
 
@@ -86,6 +92,21 @@ class Role:
             return self.kind
         slot = f".{self.slot}" if self.slot else ""
         return f"{self.kind} {self.fact}{slot}"
+
+
+def parse_role(text: str) -> Role:
+    """The inverse of a role's text.
+
+    >>> parse_role("key 2.1")
+    Role(kind='key', fact=2, slot=1)
+    """
+    match = re.fullmatch(
+        r"(query|key|value|decoy key|decoy value|other)(?: (\d+)(?:\.(\d+))?)?", text
+    )
+    if match is None or (match[2] is None and match[1] not in ("query", "other")):
+        raise FactError(f"there is no role {text!r}: roles are query, key 0, value 0, key 2.1, …")
+    kind = cast(Kind, match[1])
+    return Role(kind, int(match[2] or 0), int(match[3] or 0))
 
 
 @dataclass(frozen=True, order=True)

@@ -4,13 +4,17 @@ A circuit is data. It knows how to print itself and how to be written to and rea
 file's format is described in docs/circuits.md.
 """
 
+import json
 from functools import cached_property
+from pathlib import Path as FilePath
 from typing import Literal
 
 from hopscope.circuits.ablation import Ablation, Head
 from hopscope.circuits.mechanism import FROM_MODEL, Mechanism
 from hopscope.configs import Config, Task
+from hopscope.errors import CircuitError
 from hopscope.facts import Path, Role
+from hopscope.store.files import read_bytes, write_bytes
 
 PATH_WEIGHT = 0.2
 """An aim's target is a path if it gets at least this share of the attention."""
@@ -186,6 +190,38 @@ class Circuit(Config):
     def ablation(self) -> Ablation:
         """The circuit, to be put onto its model."""
         return Ablation.of({report.at: report.mechanism for report in self.heads})
+
+    def check_model(self, digest: str) -> None:
+        """Was it found in the model with this digest?"""
+        if digest != self.model:
+            raise CircuitError(
+                f"this circuit was found in another model (weights {self.model[:12]}…, these are "
+                f"{digest[:12]}…): run discover on this one"
+            )
+
+    def save(self, path: FilePath | str) -> None:
+        """Write it as JSON."""
+        write_bytes(FilePath(path), self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(self.model_dump(mode="json"), indent=1, ensure_ascii=False).encode()
+
+    @classmethod
+    def load(cls, path: FilePath | str) -> "Circuit":
+        """Read what `save` wrote."""
+        return cls.from_json(read_bytes(FilePath(path)))
+
+    def __str__(self) -> str:
+        losses = self.losses
+        head = (
+            f"loss {losses.mean('clean'):.4f} as it is, {losses.mean('ideal'):.4f} with this "
+            f"attention alone, {losses.mean('ablated'):.3f} with none"
+        )
+        lines = [head]
+        for part in self.parts:
+            worth = f"{part.kind}, {part.cost.mean:.3f} without it"
+            lines.append(f"  {part.layer}.{part.head}  {self.described(part)}  ({worth})")
+        return "\n".join(lines)
 
     def described(self, part: Part) -> str:
         """What the part does, in words."""

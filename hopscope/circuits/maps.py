@@ -34,6 +34,14 @@ class RoleMaps:
     previous: Float[Tensor, "layer head query"]
     """To the position right before, whatever it stands for."""
 
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, for JSON."""
+        names = ("own", "others", "itself", "previous")
+        return {
+            "roles": [str(r) for r in self.roles],
+            **{n: getattr(self, n).tolist() for n in names},
+        }
+
 
 @torch.no_grad()
 def patterns(

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from hopscope.circuits.ablation import Head
 from hopscope.circuits.circuit import Alternative, paths_of
 from hopscope.circuits.hypotheses import strongest
-from hopscope.circuits.mechanism import AS_IS, BY_POSITION, aim
+from hopscope.circuits.mechanism import AS_IS, BY_POSITION, FROM_MODEL, Mechanism, aim
 from hopscope.circuits.search import Limits, Row, Search, State, with_aim, without
 from hopscope.facts import Path, Role
 
@@ -27,7 +27,9 @@ FLOOR = 1e-3
 """which is taken to be at least this share of the guessing level."""
 SURELY = 1.15
 """Other examples tell a little otherwise."""
-BETTER = 0.85
+MARGIN = 0.9
+"""For the same reason a part is given up only if the loss stays this far below its limit."""
+BETTER = 0.9
 """Heads are put back in the background if that lowers the loss to this share or below."""
 
 
@@ -37,7 +39,9 @@ class Kept:
 
     head: Head
     rows: tuple[Row, ...]
-    paths: tuple[Path, ...]
+    paths: tuple[Path, ...] = ()
+    informed: bool = True
+    """Does the attention depend on anything? (Uniform and the like tell nobody where to look.)"""
 
 
 @dataclass(frozen=True)
@@ -79,10 +83,22 @@ def drafted(ideal: State, own: State, untouched: State) -> Draft:
         for reader in readers:
             mine = tuple(path for path in paths if path.query == reader)
             parts.append(Kept(head, ((head, reader),), mine))
-        others = tuple((head, role) for role in mechanism.readers if role not in readers)
-        if others:
-            parts.append(Kept(head, others, ()))
+        parts += _pathless(head, mechanism, readers)
     return Draft(ideal, own, untouched, tuple(parts))
+
+
+def _pathless(head: Head, mechanism: Mechanism, readers: Sequence[Role]) -> list[Kept]:
+    """The other rows: those that follow position or place, and those that follow nothing."""
+    parts = []
+    for informed in (True, False):
+        rows = tuple(
+            (head, role)
+            for role, its in mechanism.aims
+            if role not in readers and (its.targets[0].where in FROM_MODEL) == informed
+        )
+        if rows:
+            parts.append(Kept(head, rows, informed=informed))
+    return parts
 
 
 def settled(search: Search, draft: Draft, limits: Limits) -> Draft:
@@ -114,7 +130,7 @@ def _lighter(
         if part.head in draft.ground:
             continue
         trial = draft.less(part, search)
-        if not limits.keeps(search.losses([trial.ideal]))[0]:
+        if not limits.keeps(search.losses([trial.ideal]) / MARGIN)[0]:
             continue
         after = strengths(search, trial)
         if _weak_paths(trial, after) <= _weak_paths(draft, strength) - bool(part.paths):
@@ -165,6 +181,8 @@ def strengths(search: Search, draft: Draft) -> Strengths:
 
 def locates(part: Kept, parts: Sequence[Kept]) -> bool:
     """Can it tell later heads where to look? There must be one that reads there, or is read."""
+    if not part.informed:
+        return False
     readers = {role for _, role in part.rows}
     return any(
         path.layer > part.head[0] and readers & {path.query, path.key}

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from hopscope.cli import depth, presets, runs, training
+from hopscope.cli import circuits, depth, presets, runs, training
 from hopscope.cli.arguments import parse
 from hopscope.papers import presets as all_presets
 
@@ -14,6 +14,11 @@ ARGUMENTS: dict[str, Any] = {
     "resume": training.ResumeArguments,
     "presets": presets.PresetsArguments,
     "demo": training.DemoArguments,
+    "maps": circuits.MapsArguments,
+    "discover": circuits.DiscoverArguments,
+    "ablate": circuits.AblateArguments,
+    "emergence": circuits.EmergenceArguments,
+    "circuit": circuits.CircuitArguments,
     "depth": depth.DepthArguments,
     "runs": runs.RunsArguments,
     "show": runs.ShowArguments,

@@ -47,14 +47,14 @@ class ResumeArguments:
 
 @dataclass(frozen=True)
 class DemoArguments:
-    """Train the demo preset, then show its losses; the curve goes to an SVG as well."""
+    """Train the demo preset, take it apart, watch it emerge; all of it goes to a page as well."""
 
     seed: int = 0
     """Which of the seeds shown in docs/log.md, or any other."""
     store: Path | None = None
     """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
-    figure: Path | None = None
-    """Where the curve goes; unset: reports/RUN.svg."""
+    report: Path | None = None
+    """Where the page goes; unset: reports/RUN.html."""
 
 
 def train(arguments: Sequence[str]) -> int:
@@ -84,10 +84,23 @@ def demo(arguments: Sequence[str]) -> int:
     experiment = preset("demo").experiment.model_copy(update={"seeds": (chosen.seed,)})
     run = _train(experiment, Store(chosen.store), "cpu", None)
     _finish(run)
-    from hopscope.report.curves import loss_curves, save_figure
+    from hopscope.circuits import attention_maps
+    from hopscope.cli.circuits import told
+    from hopscope.cli.findings import print_circuit, print_emergence
+    from hopscope.cli.subject import Examined, ModelArguments
+    from hopscope.report.page import save_page
+    from hopscope.report.story import story_page
 
-    figure = chosen.figure or Path("reports") / f"{run.name}.svg"
-    print(f"\nThe curve as a figure: {save_figure(loss_curves(run), figure)}")
+    print("\nTaking it apart …")
+    examined = Examined(ModelArguments(run.name, store=chosen.store))
+    circuit = examined.found(lambda _: None)
+    print_circuit(circuit)
+    print("\nWatching it emerge …")
+    story = told(examined, circuit)
+    print_emergence(story)
+    text = story_page(run, circuit, story, attention_maps(examined.model, examined.task))
+    path = chosen.report or Path("reports") / f"{run.name}.html"
+    print(f"\nThe whole story, with figures: {save_page(text, path)}")
     return 0
 
 

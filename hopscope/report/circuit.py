@@ -18,6 +18,7 @@ from hopscope.circuits.circuit import Part
 from hopscope.circuits.emergence import Emergence
 from hopscope.facts import Path, Role
 from hopscope.report.depth import short_role
+from hopscope.report.words import many_heads, ordered_roles
 
 PLAIN, LOCATES = "#3366aa", "#999999"
 TIMES = "viridis_r"
@@ -55,14 +56,6 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None) -> Figure:
     return figure
 
 
-def ordered_roles(circuit: Circuit) -> list[Role]:
-    """The roles in the order of a chain: query, then key and value of each hop."""
-    used = {role for path in circuit.paths for role in (path.query, path.key)}
-    order = {"query": 0, "key": 1, "value": 2}
-    known = [role for role in circuit.roles if role.kind in order and role in used]
-    return sorted(known, key=lambda role: (role.kind != "query", role.fact, order[role.kind]))
-
-
 def _arrow(
     axes: Axes,
     circuit: Circuit,
@@ -91,14 +84,10 @@ def _arrow(
             shrinkB=0,
         )
     )
-    if len(same) > 1 or _many_heads(circuit):
+    if len(same) > 1 or many_heads(circuit):
         box = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "linewidth": 0.4}
         middle = (source + reader) / 2 + 2.2 * bend
         axes.text(middle, level + 0.5, str(path.head), fontsize=6.5, ha="center", bbox=box)
-
-
-def _many_heads(circuit: Circuit) -> bool:
-    return any(report.head for report in circuit.heads)
 
 
 def _width(circuit: Circuit, part: Part) -> float:

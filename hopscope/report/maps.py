@@ -46,9 +46,10 @@ def role_maps_figure(maps: RoleMaps, used: Collection[tuple[int, int]] = ()) -> 
 
 
 def example_figure(
-    attention: Float[np.ndarray, "layer head query key"], names: list[str]
+    attention: Float[np.ndarray, "layer head query key"] | list[object], names: list[str]
 ) -> Figure:
     """One example, position by position, for every head."""
+    attention = np.asarray(attention)
     layers, heads = attention.shape[:2]
     columns = heads if heads > 1 else min(PER_ROW, layers)
     rows = math.ceil(layers * heads / columns)

@@ -1,0 +1,322 @@
+"""`hopscope maps`, `discover`, `ablate`, `emergence` and `circuit`."""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from hopscope.cli.arguments import parse
+from hopscope.cli.subject import Examined, ModelArguments
+from hopscope.errors import ConfigError
+from hopscope.facts import parse_role
+from hopscope.store.files import write_bytes
+
+if TYPE_CHECKING:
+    from hopscope.circuits import Circuit
+    from hopscope.circuits.ablation import Change, Head
+    from hopscope.circuits.emergence import Emergence
+
+REPORTS = Path("reports")
+
+
+@dataclass(frozen=True)
+class MapsArguments(ModelArguments):
+    """Draw the attention of every head between roles, or of one example position by position."""
+
+    examples: int = 256
+    """Examples to average over."""
+    example: int | None = None
+    """Draw this single example instead, by number."""
+    figure: Path | None = None
+    """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-maps.svg."""
+    data: Path | None = None
+    """Also write the numbers, as JSON."""
+
+
+@dataclass(frozen=True)
+class DiscoverArguments(ModelArguments):
+    """Find the circuit of a model: what every head does, proved by ablation."""
+
+    examples: int = 128
+    """Examples of the search; it is measured on five times as many."""
+    sample: int = 0
+    """Which examples: another number draws others."""
+    force: bool = False
+    """Search a model that has not learned its task, too."""
+    repeat: int = 1
+    """Search this many samples, and say how often each path is found."""
+    figure: Path | None = None
+    """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-circuit.svg."""
+
+
+@dataclass(frozen=True)
+class AblateArguments(ModelArguments):
+    """Losses with heads changed; without --head, every head in turn."""
+
+    head: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = field(default=())
+    """LAYER.HEAD=WHAT, e.g. 3.0=uniform; may be given several times. WHAT is uniform, identity,
+    previous, position, mean or resample (of what the head carries), or paths such as
+    "query>value 0,value 1>key 1", the rest of the rows uniform (or "…/identity")."""
+    examples: int = 256
+    """Examples to measure on."""
+    circuit: bool = False
+    """Change heads of the discovered circuit instead of the model as it is."""
+
+
+@dataclass(frozen=True)
+class EmergenceArguments(ModelArguments):
+    """When the paths of the circuit appeared during training."""
+
+    examples: int = 32
+    """Sequences to average attention over (§9.1: 32)."""
+    figure: Path | None = None
+    """Where the figure goes; unset: reports/RUN-emergence.svg, and …-order.svg beside it."""
+    data: Path | None = None
+    """Also write the numbers, as JSON."""
+
+
+@dataclass(frozen=True)
+class CircuitArguments:
+    """Show a circuit, or export it: `hopscope circuit show RUN`, `hopscope circuit export RUN`."""
+
+    action: Annotated[Literal["show", "export"], tyro.conf.Positional]
+    """Show it in the terminal, or write it to a file."""
+    model: tyro.conf.OmitArgPrefixes[ModelArguments]
+    format: Literal[
+        "json", "svg", "pdf", "png", "edges", "circuitsvis", "transformer-lens",
+        "transformer-lens-legacy",
+    ] = "json"  # fmt: skip
+    """Our own JSON; a figure; edges as in EAP-IG and MIB; attention of one example for CircuitsVis;
+    weights for TransformerLens (safetensors), under native or legacy names."""
+    out: Path | None = None
+    """Where to write; unset: reports/RUN-circuit.FORMAT."""
+
+
+def maps(arguments: Sequence[str]) -> int:
+    chosen = parse(MapsArguments, "maps", arguments)
+    examined = Examined(chosen)
+    from hopscope.circuits import attention_maps, probe_of, subject_of
+    from hopscope.circuits.export import circuitsvis
+    from hopscope.report.curves import save_figure
+    from hopscope.report.maps import example_figure, role_maps_figure
+
+    if chosen.example is not None:
+        probe = probe_of(examined.task, max(1, chosen.example + 1))
+        shown = circuitsvis(subject_of(examined.model), probe, chosen.example)
+        figure = example_figure(shown["attention"], shown["tokens"])
+    else:
+        found = attention_maps(examined.model, examined.task, chosen.examples)
+        figure, shown = role_maps_figure(found), found.to_dict()
+    path = chosen.figure or REPORTS / f"{examined.name}-maps.svg"
+    print(f"maps of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
+    if chosen.data:
+        write_bytes(chosen.data, json.dumps(shown).encode())
+        print(f"numbers: {chosen.data}")
+    return 0
+
+
+def discover(arguments: Sequence[str]) -> int:
+    chosen = parse(DiscoverArguments, "discover", arguments)
+    if chosen.repeat < 1:
+        raise ConfigError(f"--repeat is {chosen.repeat}; expected at least 1")
+    examined = Examined(chosen)
+    _say_if_unlucky(examined)
+    started = time.monotonic()
+    circuit = examined.found(
+        _progress(), examples=chosen.examples, seed=chosen.sample, force=chosen.force
+    )
+    from hopscope.cli.findings import print_circuit
+
+    print_circuit(circuit)
+    print(f"\nfound in {time.monotonic() - started:.0f} s; kept with the run as its circuit")
+    from hopscope.report.circuit import circuit_figure
+    from hopscope.report.curves import save_figure
+
+    path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
+    print(f"figure: {save_figure(circuit_figure(circuit), path)}")
+    if chosen.repeat > 1:
+        _print_stability(examined, circuit, chosen)
+    return 0
+
+
+def ablate(arguments: Sequence[str]) -> int:
+    chosen = parse(AblateArguments, "ablate", arguments)
+    examined = Examined(chosen)
+    from hopscope.circuits import Ablation, Bench, probe_of, subject_of
+    from hopscope.circuits.mechanism import ITSELF, PREVIOUS, UNIFORM, Mechanism
+
+    bench = Bench(subject_of(examined.model), probe_of(examined.task, chosen.examples))
+    base: dict[Head, Change] = {}
+    if chosen.circuit:
+        base = dict(examined.circuit().ablation().changes)
+    if chosen.head:
+        asked = {" ".join(chosen.head): dict(map(parse_change, chosen.head))}
+    else:
+        subject = bench.subject
+        asked = {
+            f"{layer}.{head}={name}": {(layer, head): Mechanism(rest=rest)}
+            for layer in range(subject.layers)
+            for head in range(subject.heads)
+            for name, rest in (("uniform", UNIFORM), ("identity", ITSELF), ("previous", PREVIOUS))
+        }
+    names = ["the circuit" if chosen.circuit else "the model", *asked]
+    variants = [base, *({**base, **changes} for changes in asked.values())]
+    losses = bench.losses([Ablation.of(changes) for changes in variants]).mean(1)
+    from hopscope.cli.tables import table
+
+    hops = [f"hop {hop + 1}" for hop in range(losses.shape[1])]
+    rows = [
+        (name, f"{row.mean():.4f}", *(f"{x:.4f}" for x in row.tolist()))
+        for name, row in zip(names, losses, strict=True)
+    ]
+    table(["changed", "loss", *hops], rows, f"{examined.name}, {chosen.examples} examples")
+    return 0
+
+
+def emergence(arguments: Sequence[str]) -> int:
+    chosen = parse(EmergenceArguments, "emergence", arguments)
+    examined = Examined(chosen)
+    story = told(examined, examined.circuit(), chosen.examples)
+    from hopscope.cli.findings import print_emergence
+    from hopscope.report.curves import save_figure
+    from hopscope.report.emergence import emergence_figure, order_figure
+
+    print_emergence(story)
+    path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
+    order = path.with_name(f"{path.stem.removesuffix('-emergence')}-order{path.suffix}")
+    print(f"\nfigures: {save_figure(emergence_figure(story), path)}")
+    print(f"         {save_figure(order_figure(story), order)}")
+    if chosen.data:
+        write_bytes(chosen.data, json.dumps(story.to_dict()).encode())
+        print(f"numbers: {chosen.data}")
+    return 0
+
+
+def circuit(arguments: Sequence[str]) -> int:
+    chosen = parse(CircuitArguments, "circuit", arguments)
+    examined = Examined(chosen.model)
+    found = examined.circuit()
+    if chosen.action == "show":
+        from hopscope.cli.findings import print_circuit
+
+        print_circuit(found)
+        return 0
+    suffix = {"edges": "edges.json", "circuitsvis": "circuitsvis.json"}.get(chosen.format)
+    suffix = suffix or chosen.format.replace("transformer-lens", "tl") + (
+        ".safetensors" if chosen.format.startswith("transformer") else ""
+    )
+    path = chosen.out or REPORTS / f"{examined.name}-circuit.{suffix}"
+    _export(examined, found, chosen.format, path)
+    print(f"{chosen.format}: {path}")
+    return 0
+
+
+def _export(examined: Examined, found: "Circuit", kind: str, path: Path) -> None:
+    from hopscope.circuits import probe_of, subject_of
+    from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
+    from hopscope.report.circuit import circuit_figure
+    from hopscope.report.curves import save_figure
+
+    if kind in ("svg", "pdf", "png"):
+        save_figure(circuit_figure(found), path)
+    elif kind == "json":
+        found.save(path)
+    elif kind == "edges":
+        write_bytes(path, json.dumps(edges(found, examined.model)).encode())
+    elif kind == "circuitsvis":
+        shown = circuitsvis(subject_of(examined.model), probe_of(examined.task, 1))
+        write_bytes(path, json.dumps(shown).encode())
+    else:
+        import safetensors.torch
+
+        native = kind == "transformer-lens"
+        weights = transformer_lens_weights(examined.model, native)
+        contiguous = {name: tensor.contiguous() for name, tensor in weights.items()}
+        write_bytes(path, safetensors.torch.save(contiguous))
+
+
+def told(examined: Examined, found: "Circuit", examples: int = 32) -> "Emergence":
+    """The story of the circuit's paths through the run's checkpoints."""
+    from hopscope.circuits.emergence import emergence as story_of
+
+    return story_of(
+        examined.run,
+        found,
+        member=examined.member,
+        examples=examples,
+        steps_per_epoch=examined.steps_per_epoch,
+    )
+
+
+CHANGE = re.compile(r"(\d+)\.(\d+)=(.+)")
+
+
+def parse_change(text: str) -> "tuple[Head, Change]":
+    """What `--head` says: which head, and what it does instead."""
+    from hopscope.circuits import Carried
+    from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Mechanism, aim
+
+    words = {"uniform": UNIFORM, "identity": ITSELF, "previous": PREVIOUS, "position": BY_POSITION}
+    match = CHANGE.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"--head is {text!r}; expected LAYER.HEAD=WHAT, e.g. 3.0=uniform")
+    head, what = (int(match[1]), int(match[2])), match[3]
+    if what in ("mean", "resample"):
+        return head, Carried(what)  # type: ignore[arg-type]
+    if what in words:
+        return head, Mechanism(rest=words[what])
+    paths, _, rest = what.partition("/")
+    if ">" not in paths or rest not in ("", "uniform", "identity"):
+        raise ConfigError(
+            f"--head is {text!r}; WHAT is {', '.join(words)}, mean, resample, or paths like "
+            '"query>value 0" with "/identity" for the other rows if not uniform'
+        )
+    pairs = [path.partition(">") for path in paths.split(",")]
+    aims = tuple((parse_role(r.strip()), aim("own", parse_role(s.strip()))) for r, _, s in pairs)
+    return head, Mechanism(aims, words[rest or "uniform"])
+
+
+def _print_stability(examined: Examined, first: "Circuit", chosen: DiscoverArguments) -> None:
+    """How often each path is found on other samples."""
+    from collections import Counter
+
+    from hopscope.circuits import discover as search
+    from hopscope.cli.tables import table
+
+    seen = Counter(first.paths)
+    model = examined.model
+    for sample in range(chosen.sample + 1, chosen.sample + chosen.repeat):
+        seen.update(search(model, examined.task, chosen.examples, sample, chosen.force).paths)
+    rows = [(str(path), f"{count} of {chosen.repeat}") for path, count in sorted(seen.items())]
+    table(["path", "found"], rows, title=f"\nin {chosen.repeat} searches, each on its own sample")
+
+
+def _say_if_unlucky(examined: Examined) -> None:
+    """At a constant learning rate the last step may sit on a spike."""
+    steps, losses = examined.run.losses("validation")
+    at = {int(step): float(row.mean()) for step, row in zip(steps, losses, strict=True)}
+    known = {step: at[step] for step in examined.run.checkpoints if step in at}
+    if examined.step not in known:
+        return
+    recent = [step for step in known if step >= 0.5 * max(known)]
+    best = min(recent, key=known.__getitem__)
+    if known[examined.step] > 3 * known[best]:
+        print(
+            f"note: the loss at step {examined.step:,} is {known[examined.step]:.3f}, at "
+            f"{best:,} it was {known[best]:.3f}: --step {best} examines that checkpoint"
+        )
+
+
+def _progress() -> Callable[[str], None]:
+    started = time.monotonic()
+
+    def say(what: str) -> None:
+        print(f"[{time.monotonic() - started:5.1f} s] {what}", file=sys.stderr, flush=True)
+
+    return say

@@ -1,0 +1,41 @@
+"""Circuits and their emergence in the terminal."""
+
+from hopscope.circuits import Circuit
+from hopscope.circuits.emergence import Emergence
+from hopscope.cli.tables import table
+from hopscope.report.words import PART_COLUMNS, circuit_grid, loss_line, part_rows, remarks
+
+
+def print_circuit(found: Circuit) -> None:
+    """The circuit as a table, and what is known beside it."""
+    print(f"\n{circuit_grid(found)}\n")
+    table(PART_COLUMNS, part_rows(found))
+    print(f"\n{loss_line(found)}")
+    for line in remarks(found):
+        print(line)
+
+
+def print_emergence(story: Emergence) -> None:
+    """When each path passed one half, first to last."""
+    rows = [
+        (
+            f"{path.layer}.{path.head}",
+            f"{path.query} → {path.key}",
+            *_moment(story, step),
+            f"{story.attention[story.paths.index(path), -1]:.2f}",
+        )
+        for path, step in story.order
+    ]
+    rows += [
+        ("", f"loss of hop {hop + 1}", *_moment(story, story.learned(hop)), "")
+        for hop in range(story.losses.shape[1])
+    ]
+    table(["head", "path", "passes 0.5 at step", "epoch", "at the end"], rows)
+
+
+def _moment(story: Emergence, step: float | None) -> tuple[str, str]:
+    epoch = story.epoch(step)
+    return (
+        "never" if step is None else f"{step:,.0f}",
+        "" if epoch is None else f"{epoch:.2f}",
+    )

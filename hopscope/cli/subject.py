@@ -1,0 +1,105 @@
+"""Which model of which run is examined, and where its circuit is kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from hopscope.errors import CircuitError, ConfigError
+from hopscope.store import Store
+
+if TYPE_CHECKING:
+    from hopscope.circuits import Circuit
+    from hopscope.models import Transformer
+
+
+@dataclass(frozen=True)
+class ModelArguments:
+    """Which run, and which of its models."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """The run's name, or enough of it to be unique."""
+    seed: int | None = None
+    """Of a fleet, the model with this seed; unset: the first."""
+    step: int | None = None
+    """The checkpoint after this step; unset: the last."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+
+
+class Examined:
+    """One model of a run, at one of its checkpoints."""
+
+    def __init__(self, chosen: ModelArguments) -> None:
+        from hopscope.training import Run
+
+        self.run: Run = Run(Store(chosen.store).find(chosen.run))
+        self.task = self.run.experiment.task
+        self.member = self._member(chosen.seed)
+        self.step = self._step(chosen.step)
+        self.last = chosen.step is None
+
+    def _member(self, seed: int | None) -> int | None:
+        seeds = self.run.experiment.seeds
+        if seed is not None and seed not in seeds:
+            known = ", ".join(map(str, seeds))
+            raise ConfigError(f"--seed is {seed}; {self.run.name} has the seeds {known}")
+        if len(seeds) == 1:
+            return None
+        return 0 if seed is None else seeds.index(seed)
+
+    def _step(self, step: int | None) -> int:
+        steps = self.run.checkpoints
+        if not steps:
+            raise CircuitError(
+                f"{self.run.name} has no checkpoint: `hopscope resume {self.run.name}`"
+            )
+        if step is not None and step not in steps:
+            near = min(steps, key=lambda known: abs(known - step))
+            raise ConfigError(
+                f"--step is {step}; {self.run.name} has no checkpoint there, the nearest is {near}"
+            )
+        return steps[-1] if step is None else step
+
+    @property
+    def model(self) -> "Transformer":
+        model = self.run.model_at(self.step)
+        return model if self.member is None else model.member(self.member)
+
+    @property
+    def name(self) -> str:
+        """What its files are called."""
+        seed = "" if self.member is None else f"-seed-{self.run.experiment.seeds[self.member]}"
+        return f"{self.run.name}{seed}{'' if self.last else f'-step-{self.step}'}"
+
+    @property
+    def circuit_file(self) -> str:
+        """Where in the run's folder its circuit is kept."""
+        return f"circuit{self.name.removeprefix(self.run.name)}.json"
+
+    def circuit(self) -> "Circuit":
+        """The circuit that discover found in it."""
+        from hopscope.circuits import Circuit
+
+        if self.circuit_file not in self.run.folder.manifest.files:
+            raise CircuitError(
+                f"{self.name} has no circuit yet: `hopscope discover {self.run.name}` finds it"
+            )
+        return Circuit.from_json(self.run.folder.read(self.circuit_file))
+
+    def found(self, watch: Callable[[str], None], **options: int | bool) -> "Circuit":
+        """Discover its circuit, and keep it with the run."""
+        from hopscope.circuits import discover
+
+        circuit = discover(self.model, self.task, watch=watch, **options)  # type: ignore[arg-type]
+        folder = self.run.folder
+        with folder.locked():
+            folder.commit({self.circuit_file: circuit.to_bytes()})
+        return circuit
+
+    @property
+    def steps_per_epoch(self) -> float:
+        training = self.run.experiment.training
+        return training.examples / training.batch

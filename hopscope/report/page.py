@@ -1,0 +1,92 @@
+"""One self-contained HTML page about a model: losses, circuit, emergence, attention.
+
+No network, no script: figures are inline SVG with a text for those who do not see them.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from hopscope import __version__
+from hopscope.store.files import write_bytes
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c22; --dim: #6a6a75; --paper: #fdfdfb; --line: #ddd }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e9e9ee; --dim: #9c9ca8; --paper: #17171b; --line: #3a3a42 }
+}
+body { margin: 0 auto; max-width: 64rem; padding: 1rem; background: var(--paper);
+  color: var(--ink); font: 16px/1.55 system-ui, sans-serif }
+h1 { font-size: 1.5rem; margin: 1rem 0 .25rem } h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem }
+p { max-width: 44rem } .dim, footer { color: var(--dim); font-size: .9rem }
+figure { margin: 0; padding: .5rem; background: #fff; border: 1px solid var(--line);
+  border-radius: 6px; overflow-x: auto }
+figure svg { max-width: 100%; height: auto; display: block; margin: auto }
+.table { overflow-x: auto } table { border-collapse: collapse; font-size: .92rem }
+th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top } th { color: var(--dim); font-weight: 500 }
+code { font-size: .9em } ul { padding-left: 1.2rem }
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a paragraph, and what follows it (already HTML)."""
+
+    title: str
+    text: str
+    body: Sequence[str] = ()
+
+
+def page(title: str, subtitle: str, sections: Iterable[Section]) -> str:
+    """The whole page."""
+    parts = [
+        f"<section><h2>{escape(s.title)}</h2><p>{escape(s.text)}</p>{''.join(s.body)}</section>"
+        for s in sections
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>"
+        f'<h1>{escape(title)}</h1><p class="dim">{escape(subtitle)}</p>{"".join(parts)}'
+        f"<footer><p>hopscope {__version__}</p></footer></body></html>\n"
+    )
+
+
+def figure_html(figure: Figure, alternative: str, name: str) -> str:
+    """A figure as inline SVG; `name` keeps its internal ids apart from those of others."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", svg)
+    label = f'<svg role="img" aria-label="{escape(alternative, quote=True)}"'
+    return f"<figure>{svg.replace('<svg', label, 1)}</figure>"
+
+
+def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table that scrolls sideways where it is too wide."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="table">{table}</div>'
+
+
+def list_html(lines: Iterable[str]) -> str:
+    """A list, or nothing."""
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def save_page(text: str, path: Path) -> Path:
+    """Write it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, text.encode())
+    return path

@@ -1,0 +1,96 @@
+"""The story of one model as a page: what it learned, how it works, and when that appeared."""
+
+from collections.abc import Collection
+
+from hopscope.circuits import Circuit, RoleMaps
+from hopscope.circuits.emergence import Emergence
+from hopscope.report.circuit import circuit_figure
+from hopscope.report.curves import loss_curves
+from hopscope.report.emergence import emergence_figure, order_figure
+from hopscope.report.maps import role_maps_figure
+from hopscope.report.page import Section, figure_html, list_html, page, table_html
+from hopscope.report.words import PART_COLUMNS, loss_line, part_rows, remarks
+from hopscope.training import Run
+
+
+def story_page(run: Run, circuit: Circuit, story: Emergence, maps: RoleMaps) -> str:
+    """Losses, circuit, emergence and attention of a run's model."""
+    task, model = run.experiment.task, run.experiment.model
+    heads = f"{model.layers} layers of {model.heads} heads"
+    return page(
+        f"hopscope: {run.name}",
+        f"Task {task.kind}, {len(story.losses[0])} hops; {heads}; "
+        f"{run.experiment.training.steps:,} steps.",
+        [
+            _losses(run),
+            _circuit(circuit, story),
+            _emergence(story),
+            _attention(maps, {part.at for part in circuit.parts}),
+        ],
+    )
+
+
+def _losses(run: Run) -> Section:
+    final = run.final_losses()
+    rows = [(f"x{hop + 1}", f"{column.mean():.4f}") for hop, column in enumerate(final.T)]
+    return Section(
+        "What it learned",
+        "The error on each symbol of the chain during training. Guessing among the chains stays at "
+        "the dotted line; the hops are learned one after the other.",
+        [
+            figure_html(loss_curves(run), "loss of each hop during training", "losses"),
+            table_html(("hop", "final validation loss"), rows),
+        ],
+    )
+
+
+def _circuit(circuit: Circuit, story: Emergence) -> Section:
+    return Section(
+        "How it works",
+        "Every head's attention was replaced by what is drawn here, and nothing else; the loss "
+        "says how much of the model that explains. q is the query, k0 and v0 key and value of "
+        "the first hop. A path carries if the loss is threefold without it; it locates if "
+        "removing it costs little here, but leaves the model's own heads not knowing where to "
+        "look.",
+        [
+            figure_html(circuit_figure(circuit, story), _spoken(circuit), "circuit"),
+            f"<p>{loss_line(circuit)}</p>",
+            table_html(PART_COLUMNS, part_rows(circuit)),
+            list_html(remarks(circuit)),
+        ],
+    )
+
+
+def _spoken(circuit: Circuit) -> str:
+    """The circuit for those who do not see the figure."""
+    return "circuit: " + "; ".join(str(path) for path in circuit.paths)
+
+
+def _emergence(story: Emergence) -> Section:
+    rows = [
+        (
+            f"{path.layer}.{path.head}",
+            f"{path.query} → {path.key}",
+            "never" if step is None else f"{step:,.0f}",
+        )
+        for path, step in story.order
+    ]
+    return Section(
+        "When it appeared",
+        "Mean attention along every path of the circuit at each checkpoint, above the losses at "
+        "the same steps. A path has emerged when attention passes one half.",
+        [
+            figure_html(emergence_figure(story), "attention along each path, and losses", "paths"),
+            figure_html(order_figure(story), "steps at which the paths emerged", "order"),
+            table_html(("head", "path", "passes 0.5 at step"), rows),
+        ],
+    )
+
+
+def _attention(maps: RoleMaps, used: Collection[tuple[int, int]]) -> Section:
+    return Section(
+        "Where every head looks",
+        "Mean attention from each role (row) to each role (column), in the own chain and in the "
+        "others. Red: heads of the circuit.",
+        [figure_html(role_maps_figure(maps, used), "role maps of all heads", "maps")],
+    )

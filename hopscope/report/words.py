@@ -1,0 +1,91 @@
+"""A circuit in words: a grid of text, a row per part, and remarks."""
+
+from hopscope.circuits import Circuit
+from hopscope.facts import Role
+from hopscope.report.depth import short_role
+
+PART_COLUMNS = ("head", "what it does", "", "without it", "in the model", "agreed")
+
+
+def circuit_grid(circuit: Circuit) -> str:
+    """The circuit as text: a column per role, a row per layer, in each cell what is read."""
+    roles = ordered_roles(circuit)
+    cells: dict[tuple[int, Role], str] = {}
+    for part in circuit.parts:
+        for path in part.paths:
+            head = f"·{path.head}" if many_heads(circuit) else ""
+            read, place = f"{short_role(path.key)}{head}", (path.layer, path.query)
+            cells[place] = "+".join(filter(None, (cells.get(place), read)))
+    names = [short_role(role) for role in roles]
+    width = max((len(text) for text in (*names, *cells.values())), default=1) + 2
+    rows = ["layer " + "".join(f"{name:>{width}}" for name in names)]
+    for layer in sorted({path.layer for path in circuit.paths}, reverse=True):
+        line = "".join(f"{cells.get((layer, role), '·'):>{width}}" for role in roles)
+        rows.append(f"{layer:>5} {line}")
+    return "\n".join(rows)
+
+
+def ordered_roles(circuit: Circuit) -> list[Role]:
+    """The roles in the order of a chain: query, then key and value of each hop."""
+    used = {role for path in circuit.paths for role in (path.query, path.key)}
+    order = {"query": 0, "key": 1, "value": 2}
+    known = [role for role in circuit.roles if role.kind in order and role in used]
+    return sorted(known, key=lambda role: (role.kind != "query", role.fact, order[role.kind]))
+
+
+def many_heads(circuit: Circuit) -> bool:
+    return any(report.head for report in circuit.heads)
+
+
+def part_rows(circuit: Circuit) -> list[tuple[str, ...]]:
+    """A row per part: head, what it does, kind, losses without it, votes."""
+    return [
+        (
+            f"{part.layer}.{part.head}",
+            circuit.described(part),
+            part.kind,
+            f"{part.cost.mean:.3f} ± {part.cost.mean - part.cost.low:.3f}",
+            f"{part.alone_cost.mean:.3f}",
+            f"{part.votes:.0%}",
+        )
+        for part in circuit.parts
+    ]
+
+
+def loss_line(circuit: Circuit) -> str:
+    """The four losses."""
+    losses = circuit.losses
+    return (
+        f"loss: {losses.mean('clean'):.4f} as it is · {losses.mean('ideal'):.4f} with this "
+        f"attention alone · {losses.mean('ablated'):.3f} with none · {losses.guess:.3f} guessing"
+    )
+
+
+def remarks(found: Circuit) -> list[str]:
+    """What else there is to say about a circuit, one line each."""
+    lines = []
+    if not found.solved:
+        lines.append(
+            f"not all is explained: {found.losses.mean('ideal'):.3f} is above "
+            f"{found.losses.limit:.3f}, which would count as solved"
+        )
+    lines += [
+        f"unexplained: {part.layer}.{part.head} {found.described(part)}"
+        for part in found.unexplained
+    ]
+    lines += [
+        f"shared: {', '.join(f'{layer}.{head}' for layer, head in step.heads)} all do "
+        f"{step.reader} → {step.source}; {step.cost.mean:.3f} without all of them"
+        for step in found.shared
+    ]
+    lines += [
+        f"could stand in: {other.path}, for {other.instead_of.layer}.{other.instead_of.head}"
+        for other in found.alternatives
+    ]
+    if found.flow is not None:
+        lines.append(
+            f"along these paths the query learns {', '.join(found.flow.reached) or 'nothing'}"
+            + (f", but not {', '.join(found.flow.missed)}" if found.flow.missed else "")
+        )
+        lines += [f"found by no key that is known: {path}" for path in found.flow.jumps]
+    return lines
