@@ -1,6 +1,6 @@
 """Circuits known by hand: what does discovery find, beside ACDC and edge attribution patching?
 
-    TQDM_DISABLE=1 python benchmarks/circuit_tools.py [--quick] [--noise 0.001] [--examples 128]
+    TQDM_DISABLE=1 python benchmarks/circuit_tools.py [--quick] [--noise 0.0003] [--examples 128]
 
 The models are planted: their weights are written by hand, so their circuits are known. Every tool
 gets the same model, the same examples and the same process. A row per model and tool holds the
@@ -53,8 +53,9 @@ CUTS = 60
 TAUS = tuple(10.0**-exponent for exponent in range(2, 8))
 """Thresholds of ACDC, in mean squared error."""
 OURS = "hopscope discover"
-SAME = 1e-4
-"""Outputs this close are those of the same model."""
+SAME = 1e-3
+"""Outputs this close are those of the same model. Without noise they are within 1e-6; with it,
+scores of some thousand nearly tie, and the rounding of float32 alone moves answers by 2e-4."""
 
 Head = tuple[int, int]
 Row = tuple[int, int, Role]
@@ -278,7 +279,7 @@ class NoPositions(nn.Module):
 
 
 @torch.no_grad()
-def hooked(model: Transformer) -> nn.Module:
+def hooked(model: Transformer) -> Any:
     """The same model in TransformerLens."""
     from transformer_lens import HookedTransformer, HookedTransformerConfig
 
@@ -391,7 +392,7 @@ class Peers:
     def _scored(self, scores: dict[str, Tensor]) -> Iterator[tuple[Wire, float]]:
         listed = {name: tensor.tolist() for name, tensor in scores.items()}
         for edge in self.model.edges:
-            score = listed[edge.dest.module_name]
+            score: Any = listed[edge.dest.module_name]
             for index in edge.patch_idx:
                 score = score[index]
             yield _wire(edge), score

@@ -1,7 +1,7 @@
 import pytest
 
 from hopscope.errors import FactError
-from hopscope.facts import Fact, FactGraph, Role, chain_of_facts, parse_facts
+from hopscope.facts import Fact, FactGraph, Role, chain_of_facts, parse_facts, parse_role
 
 
 def test_a_chain_has_one_fact_per_hop() -> None:
@@ -50,3 +50,11 @@ def test_a_chain_needs_a_hop() -> None:
 def test_longest_way_counts_as_hops() -> None:
     graph = FactGraph((Fact(("a",), "b"), Fact(("b",), "c"), Fact(("a", "c"), "d")))
     assert graph.hops == (1, 2, 3)
+
+
+def test_a_role_is_read_from_its_text() -> None:
+    for role in (*parse_facts(["a->x", "a->y", "x,y->z"]).roles, Role("other")):
+        assert parse_role(str(role)) == role
+    for text in ("keys 1", "key", "value x", ""):
+        with pytest.raises(FactError, match=f"there is no role '{text}': roles are query, key 0"):
+            parse_role(text)

@@ -6,7 +6,7 @@ one half (the paper's §9).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ EXAMPLES = 32
 HALF = 0.5
 
 
+@runtime_checkable
 class History(Protocol):
     """Something that kept its checkpoints; a run does."""
 
@@ -129,7 +130,7 @@ def _at(
 
 
 def crossing(
-    steps: Sequence[float], values: Float[np.ndarray, "step"], level: float = HALF
+    steps: Sequence[int], values: Float[np.ndarray, "step"], level: float = HALF
 ) -> float | None:
     """Where the values first rise above the level, between two steps."""
     above = values > level

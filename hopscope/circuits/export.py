@@ -6,6 +6,7 @@
 """
 
 import math
+import re
 from typing import Any
 
 import torch
@@ -70,8 +71,8 @@ def _worth(part: Part, base: float) -> float:
 def _place(node: str) -> float:
     """Where in the model a component stands: attention before the MLP of its layer."""
     if node in (INPUT, LOGITS):
-        return -1 if node == INPUT else math.inf
-    return 2 * int(node[1:].split(".", maxsplit=1)[0]) + (node[0] == "m")
+        return -1.0 if node == INPUT else math.inf
+    return float(node[1:].split(".", maxsplit=1)[0]) + (0.5 if node[0] == "m" else 0.0)
 
 
 def circuitsvis(subject: Subject | Whole, probe: Probe, example: int = 0) -> dict[str, Any]:
@@ -89,12 +90,12 @@ def transformer_lens_weights(model: Transformer, native: bool = True) -> dict[st
     """Weights for TransformerLens: native names (4 and later) or the legacy ones.
 
     Vector tasks have no vocabulary: feed `model.input(vectors)` as embeddings; the token table is
-    left out. Native models have no bias in the head; it is folded into the last norm's shift.
+    left out.
     """
     if model.fleet:
         raise CircuitError("a fleet was to be exported; export its members: model.member(i)")
     weights = _native(model)
-    return weights if native else _legacy(model, weights)
+    return weights if native else _legacy(weights, model.config.heads)
 
 
 def transformer_lens_config(model: Transformer) -> dict[str, Any]:
@@ -115,95 +116,58 @@ def transformer_lens_config(model: Transformer) -> dict[str, Any]:
     }
 
 
+NATIVE = (
+    ("input.token", "embed.weight"), ("input.position", "pos_embed.weight"),
+    ("attention_norm.", "ln1."), ("mlp_norm.", "ln2."), (r"^norm\.", "ln_final."),
+    ("attention.query", "attn.q"), ("attention.key", "attn.k"), ("attention.value", "attn.v"),
+    ("attention.out", "attn.o"), ("mlp.up", "mlp.in"), ("mlp.down", "mlp.out"),
+    (r"^head\.", "unembed."),
+)  # fmt: skip
+"""Our names → native ones."""
+
+PER_HEAD = {
+    "weight": "(head d_head) d_model -> head d_model d_head",
+    "bias": "(head d_head) -> head d_head",
+}
+
+
 def _native(model: Transformer) -> dict[str, Tensor]:
-    own = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-    config = model.config
-    found = {"pos.weight": own.get("input.position", _no_positions(model))}
-    if model.interface.tokens:
-        found["tok_embed.weight"] = own["input.token"]
-    for layer in range(config.layers):
-        found |= _native_layer(own, layer, config.mlp, config.norm == "layer")
-    head, bias = own["head.weight"], own["head.bias"]
-    if config.norm == "layer":
-        found["ln_out.weight"] = own["norm.weight"]
-        found["ln_out.bias"] = own["norm.bias"] + _folded(head, bias)
-    elif bias.any():
-        raise CircuitError("without a norm there is nowhere to fold the head's bias into")
-    found["head.weight"] = head
-    return found
-
-
-def _native_layer(own: dict[str, Tensor], layer: int, mlp: bool, norm: bool) -> dict[str, Tensor]:
-    ours, theirs = f"blocks.{layer}", f"layers.{layer}"
-    names = {"attention.query": "attn.q", "attention.value": "attn.v", "attention.out": "attn.o"}
-    names |= {"attention_norm": "ln1"} if norm else {}
-    names |= {"mlp.up": "mlp.fc_in", "mlp.down": "mlp.fc_out"} if mlp else {}
-    names |= {"mlp_norm": "ln2"} if mlp and norm else {}
-    found = {
-        f"{theirs}.{new}.{kind}": own[f"{ours}.{old}.{kind}"]
-        for old, new in names.items()
-        for kind in ("weight", "bias")
-    }
-    key = own[f"{ours}.attention.key.weight"]
-    found[f"{theirs}.attn.k.weight"] = key
-    found[f"{theirs}.attn.k.bias"] = key.new_zeros(len(key))
-    return found
-
-
-def _no_positions(model: Transformer) -> Tensor:
-    """Vector tasks carry their positions in the input."""
-    weight = model.head.weight
-    return weight.new_zeros(model.interface.length, model.config.d_model)
-
-
-def _folded(head: Tensor, bias: Tensor) -> Tensor:
-    """A shift before the head that adds its bias after it."""
-    shift = torch.linalg.lstsq(head.double(), bias.double()[:, None]).solution[:, 0]
-    if not torch.allclose(head.double() @ shift, bias.double(), atol=1e-6):
-        raise CircuitError("the head's bias cannot be folded: it has more outputs than d_model")
-    folded: Tensor = shift.to(bias.dtype)
-    return folded
-
-
-def _legacy(model: Transformer, native: dict[str, Tensor]) -> dict[str, Tensor]:
-    heads = model.config.heads
-    found = {"pos_embed.W_pos": native["pos.weight"], "unembed.W_U": native["head.weight"].T}
-    found["unembed.b_U"] = model.head.weight.new_zeros(model.interface.outputs)
-    if "tok_embed.weight" in native:
-        found["embed.W_E"] = native["tok_embed.weight"]
-    for new, old in (("ln_final.w", "ln_out.weight"), ("ln_final.b", "ln_out.bias")):
-        if old in native:
-            found[new] = native[old]
-    for layer in range(model.config.layers):
-        ours, theirs = f"layers.{layer}", f"blocks.{layer}"
-        for name in ("q", "k", "v"):
-            weight, bias = native[f"{ours}.attn.{name}.weight"], native[f"{ours}.attn.{name}.bias"]
-            found[f"{theirs}.attn.W_{name.upper()}"] = rearrange(
-                weight, "(head d_head) d_model -> head d_model d_head", head=heads
-            )
-            found[f"{theirs}.attn.b_{name.upper()}"] = rearrange(
-                bias, "(head d_head) -> head d_head", head=heads
-            )
-        found[f"{theirs}.attn.W_O"] = rearrange(
-            native[f"{ours}.attn.o.weight"],
-            "d_model (head d_head) -> head d_head d_model",
-            head=heads,
-        )
-        found[f"{theirs}.attn.b_O"] = native[f"{ours}.attn.o.bias"]
-        found |= _legacy_rest(native, ours, theirs)
-    return found
-
-
-def _legacy_rest(native: dict[str, Tensor], ours: str, theirs: str) -> dict[str, Tensor]:
-    """Norms and MLP of a layer, where it has them."""
-    names = {
-        "ln1.weight": "ln1.w", "ln1.bias": "ln1.b", "ln2.weight": "ln2.w", "ln2.bias": "ln2.b",
-        "mlp.fc_in.weight": "mlp.W_in", "mlp.fc_in.bias": "mlp.b_in",
-        "mlp.fc_out.weight": "mlp.W_out", "mlp.fc_out.bias": "mlp.b_out",
-    }  # fmt: skip
     found = {}
-    for old, new in names.items():
-        if f"{ours}.{old}" in native:
-            tensor = native[f"{ours}.{old}"]
-            found[f"{theirs}.{new}"] = tensor.T if new.endswith(("W_in", "W_out")) else tensor
+    for name, tensor in model.state_dict().items():
+        for ours, theirs in NATIVE:
+            name = re.sub(ours, theirs, name)  # noqa: PLW2901
+        if not name.startswith("input."):
+            found[name] = tensor.detach().clone()
+    for layer in range(model.config.layers):
+        # We have no bias of the keys: softmax forgets it.
+        query = found[f"blocks.{layer}.attn.q.bias"]
+        found[f"blocks.{layer}.attn.k.bias"] = torch.zeros_like(query)
+    if not model.interface.tokens:
+        # Vector tasks carry their positions in the input.
+        size = (model.interface.length, model.config.d_model)
+        found["pos_embed.weight"] = model.head.weight.new_zeros(size)
     return found
+
+
+def _legacy(native: dict[str, Tensor], heads: int) -> dict[str, Tensor]:
+    return dict(_legacy_weight(name, tensor, heads) for name, tensor in native.items())
+
+
+def _legacy_weight(name: str, tensor: Tensor, heads: int) -> tuple[str, Tensor]:
+    """A weight's legacy name and shape: heads apart, matrices to be multiplied from the left."""
+    part, _, kind = name.rpartition(".")
+    place, _, what = part.rpartition(".")
+    letter = {"weight": "W", "bias": "b"}[kind]
+    if what in ("q", "k", "v"):
+        return f"{place}.{letter}_{what.upper()}", rearrange(tensor, PER_HEAD[kind], head=heads)
+    if what == "o":
+        split = "d_model (head d_head) -> head d_head d_model"
+        shaped = rearrange(tensor, split, head=heads) if kind == "weight" else tensor
+        return f"{place}.{letter}_O", shaped
+    if what.startswith("ln"):
+        return f"{part}.{letter.lower()}", tensor
+    if what in ("embed", "pos_embed"):
+        return f"{part}.W_{'E' if what == 'embed' else 'pos'}", tensor
+    short = "U" if what == "unembed" else what
+    shaped = tensor.T if kind == "weight" else tensor
+    return f"{part if short == 'U' else place}.{letter}_{short}", shaped

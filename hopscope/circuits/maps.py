@@ -43,7 +43,6 @@ class RoleMaps:
         }
 
 
-@torch.no_grad()
 def patterns(
     subject: Subject | Whole, inputs: Tensor
 ) -> Iterator[Float[Tensor, "batch head seq seq"]]:
@@ -59,10 +58,12 @@ def patterns(
             seen.append(pattern)
             return pattern
 
-        x = subject.layer(layer, x, Edits(attention=note), None)
+        with torch.no_grad():
+            x = subject.layer(layer, x, Edits(attention=note), None)
         yield seen[0]
 
 
+@torch.no_grad()
 def _handed_out(subject: Whole, inputs: Tensor) -> list[Float[Tensor, "batch head seq seq"]]:
     seen: dict[int, Tensor] = {}
 
@@ -74,6 +75,7 @@ def _handed_out(subject: Whole, inputs: Tensor) -> list[Float[Tensor, "batch hea
     return [seen[layer] for layer in range(subject.layers)]
 
 
+@torch.no_grad()
 def role_maps(subject: Subject | Whole, probe: Probe) -> RoleMaps:
     """Attention averaged in role coordinates over the probe's examples."""
     number = probe.roles.role.long()

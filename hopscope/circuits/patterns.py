@@ -9,7 +9,7 @@ from hopscope.circuits.probe import Probe
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 
-Rows = tuple[Float[Tensor, "batch seq seq"], Bool[Tensor, "batch seq"]]
+Rows = tuple[Float[Tensor, "batch read seq"], Bool[Tensor, "batch read"]]
 
 
 class Painter:

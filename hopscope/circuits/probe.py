@@ -68,7 +68,8 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
 
 def _question_losses(task: Task, outputs: Tensor, batch: Batch) -> Float[Tensor, "*variant b hop"]:
     """Each example's loss over the questions that its roles describe."""
-    losses = answer_losses(task, outputs, batch)
-    # In k-hop sequences every position asks; the roles tell the story of the last one.
-    asked = losses[..., -1:, :] if isinstance(task, KHop) else losses
-    return torch.mean(asked, dim=-2)
+    if isinstance(task, KHop):
+        # Every position asks; the roles tell the story of the last one.
+        last = Batch(batch.inputs, batch.targets[:, -1:], batch.roles)
+        return answer_losses(task, outputs[..., -1:, :], last)[..., 0, :]
+    return torch.mean(answer_losses(task, outputs, batch), dim=-2)

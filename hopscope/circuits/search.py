@@ -61,8 +61,7 @@ class Limits:
 
     def keeps(self, losses: Float[np.ndarray, "*variant hop"]) -> np.ndarray:
         """Is the task still solved?"""
-        kept: np.ndarray = (losses.mean(-1) <= self.mean) & (losses <= self.hop).all(-1)
-        return kept
+        return np.asarray((losses.mean(-1) <= self.mean) & (losses <= self.hop).all(-1))
 
 
 class Search:

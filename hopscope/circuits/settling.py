@@ -19,7 +19,8 @@ from hopscope.circuits.mechanism import AS_IS, BY_POSITION, FROM_MODEL, Mechanis
 from hopscope.circuits.search import Limits, Row, Search, State, with_aim, without
 from hopscope.facts import Path, Role
 
-Strengths = Float[np.ndarray, "part"]
+Strengths = Float[np.ndarray, "_"]
+"""How needed each part is."""
 
 THREEFOLD = 3.0
 """A part is needed if the loss without it is at least this many times the loss with it,"""
@@ -192,10 +193,8 @@ def locates(part: Kept, parts: Sequence[Kept]) -> bool:
 
 
 def _weak_paths(draft: Draft, strength: Strengths) -> int:
-    return sum(
-        value < SURELY * THREEFOLD and bool(part.paths)
-        for value, part in zip(strength, draft.parts, strict=True)
-    )
+    pairs = zip(strength.tolist(), draft.parts, strict=True)
+    return sum(value < SURELY * THREEFOLD for value, part in pairs if part.paths)
 
 
 Step = tuple[Role, Role]

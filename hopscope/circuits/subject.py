@@ -93,7 +93,7 @@ class Whole:
         """The outputs under an edit, once every layer has asked for it."""
         asked: list[int] = []
 
-        def checked(layer: int, pattern: Tensor) -> Tensor:
+        def checked(layer: int, pattern: object) -> Tensor:
             asked.append(layer)
             expected = (len(inputs), self.heads, inputs.shape[1], inputs.shape[1])
             if not isinstance(pattern, Tensor) or tuple(pattern.shape) != expected:

@@ -1,0 +1,108 @@
+"""Many ablations in one walk against one edited forward pass each."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from hopscope.circuits import Ablation, Bench, Carried, Mechanism, Probe, Whole, aim, subject_of
+from hopscope.circuits import ablation as module
+from hopscope.circuits.ablation import Change, Head
+from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+from hopscope.models import Transformer
+
+CHANGES: list[Change] = [
+    Mechanism(rest=UNIFORM),
+    Mechanism(rest=ITSELF),
+    Mechanism(rest=PREVIOUS),
+    Mechanism(rest=BY_POSITION),
+    Mechanism(((Role("query"), aim("own", Role("value"))),)),
+    Carried("mean"),
+    Carried("resample"),
+]
+HEADS = [(layer, head) for layer in range(3) for head in range(2)]
+changes = st.dictionaries(st.sampled_from(HEADS), st.sampled_from(CHANGES))
+
+
+def slow_losses(model: Transformer, bench: Bench, ablation: Ablation) -> Tensor:
+    """One whole forward pass; what heads usually carry comes from another one."""
+    usual: list[Tensor] = []
+
+    def note(_: int, mixed: Tensor) -> Tensor:
+        usual.append(mixed)
+        return mixed
+
+    model(bench.probe.inputs, heads=note)
+
+    def attention(layer: int, pattern: Tensor) -> Tensor:
+        pattern = pattern.clone()
+        for head, change in ablation.at(layer):
+            if isinstance(change, Mechanism):
+                pattern[:, head] = bench.painter.attention(change, pattern[:, head])
+        return pattern
+
+    def heads(layer: int, mixed: Tensor) -> Tensor:
+        mixed = mixed.clone()
+        for head, change in ablation.at(layer):
+            if change == Carried("mean"):
+                mixed[:, head] = usual[layer][:, head].mean(0)
+            elif change == Carried("resample"):
+                mixed[:, head] = usual[layer][:, head].roll(1, 0)
+        return mixed
+
+    return bench.probe.losses(model(bench.probe.inputs, attention=attention, heads=heads))
+
+
+@given(st.lists(changes, min_size=1, max_size=9))
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_walk_of_many_equals_one_pass_each(
+    random_model: Transformer, bench: Bench, several: list[dict[Head, Change]]
+) -> None:
+    ablations = [Ablation.of(each) for each in several]
+    with torch.no_grad():
+        expected = torch.stack([slow_losses(random_model, bench, a) for a in ablations])
+    assert torch.allclose(bench.losses(ablations), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("at_once", "rows"), [(1, 1), (2, 200), (64, 16_384)])
+def test_how_many_walk_together_changes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, at_once: int, rows: int
+) -> None:
+    several = [Ablation.of({head: change}) for head in HEADS for change in CHANGES]
+    expected = bench.losses(several)
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    monkeypatch.setattr(module, "STACKED_ROWS", rows)
+    assert torch.allclose(bench.losses(several), expected, atol=1e-6)
+
+
+def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, probe: Probe) -> None:
+    def forward(inputs: Tensor, attention: object) -> Tensor:
+        every = random_model(inputs, attention=attention, read=inputs.shape[1])
+        return every[:, -random_model.interface.read :]
+
+    whole = Bench(Whole(forward, random_model, (3, 2)), probe)
+    walked = Bench(subject_of(random_model), probe)
+    several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:5]]
+    assert torch.allclose(whole.losses(several), walked.losses(several), atol=1e-5)
+    with pytest.raises(CircuitError, match="what heads carry cannot be replaced through"):
+        whole.losses([Ablation.of({(0, 0): Carried("mean")})])
+
+
+@pytest.mark.parametrize("head", [(3, 0), (0, 2), (-1, 0)])
+def test_a_head_out_of_range_is_named(bench: Bench, head: Head) -> None:
+    expected = (
+        rf"there is no head {head[0]}\.{head[1]}; this model has layers 0 … 2 with heads 0 … 1"
+    )
+    with pytest.raises(CircuitError, match=expected):
+        bench.losses([Ablation.of({head: Mechanism()})])
+
+
+def test_a_fleet_is_refused(random_model: Transformer) -> None:
+    fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
+    with pytest.raises(CircuitError, match=r"a fleet of 2; examine one member: model.member\(i\)"):
+        subject_of(fleet)

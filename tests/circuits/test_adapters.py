@@ -1,0 +1,127 @@
+"""Foreign models: the walk against the model's own forward pass and attentions."""
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hopscope.circuits import Ablation, Bench, Mechanism, Whole, patterns, probe_of, subject_of
+from hopscope.circuits.mechanism import ITSELF, UNIFORM
+from hopscope.configs import KHop
+from hopscope.errors import CircuitError
+from hopscope.models import Edits
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    transformers = pytest.importorskip("transformers")
+
+TASK = KHop(hops=1, length=10, alphabet=6)
+SIZE = {"vocab_size": 7, "attn_implementation": "eager", "bos_token_id": 0, "eos_token_id": 0}
+LLAMA = {
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "hidden_size": 32, "intermediate_size": 40, **SIZE,
+}  # fmt: skip
+
+
+def gpt2(**more: object) -> Any:
+    config = transformers.GPT2Config(n_layer=2, n_head=2, n_embd=16, n_positions=12, **SIZE, **more)
+    return transformers.GPT2LMHeadModel(config)
+
+
+MAKERS = {
+    "gpt2": gpt2,
+    "gpt2 unscaled": lambda: gpt2(scale_attn_weights=False),
+    "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA)),
+    "mistral": lambda: transformers.MistralForCausalLM(transformers.MistralConfig(**LLAMA)),
+    "qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**LLAMA)),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def model(request: pytest.FixtureRequest) -> nn.Module:
+    torch.manual_seed(0)
+    made: nn.Module = MAKERS[request.param]()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(4)
+    return made.eval()
+
+
+def test_the_walk_sees_the_attention_that_the_model_reports(model: Any) -> None:
+    inputs = probe_of(TASK, 5).inputs
+    with torch.no_grad():
+        expected = model(inputs, output_attentions=True).attentions
+    for found, wanted in zip(patterns(subject_of(model), inputs), expected, strict=True):
+        assert torch.allclose(found, wanted, atol=1e-5)
+
+
+def test_untouched_the_walk_computes_what_the_model_computes(model: Any) -> None:
+    probe = probe_of(TASK, 5)
+    with torch.no_grad():
+        expected = probe.losses(model(probe.inputs).logits)
+    assert torch.allclose(
+        Bench(subject_of(model), probe).losses([Ablation()])[0], expected, atol=1e-4
+    )
+
+
+def test_attending_to_itself_alone_forgets_the_past(model: Any) -> None:
+    subject, probe = subject_of(model), probe_of(TASK, 4)
+    heads = {(n, h): Mechanism(rest=ITSELF) for n in range(2) for h in range(subject.heads)}
+    other = probe.inputs.clone()
+    other[:, :-1] = (other[:, :-1] + 1) % TASK.alphabet  # only the past differs
+    bench = Bench(subject, probe)
+    forgetful = bench.losses([Ablation.of(heads), Ablation()])
+    changed = Bench(
+        subject, type(probe)(other, probe.roles, probe.table, probe.losses, probe.guess)
+    )
+    again = changed.losses([Ablation.of(heads), Ablation()])
+    assert torch.allclose(forgetful[0], again[0], atol=1e-4)
+    assert not torch.allclose(forgetful[1], again[1], atol=1e-2)
+
+
+def test_a_configuration_that_the_adapter_does_not_know_is_refused() -> None:
+    torch.manual_seed(0)
+    strange = gpt2(scale_attn_by_inverse_layer_idx=True)
+    with torch.no_grad():
+        for parameter in strange.parameters():
+            parameter.mul_(9)
+    with pytest.raises(CircuitError, match=r"for GPT2LMHeadModel is off by .*; use Whole"):
+        subject_of(strange).enter(probe_of(TASK, 4).inputs)  # type: ignore[union-attr]
+
+
+def test_a_model_without_adapter_is_named_with_those_there_are() -> None:
+    with pytest.raises(CircuitError, match="there is no adapter for a Linear; there are"):
+        subject_of(nn.Linear(2, 2))
+
+
+def silent(_: Tensor, attention: object) -> Tensor:
+    """A module with fused kernels: nobody sees its attention."""
+    return torch.zeros(3, 1, 7)
+
+
+def half_spoken(inputs: Tensor, attention: Any) -> Tensor:
+    """A module that returns no attention where it was asked to."""
+    attention(0, None)
+    return torch.zeros(len(inputs), 1, 7)
+
+
+@pytest.mark.parametrize(
+    ("forward", "message"),
+    [
+        (silent, r"handed out by layers \[\], expected 0 … 1: fused kernels \(sdpa, flash\)"),
+        (half_spoken, r"layer 0 handed out None as attention, expected \(3, 2, 10, 10\)"),
+    ],
+)
+def test_a_module_that_keeps_its_attention_is_refused(forward: Any, message: str) -> None:
+    bench = Bench(Whole(forward, nn.Identity(), (2, 2)), probe_of(TASK, 3))
+    with pytest.raises(CircuitError, match=message):
+        bench.losses([Ablation.of({(0, 0): Mechanism(rest=UNIFORM)})])
+
+
+def test_layers_hand_out_fewer_rows_when_fewer_are_read() -> None:
+    subject = subject_of(gpt2())
+    x = subject.enter(probe_of(TASK, 2).inputs)  # type: ignore[union-attr]
+    every = subject.layer(1, x, Edits(), None)  # type: ignore[union-attr]
+    assert torch.equal(subject.layer(1, x, Edits(), 3), every[:, -3:])  # type: ignore[union-attr]

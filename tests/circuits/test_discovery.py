@@ -1,0 +1,144 @@
+"""Discovery on models whose circuits are known, and on those that have none."""
+
+import pytest
+import torch
+
+from hopscope.circuits import Ablation, Bench, Circuit, discover, probe_of, subject_of
+from hopscope.circuits.mechanism import Mechanism
+from hopscope.circuits.search import Limits, Search
+from hopscope.configs import ConditionalRetrieval, Model, Retrieval
+from hopscope.errors import CircuitError, NotLearned
+from hopscope.models import Transformer
+from hopscope.models.planted import Planted, planted
+from hopscope.tasks import interface
+
+
+def found_paths(circuit: Circuit) -> set[object]:
+    return set(circuit.paths) | {other.path for other in circuit.alternatives}
+
+
+def task_of(hops: int, chains: int) -> Retrieval:
+    symbols = chains * (hops + 1)
+    return Retrieval(hops=hops, chains=chains, dim=symbols + symbols % 2, symbols="one-hot")
+
+
+@pytest.mark.parametrize(
+    ("hops", "chains", "options"),
+    [
+        (1, 2, {}),
+        (2, 2, {"twins": True}),
+        (2, 4, {"spare_layers": [1], "heads": 2}),
+        (3, 2, {"twins": True}),
+        (4, 2, {}),
+        (5, 2, {"spare_layers": [0]}),
+    ],
+)
+def test_planted_circuits_are_recovered_exactly(
+    hops: int, chains: int, options: dict[str, object]
+) -> None:
+    model = planted(task_of(hops, chains), **options)  # type: ignore[arg-type]
+    circuit = discover(model.model, model.task, examples=32)
+    assert found_paths(circuit) == set(model.paths)
+    assert circuit.solved
+    assert not circuit.unexplained
+    assert circuit.flow is not None
+    assert not circuit.flow.missed
+
+
+def test_a_planted_conditional_circuit_is_recovered_exactly() -> None:
+    task = ConditionalRetrieval(chains=2, dim=10, symbols="one-hot", decoys=1)
+    model = planted(task)
+    assert found_paths(discover(model.model, task, examples=32)) == set(model.paths)
+
+
+@pytest.fixture(scope="module")
+def circuit(two_hops: Planted) -> Circuit:
+    return discover(two_hops.model, two_hops.task, examples=32)
+
+
+def test_a_circuit_put_onto_its_model_has_the_loss_it_says(
+    circuit: Circuit, two_hops: Planted
+) -> None:
+    bench = Bench(subject_of(two_hops.model), probe_of(two_hops.task, 64, seed=5))
+    losses = bench.losses([circuit.ablation()]).mean((0, 1))
+    assert losses.tolist() == pytest.approx(list(circuit.losses.ideal), abs=1e-6)
+
+
+def test_the_cost_of_a_path_is_the_loss_without_it(circuit: Circuit, two_hops: Planted) -> None:
+    bench = Bench(subject_of(two_hops.model), probe_of(two_hops.task, 512, seed=9))
+    whole = dict(circuit.ablation().changes)
+    for part in circuit.parts:
+        mechanism = whole[part.at]
+        assert isinstance(mechanism, Mechanism)
+        for role in part.readers:
+            mechanism = mechanism.without(role)
+        loss = float(bench.losses([Ablation.of({**whole, part.at: mechanism})]).mean())
+        assert loss == pytest.approx(part.cost.mean, rel=0.1, abs=1e-6)
+
+
+def test_the_same_seed_finds_the_same_and_another_the_same_paths(
+    circuit: Circuit, two_hops: Planted
+) -> None:
+    again = discover(two_hops.model, two_hops.task, examples=32)
+    other = discover(two_hops.model, two_hops.task, examples=32, seed=1)
+    assert again == circuit
+    assert other != circuit
+    assert other.paths == circuit.paths
+
+
+def test_idle_heads_and_kinds_are_named(circuit: Circuit) -> None:
+    names = {report.at: report.name for report in circuit.heads}
+    assert names[0, 0] == "previous position"
+    kinds = {part.at: part.kind for part in circuit.parts if part.paths}
+    assert kinds[0, 0] == "locates"
+    assert kinds[2, 0] == "carries"
+    assert all(part.votes == 1 for part in circuit.parts)
+
+
+def test_a_circuit_is_reread_as_it_was_written(circuit: Circuit, tmp_path: object) -> None:
+    path = tmp_path / "circuit.json"  # type: ignore[operator]
+    circuit.save(path)
+    assert Circuit.load(path) == circuit
+
+
+def test_a_circuit_knows_its_model(circuit: Circuit, two_hops: Planted) -> None:
+    circuit.check_model(subject_of(two_hops.model).digest())
+    other = planted(two_hops.task, heads=2).model
+    with pytest.raises(CircuitError, match="this circuit was found in another model"):
+        circuit.check_model(subject_of(other).digest())
+
+
+def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted) -> None:
+    config = Model(layers=1, heads=1, d_model=8)
+    model = Transformer.seeded(config, interface(two_hops.task), 0)
+    with pytest.raises(NotLearned, match=r"its loss is 0\.\d+ where guessing gives 0\.083"):
+        discover(model, two_hops.task, examples=8)
+    circuit = discover(model, two_hops.task, examples=8, force=True)
+    assert circuit.switches.forced
+
+
+def test_pruning_gives_up_what_the_best_single_order_would(two_hops: Planted) -> None:
+    """Halving against giving up one row at a time."""
+    search = Search(Bench(subject_of(two_hops.model), probe_of(two_hops.task, 16)))
+    limits = Limits.of(search.losses([{}])[0], search.bench.probe.guess)
+    state = search.untouched()
+    rows = [row for head in search.heads for row in search.all_rows(head)]
+    fast = search.pruned(state, [[row] for row in rows], limits.keeps)
+    slow = dict(state)
+    while True:
+        left = [r for r in rows if r[1] in slow[r[0]].readers]
+        left = [r for r in left if slow[r[0]].of(r[1]).targets[0].where == "model"]
+        trials = [search.less(slow, [row]) for row in left]
+        losses = search.losses(trials)
+        passing = [n for n in range(len(left)) if limits.keeps(losses[n])]
+        if not passing:
+            break
+        slow = dict(trials[min(passing, key=lambda n: losses[n].mean())])
+    assert fast == slow
+
+
+def test_uniform_attention_is_preferred_to_an_equal_identity(two_hops: Planted) -> None:
+    search = Search(Bench(subject_of(two_hops.model), probe_of(two_hops.task, 8)))
+    with torch.no_grad():
+        rests = {str(mechanism.rest) for mechanism in search.untouched().values()}
+    assert rests <= {"uniform", "itself"}

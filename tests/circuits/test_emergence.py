@@ -1,0 +1,88 @@
+"""Emergence against maps taken by hand at every checkpoint."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from hopscope.circuits import attention_maps, discover
+from hopscope.circuits.emergence import crossing, emergence
+from hopscope.errors import CircuitError
+from hopscope.models import Transformer
+from hopscope.models.planted import Planted
+
+
+@dataclass(frozen=True)
+class Growing:
+    """A planted model that is blown up from nothing: a training without luck."""
+
+    model: Transformer
+    checkpoints: tuple[int, ...] = (0, 10, 20, 30)
+
+    def model_at(self, step: int) -> Transformer:
+        grown = Transformer(self.model.config, self.model.interface)
+        share = (step / 30) ** 4
+        weights = {
+            name: tensor * share if ".attention.query." in name else tensor
+            for name, tensor in self.model.state_dict().items()
+        }
+        grown.load_state_dict(weights)
+        return grown
+
+
+def test_every_path_is_followed_through_every_checkpoint(two_hops: Planted) -> None:
+    history = Growing(two_hops.model)
+    circuit = discover(two_hops.model, two_hops.task, examples=16)
+    story = emergence(history, circuit, examples=16, steps_per_epoch=5.0)
+    for column, step in enumerate(history.checkpoints):
+        maps = attention_maps(history.model_at(step), two_hops.task, examples=16)
+        for row, path in enumerate(story.paths):
+            reader, source = maps.roles.index(path.query), maps.roles.index(path.key)
+            expected = float(maps.own[path.layer, path.head, reader, source])
+            assert story.attention[row, column] == pytest.approx(expected, abs=1e-6)
+    first, step = story.order[0]
+    assert step is not None
+    assert story.emerged(first) == step
+    assert story.epoch(step) == step / 5
+    assert story.epoch(None) is None
+    assert story.losses[-1].mean() < 1e-6 < story.losses[0].mean()
+    assert story.to_dict()["steps"] == [0, 10, 20, 30]
+
+
+def test_a_member_of_a_fleet_is_followed_alone(two_hops: Planted) -> None:
+    @dataclass(frozen=True)
+    class Fleet(Growing):
+        def model_at(self, step: int) -> Transformer:
+            alone = super().model_at(step)
+            fleet = Transformer(alone.config, alone.interface, models=(0, 1))
+            state = {
+                n: torch.stack((torch.zeros_like(t), t)) for n, t in alone.state_dict().items()
+            }
+            fleet.load_state_dict(state)
+            return fleet
+
+    circuit = discover(two_hops.model, two_hops.task, examples=16)
+    alone = emergence(Growing(two_hops.model), circuit, examples=8)
+    member = emergence(Fleet(two_hops.model), circuit, member=1, examples=8)
+    assert np.allclose(alone.attention, member.attention, atol=1e-6)
+
+
+def test_a_crossing_lies_between_two_checkpoints() -> None:
+    assert crossing([0, 10, 20], np.array([0.1, 0.3, 0.7])) == pytest.approx(15)
+    assert crossing([0, 10], np.array([0.9, 0.2])) == 0
+    assert crossing([0, 10], np.array([0.1, 0.2])) is None
+
+
+def test_a_run_without_checkpoints_is_refused(two_hops: Planted) -> None:
+    circuit = discover(two_hops.model, two_hops.task, examples=8)
+    with pytest.raises(CircuitError, match="emergence needs at least 2 checkpoints, got 1"):
+        emergence(Growing(two_hops.model, (30,)), circuit)
+
+
+def test_a_circuit_without_task_or_paths_is_refused(two_hops: Planted) -> None:
+    circuit = discover(two_hops.model, two_hops.task, examples=8)
+    with pytest.raises(CircuitError, match="the circuit names no task"):
+        emergence(Growing(two_hops.model), circuit.model_copy(update={"task": None}))
+    with pytest.raises(CircuitError, match="the circuit has no paths"):
+        emergence(Growing(two_hops.model), circuit.model_copy(update={"parts": ()}))

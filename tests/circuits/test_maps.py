@@ -1,0 +1,81 @@
+"""Role maps against sums over pairs of positions."""
+
+import math
+
+import pytest
+import torch
+
+from hopscope.circuits import Probe, attention_maps, patterns, probe_of, role_maps, subject_of
+from hopscope.configs import KHop, Model
+from hopscope.facts import Role
+from hopscope.models import Transformer
+from hopscope.models.planted import Planted
+from hopscope.tasks import interface
+
+
+def slow_maps(model: Transformer, probe: Probe) -> dict[str, torch.Tensor]:
+    pattern = model.attention(probe.inputs)
+    roles, chains = probe.roles.role, probe.roles.chain
+    size = len(probe.table)
+    shape = (*pattern.shape[:1], pattern.shape[2], size)
+    found = {"own": torch.zeros(*shape, size), "others": torch.zeros(*shape, size)}
+    found |= {"itself": torch.zeros(shape), "previous": torch.zeros(shape)}
+    count = torch.zeros(size)
+    for example in range(len(roles)):
+        for row, reader in enumerate(roles[example].tolist()):
+            count[reader] += 1
+            for key, source in enumerate(roles[example].tolist()):
+                weight = pattern[:, example, :, row, key]
+                same = chains[example, row] == chains[example, key]
+                found["own" if same else "others"][:, :, reader, source] += weight
+                if key == row:
+                    found["itself"][:, :, reader] += weight
+                if key == row - 1:
+                    found["previous"][:, :, reader] += weight
+    return {n: t / (count[:, None] if t.ndim == 4 else count) for n, t in found.items()}
+
+
+@pytest.mark.parametrize("kind", ["vectors", "tokens"])
+def test_maps_are_means_over_pairs_of_positions(
+    random_model: Transformer, two_hops: Planted, kind: str
+) -> None:
+    tokens = KHop(hops=2, length=9, alphabet=3)
+    task, model = two_hops.task, random_model
+    if kind == "tokens":
+        model = Transformer.seeded(Model(layers=2, heads=2, d_model=8), interface(tokens), 0)
+    probe = probe_of(tokens if kind == "tokens" else task, 5)
+    found, expected = role_maps(subject_of(model), probe), slow_maps(model, probe)
+    for name, values in expected.items():
+        assert torch.allclose(getattr(found, name), values, atol=1e-5, equal_nan=True), name
+
+
+def test_rows_of_a_map_add_up_to_one(random_model: Transformer, two_hops: Planted) -> None:
+    maps = attention_maps(random_model, two_hops.task, examples=8)
+    assert torch.allclose((maps.own + maps.others).sum(-1), torch.ones(3, 2, 5), atol=1e-5)
+
+
+def test_a_planted_path_is_all_that_its_row_sees(two_hops: Planted) -> None:
+    maps = attention_maps(two_hops.model, two_hops.task, examples=8)
+    for path in two_hops.paths:
+        reader, source = maps.roles.index(path.query), maps.roles.index(path.key)
+        assert maps.own[path.layer, path.head, reader, source] == pytest.approx(1, abs=1e-4)
+
+
+def test_patterns_come_layer_by_layer(random_model: Transformer, two_hops: Planted) -> None:
+    inputs = probe_of(two_hops.task, 3).inputs
+    found = torch.stack(list(patterns(subject_of(random_model), inputs)))
+    assert torch.equal(found, random_model.attention(inputs))
+
+
+def test_maps_become_plain_data(two_hops: Planted) -> None:
+    data = attention_maps(two_hops.model, two_hops.task, examples=2).to_dict()
+    assert data["roles"] == [str(role) for role in two_hops.task.graph().roles]
+    assert len(data["own"][0][0]) == 5  # type: ignore[index]
+
+
+def test_a_role_that_never_occurs_has_no_attention() -> None:
+    task = KHop(hops=2, length=2, alphabet=9)  # two tokens: no second hop can be found
+    model = Transformer.seeded(Model(layers=1, heads=1, d_model=4), interface(task), 0)
+    maps = attention_maps(model, task, examples=4)
+    number = maps.roles.index(Role("value", 1))
+    assert math.isnan(maps.own[0, 0, number, number])

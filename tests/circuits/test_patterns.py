@@ -1,0 +1,150 @@
+"""Painted attention against loops over positions."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from hopscope.circuits import Mechanism, Probe, aim, probe_of
+from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
+from hopscope.circuits.patterns import Painter
+from hopscope.configs import KHop, Retrieval
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+
+TASKS = [Retrieval(hops=2, chains=3, dim=4), KHop(hops=2, length=12, alphabet=4)]
+KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
+
+
+def is_target(target: Target, roles: list[Role], chains: list[int], row: int, key: int) -> bool:
+    own = chains[row] == chains[key]
+    named = roles[key] == target.role
+    return {
+        "own": named and own,
+        "all": named,
+        "others": named and not own,
+        "elsewhere": not (named and own),
+        "previous": key == row - 1,
+        "itself": key == row,
+        "uniform": True,
+    }[target.where]
+
+
+def slow_row(wanted: Aim, roles: list[Role], chains: list[int], row: int, last: int) -> list[float]:
+    """One row of attention, or all zeros where no target can be seen."""
+    weights = [0.0] * len(roles)
+    for target, share in wanted.parts:
+        seen = [k for k in range(last + 1) if is_target(target, roles, chains, row, k)]
+        for key in seen:
+            weights[key] += share / len(seen)
+    total = sum(weights)
+    return [weight / total for weight in weights] if total else weights
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        UNIFORM,
+        ITSELF,
+        PREVIOUS,
+        aim("own", KEY),
+        aim("all", VALUE),
+        aim("others", KEY),
+        aim("elsewhere", KEY),
+        Aim(((Target("own", KEY), 0.75), (Target("itself"), 0.25))),
+    ],
+)
+def test_every_aim_is_painted_as_a_loop_over_positions_would(
+    task: Retrieval | KHop, causal: bool, wanted: Aim
+) -> None:
+    probe = probe_of(task, 3)
+    rows, possible = Painter(probe, causal).rows(wanted)
+    for example in range(3):
+        roles = [probe.table[n] for n in probe.roles.role[example].tolist()]
+        chains = probe.roles.chain[example].tolist()
+        for row in range(probe.length):
+            last = row if causal else probe.length - 1
+            expected = slow_row(wanted, roles, chains, row, last)
+            assert rows[example, row].tolist() == pytest.approx(expected, abs=1e-6)
+            assert bool(possible[example, row]) == any(expected)
+
+
+def attention_of(mechanism: Mechanism, probe: Probe) -> tuple[Tensor, Tensor]:
+    own = torch.rand(len(probe), probe.length, probe.length).tril()
+    own = own / own.sum(-1, keepdim=True)
+    return Painter(probe, causal=True).attention(mechanism, own), own
+
+
+def test_a_mechanism_gives_each_role_its_aim_and_the_rest_another() -> None:
+    probe = probe_of(TASKS[0], 4)
+    mechanism = Mechanism(((QUERY, aim("own", VALUE)), (VALUE, AS_IS)), ITSELF)
+    pattern, own = attention_of(mechanism, probe)
+    painter = Painter(probe, causal=True)
+    of_query, of_value = (probe.positions(role).bool() for role in (QUERY, VALUE))
+    assert torch.equal(pattern[of_query], painter.rows(aim("own", VALUE))[0][of_query])
+    assert torch.equal(pattern[of_value], own[of_value])
+    rest = ~(of_query | of_value)
+    assert torch.equal(pattern[rest], painter.rows(ITSELF)[0][rest])
+
+
+def test_a_row_that_cannot_see_its_target_stays_with_the_rest() -> None:
+    probe = probe_of(TASKS[0], 4)  # last hop first: key 1 stands before value 0
+    pattern, _ = attention_of(Mechanism(((KEY, aim("own", VALUE)),), ITSELF), probe)
+    of_key = probe.positions(KEY).bool()
+    assert torch.equal(pattern[of_key], Painter(probe, causal=True).rows(ITSELF)[0][of_key])
+
+
+def test_by_position_is_the_mean_over_examples() -> None:
+    probe = probe_of(TASKS[0], 5)
+    pattern, own = attention_of(Mechanism(rest=BY_POSITION), probe)
+    assert torch.allclose(pattern[0], own.mean(0))
+    assert torch.equal(pattern[0], pattern[4])
+
+
+def test_by_place_is_the_mean_over_examples_that_agree_on_the_place() -> None:
+    probe = probe_of(TASKS[0], 40)
+    pattern, own = attention_of(Mechanism(rest=aim("place", VALUE)), probe)
+    painter = Painter(probe, causal=True)
+    row = probe.length - 1
+    there = probe.positions(VALUE).bool() & painter.same_chain[:, row]
+    places = there.byte().argmax(-1)
+    for place in places.unique():
+        agree = places == place
+        assert torch.allclose(pattern[agree, row], own[agree, row].mean(0), atol=1e-6)
+
+
+@given(st.sampled_from(["own", "all", "others", "elsewhere"]), st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_rows_of_attention_add_up_to_one(where: str, causal: bool) -> None:
+    rows, possible = Painter(probe_of(TASKS[1], 2), causal).rows(aim(where, KEY))  # type: ignore[arg-type]
+    assert torch.allclose(rows.sum(-1), possible.float(), atol=1e-6)
+
+
+def test_fewer_rows_are_the_last_ones() -> None:
+    probe = probe_of(TASKS[0], 2)
+    whole, own = attention_of(Mechanism(((QUERY, aim("own", VALUE)),)), probe)
+    read = Painter(probe, causal=True).attention(
+        Mechanism(((QUERY, aim("own", VALUE)),)), own[:, -3:]
+    )
+    assert torch.equal(read, whole[:, -3:])
+
+
+def test_targets_and_aims_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(CircuitError, match="the target 'own' needs a role"):
+        Target("own")
+    with pytest.raises(CircuitError, match="the target 'itself' takes no role, got key 1"):
+        Target("itself", KEY)
+    with pytest.raises(CircuitError, match=r"the weights of an aim add up to 0.5; expected 1"):
+        Aim(((Target("own", KEY), 0.5),))
+    with pytest.raises(CircuitError, match="cannot be mixed"):
+        Aim(((Target("model"), 0.5), (Target("itself"), 0.5)))
+    with pytest.raises(CircuitError, match="gives one role two aims"):
+        Mechanism(((KEY, UNIFORM), (KEY, ITSELF)))
+
+
+def test_a_role_that_does_not_exist_is_named_with_those_that_do() -> None:
+    with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are key 0,"):
+        probe_of(TASKS[0], 1).number(Role("value", 7))

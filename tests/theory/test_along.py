@@ -1,0 +1,40 @@
+"""Information along given readings, and none beside them."""
+
+from hopscope.facts import Role, chain_of_facts
+from hopscope.theory import Reading, flow, follow
+
+QUERY, KEY, VALUE = Role("query"), Role("key", 1), Role("value")
+
+
+def test_a_schedule_followed_brings_the_symbol() -> None:
+    for hops in (1, 2, 3, 5):
+        graph = chain_of_facts(hops)
+        last = graph.facts[-1].value
+        found = follow(graph, flow(graph).schedule(last))
+        assert last in found.holdings[QUERY]
+        assert not found.jumps
+
+
+def test_without_a_reading_the_symbol_does_not_arrive() -> None:
+    graph = chain_of_facts(3)
+    schedule = flow(graph).schedule("x3")
+    for left_out in schedule:
+        found = follow(graph, [reading for reading in schedule if reading != left_out])
+        assert "x3" not in found.holdings[QUERY] or found.jumps
+
+
+def test_a_reading_between_strangers_is_a_jump() -> None:
+    graph = chain_of_facts(2)
+    reading = Reading(1, QUERY, Role("value", 1))  # shares nothing with the query
+    found = follow(graph, [reading])
+    assert found.jumps == (reading,)
+    assert "x2" in found.holdings[QUERY]
+
+
+def test_readings_of_one_layer_see_what_was_before_it() -> None:
+    graph = chain_of_facts(2)
+    value, key = Role("value", 0), Role("key", 1)
+    together = follow(graph, [Reading(1, value, key), Reading(1, QUERY, value)])
+    assert "fact 1" not in together.holdings[QUERY]
+    in_turn = follow(graph, [Reading(1, value, key), Reading(2, QUERY, value)])
+    assert "fact 1" in in_turn.holdings[QUERY]
