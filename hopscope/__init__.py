@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hopscope.circuits import Circuit, attention_maps, discover
+    from hopscope.circuits.emergence import emergence
     from hopscope.configs import (
         ConditionalRetrieval,
         Experiment,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Circuit",
     "ConditionalRetrieval",
     "Experiment",
     "HopscopeError",
@@ -36,14 +39,21 @@ __all__ = [
     "Store",
     "Training",
     "Transformer",
+    "attention_maps",
+    "discover",
+    "emergence",
     "train",
 ]
 
 _ROOMS = {
+    "Circuit": "circuits",
     "HopscopeError": "errors",
     "Run": "training",
     "Store": "store",
     "Transformer": "models",
+    "attention_maps": "circuits",
+    "discover": "circuits",
+    "emergence": "circuits.emergence",
     "train": "training",
 }
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from hopscope.circuits.mechanism import FROM_MODEL, Aim, Mechanism, Target
+from hopscope.circuits.mechanism import FROM_MODEL, ITSELF, Aim, Mechanism, Target
 from hopscope.circuits.probe import Probe
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -29,12 +29,13 @@ class Painter:
     ) -> Float[Tensor, "batch read seq"]:
         """What the head attends to under the mechanism; `own` is what the model would."""
         read = own.shape[-2]
-        pattern = self._rows(mechanism.rest, own)[0]
+        pattern, stay = self._rows(mechanism.rest, own)[0], self._rows(ITSELF, own)[0]
         for role, aim in mechanism.aims:
             rows, possible = self._rows(aim, own)
-            # A row whose target is not to be seen stays with the rest.
-            here = self._readers(role)[:, -read:] & possible
-            pattern = torch.where(here[..., None], rows, pattern)
+            # Who cannot see its target stays where it is: in token sequences the target may be
+            # the reader itself, which has only one role.
+            rows = torch.where(possible[..., None], rows, stay)
+            pattern = torch.where(self._readers(role)[:, -read:, None], rows, pattern)
         return pattern
 
     def _rows(self, aim: Aim, own: Tensor) -> Rows:

@@ -90,9 +90,9 @@ def test_a_mechanism_gives_each_role_its_aim_and_the_rest_another() -> None:
     assert torch.equal(pattern[rest], painter.rows(ITSELF)[0][rest])
 
 
-def test_a_row_that_cannot_see_its_target_stays_with_the_rest() -> None:
+def test_a_row_that_cannot_see_its_target_stays_where_it_is() -> None:
     probe = probe_of(TASKS[0], 4)  # last hop first: key 1 stands before value 0
-    pattern, _ = attention_of(Mechanism(((KEY, aim("own", VALUE)),), ITSELF), probe)
+    pattern, _ = attention_of(Mechanism(((KEY, aim("own", VALUE)),), UNIFORM), probe)
     of_key = probe.positions(KEY).bool()
     assert torch.equal(pattern[of_key], Painter(probe, causal=True).rows(ITSELF)[0][of_key])
 

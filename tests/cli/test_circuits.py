@@ -1,0 +1,178 @@
+"""The circuit commands on a run whose model was planted: the story is known."""
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from hopscope.circuits import Carried, Circuit
+from hopscope.circuits.mechanism import ITSELF, PREVIOUS, Mechanism, aim
+from hopscope.cli.circuits import parse_change
+from hopscope.cli.main import run as command
+from hopscope.configs import Experiment, Retrieval, Training
+from hopscope.errors import CircuitError, ConfigError, FactError
+from hopscope.facts import Role
+from hopscope.models.planted import Planted, planted
+from hopscope.store import Store
+from hopscope.training import Run, train
+from hopscope.training.checkpoint import checkpoint_name
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("circuits")
+
+
+@pytest.fixture(scope="module")
+def known() -> Planted:
+    return planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
+
+
+@pytest.fixture(scope="module")
+def run(root: Path, known: Planted) -> Run:
+    """A run of four steps, in whose later checkpoints the planted weights were put."""
+    experiment = Experiment(
+        task=known.task,
+        model=known.model.config,
+        training=Training(steps=4, batch=4, examples=16, checkpoint_every=2, validate_every=1),
+    )
+    made = train(experiment, root / "runs")
+    state = {name: tensor.detach() for name, tensor in known.model.state_dict().items()}
+    for step in (2, 4):
+        name = checkpoint_name(step)
+        with safetensors.safe_open(made.folder.path / name, "pt") as file:
+            words = file.metadata()
+        made.folder.commit({name: safetensors.torch.save(state, words)})
+    return made
+
+
+@pytest.fixture
+def here(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOPSCOPE_STORE", str(root / "runs"))
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.chdir(root)
+    return root
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert command(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_emergence_and_circuit_ask_for_discovery_first(here: Path, run: Run) -> None:
+    for asked in (("emergence", run.name), ("circuit", "show", run.name)):
+        with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope discover"):
+            command(asked)
+
+
+def test_the_whole_story(
+    here: Path, run: Run, known: Planted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = said(capsys, "discover", run.name, "--examples", "32", "--repeat", "2")
+    assert "query → value 1" in found
+    assert "2 of 2" in found
+    circuit = Circuit.from_json(Run(Store().find(run.name)).folder.read("circuit.json"))
+    assert set(circuit.paths) == set(known.paths)
+    assert "along these paths the query learns x1, x2" in found
+    assert said(capsys, "verify", run.name)
+
+    story = said(capsys, "emergence", run.name, "--data", "story.json")
+    assert "loss of hop 2" in story
+    assert json.loads((here / "story.json").read_text())["steps"] == [0, 2, 4]
+    for name in ("circuit", "emergence", "order"):
+        assert (here / "reports" / f"{run.name}-{name}.svg").stat().st_size > 1000
+
+    assert "query → value 0" in said(capsys, "circuit", "show", run.name)
+    said(capsys, "circuit", "export", run.name, "--out", "mine.json")
+    assert Circuit.load(here / "mine.json") == circuit
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [
+        ("png", "png"),
+        ("edges", "edges.json"),
+        ("circuitsvis", "circuitsvis.json"),
+        ("transformer-lens", "tl.safetensors"),
+        ("transformer-lens-legacy", "tl-legacy.safetensors"),
+    ],
+)
+def test_exports(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str], kind: str, suffix: str
+) -> None:
+    if "circuit.json" not in Run(Store().find(run.name)).folder.manifest.files:
+        said(capsys, "discover", run.name, "--examples", "16")
+    out = said(capsys, "circuit", "export", run.name, "--format", kind)
+    path = here / "reports" / f"{run.name}-circuit.{suffix}"
+    assert str(path.relative_to(here)) in out
+    assert path.stat().st_size > 100
+
+
+def test_maps_of_roles_and_of_one_example(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "maps", run.name, "--examples", "8", "--data", "maps.json")
+    assert "query" in json.loads((here / "maps.json").read_text())["roles"]
+    said(capsys, "maps", run.name, "--example", "2", "--figure", "one.png")
+    assert (here / "one.png").stat().st_size > 1000
+
+
+def test_ablations_of_every_head_of_some_and_of_the_circuit(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = said(capsys, "ablate", run.name, "--examples", "16")
+    assert every.count("=previous") == 3
+    some = said(capsys, "ablate", run.name, "--head", "0.0=previous", "--head", "2.0=query>value 1")
+    rows = {line.rsplit("  ", 3)[0].strip(): line.split()[-3] for line in some.splitlines()[2:]}
+    assert float(rows["0.0=previous 2.0=query>value 1"]) < 1e-4  # what the heads do anyway
+    broken = said(capsys, "ablate", run.name, "--head", "2.0=mean")
+    assert float(broken.splitlines()[-1].split()[-1]) > 0.05
+
+
+def test_another_checkpoint_is_another_model(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "discover", run.name, "--step", "2", "--examples", "16")
+    assert "circuit-step-2.json" in Run(Store().find(run.name)).folder.manifest.files
+    with pytest.raises(
+        ConfigError, match="--step is 3; .* has no checkpoint there, the nearest"
+    ):
+        command(("maps", run.name, "--step", "3"))
+    with pytest.raises(ConfigError, match="--seed is 7; .* has the seeds 0"):
+        command(("maps", run.name, "--seed", "7"))
+
+
+def test_an_untrained_model_is_refused_unless_forced(here: Path, run: Run) -> None:
+    with pytest.raises(CircuitError, match="this model has not learned the task"):
+        command(("discover", run.name, "--step", "0", "--examples", "8"))
+    assert command(("discover", run.name, "--step", "0", "--examples", "8", "--force")) == 0
+
+
+def test_changes_are_read_from_their_text() -> None:
+    query, value = Role("query"), Role("value")
+    assert parse_change("3.0=identity") == ((3, 0), Mechanism(rest=ITSELF))
+    assert parse_change("0.11=resample") == ((0, 11), Carried("resample"))
+    paths = Mechanism(((query, aim("own", value)), (value, aim("own", Role("key")))), ITSELF)
+    assert parse_change("1.2=query>value 0,value 0>key 0/identity") == ((1, 2), paths)
+    assert parse_change("1.2=previous")[1] == Mechanism(rest=PREVIOUS)
+    for text in ("3=uniform", "3.0", "x.0=mean"):
+        with pytest.raises(ConfigError, match=r"expected LAYER\.HEAD=WHAT, e\.g\. 3\.0=uniform"):
+            parse_change(text)
+    with pytest.raises(ConfigError, match="WHAT is uniform, identity, previous, position, mean"):
+        parse_change("3.0=flat")
+    with pytest.raises(FactError, match="there is no role 'valve 0'"):
+        parse_change("3.0=query>valve 0")
+
+
+def test_a_fleet_is_examined_member_by_member(
+    here: Path, tiny: Experiment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet = train(tiny.model_copy(update={"seeds": (4, 9)}), here / "runs")
+    said(capsys, "discover", fleet.name, "--seed", "9", "--examples", "8", "--force")
+    assert "circuit-seed-9.json" in Run(Store().find(fleet.name)).folder.manifest.files
+    with torch.no_grad(), warnings.catch_warnings():
+        said(capsys, "maps", fleet.name, "--examples", "4")
+    assert (here / "reports" / f"{fleet.name}-seed-4-maps.svg").exists()
