@@ -1,11 +1,24 @@
-"""The main flow: pose a task, train a model on it, look at what happened."""
+"""The main flow: pose a task, train a model on it, take it apart, watch it emerge."""
 
 import argparse
 import tempfile
 
-from hopscope import Experiment, Model, Retrieval, Training, train
+from hopscope import (
+    Experiment,
+    Model,
+    Retrieval,
+    Training,
+    attention_maps,
+    discover,
+    emergence,
+    train,
+)
+from hopscope.facts import Role
 from hopscope.report.terminal import plot
 from hopscope.tasks import guessing_level
+
+LEARNED = 1_000
+"""Steps after which this task is surely learned."""
 
 
 def main() -> None:
@@ -16,7 +29,9 @@ def main() -> None:
 
     task = Retrieval(hops=1, position="pair", base=10)
     model = Model(layers=2, heads=2, d_model=64, init="fan-in")
-    training = Training(steps=chosen.steps, batch=48, lr=2e-3, warmup=min(200, chosen.steps))
+    training = Training(
+        steps=chosen.steps, batch=48, lr=2e-3, warmup=min(200, chosen.steps), checkpoint_every=50
+    )
     experiment = Experiment(task=task, model=model, training=training)
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -25,6 +40,17 @@ def main() -> None:
         print(plot(steps, losses.mean(axis=1), guessing_level(task)))
         for hop, loss in enumerate(run.final_losses()[0], start=1):
             print(f"hop {hop}: {loss:.4f} (guessing: {guessing_level(task):.2f})")
+
+        maps = attention_maps(run.model, task)
+        look, value = (maps.roles.index(role) for role in (Role("query"), Role("value")))
+        for layer, heads in enumerate(maps.own[:, :, look, value].tolist()):
+            print(f"layer {layer}: query → value {', '.join(f'{weight:.2f}' for weight in heads)}")
+
+        circuit = discover(run.model, task, force=chosen.steps < LEARNED)
+        print(circuit)
+        if circuit.paths:
+            for path, step in emergence(run, circuit).order:
+                print(f"{path}: {'never' if step is None else f'step {step:.0f}'}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-SIZES = {"main_flow.py": ["--steps", "30"]}
+SIZES = {"main_flow.py": ["--steps", "30"], "gpt2_from_elsewhere.py": ["3"]}
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

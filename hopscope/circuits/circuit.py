@@ -145,7 +145,7 @@ class Switches(Config):
     """All that was chosen, so that every number can be had again."""
 
     examples: int
-    """For the search; as many again, five times over, for the measurements."""
+    """Of the search; each of the batches that measure has an eighth of them."""
     batches: int
     seed: int
     forced: bool

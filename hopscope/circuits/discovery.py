@@ -25,7 +25,9 @@ from hopscope.facts import FactGraph, Path, Role, chain_of_facts
 from hopscope.theory import Reading, follow
 
 EXAMPLES = 128
-"""Examples of the search; each of the batches that measure has a quarter of them."""
+"""Examples of the search; each of the 20 batches that measure has an eighth of them."""
+SKETCH = 0.25
+"""Share of them by which it is seen roughly what is cheap to give up."""
 UNLEARNED = 0.5
 """A loss above this share of the guessing level is no learned task."""
 
@@ -44,7 +46,8 @@ def discover(
     """
     subject = subject_of(model)
     probe = probe_of(task, examples, seed)
-    search = Search(Bench(subject, probe))
+    few = probe_of(task, max(1, round(examples * SKETCH)), seed)
+    search = Search(Bench(subject, probe), Bench(subject, few))
     limits = _limits(search, force)
     watch(f"which of {len(search.heads)} heads matter")
     untouched = search.untouched()
@@ -55,7 +58,7 @@ def discover(
     draft = settled(search, draft, limits)
     others = alternatives(search, draft, limits)
     watch("measuring on fresh examples")
-    findings = measure(search, task, draft, max(1, examples // 4), seed)
+    findings = measure(search, task, draft, max(1, examples // 8), seed)
     paths = [path for part in draft.parts for path in part.paths]
     return Circuit(
         model=subject.digest(),
@@ -86,8 +89,8 @@ def _limits(search: Search, force: bool) -> Limits:
 def _needed_rows(search: Search, untouched: State, limits: Limits) -> State:
     """The rows that matter, attending on their own; all others given up."""
     heads = [search.all_rows(head) for head in search.heads]
-    state = search.pruned(untouched, heads, limits.keeps)
-    return search.pruned(state, [[row] for row in live(state)], limits.keeps)
+    state = search.pruned(untouched, heads, limits)
+    return search.pruned(state, [[row] for row in live(state)], limits)
 
 
 def flow_check(task: Questions, paths: list[Path]) -> FlowCheck | None:

@@ -1,5 +1,7 @@
 """Mechanisms become attention: an aim, painted onto the positions of a probe's examples."""
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -9,7 +11,20 @@ from hopscope.circuits.probe import Probe
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 
+PAINTINGS = 4096
+"""Mechanisms that are kept drawn."""
+
 Rows = tuple[Float[Tensor, "batch read seq"], Bool[Tensor, "batch read"]]
+
+
+@dataclass(frozen=True)
+class Painting:
+    """A mechanism's attention as far as it does not depend on the model, and where it does."""
+
+    fixed: Float[Tensor, "batch seq seq"]
+    from_model: tuple[tuple[Target, Bool[Tensor, "batch seq"]], ...]
+    untouched: bool
+    """Is every row as the model has it?"""
 
 
 class Painter:
@@ -23,27 +38,61 @@ class Painter:
         chain = probe.roles.chain
         self.same_chain = chain[:, :, None] == chain[:, None, :]
         self._aims: dict[Aim, Rows] = {}
+        self._paintings: dict[Mechanism, Painting] = {}
 
     def attention(
         self, mechanism: Mechanism, own: Float[Tensor, "batch read seq"]
     ) -> Float[Tensor, "batch read seq"]:
         """What the head attends to under the mechanism; `own` is what the model would."""
-        read = own.shape[-2]
-        pattern, stay = self._rows(mechanism.rest, own)[0], self._rows(ITSELF, own)[0]
-        for role, aim in mechanism.aims:
-            rows, possible = self._rows(aim, own)
-            # Who cannot see its target stays where it is: in token sequences the target may be
-            # the reader itself, which has only one role.
-            rows = torch.where(possible[..., None], rows, stay)
-            pattern = torch.where(self._readers(role)[:, -read:, None], rows, pattern)
+        painting, read = self.painting(mechanism), own.shape[-2]
+        if painting.untouched:
+            return own
+        pattern = painting.fixed[:, -read:].to(own.dtype)
+        for target, rows in painting.from_model:
+            theirs = self._from_model(target, own)
+            pattern = torch.where(rows[:, -read:, None], theirs, pattern)
         return pattern
 
-    def _rows(self, aim: Aim, own: Tensor) -> Rows:
-        target, read = aim.targets[0], own.shape[-2]
-        if target.where in FROM_MODEL:
-            return self._from_model(target, own), torch.ones_like(own[..., 0], dtype=torch.bool)
-        rows, possible = self.rows(aim)
-        return rows[:, -read:].to(own.dtype), possible[:, -read:]
+    def painting(self, mechanism: Mechanism) -> Painting:
+        """What of the mechanism can be drawn without the model."""
+        if mechanism not in self._paintings:
+            if len(self._paintings) == PAINTINGS:
+                self._paintings.pop(next(iter(self._paintings)))
+            self._paintings[mechanism] = self._paint(mechanism)
+        return self._paintings[mechanism]
+
+    def _paint(self, mechanism: Mechanism) -> Painting:
+        readers: dict[Aim, Bool[Tensor, "batch seq"]] = {}
+        rest = torch.ones_like(self.same_chain[..., 0])
+        for role, aim in mechanism.aims:
+            of_role = self._readers(role)
+            readers[aim] = readers[aim] | of_role if aim in readers else of_role
+            rest = rest & ~of_role
+        readers[mechanism.rest] = readers.get(mechanism.rest, torch.zeros_like(rest)) | rest
+        # Who cannot see its target stays where it is: in token sequences the target may be the
+        # reader itself, which has only one role.
+        fixed = self.rows(ITSELF)[0]
+        from_model = []
+        for aim, rows in readers.items():
+            target = aim.targets[0]
+            if target.where in FROM_MODEL:
+                from_model.append((target, rows))
+            else:
+                drawn, possible = self.rows(aim)
+                fixed = torch.where((rows & possible)[..., None], drawn, fixed)
+        untouched = any(t.where == "model" and bool(rows.all()) for t, rows in from_model)
+        return Painting(fixed, tuple(from_model), untouched)
+
+    def rows(self, aim: Aim) -> Rows:
+        """What every row looks like under the aim, and whether it sees any target at all."""
+        if aim not in self._aims:
+            weights = torch.zeros((), device=self.seen.device)
+            for target, weight in aim.parts:
+                at = (self._target(target) & self.seen).float()
+                weights = weights + weight * at / at.sum(-1, keepdim=True).clamp_min(1)
+            total = weights.sum(-1, keepdim=True)
+            self._aims[aim] = (weights / total.clamp_min(1e-9), total[..., 0] > 0)
+        return self._aims[aim]
 
     def _from_model(
         self, target: Target, own: Float[Tensor, "batch read seq"]
@@ -64,17 +113,6 @@ class Painter:
         nowhere = ~there.any(-1)
         first = there.byte().argmax(-1).masked_fill(nowhere, self.probe.length)
         return torch.nn.functional.one_hot(first, self.probe.length + 1).float()
-
-    def rows(self, aim: Aim) -> Rows:
-        """What every row looks like under the aim, and whether it sees any target at all."""
-        if aim not in self._aims:
-            weights = torch.zeros((), device=self.seen.device)
-            for target, weight in aim.parts:
-                at = (self._target(target) & self.seen).float()
-                weights = weights + weight * at / at.sum(-1, keepdim=True).clamp_min(1)
-            total = weights.sum(-1, keepdim=True)
-            self._aims[aim] = (weights / total.clamp_min(1e-9), total[..., 0] > 0)
-        return self._aims[aim]
 
     def _readers(self, role: Role) -> Bool[Tensor, "batch seq"]:
         return self.probe.positions(role).bool()

@@ -5,7 +5,7 @@ Giving up rows, cheapest first, until the hops would no longer be solved leaves 
 matter; then each of those is replaced by the simplest aim that does as well.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,10 @@ class Slack:
 
 LOOSE, TIGHT = Slack(1.2, 0.1), Slack(1.02, 0.02)
 """Simple aims that cost a little are tried first; if that adds up to too much, exact ones."""
+ROUGH = 1.2
+"""A few examples may say a loss is this many times what it is."""
+ABANDON = 1.5
+"""Times a low loss. A little above is no reason to stop: ideal attention often helps later on."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +71,18 @@ class Limits:
 class Search:
     """States of one subject on one probe, and their losses."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench, self.measured = bench, 0
+    def __init__(self, bench: Bench, sketch: Bench | None = None) -> None:
+        self.bench, self.sketch = bench, sketch or bench
         subject = bench.subject
         self.maps = role_maps(subject, bench.probe)
         self.heads = [(at, head) for at in range(subject.layers) for head in range(subject.heads)]
 
-    def losses(self, states: Sequence[State]) -> Float[np.ndarray, "state hop"]:
-        """Mean losses over the examples."""
-        self.measured += len(states)
-        found = self.bench.losses([Ablation.of(state) for state in states])
+    def losses(
+        self, states: Sequence[State], roughly: bool = False
+    ) -> Float[np.ndarray, "state hop"]:
+        """Mean losses over the examples (roughly: over a few of them)."""
+        bench = self.sketch if roughly else self.bench
+        found = bench.losses([Ablation.of(state) for state in states])
         losses: np.ndarray = found.mean(1).double().cpu().numpy()
         return losses
 
@@ -106,23 +112,31 @@ class Search:
     def all_rows(self, head: Head) -> list[Row]:
         return [(head, role) for role in self.rows_of(head)]
 
-    def pruned(
-        self,
-        state: State,
-        parts: Sequence[Sequence[Row]],
-        keeps: Callable[[np.ndarray], np.ndarray],
-    ) -> State:
-        """Give up parts (sets of rows), cheapest first, as long as the losses may pass."""
-        while parts:
-            losses = self.losses([self.less(state, part) for part in parts])
-            passing = [n for n in np.argsort(losses.mean(-1), kind="stable") if keeps(losses[n])]
-            parts = [parts[n] for n in passing]
-            count = self._most(state, parts, keeps)
-            if not count:
-                return state
-            state = self.less(state, [row for part in parts[:count] for row in part])
-            parts = parts[count:]
+    def pruned(self, state: State, parts: Sequence[Sequence[Row]], limits: Limits) -> State:
+        """Give up parts (sets of rows), cheapest first, as long as the task stays solved.
+
+        Which are cheap is seen roughly first, and exactly once that leads no further.
+        """
+        for roughly in (True, False):
+            left = list(parts)
+            while left:
+                left = self._cheap(state, left, limits, roughly)
+                count = self._most(state, left, limits)
+                if not count:
+                    break
+                state = self.less(state, [row for part in left[:count] for row in part])
+                left = left[count:]
+            given_up = {row for part in parts for row in part} - set(live(state))
+            parts = [part for part in parts if not given_up & set(part)]
         return state
+
+    def _cheap(
+        self, state: State, parts: Sequence[Sequence[Row]], limits: Limits, roughly: bool
+    ) -> list[Sequence[Row]]:
+        """The parts without which the task may stay solved, cheapest first."""
+        losses = self.losses([self.less(state, part) for part in parts], roughly)
+        kept = limits.keeps(losses / ROUGH if roughly else losses)
+        return [parts[n] for n in np.argsort(losses.mean(-1), kind="stable") if kept[n]]
 
     def less(self, state: State, rows: Iterable[Row]) -> State:
         """The state with these rows given up, while others attend on their own.
@@ -138,18 +152,13 @@ class Search:
                 state = with_aim(state, (head, role), aim("elsewhere", source))
         return state
 
-    def _most(
-        self,
-        state: State,
-        parts: Sequence[Sequence[Row]],
-        keeps: Callable[[np.ndarray], np.ndarray],
-    ) -> int:
+    def _most(self, state: State, parts: Sequence[Sequence[Row]], limits: Limits) -> int:
         """How many of the first parts can go together, by halving."""
         counts = [len(parts) >> shift for shift in range(len(parts).bit_length())]
         trials = [self.less(state, [row for p in parts[:count] for row in p]) for count in counts]
         if not trials:
             return 0
-        passed = keeps(self.losses(trials))
+        passed = limits.keeps(self.losses(trials))
         return next((count for count, ok in zip(counts, passed, strict=True) if ok), 0)
 
     def explained(self, state: State, limits: Limits) -> State:
@@ -159,6 +168,8 @@ class Search:
             losses = self.losses([found])[0]
             for row in live(state):
                 found, losses = self._explain(found, losses, row, slack(limits.mean, losses.mean()))
+                if slack is LOOSE and losses.mean() > ABANDON * limits.mean:
+                    break
             if limits.keeps(losses):
                 break
         return found

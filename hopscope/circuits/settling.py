@@ -172,7 +172,7 @@ def strengths(search: Search, draft: Draft) -> Strengths:
     """How many times higher the loss is without each part, where it counts."""
     whole: list[State] = [draft.ideal, draft.own, draft.untouched]
     lesser = [state for part in draft.parts for state in draft.without(part, search)]
-    losses = search.losses([*whole, *lesser]).mean(-1).reshape(-1, len(whole))
+    losses = search.losses([*whole, *lesser], roughly=True).mean(-1).reshape(-1, len(whole))
     base = np.maximum(losses[0], FLOOR * search.bench.probe.guess)
     told, *free = (losses[1:] / base).T
     locating = np.array([locates(part, draft.parts) for part in draft.parts], dtype=bool)

@@ -44,7 +44,7 @@ class DiscoverArguments(ModelArguments):
     """Find the circuit of a model: what every head does, proved by ablation."""
 
     examples: int = 128
-    """Examples of the search; it is measured on five times as many."""
+    """Examples of the search; it is measured on two and a half times as many others."""
     sample: int = 0
     """Which examples: another number draws others."""
     force: bool = False

@@ -123,7 +123,7 @@ def test_pruning_gives_up_what_the_best_single_order_would(two_hops: Planted) ->
     limits = Limits.of(search.losses([{}])[0], search.bench.probe.guess)
     state = search.untouched()
     rows = [row for head in search.heads for row in search.all_rows(head)]
-    fast = search.pruned(state, [[row] for row in rows], limits.keeps)
+    fast = search.pruned(state, [[row] for row in rows], limits)
     slow = dict(state)
     while True:
         left = [r for r in rows if r[1] in slow[r[0]].readers]
