@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.cli.main import COMMANDS, main, run
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
 from hopscope.training import train
 
@@ -67,6 +67,12 @@ def test_help_imports_neither_torch_nor_the_commands() -> None:
         (["rm", "x"], "no run matches 'x'"),
         (["sql", "select"], "Parser Error"),
         (["presets", "x"], "unknown preset 'x'"),
+        (["maps", "x"], "no run matches 'x'"),
+        (["discover", "x", "--examples", "0"], "no run matches 'x'"),
+        (["emergence", "x"], "no run matches 'x'"),
+        (["circuit", "show", "x"], "no run matches 'x'"),
+        (["circuit", "drop", "x"], "invalid choice 'drop'"),
+        (["ablate", "x"], "no run matches 'x'"),
         (["completion", "fish"], "invalid choice 'fish'"),
     ],
 )
@@ -164,17 +170,29 @@ def test_help_of_every_command_names_its_flags(capsys: pytest.CaptureFixture[str
     assert hopscope(capsys, "--version")[1].startswith("hopscope 0.")
 
 
-def test_the_demo_leaves_a_figure(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-    tiny: Experiment,
-) -> None:  # fmt: skip
+def test_the_demo_tells_the_whole_story_on_one_page(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from hopscope.papers import demo
     from hopscope.papers.preset import Preset
 
-    monkeypatch.setattr(demo, "preset", lambda: Preset("demo", "tiny", tiny, {}))
+    easy = Experiment(
+        task=Retrieval(hops=1, chains=2, position="pair", base=10),
+        model=Model(layers=2, heads=2, d_model=32, init="fan-in"),
+        training=Training(
+            steps=400, batch=32, lr=4e-3, warmup=50, schedule="cosine", checkpoint_every=100,
+            validation_examples=64,
+        ),
+    )  # fmt: skip
+    monkeypatch.setattr(demo, "preset", lambda: Preset("demo", "easy", easy, {}))
     code, out, _ = hopscope(capsys, "demo")
     assert code == 0
     assert "guessing" in out
-    (figure,) = (root / "reports").iterdir()
-    assert figure.suffix == ".svg"
-    assert str(figure.relative_to(root)) in out
+    assert "query → value 0" in out
+    assert "passes 0.5 at step" in out
+    (page,) = (root / "reports").iterdir()
+    assert str(page.relative_to(root)) in out
+    text = page.read_text()
+    for title in ("What it learned", "How it works", "When it appeared", "Where every head looks"):
+        assert f"<h2>{title}</h2>" in text
+    assert text.count("<svg ") == 5
