@@ -126,10 +126,11 @@ def cases(quick: bool) -> Iterator[Case]:
         return
     tasks: dict[str, VectorTask] = {
         f"retrieval, {hops} hop{'s' * (hops > 1)}, {chains} chains": retrieval(hops, chains)
-        for hops in (1, 2, 3, 4)
-        for chains in (2, 4)
+        for hops in (1, 2, 3, 4, 5, 6, 7)
+        for chains in ((2, 4) if hops <= 4 else (2,))
     }
     tasks |= {"triple, 2 chains": triple(2, 0), "triple, 2 chains, decoy": triple(2, 1)}
+    tasks |= {"triple, 3 chains": triple(3, 0)}
     for name, task in tasks.items():
         yield Case(name, planted(task))
         yield Case(f"{name}, twins", planted(task, twins=True))

@@ -67,10 +67,11 @@ class Draft:
     def less(self, part: Kept, search: Search) -> "Draft":
         """Without a part.
 
-        Rows that are no paths stay where rows are left to themselves: the heads that were trained
-        beside them find their way by them.
+        Rows that are no paths, or tell nobody where to look, stay where rows are left to
+        themselves: the heads that were trained beside them expect them there.
         """
-        own = search.less(self.own, part.rows) if part.paths else self.own
+        known = bool(part.paths) and locates(part, self.parts)
+        own = search.less(self.own, part.rows) if known else self.own
         rest = tuple(other for other in self.parts if other != part)
         return replace(self, ideal=without(self.ideal, part.rows), own=own, parts=rest)
 
@@ -147,7 +148,7 @@ def _grounded(search: Search, draft: Draft, strength: Strengths) -> tuple[Draft,
     hides what the paths are worth.
     """
     base = float(search.losses([draft.ideal])[0].mean())
-    while _weak_paths(draft, strength):
+    while base > FLOOR * search.bench.probe.guess and _weak_paths(draft, strength):
         heads = [head for head in search.heads if not draft.ideal[head].readers]
         trials = [_on_average(search, draft.ideal, head) for head in heads]
         losses = search.losses(trials).mean(-1) if trials else np.array([np.inf])

@@ -76,7 +76,8 @@ class EmergenceArguments(ModelArguments):
     examples: int = 32
     """Sequences to average attention over (§9.1: 32)."""
     figure: Path | None = None
-    """Where the figure goes; unset: reports/RUN-emergence.svg, and …-order.svg beside it."""
+    """Where the figure goes; unset: reports/RUN-emergence.svg. Beside it lie the order of the
+    paths, and the circuit in the colours of their time."""
     data: Path | None = None
     """Also write the numbers, as JSON."""
 
@@ -182,16 +183,19 @@ def ablate(arguments: Sequence[str]) -> int:
 def emergence(arguments: Sequence[str]) -> int:
     chosen = parse(EmergenceArguments, "emergence", arguments)
     examined = Examined(chosen)
-    story = told(examined, examined.circuit(), chosen.examples)
+    found = examined.circuit()
+    story = told(examined, found, chosen.examples)
     from hopscope.cli.findings import print_emergence
+    from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
     from hopscope.report.emergence import emergence_figure, order_figure
 
     print_emergence(story)
     path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
-    order = path.with_name(f"{path.stem.removesuffix('-emergence')}-order{path.suffix}")
     print(f"\nfigures: {save_figure(emergence_figure(story), path)}")
-    print(f"         {save_figure(order_figure(story), order)}")
+    for name, figure in (("order", order_figure(story)), ("circuit", circuit_figure(found, story))):
+        beside = path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
+        print(f"         {save_figure(figure, beside)}")
     if chosen.data:
         write_bytes(chosen.data, json.dumps(story.to_dict()).encode())
         print(f"numbers: {chosen.data}")

@@ -26,6 +26,8 @@ NEVER = "#cccccc"
 ROW, COLUMN = 0.62, 0.85
 """Inches per layer and per role."""
 THIN, THICK = 1.0, 5.0
+SIDE = 3.4
+"""Room for words at the right, in columns."""
 SIDE_TEXT = 52
 """Characters of a mechanism beside its layer."""
 
@@ -34,7 +36,9 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None) -> Figure:
     """The circuit's paths; other mechanisms in words at the right."""
     roles = ordered_roles(circuit)
     layers = sorted({part.layer for part in circuit.parts})
-    size = (COLUMN * len(roles) + 4.2, ROW * (len(layers) + 1) + 1.3)
+    beside = {layer: _side_text(circuit, layer) for layer in layers}
+    side = SIDE if any(beside.values()) else 0.3
+    size = (COLUMN * (len(roles) + side) + 1.6, ROW * (len(layers) + 1) + 1.3)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     height = {layer: number for number, layer in enumerate(layers)}
@@ -47,12 +51,11 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None) -> Figure:
             _arrow(axes, circuit, part, path, (roles, height, colours))
     for layer, level in height.items():
         axes.text(-0.7, level + 0.5, f"layer {layer}", ha="right", va="center", fontsize=9)
-        words = _side_text(circuit, layer)
         axes.text(
-            len(roles) - 0.4, level + 0.5, words, ha="left", va="center", fontsize=6.5,
+            len(roles) - 0.4, level + 0.5, beside[layer], ha="left", va="center", fontsize=6.5,
             color="#555555",
         )  # fmt: skip
-    _finish(figure, axes, circuit, story, (len(roles), len(layers)))
+    _finish(figure, axes, circuit, story, (len(roles) + side, len(layers)))
     return figure
 
 
@@ -124,10 +127,10 @@ def _side_text(circuit: Circuit, layer: int) -> str:
 
 
 def _finish(
-    figure: Figure, axes: Axes, circuit: Circuit, story: Emergence | None, size: tuple[int, int]
+    figure: Figure, axes: Axes, circuit: Circuit, story: Emergence | None, size: tuple[float, int]
 ) -> None:
     columns, layers = size
-    axes.set(xlim=(-1.6, columns + 3.2), ylim=(-0.7, layers + 0.1))
+    axes.set(xlim=(-1.6, columns), ylim=(-0.7, layers + 0.1))
     axes.set_axis_off()
     losses = circuit.losses
     axes.set_title(

@@ -11,6 +11,10 @@ from hopscope.report.curves import COLOURS, FULL_SCALE
 from hopscope.report.depth import short_role
 
 PATHS = "tab20"
+LABEL = 0.35
+"""Height of a hop's label, in bars."""
+ROOM = 1.15
+"""Length of the axis, in times of the last event."""
 
 
 def emergence_figure(story: Emergence) -> Figure:
@@ -48,13 +52,20 @@ def order_figure(story: Emergence) -> Figure:
         step = story.learned(hop)
         if step is not None:
             axes.axvline(step, color=COLOURS[hop % len(COLOURS)], linestyle="--", linewidth=1)
-            axes.text(step, len(order) - 0.35, f"$x_{{{hop + 1}}}$", fontsize=8, ha="center")
+            height = len(order) - 0.3 + LABEL * (hop % 3)
+            axes.text(step, height, f"$x_{{{hop + 1}}}$", fontsize=8, ha="center")
     axes.set_yticks(range(len(order)), [label(path) for path, _ in order], fontsize=7)
     axes.set(xlabel="step at which attention passed 0.5 (dashed: loss of the hop did)")
-    axes.set_xlim(0, story.steps[-1])
-    axes.set_ylim(-0.6, len(order) + 0.1)
+    axes.set_xlim(0, min(story.steps[-1], ROOM * max(_moments(story), default=story.steps[-1])))
+    axes.set_ylim(-0.6, len(order) + 3 * LABEL)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def _moments(story: Emergence) -> list[float]:
+    """All steps at which something happened."""
+    learned = [story.learned(hop) for hop in range(story.losses.shape[1])]
+    return [step for step in (*(s for _, s in story.order), *learned) if step]
 
 
 def _bar(axes: Axes, row: int, step: float | None, story: Emergence, colour: str) -> None:
