@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from hopscope.cli import circuits, depth, presets, runs, training
+from hopscope.cli import ablate, circuits, depth, presets, runs, training
 from hopscope.cli.arguments import parse
 from hopscope.papers import presets as all_presets
 
@@ -16,7 +16,7 @@ ARGUMENTS: dict[str, Any] = {
     "demo": training.DemoArguments,
     "maps": circuits.MapsArguments,
     "discover": circuits.DiscoverArguments,
-    "ablate": circuits.AblateArguments,
+    "ablate": ablate.AblateArguments,
     "emergence": circuits.EmergenceArguments,
     "circuit": circuits.CircuitArguments,
     "depth": depth.DepthArguments,

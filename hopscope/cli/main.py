@@ -18,7 +18,7 @@ COMMANDS = {
     "demo": ("hopscope.cli.training:demo", "Train a small model, take it apart, watch it emerge."),
     "maps": ("hopscope.cli.circuits:maps", "Draw every head's attention between roles."),
     "discover": ("hopscope.cli.circuits:discover", "Find a model's circuit, proved by ablation."),
-    "ablate": ("hopscope.cli.circuits:ablate", "Losses with the attention of heads replaced."),
+    "ablate": ("hopscope.cli.ablate:ablate", "Losses with the attention of heads replaced."),
     "emergence": ("hopscope.cli.circuits:emergence", "When the paths of a circuit appeared."),
     "circuit": ("hopscope.cli.circuits:circuit", "Show a circuit, or export it."),
     "depth": ("hopscope.cli.depth:depth", "How many layers a question needs, with a schedule."),

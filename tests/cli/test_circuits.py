@@ -10,7 +10,7 @@ import torch
 
 from hopscope.circuits import Carried, Circuit
 from hopscope.circuits.mechanism import ITSELF, PREVIOUS, Mechanism, aim
-from hopscope.cli.circuits import parse_change
+from hopscope.cli.ablate import parse_change
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, Retrieval, Training
 from hopscope.errors import CircuitError, ConfigError, FactError
@@ -174,3 +174,25 @@ def test_a_fleet_is_examined_member_by_member(
     with torch.no_grad(), warnings.catch_warnings():
         said(capsys, "maps", fleet.name, "--examples", "4")
     assert (here / "reports" / f"{fleet.name}-seed-4-maps.svg").exists()
+
+
+def test_a_fleet_is_examined_whole(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twins = train(run.experiment.model_copy(update={"seeds": (3, 5)}), here / "runs")
+    state = safetensors.torch.load(run.folder.read(checkpoint_name(4)))
+    for step in (2, 4):
+        name = checkpoint_name(step)
+        with safetensors.safe_open(twins.folder.path / name, "pt") as file:
+            words, untrained = file.metadata(), {n: file.get_tensor(n)[1] for n in file.keys()}  # noqa: SIM118
+        both = {n: torch.stack((tensor, untrained[n])) for n, tensor in state.items()}
+        twins.folder.commit({name: safetensors.torch.save(both, words)})
+    found = said(capsys, "discover", twins.name, "--all", "--examples", "16")
+    assert "2.0 q←v1" in found
+    assert "this model has not learned the task" in found
+    assert command(("discover", twins.name, "--all", "--examples", "8", "--force")) == 0
+    capsys.readouterr()
+    story = said(capsys, "emergence", twins.name, "--all", "--examples", "8")
+    assert "seed 3" in story
+    assert "q ← v1" in story
+    assert "loss of hop 2" in story
