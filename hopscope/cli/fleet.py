@@ -52,12 +52,10 @@ def emergence_all(chosen: ModelArguments, tell: Telling) -> None:
             when.setdefault(f"{reader} ← {source}", {})[seed] = step
         for hop in range(story.losses.shape[1]):
             when.setdefault(f"loss of hop {hop + 1}", {})[seed] = story.learned(hop)
-    rows = [[step, *(_moment(found, seed) for seed in seeds)] for step, found in when.items()]
-    columns = ("step", *(f"seed {seed}" for seed in seeds))
-    table(columns, sorted(rows, key=lambda row: (row[0].startswith("loss"), row[0])))
-    print(
-        "\nthe training step at which attention first passed 0.5; · where the circuit has no such"
-    )
+    ordered = sorted(when.items(), key=lambda item: (item[0].startswith("loss"), item[0]))
+    rows = [[step, *(_moment(found, seed) for seed in seeds)] for step, found in ordered]
+    table(("step", *(f"seed {seed}" for seed in seeds)), rows)
+    print("\nthe training step at which attention passed 0.5; · where the circuit has no such path")
 
 
 def _ends(path: Path) -> tuple[str, str]:
