@@ -65,8 +65,8 @@ class Bench:
     """A subject and a probe, and everything measured on them with heads changed."""
 
     def __init__(self, subject: Subject | Whole, probe: Probe) -> None:
-        self.subject, self.probe = subject, probe
-        self.painter = Painter(probe, subject.causal)
+        self.subject, self.probe = subject, probe.on(subject.device)
+        self.painter = Painter(self.probe, subject.causal)
 
     @torch.no_grad()
     def losses(self, ablations: Sequence[Ablation]) -> Float[Tensor, "variant batch hop"]:

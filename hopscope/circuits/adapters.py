@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hopscope.circuits.subject import Subject, TransformerSubject, Whole, weights_digest
+from hopscope.circuits.subject import Subject, TransformerSubject, Whole, device_of, weights_digest
 from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit, Edits, Transformer
 
@@ -67,6 +67,10 @@ class HuggingFace:
         self.model, self.body = model.eval(), body
         self.layers, self.heads = model.config.num_hidden_layers, model.config.num_attention_heads
         self._proven = False
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.model)
 
     def enter(self, inputs: Tensor) -> Tensor:
         if not self._proven:

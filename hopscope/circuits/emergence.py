@@ -119,13 +119,15 @@ def _at(
     model: Transformer, circuit: Circuit, probe: Probe, member: int | None
 ) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
     model = model if member is None else model.member(member)
-    maps = role_maps(subject_of(model), probe)
+    subject = subject_of(model)
+    maps = role_maps(subject, probe)
     number = {role: n for n, role in enumerate(maps.roles)}
     attention = [
         float(maps.own[p.layer, p.head, number[p.query], number[p.key]]) for p in circuit.paths
     ]
     with torch.no_grad():
-        losses: np.ndarray = probe.losses(model(probe.inputs)).mean(0).double().cpu().numpy()
+        outputs = model(probe.inputs.to(subject.device))
+        losses: np.ndarray = probe.losses(outputs).mean(0).double().cpu().numpy()
     return np.array(attention), losses
 
 

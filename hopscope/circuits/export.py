@@ -80,7 +80,7 @@ def circuitsvis(subject: Subject | Whole, probe: Probe, example: int = 0) -> dic
     if not 0 <= example < len(probe):
         raise CircuitError(f"example is {example}; the probe has examples 0 … {len(probe) - 1}")
     row = slice(example, example + 1)
-    found = torch.stack([p[0] for p in patterns(subject, probe.inputs[row])])
+    found = torch.stack([p[0] for p in patterns(subject, probe.on(subject.device).inputs[row])])
     roles, chains = probe.roles.role[example].tolist(), probe.roles.chain[example].tolist()
     names = [f"{probe.table[r]} ({chr(97 + c)})" for r, c in zip(roles, chains, strict=True)]
     return {"tokens": names, "attention": found.float().tolist()}

@@ -78,12 +78,15 @@ def _handed_out(subject: Whole, inputs: Tensor) -> list[Float[Tensor, "batch hea
 @torch.no_grad()
 def role_maps(subject: Subject | Whole, probe: Probe) -> RoleMaps:
     """Attention averaged in role coordinates over the probe's examples."""
+    probe = probe.on(subject.device)
     number = probe.roles.role.long()
     member = torch.nn.functional.one_hot(number, len(probe.table)).float()
     same = probe.roles.chain[:, :, None] == probe.roles.chain[:, None, :]
     count = member.sum((0, 1))
     means = [_layer_means(p.float(), member, same) for p in patterns(subject, probe.inputs)]
-    own, others, itself, previous = (torch.stack(part) for part in zip(*means, strict=True))
+    sums = (torch.stack(part) for part in zip(*means, strict=True))
+    own, others, itself, previous = (part.cpu() for part in sums)
+    count = count.cpu()
     rows = count[:, None]
     return RoleMaps(probe.table, own / rows, others / rows, itself / count, previous / count)
 

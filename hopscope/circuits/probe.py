@@ -1,7 +1,7 @@
 """What a model is examined with: inputs, roles of their positions, and how answers are marked."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -35,6 +35,11 @@ class Probe:
     def length(self) -> int:
         return self.roles.role.shape[-1]
 
+    def on(self, device: torch.device) -> "Probe":
+        """The same examples on another device."""
+        roles = Roles(self.roles.role.to(device), self.roles.chain.to(device))
+        return replace(self, inputs=self.inputs.to(device), roles=roles)
+
     def number(self, role: Role) -> int:
         """Where a role stands in the table."""
         if role not in self.table:
@@ -61,7 +66,7 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
     batch = dataset(task, seed, examples, "validation")
 
     def losses(outputs: Tensor) -> Tensor:
-        return _question_losses(task, outputs, batch)
+        return _question_losses(task, outputs.to(batch.targets.device), batch)
 
     return Probe(batch.inputs, batch.roles, roles_of(task), losses, guessing_level(task))
 

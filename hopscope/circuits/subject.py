@@ -25,6 +25,10 @@ class Subject(Protocol):
     heads: int
     causal: bool
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+
     def enter(self, inputs: Tensor) -> Tensor:
         """The residual stream before the first layer."""
 
@@ -52,6 +56,10 @@ class TransformerSubject:
         self.model = model
         self.layers, self.heads = model.config.layers, model.config.heads
         self.causal = model.config.causal
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.model)
 
     def enter(self, inputs: Tensor) -> Tensor:
         return self.model.enter(inputs)
@@ -89,6 +97,10 @@ class Whole:
         self.layers, self.heads = shape
         self.read, self.causal = read, causal
 
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.module)
+
     def outputs(self, inputs: Tensor, attention: AttentionEdit) -> Tensor:
         """The outputs under an edit, once every layer has asked for it."""
         asked: list[int] = []
@@ -117,6 +129,11 @@ class Whole:
 
     def digest(self) -> str:
         return weights_digest(self.module)
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Where a module's parameters are (a module without any computes anywhere)."""
+    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
 
 
 def weights_digest(module: nn.Module) -> str:
