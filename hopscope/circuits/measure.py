@@ -15,7 +15,7 @@ from hopscope.circuits.settling import FLOOR, THREEFOLD, Draft, Kept, Step, loca
 from hopscope.circuits.subject import Subject, Whole
 
 BATCHES = 20
-"""Resampled batches, each of which votes on every part."""
+"""Batches of fresh examples, each of which votes on every part."""
 NORMAL_95 = 1.96
 
 WITHOUT = {"without": "ideal", "own without": "own", "alone": "clean"}
@@ -95,12 +95,10 @@ def _untouched(state: State, head: Head) -> State:
 def _losses(
     subject: Subject | Whole, questions: Questions, states: list[State], examples: int, seed: int
 ) -> Float[np.ndarray, "state batch example hop"]:
-    ablations = [Ablation.of(state) for state in states]
-    benches = (
-        Bench(subject, probe_of(questions, examples, seed + 1 + batch)) for batch in range(BATCHES)
-    )
-    found = [bench.losses(ablations).double().cpu().numpy() for bench in benches]
-    return np.stack(found, axis=1)
+    fresh = probe_of(questions, BATCHES * examples, seed + 1)
+    found = Bench(subject, fresh).losses([Ablation.of(state) for state in states])
+    losses: np.ndarray = found.unflatten(1, (BATCHES, examples)).double().cpu().numpy()
+    return losses
 
 
 def _summary(of: Measured, guess: float) -> Losses:
