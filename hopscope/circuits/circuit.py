@@ -5,7 +5,6 @@ file's format is described in docs/circuits.md.
 """
 
 import json
-from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Literal
 
@@ -168,7 +167,7 @@ class Circuit(Config):
     flow: FlowCheck | None
     switches: Switches
 
-    @cached_property
+    @property
     def paths(self) -> tuple[Path, ...]:
         """Every path of the circuit, layer by layer."""
         return tuple(sorted(path for part in self.parts for path in part.paths))
@@ -252,11 +251,19 @@ def paths_of(head: Head, mechanism: Mechanism) -> tuple[Path, ...]:
 
 
 def _sources(mechanism: Mechanism) -> dict[Role, list[Role]]:
+    """For every reader, the roles of its own chain that it reads: what a path leads to.
+
+    `other` stands for nothing, so nothing leads there.
+    """
     return {
         reader: [
             target.role
             for target, weight in aim.parts
-            if target.where == "own" and target.role not in (None, reader) and weight >= PATH_WEIGHT
+            if target.where == "own"
+            and target.role is not None
+            and target.role.kind != "other"
+            and target.role != reader
+            and weight >= PATH_WEIGHT
         ]
         for reader, aim in mechanism.aims
     }

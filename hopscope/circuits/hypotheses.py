@@ -78,5 +78,6 @@ def strongest(maps: RoleMaps, layer: int, head: int, reader: Role) -> Role | Non
     """The role of the own chain that gets most of the reader's attention, if one does."""
     row = maps.own[layer, head, maps.roles.index(reader)]
     key = int(row.argmax())
-    found = float(row[key]) >= STRONG and maps.roles[key] != reader
-    return maps.roles[key] if found else None
+    source = maps.roles[key]
+    strong = float(row[key]) >= STRONG and source != reader and source.kind != "other"
+    return source if strong else None

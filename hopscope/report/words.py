@@ -28,9 +28,11 @@ def circuit_grid(circuit: Circuit) -> str:
 def ordered_roles(circuit: Circuit) -> list[Role]:
     """The roles in the order of a chain: query, then key and value of each hop."""
     used = {role for path in circuit.paths for role in (path.query, path.key)}
-    order = {"query": 0, "key": 1, "value": 2}
-    known = [role for role in circuit.roles if role.kind in order and role in used]
-    return sorted(known, key=lambda role: (role.kind != "query", role.fact, order[role.kind]))
+    order = ("query", "key", "value", "decoy key", "decoy value")
+    known = [role for role in circuit.roles if role in used]
+    return sorted(
+        known, key=lambda r: (r.kind != "query", r.kind[0] == "d", r.fact, order.index(r.kind))
+    )
 
 
 def many_heads(circuit: Circuit) -> bool:
@@ -69,6 +71,11 @@ def remarks(found: Circuit) -> list[str]:
             f"not all is explained: {found.losses.mean('ideal'):.3f} is above "
             f"{found.losses.limit:.3f}, which would count as solved"
         )
+    lines += [
+        f"{report.layer}.{report.head} is a head of the previous position"
+        for report in found.heads
+        if report.name == "previous position"
+    ]
     lines += [
         f"unexplained: {part.layer}.{part.head} {found.described(part)}"
         for part in found.unexplained

@@ -1,6 +1,7 @@
 """Figures, words and the page of a circuit: what they must show, and that nothing is cut off."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from matplotlib.figure import Figure
@@ -9,11 +10,12 @@ from torch import Tensor
 from hopscope.circuits import Circuit, attention_maps, discover, probe_of
 from hopscope.circuits.circuit import Shared
 from hopscope.configs import Retrieval
+from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
 from hopscope.report.circuit import circuit_figure
 from hopscope.report.maps import example_figure, role_maps_figure
 from hopscope.report.page import Section, figure_html, list_html, page, table_html
-from hopscope.report.words import circuit_grid, remarks
+from hopscope.report.words import circuit_grid, ordered_roles, remarks
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +103,19 @@ def test_figures_of_one_page_do_not_share_ids(circuit: Circuit) -> None:
     ]
     assert ids[0]
     assert not ids[0] & ids[1]
+
+
+def test_decoys_and_further_queries_have_their_place(circuit: Circuit) -> None:
+    decoy, query = Role("decoy key", 1), Role("query", 1)
+    part = circuit.parts[0]  # a layer below the query's looks
+    path = replace(part.paths[0], query=query, key=decoy)
+    more = circuit.model_copy(
+        update={
+            "parts": (part.model_copy(update={"paths": (path,)}), *circuit.parts[1:]),
+            "roles": (*circuit.roles, decoy, query),
+        }
+    )
+    assert [str(role) for role in ordered_roles(more)][:2] == ["query", "query 1"]
+    assert ordered_roles(more)[-1] == decoy
+    assert len(circuit_figure(more).axes[0].patches) == len(more.paths)
+    assert "d1" in circuit_grid(more).splitlines()[0].split()
