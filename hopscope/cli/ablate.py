@@ -1,8 +1,10 @@
 """`hopscope ablate`: losses with the attention of heads replaced."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -11,6 +13,7 @@ from hopscope.cli.arguments import parse
 from hopscope.cli.subject import Examined, ModelArguments
 from hopscope.errors import ConfigError
 from hopscope.facts import parse_role
+from hopscope.store.files import write_bytes
 
 if TYPE_CHECKING:
     from hopscope.circuits.ablation import Change, Head
@@ -28,6 +31,10 @@ class AblateArguments(ModelArguments):
     """Examples to measure on."""
     circuit: bool = False
     """Change heads of the discovered circuit instead of the model as it is."""
+    sample: int = 0
+    """Which examples: another number draws others."""
+    data: Path | None = None
+    """Also write losses and all settings, as JSON."""
 
 
 def ablate(arguments: Sequence[str]) -> int:
@@ -36,7 +43,9 @@ def ablate(arguments: Sequence[str]) -> int:
     from hopscope.circuits import Ablation, Bench, probe_of, subject_of
     from hopscope.circuits.mechanism import ITSELF, PREVIOUS, UNIFORM, Mechanism
 
-    bench = Bench(subject_of(examined.model), probe_of(examined.task, chosen.examples))
+    bench = Bench(
+        subject_of(examined.model), probe_of(examined.task, chosen.examples, chosen.sample)
+    )
     base: dict[Head, Change] = {}
     if chosen.circuit:
         base = dict(examined.circuit().ablation().changes)
@@ -61,6 +70,19 @@ def ablate(arguments: Sequence[str]) -> int:
         for name, row in zip(names, losses, strict=True)
     ]
     table(["changed", "loss", *hops], rows, f"{examined.name}, {chosen.examples} examples")
+    if chosen.data:
+        record = {
+            "run": examined.run.name,
+            "step": examined.step,
+            "seed": chosen.seed,
+            "examples": chosen.examples,
+            "sample": chosen.sample,
+            "of_the_circuit": chosen.circuit,
+            "guess": bench.probe.guess,
+            "losses": dict(zip(names, losses.tolist(), strict=True)),
+        }
+        write_bytes(chosen.data, json.dumps(record).encode())
+        print(f"numbers: {chosen.data}")
     return 0
 
 

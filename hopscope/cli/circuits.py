@@ -100,7 +100,7 @@ def maps(arguments: Sequence[str]) -> int:
         figure = example_figure(shown["attention"], shown["tokens"])
     else:
         found = attention_maps(examined.model, examined.task, chosen.examples)
-        figure, shown = role_maps_figure(found), found.to_dict()
+        figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
     path = chosen.figure or REPORTS / f"{examined.name}-maps.svg"
     print(f"maps of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
     if chosen.data:

@@ -81,13 +81,20 @@ class Examined:
 
     def circuit(self) -> "Circuit":
         """The circuit that discover found in it."""
-        from hopscope.circuits import Circuit
+        from hopscope.circuits import Circuit, subject_of
 
         if self.circuit_file not in self.run.folder.manifest.files:
             raise CircuitError(
                 f"{self.name} has no circuit yet: `hopscope discover {self.run.name}` finds it"
             )
-        return Circuit.from_json(self.run.folder.read(self.circuit_file))
+        found = Circuit.from_json(self.run.folder.read(self.circuit_file))
+        found.check_model(subject_of(self.model).digest())
+        return found
+
+    def heads_of_circuit(self) -> set[tuple[int, int]]:
+        """The heads that do something in its circuit, if that is known."""
+        known = self.circuit_file in self.run.folder.manifest.files
+        return {part.at for part in self.circuit().parts} if known else set()
 
     def found(self, watch: Callable[[str], None], **options: int | bool) -> "Circuit":
         """Discover its circuit, and keep it with the run."""

@@ -15,7 +15,7 @@ CELL = 1.75
 """Inches per map."""
 USED, UNUSED = "#cc3311", "#444444"
 COLOURS = "Blues"
-PER_ROW = 6
+PER_ROW = 4
 
 
 def role_maps_figure(maps: RoleMaps, used: Collection[tuple[int, int]] = ()) -> Figure:

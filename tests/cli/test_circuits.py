@@ -128,6 +128,9 @@ def test_ablations_of_every_head_of_some_and_of_the_circuit(
     some = said(capsys, "ablate", run.name, "--head", "0.0=previous", "--head", "2.0=query>value 1")
     rows = {line.rsplit("  ", 3)[0].strip(): line.split()[-3] for line in some.splitlines()[2:]}
     assert float(rows["0.0=previous 2.0=query>value 1"]) < 1e-4  # what the heads do anyway
+    broken = said(capsys, "ablate", run.name, "--head", "2.0=mean", "--data", "a.json", "--circuit")
+    assert json.loads((here / "a.json").read_text())["of_the_circuit"] is True
+    assert "numbers: a.json" in broken
     broken = said(capsys, "ablate", run.name, "--head", "2.0=mean")
     assert float(broken.splitlines()[-1].split()[-1]) > 0.05
 
@@ -141,6 +144,21 @@ def test_another_checkpoint_is_another_model(
         command(("maps", run.name, "--step", "3"))
     with pytest.raises(ConfigError, match="--seed is 7; .* has the seeds 0"):
         command(("maps", run.name, "--seed", "7"))
+
+
+def test_the_circuit_of_another_model_is_refused(here: Path, run: Run) -> None:
+    folder = Run(Store().find(run.name)).folder
+    mine = folder.read("circuit.json")
+    folder.commit({"circuit-step-0.json": mine})
+    with pytest.raises(CircuitError, match="this circuit was found in another model"):
+        command(("emergence", run.name, "--step", "0"))
+
+
+def test_heads_and_roles_that_do_not_exist_are_named(here: Path, run: Run) -> None:
+    with pytest.raises(CircuitError, match=r"there is no head 9\.0; this model has layers 0 … 2"):
+        command(("ablate", run.name, "--head", "9.0=uniform"))
+    with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are"):
+        command(("ablate", run.name, "--head", "1.0=query>value 7"))
 
 
 def test_an_untrained_model_is_refused_unless_forced(here: Path, run: Run) -> None:
