@@ -70,4 +70,4 @@ def _moment(found: dict[int, float | None], seed: int) -> str:
     if seed not in found:
         return "·"
     step = found[seed]
-    return "never" if step is None else f"{step:,.0f}"
+    return "never" if step is None else f"{step:.0f}"
