@@ -38,6 +38,9 @@ class Carried:
 
 Change = Mechanism | Carried
 
+Changes = tuple[tuple[int, Change], ...]
+"""What is changed in one layer: head, and what it does instead."""
+
 
 @dataclass(frozen=True)
 class Ablation:
@@ -49,8 +52,8 @@ class Ablation:
     def of(cls, changes: Mapping[Head, Change]) -> "Ablation":
         return cls(tuple(sorted(changes.items(), key=lambda item: item[0])))
 
-    def at(self, layer: int) -> tuple[tuple[int, Change], ...]:
-        """The changes in one layer: head, and what it does instead."""
+    def at(self, layer: int) -> Changes:
+        """The changes in one layer."""
         return tuple((head, change) for (at, head), change in self.changes if at == layer)
 
 
@@ -58,7 +61,7 @@ CLEAN = Ablation()
 
 Group = tuple[Tensor, list[int]]
 """A residual stream, and the numbers of the ablations that share it."""
-Job = tuple[Tensor, tuple[tuple[int, Change], ...], list[int]]
+Job = tuple[Tensor, Changes, list[int]]
 
 
 class Bench:
@@ -122,7 +125,7 @@ class Bench:
         """Groups part where their ablations do."""
         jobs: list[Job] = []
         for x, members in groups:
-            parted: dict[tuple[tuple[int, Change], ...], list[int]] = {}
+            parted: dict[Changes, list[int]] = {}
             for number in members:
                 parted.setdefault(ablations[number].at(layer), []).append(number)
             jobs += [(x, changes, numbers) for changes, numbers in parted.items()]
@@ -131,19 +134,40 @@ class Bench:
     def _layer(
         self, subject: Subject, jobs: list[Job], at: tuple[int, int | None], carried: list[Tensor]
     ) -> list[Group]:
-        """All jobs through one layer, as many at a time as fill a call."""
-        layer, read = at
+        """All jobs through one layer, as many at a time as fill a call.
+
+        Those whose heads are all drawn need no attention of the model's.
+        """
+        drawn = [job for job in jobs if self._drawn(job[1])]
+        rest = [job for job in jobs if not self._drawn(job[1])]
         size = max(1, STACKED_ROWS // (len(self.probe) * self.probe.length))
         after: list[Group] = []
-        for start in range(0, len(jobs), size):
-            part = jobs[start : start + size]
-            edits = self._edits([changes for _, changes, _ in part], carried)
-            x = torch.cat([x for x, _, _ in part]) if len(part) > 1 else part[0][0]
-            out = subject.layer(layer, x, edits, read).split(len(self.probe))
-            after += [(x, numbers) for x, (_, _, numbers) in zip(out, part, strict=True)]
+        for some in (drawn, rest):
+            for start in range(0, len(some), size):
+                part = some[start : start + size]
+                changes = [change for _, change, _ in part]
+                edits = self._given(changes) if some is drawn else self._edits(changes, carried)
+                x = torch.cat([x for x, _, _ in part]) if len(part) > 1 else part[0][0]
+                out = subject.layer(at[0], x, edits, at[1]).split(len(self.probe))
+                after += [(x, numbers) for x, (_, _, numbers) in zip(out, part, strict=True)]
         return after
 
-    def _edits(self, changes: list[tuple[tuple[int, Change], ...]], carried: list[Tensor]) -> Edits:
+    def _drawn(self, changes: Changes) -> bool:
+        """Does every head of the layer follow a mechanism that does not depend on the model?"""
+        if len(changes) < self.subject.heads:
+            return False
+        return all(
+            isinstance(change, Mechanism) and not self.painter.painting(change).from_model
+            for _, change in changes
+        )
+
+    def _given(self, changes: list[Changes]) -> Edits:
+        """All attention of the jobs, as drawn."""
+        rows = [self.painter.painting(m).fixed for part in changes for _, m in sorted_heads(part)]
+        stacked = torch.stack(rows).unflatten(0, (len(changes), self.subject.heads))
+        return Edits(given=stacked.transpose(1, 2).flatten(0, 1))
+
+    def _edits(self, changes: list[Changes], carried: list[Tensor]) -> Edits:
         """One edit for all jobs that are stacked along the batch."""
         size = len(self.probe)
         every = [(job, head, change) for job, part in enumerate(changes) for head, change in part]
@@ -171,6 +195,12 @@ class Bench:
     def _check(self, ablation: Ablation) -> None:
         for head, _ in ablation.changes:
             check_head(self.subject, head)
+
+
+def sorted_heads(changes: Changes) -> list[tuple[int, Mechanism]]:
+    """The mechanisms of a layer whose heads all follow one, in the order of the heads."""
+    found = [(head, change) for head, change in changes if isinstance(change, Mechanism)]
+    return sorted(found, key=lambda item: item[0])
 
 
 def check_head(subject: Subject | Whole, head: Head) -> None:

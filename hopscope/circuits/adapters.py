@@ -46,10 +46,13 @@ def attended(
     query: Heads, key: Heads, value: Heads, scale: float, layer: int, edits: Edits
 ) -> Float[Tensor, "batch seq width"]:
     """Causal attention of all heads, edited; what they carry, side by side."""
-    seq = query.shape[-2]
-    hidden = torch.ones(seq, seq, dtype=torch.bool, device=query.device).triu(1)
-    scores = (query.float() @ key.float().mT) * scale
-    pattern = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(value.dtype)
+    if edits.given is None:
+        seq = query.shape[-2]
+        hidden = torch.ones(seq, seq, dtype=torch.bool, device=query.device).triu(1)
+        scores = (query.float() @ key.float().mT) * scale
+        pattern = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(value.dtype)
+    else:
+        pattern = edits.given.to(value.dtype)
     if edits.attention is not None:
         pattern = edits.attention(layer, pattern)
     mixed = pattern @ value

@@ -18,7 +18,8 @@ class Subject(Protocol):
     """A model that can be walked: what enters the first layer, each layer, what leaves the last.
 
     A layer hands its attention [batch, head, read, seq] to `edits.attention`, and what its heads
-    carry [batch, head, read, d_head] to `edits.heads`, and goes on with what they return.
+    carry [batch, head, read, d_head] to `edits.heads`, and goes on with what they return. With
+    `edits.given` it takes that as its attention, and need compute none.
     """
 
     layers: int

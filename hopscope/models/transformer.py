@@ -40,6 +40,8 @@ class Edits:
 
     attention: AttentionEdit | None = None
     heads: HeadEdit | None = None
+    given: Float[Tensor, "*model batch head seq seq"] | None = None
+    """The attention of a layer that is walked, where there is no need to compute it."""
 
 
 NO_EDITS = Edits()
@@ -64,8 +66,11 @@ class Block(nn.Module):
         edits: Edits,
     ) -> Float[Tensor, "*model batch read d_model"]:
         y = self.attention_norm(x)
-        pattern = self.attention.pattern(y, mask, read)
-        pattern = _edited("attention", edits.attention, layer, pattern)
+        if edits.given is None:
+            pattern = self.attention.pattern(y, mask, read)
+            pattern = _edited("attention", edits.attention, layer, pattern)
+        else:
+            pattern = edits.given[..., -read:, :].to(y.dtype)
         mixed = _edited("heads", edits.heads, layer, self.attention.mixed(y, pattern))
         x = x[..., -read:, :] + self.attention.written(mixed)
         if self.mlp is not None and self.mlp_norm is not None:

@@ -1,5 +1,7 @@
 """Many ablations in one walk against one edited forward pass each."""
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -78,6 +80,27 @@ def test_how_many_walk_together_changes_nothing(
     monkeypatch.setattr(module, "AT_ONCE", at_once)
     monkeypatch.setattr(module, "STACKED_ROWS", rows)
     assert torch.allclose(bench.losses(several), expected, atol=1e-6)
+
+
+def test_layers_that_are_drawn_whole_compute_no_attention(
+    random_model: Transformer, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = {head: CHANGES[n % 3] for n, head in enumerate(HEADS)}
+    several = [Ablation.of(drawn), Ablation.of({**drawn, (1, 0): Mechanism(rest=BY_POSITION)})]
+    with torch.no_grad():
+        expected = torch.stack([slow_losses(random_model, bench, a) for a in several])
+    asked: list[int] = []
+    for layer, block in enumerate(random_model.blocks):
+        pattern = block.attention.pattern
+
+        def noted(*inputs: Any, layer: int = layer, pattern: Any = pattern) -> Tensor:
+            asked.append(layer)
+            found: Tensor = pattern(*inputs)
+            return found
+
+        monkeypatch.setattr(block.attention, "pattern", noted)
+    assert torch.allclose(bench.losses(several), expected, atol=1e-5)
+    assert asked == [1]
 
 
 def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, probe: Probe) -> None:
