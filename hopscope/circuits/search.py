@@ -100,7 +100,7 @@ class Search:
         That is to look everywhere, or to stay where it is, whichever costs less.
         """
         variants = [{h: Mechanism(rest=rest)} for h in self.heads for rest in (UNIFORM, ITSELF)]
-        uniform, itself = self.losses(variants).mean(-1).reshape(-1, 2).T
+        uniform, itself = self.losses(variants, roughly=True).mean(-1).reshape(-1, 2).T
         neutral = [
             UNIFORM if u <= TIE * i else ITSELF for u, i in zip(uniform, itself, strict=True)
         ]
