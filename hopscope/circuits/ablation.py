@@ -57,8 +57,6 @@ class Ablation:
         return tuple((head, change) for (at, head), change in self.changes if at == layer)
 
 
-CLEAN = Ablation()
-
 Group = tuple[Tensor, list[int]]
 """A residual stream, and the numbers of the ablations that share it."""
 Job = tuple[Tensor, Changes, list[int]]
@@ -138,8 +136,10 @@ class Bench:
 
         Those whose heads are all drawn need no attention of the model's.
         """
-        drawn = [job for job in jobs if self._drawn(job[1])]
-        rest = [job for job in jobs if not self._drawn(job[1])]
+        drawn: list[Job] = []
+        rest: list[Job] = []
+        for job in jobs:
+            (drawn if self._drawn(job[1]) else rest).append(job)
         size = max(1, STACKED_ROWS // (len(self.probe) * self.probe.length))
         after: list[Group] = []
         for some in (drawn, rest):

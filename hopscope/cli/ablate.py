@@ -41,37 +41,24 @@ def ablate(arguments: Sequence[str]) -> int:
     chosen = parse(AblateArguments, "ablate", arguments)
     examined = Examined(chosen)
     from hopscope.circuits import Ablation, Bench, probe_of, subject_of
-    from hopscope.circuits.mechanism import ITSELF, PREVIOUS, UNIFORM, Mechanism
-
-    bench = Bench(
-        subject_of(examined.model), probe_of(examined.task, chosen.examples, chosen.sample)
-    )
-    base: dict[Head, Change] = {}
-    if chosen.circuit:
-        base = dict(examined.circuit().ablation().changes)
-    if chosen.head:
-        asked = {" ".join(chosen.head): dict(map(parse_change, chosen.head))}
-    else:
-        subject = bench.subject
-        asked = {
-            f"{layer}.{head}={name}": {(layer, head): Mechanism(rest=rest)}
-            for layer in range(subject.layers)
-            for head in range(subject.heads)
-            for name, rest in (("uniform", UNIFORM), ("identity", ITSELF), ("previous", PREVIOUS))
-        }
-    names = ["the circuit" if chosen.circuit else "the model", *asked]
-    variants = [base, *({**base, **changes} for changes in asked.values())]
-    losses = bench.losses([Ablation.of(changes) for changes in variants]).mean(1)
     from hopscope.cli.tables import table
 
-    hops = [f"hop {hop + 1}" for hop in range(losses.shape[1])]
+    subject = subject_of(examined.model)
+    bench = Bench(subject, probe_of(examined.task, chosen.examples, chosen.sample))
+    base = dict(examined.circuit().ablation().changes) if chosen.circuit else {}
+    asked = _asked(chosen.head) or _every_head(subject.layers, subject.heads)
+    names = ["the circuit" if chosen.circuit else "the model", *asked]
+    variants = [base, *({**base, **changes} for changes in asked.values())]
+    found = bench.losses([Ablation.of(changes) for changes in variants]).mean(1).tolist()
+    losses = dict(zip(names, found, strict=True))
+    columns = ["changed", "loss", *(f"hop {hop + 1}" for hop in range(len(found[0])))]
     rows = [
-        (name, f"{row.mean():.4f}", *(f"{x:.4f}" for x in row.tolist()))
-        for name, row in zip(names, losses, strict=True)
+        (name, *(f"{x:.4f}" for x in (sum(hops) / len(hops), *hops)))
+        for name, hops in losses.items()
     ]
-    table(["changed", "loss", *hops], rows, f"{examined.name}, {chosen.examples} examples")
+    table(columns, rows, f"{examined.name}, {chosen.examples} examples")
     if chosen.data:
-        record = {
+        settings = {
             "run": examined.run.name,
             "step": examined.step,
             "seed": chosen.seed,
@@ -79,11 +66,34 @@ def ablate(arguments: Sequence[str]) -> int:
             "sample": chosen.sample,
             "of_the_circuit": chosen.circuit,
             "guess": bench.probe.guess,
-            "losses": dict(zip(names, losses.tolist(), strict=True)),
         }
-        write_bytes(chosen.data, json.dumps(record).encode())
+        write_bytes(chosen.data, json.dumps({**settings, "losses": losses}).encode())
         print(f"numbers: {chosen.data}")
     return 0
+
+
+def _asked(texts: Sequence[str]) -> "dict[str, dict[Head, Change]]":
+    """The one ablation that all `--head` flags make together, if there are any."""
+    changes: dict[Head, Change] = {}
+    for text in texts:
+        head, change = parse_change(text)
+        if head in changes:
+            raise ConfigError(f"--head {head[0]}.{head[1]} is given twice; say what it does once")
+        changes[head] = change
+    return {" ".join(texts): changes} if texts else {}
+
+
+def _every_head(layers: int, heads: int) -> "dict[str, dict[Head, Change]]":
+    """Every head in turn, doing nothing in three ways."""
+    from hopscope.circuits.mechanism import ITSELF, PREVIOUS, UNIFORM, Mechanism
+
+    ways = {"uniform": UNIFORM, "identity": ITSELF, "previous": PREVIOUS}
+    return {
+        f"{layer}.{head}={name}": {(layer, head): Mechanism(rest=rest)}
+        for layer in range(layers)
+        for head in range(heads)
+        for name, rest in ways.items()
+    }
 
 
 CHANGE = re.compile(r"(\d+)\.(\d+)=(.+)")

@@ -155,6 +155,8 @@ def test_the_circuit_of_another_model_is_refused(here: Path, run: Run) -> None:
 
 
 def test_heads_and_roles_that_do_not_exist_are_named(here: Path, run: Run) -> None:
+    with pytest.raises(ConfigError, match=r"--head 1\.0 is given twice; say what it does once"):
+        command(("ablate", run.name, "--head", "1.0=uniform", "--head", "1.0=mean"))
     with pytest.raises(CircuitError, match=r"there is no head 9\.0; this model has layers 0 … 2"):
         command(("ablate", run.name, "--head", "9.0=uniform"))
     with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are"):
