@@ -11,9 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from hopscope.report.levels import guessing
 from hopscope.report.terminal import sparkline
 from hopscope.store import RunFolder
-from hopscope.tasks import guessing_level
 from hopscope.training import Watcher
 
 LINE_SECONDS = 10.0
@@ -30,8 +30,8 @@ class Progress:
         self.history: list[np.ndarray] = []
 
     def start(self, folder: RunFolder, step: int) -> None:
-        self.name, self.steps = folder.name, folder.experiment.training.steps
-        self.level = guessing_level(folder.experiment.task)
+        self.name, self.steps = folder.name, folder.experiment.steps
+        self.level, self.unit = guessing(folder.experiment), folder.experiment.unit
         self.step = step
         self.marks.append((time.monotonic(), step))
 
@@ -47,7 +47,7 @@ class Progress:
         (begun, first), (now, last) = self.marks[0], self.marks[-1]
         rate = (last - first) / (now - begun) if now > begun else 0.0
         left = f"{_clock((self.steps - self.step) / rate)} left" if rate else "…"
-        return f"step {self.step:,} of {self.steps:,} · {rate:.1f} steps/s · {left}"
+        return f"{self.unit} {self.step:,} of {self.steps:,} · {rate:,.1f} {self.unit}s/s · {left}"
 
     def hop_rows(self) -> list[tuple[str, str, str]]:
         """For every hop its name, its loss (and a fleet's range), and its course."""
@@ -58,7 +58,8 @@ class Progress:
         for hop, column in enumerate(self.smooth.T):
             spread = f" ({column.min():.3f} … {column.max():.3f})" if len(column) > 1 else ""
             curve = sparkline(curves[:, hop], CURVE, top=max(self.level, 1e-9) * 1.2)
-            rows.append((f"hop {hop + 1}", f"{column.mean():.3f}{spread}", curve))
+            name = f"hop {hop + 1}" if self.unit == "step" else "loss"
+            rows.append((name, f"{column.mean():.3f}{spread}", curve))
         return rows
 
 
@@ -87,7 +88,7 @@ class LiveDisplay:
             table.add_row(name, loss, Text(curve, style="cyan"))
         bar = Table.grid()  # a progress bar alone would not end its line
         bar.add_row(ProgressBar(total=progress.steps, completed=progress.step, width=60))
-        guess = Text(f"loss of each hop; guessing gives {progress.level:.2f}", style="dim")
+        guess = Text(f"training loss; guessing gives {progress.level:.2f}", style="dim")
         return Group(Text(progress.name, style="bold"), progress.headline(), bar, table, guess)
 
 
@@ -100,7 +101,9 @@ class LineDisplay:
 
     def start(self, folder: RunFolder, step: int) -> None:
         self.progress.start(folder, step)
-        print(f"{folder.name}: step {step:,} of {self.progress.steps:,}", flush=True)
+        print(
+            f"{folder.name}: {self.progress.unit} {step:,} of {self.progress.steps:,}", flush=True
+        )
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
         self.progress.advance(step, latest)

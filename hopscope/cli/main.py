@@ -21,6 +21,7 @@ COMMANDS = {
     "ablate": ("hopscope.cli.ablate:ablate", "Losses with the attention of heads replaced."),
     "emergence": ("hopscope.cli.circuits:emergence", "When the paths of a circuit appeared."),
     "circuit": ("hopscope.cli.circuits:circuit", "Show a circuit, or export it."),
+    "markov": ("hopscope.cli.markov:markov", "The n-gram experiment: train, figures, theory."),
     "depth": ("hopscope.cli.depth:depth", "How many layers a question needs, with a schedule."),
     "runs": ("hopscope.cli.runs:runs", "List all runs, with the course of their losses."),
     "show": ("hopscope.cli.runs:show", "Show one run: its losses, its settings, its files."),

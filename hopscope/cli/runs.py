@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.configs import MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
 from hopscope.store import sql as ask
@@ -85,12 +86,20 @@ def runs(arguments: Sequence[str]) -> int:
 
 
 def show(arguments: Sequence[str]) -> int:
+    from hopscope.cli.markov import print_markov
     from hopscope.cli.tables import print_losses, table
+    from hopscope.markov.run import MarkovRun
     from hopscope.training import Run
 
     chosen = parse(ShowArguments, "show", arguments)
-    run = Run(Store(chosen.store).find(chosen.run))
-    print_losses(run)
+    folder = Store(chosen.store).find(chosen.run)
+    run: Run | MarkovRun
+    if isinstance(folder.experiment, MarkovExperiment):
+        run = MarkovRun(folder)
+        print_markov(run)
+    else:
+        run = Run(folder)
+        print_losses(run)
     settings = [
         (f"{group}.{field}" if field else group, value)
         for group, values in run.experiment.model_dump(mode="json").items()
@@ -103,8 +112,10 @@ def show(arguments: Sequence[str]) -> int:
           f"checkpoints at steps {', '.join(map(str, run.checkpoints)) or 'none'}")  # fmt: skip
     if chosen.figure:
         from hopscope.report.curves import loss_curves, save_figure
+        from hopscope.report.markov import stages_figure
 
-        print(f"figure: {save_figure(loss_curves(run), chosen.figure)}")
+        drawn = stages_figure(run) if isinstance(run, MarkovRun) else loss_curves(run)
+        print(f"figure: {save_figure(drawn, chosen.figure)}")
     return 0
 
 
@@ -147,18 +158,18 @@ def rm(arguments: Sequence[str]) -> int:
 
 
 def _summary(folder: RunFolder) -> tuple[object, ...]:
+    from hopscope.report.levels import guessing
     from hopscope.report.terminal import sparkline
     from hopscope.store.metrics import losses
-    from hopscope.tasks import guessing_level
 
-    steps = folder.experiment.training.steps
+    steps = folder.experiment.steps
     done = f"{folder.manifest.step:,}" + ("" if folder.manifest.complete else f" of {steps:,}")
     _, values = losses(folder, "train")
     models = len(folder.experiment.seeds)
     if not len(values):
         return folder.name, done, models, "", ""
     last = " ".join(f"{value:.3f}" for value in values[-100:].mean(axis=(0, 1)))
-    level = guessing_level(folder.experiment.task)
+    level = guessing(folder.experiment)
     return (
         folder.name,
         done,

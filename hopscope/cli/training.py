@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
 from hopscope.store import Store
@@ -75,6 +75,12 @@ def resume(arguments: Sequence[str]) -> int:
     chosen = parse(ResumeArguments, "resume", arguments)
     store = Store(chosen.store)
     experiment = store.find(chosen.run).experiment
+    if isinstance(experiment, MarkovExperiment):
+        from hopscope.cli.markov import train_markov
+
+        train_markov(experiment, store, chosen.threads)
+        return 0
+    assert isinstance(experiment, Experiment)
     _finish(_train(experiment, store, chosen.device, chosen.threads))
     return 0
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from hopscope.configs import Experiment
+from hopscope.configs import Recipe, read_recipe
 from hopscope.errors import RunBusy, RunDamaged, RunMismatch
 from hopscope.store.files import flush_folder, read_bytes, write_bytes, writing
 from hopscope.store.manifest import MANIFEST, FileEntry, read_manifest
@@ -27,7 +27,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest = read_manifest(path)
-        self.experiment = Experiment.from_json(self.read(CONFIG))
+        self.experiment: Recipe = read_recipe(self.read(CONFIG))
         wanted = self.experiment.run_name()
         if self.manifest.name != wanted:
             raise RunMismatch(

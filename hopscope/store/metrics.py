@@ -45,7 +45,11 @@ def to_parquet(parts: Sequence[dict[str, np.ndarray]]) -> bytes:
     """One Parquet file of all the columns given, rows in a fixed order."""
     rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
     names = f"['{SPLITS[0]}', '{SPLITS[1]}'][split + 1]"
-    query = f"select {names} as split, step, seed, hop, loss from rows {ORDER}"
+    return parquet(rows, f"select {names} as split, step, seed, hop, loss from rows {ORDER}")
+
+
+def parquet(rows: dict[str, np.ndarray], query: str) -> bytes:
+    """A Parquet file of what the query makes of the table `rows`."""
     with _connection() as connection:
         connection.register("rows", rows)
         return _copy(connection, query)
@@ -53,9 +57,26 @@ def to_parquet(parts: Sequence[dict[str, np.ndarray]]) -> bytes:
 
 def merged(folder: RunFolder) -> bytes:
     """All parts of a run as one file."""
-    paths = sql_list(folder.path / name for name in folder.files(PART))
+    return read_parts(folder, PART, ORDER)
+
+
+def read_parts(folder: RunFolder, prefix: str, order: str) -> bytes:
+    """The run's files with this prefix as one."""
+    paths = sql_list(folder.path / name for name in folder.files(prefix))
     with _connection() as connection:
-        return _copy(connection, f"select * from read_parquet({paths}) {ORDER}")
+        return _copy(connection, f"select * from read_parquet({paths}) {order}")
+
+
+def select(
+    folder: RunFolder, prefix: str, query: str, values: dict[str, Any]
+) -> dict[str, np.ndarray]:
+    """What the query says of the run's files with this prefix; nothing where there are none."""
+    paths = [str(folder.path / name) for name in folder.files(prefix)]
+    if not paths:
+        return {}
+    with _connection() as connection:
+        found = connection.execute(query, {"paths": paths, **values}).fetchnumpy()
+    return {name: np.asarray(column) for name, column in found.items()}
 
 
 def sql_list(paths: Iterable[Path]) -> str:
@@ -66,20 +87,20 @@ def sql_list(paths: Iterable[Path]) -> str:
 
 def losses(folder: RunFolder, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Steps, and losses [step, model, hop] in the order of the experiment's seeds."""
-    paths = [str(folder.path / name) for name in folder.files("metrics/")]
     seeds = folder.experiment.seeds
-    if not paths:
+    rows = select(
+        folder,
+        "metrics/",
+        "select step, hop, loss from read_parquet($paths) where split = $split "
+        "order by step, list_position($seeds, seed), hop",
+        {"split": split, "seeds": list(seeds)},
+    )
+    if not rows:
         return np.empty(0, np.int32), np.empty((0, len(seeds), 0), np.float32)
-    with _connection() as connection:
-        rows = connection.execute(
-            "select step, hop, loss from read_parquet($paths) where split = $split "
-            "order by step, list_position($seeds, seed), hop",
-            {"paths": paths, "split": split, "seeds": list(seeds)},
-        ).fetchnumpy()
     hops = int(rows["hop"].max()) if len(rows["hop"]) else 0
     shape = (-1, len(seeds), hops)
-    table = np.asarray(rows["loss"]).reshape(shape if hops else (0, len(seeds), 0))
-    return np.asarray(rows["step"])[:: max(1, len(seeds) * hops)], table
+    table = rows["loss"].reshape(shape if hops else (0, len(seeds), 0))
+    return rows["step"][:: max(1, len(seeds) * hops)], table
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Questions across runs: SQL over every metric of every run.
 
-Two tables: `runs` (name, complete, step, steps, seconds, task, …, config as JSON) and
-`metrics` (run, split, step, seed, hop, loss).
+Three tables: `runs` (name, complete, step, steps, seconds, task, …, config as JSON) and
+`metrics` (run, split, step, seed, hop, loss), `parameters` (run, seed, step, name, value; of runs
+of the n-gram experiment).
 """
 
 from dataclasses import dataclass
@@ -26,10 +27,11 @@ RUNS = {
     "seeds": "integer[]",
     "config": "json",
 }
-EMPTY_METRICS = (
-    "create view metrics as select ''::varchar as run, ''::varchar as split, 0 as step, "
-    "0 as seed, 0::tinyint as hop, 0::float as loss where false"
-)
+TABLES = {
+    "metrics": "''::varchar as split, 0 as step, 0 as seed, 0::tinyint as hop, 0::float as loss",
+    "parameters": "0 as seed, 0 as step, ''::varchar as name, 0::double as value",
+}
+"""Tables kept as Parquet in folders of the same name, and their columns where there are none."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Answer:
 
 
 def sql(store: Store, query: str) -> Answer:
-    """Run a query over the tables `runs` and `metrics`."""
+    """Run a query over the tables `runs`, `metrics` and `parameters`."""
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
     runs, _ = store.readable()
@@ -53,7 +55,7 @@ def sql(store: Store, query: str) -> Answer:
             return Answer(columns, tuple(result.fetchall()))
         except duckdb.Error as error:
             first_line = str(error).splitlines()[0]
-            raise StoreError(f"{first_line} (tables: runs, metrics)") from error
+            raise StoreError(f"{first_line} (tables: runs, metrics, parameters)") from error
 
 
 def _create_views(connection: Any, runs: list[RunFolder]) -> None:
@@ -62,14 +64,15 @@ def _create_views(connection: Any, runs: list[RunFolder]) -> None:
     if runs:
         marks = ", ".join("?" for _ in RUNS)
         connection.executemany(f"insert into runs values ({marks})", [_row(run) for run in runs])
-    paths = [run.path.resolve() / name for run in runs for name in run.files("metrics/")]
-    if not paths:
-        connection.execute(EMPTY_METRICS)
-        return
-    connection.execute(
-        "create view metrics as select parse_path(filename)[-3] as run, * exclude (filename) "
-        f"from read_parquet({sql_list(paths)}, filename = true)"
-    )
+    for table, empty in TABLES.items():
+        paths = [run.path.resolve() / name for run in runs for name in run.files(f"{table}/")]
+        rows = f"''::varchar as run, {empty} where false"
+        if paths:
+            rows = (
+                "parse_path(filename)[-3] as run, * exclude (filename) "
+                f"from read_parquet({sql_list(paths)}, filename = true)"
+            )
+        connection.execute(f"create view {table} as select {rows}")
 
 
 def _row(run: RunFolder) -> list[Any]:
@@ -78,13 +81,10 @@ def _row(run: RunFolder) -> list[Any]:
         run.name,
         manifest.complete,
         manifest.step,
-        experiment.training.steps,
+        experiment.steps,
         manifest.seconds,
-        experiment.task.kind,
-        getattr(experiment.task, "hops", None),
-        experiment.model.layers,
-        experiment.model.heads,
-        experiment.model.d_model,
+        experiment.kind,
+        *experiment.shape().values(),
         list(experiment.seeds),
         experiment.canonical_json(),
     ]

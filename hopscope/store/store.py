@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hopscope.configs import Experiment
+from hopscope.configs import Recipe
 from hopscope.errors import RunMissing, StoreError
 from hopscope.store.files import flush_folder, write_bytes, writing
 from hopscope.store.folder import CONFIG, RunFolder
@@ -26,7 +26,7 @@ class Store:
     def __init__(self, root: Path | str | None = None) -> None:
         self.root = default_root() if root is None else Path(root)
 
-    def create(self, experiment: Experiment) -> RunFolder:
+    def create(self, experiment: Recipe) -> RunFolder:
         """The run of this experiment: the one that exists, or a new, untrained one."""
         path = self.root / experiment.run_name()
         if not (path / MANIFEST).exists():
@@ -63,7 +63,7 @@ class Store:
                 problems.append(str(error))
         return runs, problems
 
-    def _make(self, path: Path, experiment: Experiment) -> None:
+    def _make(self, path: Path, experiment: Recipe) -> None:
         for stale in self.root.glob(f"{NEW}*"):
             shutil.rmtree(stale)
         new = self.root / f"{NEW}{path.name}"

@@ -34,22 +34,20 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
 
 def pack(learner: Learner) -> dict[str, bytes]:
     """The files of the learner's present state."""
-    meta = {
-        "format": FORMAT,
-        "experiment": learner.experiment.digest(),
-        "step": learner.step,
-        "precision": learner.precision,
-    }
-    words = {META: json.dumps(meta, sort_keys=True)}
+    about = (learner.experiment.digest(), learner.step, learner.precision)
     optimiser = f"{OPTIMISERS}{learner.step:08d}{SUFFIX}"
     parts = {
         checkpoint_name(learner.step): learner.weights.named(),
         optimiser: learner.optimiser_state(),
     }
-    return {
-        name: safetensors.torch.save({k: t.detach().cpu() for k, t in state.items()}, words)
-        for name, state in parts.items()
-    }
+    return {name: saved(state, *about) for name, state in parts.items()}
+
+
+def saved(state: dict[str, Tensor], experiment: str, step: int, precision: str) -> bytes:
+    """A file of tensors that says what it belongs to."""
+    meta = {"format": FORMAT, "experiment": experiment, "step": step, "precision": precision}
+    words = {META: json.dumps(meta, sort_keys=True)}
+    return safetensors.torch.save({k: t.detach().cpu() for k, t in state.items()}, words)
 
 
 def unpack(learner: Learner, folder: RunFolder) -> None:
@@ -70,12 +68,24 @@ def weights_of(data: bytes, source: str) -> dict[str, Tensor]:
     return _read(data, source)[0]
 
 
-def _check_meta(meta: dict[str, Any], learner: Learner, source: str) -> None:
-    if meta["experiment"] != learner.experiment.digest():
+def own_weights(folder: RunFolder, step: int) -> dict[str, Tensor]:
+    """The weights of one of the run's checkpoints, which must be of this run."""
+    name = checkpoint_name(step)
+    weights, meta = _read(folder.read(name), f"{folder.name}/{name}")
+    _check_experiment(meta, folder.experiment.digest(), f"{folder.name}/{name}")
+    return weights
+
+
+def _check_experiment(meta: dict[str, Any], digest: str, source: str) -> None:
+    if meta["experiment"] != digest:
         raise RunMismatch(
             f"{source} belongs to experiment {meta['experiment'][:10]}, expected "
-            f"{learner.experiment.digest()[:10]}: it was copied from another run"
+            f"{digest[:10]}: it was copied from another run"
         )
+
+
+def _check_meta(meta: dict[str, Any], learner: Learner, source: str) -> None:
+    _check_experiment(meta, learner.experiment.digest(), source)
     if meta["precision"] != learner.precision:
         raise RunMismatch(
             f"{source} was trained in {meta['precision']}, but this machine computes in "

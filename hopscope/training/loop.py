@@ -66,23 +66,25 @@ def train(
         with folder.locked(), stop_on_signal() as request:
             folder.sweep_leftovers()
             if not folder.manifest.complete:
-                _Training(folder, device, watcher or NobodyWatches()).run(request)
+                _Training(experiment, folder, device, watcher or NobodyWatches()).run(request)
     return Run(folder)
 
 
 class _Training:
     """One process's share of a run."""
 
-    def __init__(self, folder: RunFolder, device: str, watcher: Watcher) -> None:
+    def __init__(
+        self, experiment: Experiment, folder: RunFolder, device: str, watcher: Watcher
+    ) -> None:
         keep_pages()
         self.folder, self.watcher = folder, watcher
-        self.training = folder.experiment.training
+        self.training = experiment.training
         self.due = set(self.training.checkpoint_steps())
         where = device_of(device)
-        self.learner = Learner(folder.experiment, where, precision_of(self.training, where))
+        self.learner = Learner(experiment, where, precision_of(self.training, where))
         unpack(self.learner, folder)
-        limit = DIVERGED_AT * max(1.0, guessing_level(folder.experiment.task))
-        self.ledger = Ledger(folder.experiment.seeds, self.learner.step, limit)
+        limit = DIVERGED_AT * max(1.0, guessing_level(experiment.task))
+        self.ledger = Ledger(experiment.seeds, self.learner.step, limit)
         self.settle_every = SETTLE_EVERY[where.type]
         self.clock = time.monotonic()
 
@@ -97,7 +99,7 @@ class _Training:
                 if self.learner.step in self.due or request.signal:
                     self._commit()
                 if request.signal and self.learner.step < self.training.steps:
-                    raise _interrupted(self.folder, self.learner.step, request)
+                    raise interrupted(self.folder, self.learner.step, request)
             self._complete()
         finally:
             self.watcher.stop()
@@ -153,7 +155,8 @@ class _Training:
         return now - before
 
 
-def _interrupted(folder: RunFolder, step: int, request: StopRequest) -> Interrupted:
+def interrupted(folder: RunFolder, step: int, request: StopRequest) -> Interrupted:
+    """What a training raises that was asked to stop."""
     name = request.signal.name if request.signal else "a signal"
     error = Interrupted(
         f"stopped by {name} at step {step}, where it wrote a checkpoint: "

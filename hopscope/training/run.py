@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunDamaged
+from hopscope.errors import RunDamaged, RunMismatch
 from hopscope.models import Transformer, load_weights
 from hopscope.store import RunFolder
 from hopscope.store.metrics import losses
@@ -30,7 +30,13 @@ class Run:
 
     @property
     def experiment(self) -> Experiment:
-        return self.folder.experiment
+        found = self.folder.experiment
+        if not isinstance(found, Experiment):
+            raise RunMismatch(
+                f"{self.name} is a run of the n-gram experiment, expected one over facts: "
+                "see `hopscope markov --help`"
+            )
+        return found
 
     @property
     def checkpoints(self) -> list[int]:

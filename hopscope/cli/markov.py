@@ -1,0 +1,244 @@
+"""`hopscope markov train|figures|transfer|theory`: the n-gram experiment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from hopscope.cli.arguments import parse
+from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
+from hopscope.errors import ConfigError
+from hopscope.store import Store
+
+if TYPE_CHECKING:
+    from hopscope.markov.run import MarkovRun
+
+REPORTS = Path("reports")
+
+
+@dataclass(frozen=True)
+class MarkovTrainArguments:
+    """Train the n-gram experiment; without flags, as in the paper."""
+
+    process: tyro.conf.OmitArgPrefixes[MarkovProcess] = field(default_factory=MarkovProcess)
+    model: tyro.conf.OmitArgPrefixes[InductionModel] = field(default_factory=InductionModel)
+    descent: tyro.conf.OmitArgPrefixes[Descent] = field(default_factory=Descent)
+    seeds: tuple[int, ...] = (0,)
+    """One model per seed; the seed fixes its chains."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+    threads: int | None = None
+    """Processor threads; unset: all cores."""
+
+
+@dataclass(frozen=True)
+class MarkovRunArguments:
+    """Which run."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """The run's name, or enough of it to be unique."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+
+
+@dataclass(frozen=True)
+class MarkovFiguresArguments(MarkovRunArguments):
+    """Draw a run: its stages, its heads, its way to the induction head, other chains."""
+
+    to: Path = REPORTS
+    """The folder for RUN-stages, RUN-heads, RUN-approach and RUN-transfer."""
+    format: Annotated[str, tyro.conf.arg(metavar="svg|pdf|png")] = "svg"
+    """How they are written."""
+
+
+@dataclass(frozen=True)
+class MarkovTransferArguments(MarkovRunArguments):
+    """Hold the trained model against others on chains of other lengths and priors."""
+
+    lengths: tuple[int, ...] = (10, 20, 50, 100, 200, 400)
+    """Lengths of the chains."""
+    alphas: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0)
+    """Concentrations of the prior."""
+    chains: int = 1_000
+    """Fresh chains for each."""
+
+
+@dataclass(frozen=True)
+class MarkovTheoryArguments:
+    """The modified χ² mutual information of every set of lags, and the winner of stage I."""
+
+    process: tyro.conf.OmitArgPrefixes[MarkovProcess] = field(default_factory=MarkovProcess)
+    model: tyro.conf.OmitArgPrefixes[InductionModel] = field(default_factory=InductionModel)
+    tables: int = 1_000
+    """Tables drawn from the prior."""
+    estimate: bool = False
+    """Estimate from one sampled chain of each table instead of its exact distributions."""
+    seed: int = 0
+    """Which tables."""
+
+
+def markov(arguments: Sequence[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: hopscope markov ACTION [--help] …\n")
+        for name, (_, summary) in ACTIONS.items():
+            print(f"  {name:<9} {summary}")
+        return 0
+    if arguments[0] not in ACTIONS:
+        known = ", ".join(ACTIONS)
+        raise ConfigError(f"unknown action {arguments[0]!r}: hopscope markov knows {known}")
+    return ACTIONS[arguments[0]][0](arguments[1:])
+
+
+def _train(arguments: Sequence[str]) -> int:
+    chosen = parse(MarkovTrainArguments, "markov train", arguments)
+    experiment = MarkovExperiment(
+        process=chosen.process, model=chosen.model, descent=chosen.descent, seeds=chosen.seeds
+    )
+    train_markov(experiment, Store(chosen.store), chosen.threads)
+    return 0
+
+
+def train_markov(experiment: MarkovExperiment, store: Store, threads: int | None) -> None:
+    """Train, with a live display, and print what came out."""
+    import torch
+
+    from hopscope.cli.display import display
+    from hopscope.markov.training import train
+
+    if threads is not None:
+        if threads < 1:
+            raise ConfigError(f"--threads is {threads}; expected at least 1")
+        torch.set_num_threads(threads)
+    print_markov(train(experiment, store, watcher=display()))
+
+
+def print_markov(run: "MarkovRun") -> None:
+    """What each seed's model has become."""
+    from hopscope.cli.tables import table
+    from hopscope.markov.evaluation import choice, compare, said
+    from hopscope.markov.learner import drawn
+    from hopscope.markov.parameters import Parameters, set_name
+
+    if not run.folder.manifest.complete:
+        print(f"{run.name}: stopped at epoch {run.folder.manifest.step:,}")
+        return
+    rows = []
+    for seed in run.experiment.seeds:
+        state = run.state(seed)
+        parameters = Parameters.of(state)
+        chosen = choice(run.experiment.model, parameters)
+        chains = drawn(run.experiment, seed, "validation")
+        found = compare(run.experiment, said(run.experiment, state, chains), chains)
+        weights = " ".join(f"{weight:.3f}" for weight in chosen.weights)
+        lags = ",".join(map(str, chosen.lags))
+        rows.append(
+            (seed, set_name(chosen.heads), f"{chosen.share:.3f}", lags, weights,
+             f"{float(parameters.a):.2f}", f"{found.seen.model:.4f}", f"{found.seen.gih:.4f}",
+             f"{found.seen.bayes:.4f}", f"{found.distance:.4f}")
+        )  # fmt: skip
+    columns = [
+        "seed",
+        "heads",
+        "share",
+        "lags",
+        "attention",
+        "a",
+        "loss",
+        "GIH",
+        "Bayes",
+        "distance",
+    ]
+    seconds = run.folder.manifest.seconds
+    table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.1f} s")
+    print("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
+
+
+def _figures(arguments: Sequence[str]) -> int:
+    chosen = parse(MarkovFiguresArguments, "markov figures", arguments)
+    if chosen.format not in ("svg", "pdf", "png"):
+        raise ConfigError(f"--format is {chosen.format!r}; expected svg, pdf or png")
+    from hopscope.markov.evaluation import approach, gap, transfer
+    from hopscope.markov.learner import drawn
+    from hopscope.markov.parameters import Parameters
+    from hopscope.report import markov as draw
+    from hopscope.report.curves import save_figure
+
+    run = _run(chosen)
+    seeds = run.experiment.seeds
+    figures = {"stages": draw.stages_figure(run), "heads": draw.heads_figure(run)}
+    if "a" in run.experiment.descent.plan()[-1][0]:
+        moments = [approach(run, seed) for seed in seeds]
+        last, chains = (
+            Parameters.of(run.state(seeds[0])),
+            drawn(run.experiment, seeds[0], "validation"),
+        )
+        figures["approach"] = draw.approach_figure(run, moments, gap(run.experiment, last, chains))
+    figures["transfer"] = draw.transfer_figure(run, [transfer(run, seed) for seed in seeds])
+    for name, figure in figures.items():
+        path = chosen.to / f"{run.name}-{name}.{chosen.format}"
+        print(f"{name}: {save_figure(figure, path)}")
+    return 0
+
+
+def _transfer(arguments: Sequence[str]) -> int:
+    chosen = parse(MarkovTransferArguments, "markov transfer", arguments)
+    from hopscope.cli.tables import table
+    from hopscope.markov.evaluation import transfer
+
+    run = _run(chosen)
+    rows = []
+    for seed in run.experiment.seeds:
+        for process, found in transfer(run, seed, chosen.lengths, chosen.alphas, chosen.chains):
+            losses = [f"{loss:.4f}" for loss in astuple(found.expected)]
+            rows.append((seed, process.length, f"{process.alpha:g}", *losses,
+                         f"{found.distance:.4f}", f"{found.matched:.3f}"))  # fmt: skip
+    columns = ["seed", "length", "alpha", "model", "GIH", "Bayes", "truth", "distance", "matched"]
+    table(columns, rows, title=f"{run.name}: expected loss on fresh chains")
+    return 0
+
+
+def _theory(arguments: Sequence[str]) -> int:
+    chosen = parse(MarkovTheoryArguments, "markov theory", arguments)
+    from hopscope.cli.tables import table
+    from hopscope.markov import information
+    from hopscope.markov.process import sample_chains
+
+    process, model = chosen.process, chosen.model
+    MarkovExperiment(process=process, model=model)  # do they fit?
+    if chosen.estimate:
+        chains = sample_chains(process, chosen.tables, chosen.seed)
+        found = {"of one lag each": information.estimated(chains, model)}
+    else:
+        found = {
+            "of one lag each": information.exact(process, model, chosen.tables, chosen.seed),
+            "as they begin": information.through_heads(process, model, chosen.tables, chosen.seed),
+        }
+    for heads, values in found.items():
+        ordered = sorted(values, key=lambda each: -each.value)
+        rows = [
+            (",".join(map(str, each.lags)), f"{each.value:.4f}", f"{each.error:.4f}")
+            for each in ordered
+        ]
+        table(["lags", "information", "± error"], rows, title=f"Seen through heads {heads}")
+        lags = ", ".join(map(str, ordered[0].lags))
+        print(f"Stage I is predicted to choose the heads at lags {lags}.\n")
+    return 0
+
+
+def _run(chosen: MarkovRunArguments) -> "MarkovRun":
+    from hopscope.markov.run import MarkovRun
+
+    return MarkovRun(Store(chosen.store).find(chosen.run))
+
+
+ACTIONS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
+    "train": (_train, "Train the experiment; without flags, as in the paper."),
+    "figures": (
+        _figures,
+        "Draw a run: stages, heads, the way to the induction head, other chains.",
+    ),
+    "transfer": (_transfer, "The trained model on chains of other lengths and priors."),
+    "theory": (_theory, "Which lags stage I is predicted to choose, and why."),
+}

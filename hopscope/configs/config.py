@@ -1,0 +1,46 @@
+"""What every config is: frozen, validated data that refuses what it does not know."""
+
+import json
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hopscope.errors import ConfigError
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Config(BaseModel):
+    """Base of all configs: immutable data that refuses what it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    def __init__(self, **fields: object) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise ConfigError(_one_line(type(self).__name__, error)) from error
+
+    def canonical_json(self) -> str:
+        """The one spelling of this config: sorted keys, no spaces, defaults written out."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The inverse of canonical_json; unknown keys and bad values are a ConfigError."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise ConfigError(_one_line(cls.__name__, error)) from error
+
+
+def _one_line(name: str, error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    what = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        what = "unknown field; see `hopscope presets` for the fields there are"
+    elif first["type"] != "value_error":
+        what = f"{what}, got {first['input']!r}"
+    more = "" if error.error_count() == 1 else f" (and {error.error_count() - 1} more)"
+    return f"{name}{'.' if place else ''}{place}: {what}{more}"

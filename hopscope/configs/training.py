@@ -1,0 +1,55 @@
+"""How a transformer is trained. Sections (§) refer to Musat (ICLR 2025)."""
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hopscope.configs.config import Config, Positive
+
+
+class Training(Config):
+    """How a model is trained."""
+
+    steps: Positive = 3_000
+    """Optimiser steps (§7: 10,000, §8: 24,000, §9: 6,400)."""
+    batch: Positive = 128
+    """Examples per step (§7: 512, §8: 128, §9: 256)."""
+    examples: Positive = 2**18
+    """Size of the finite training set (§7: 2^20, §8, §9: 262k)."""
+    lr: Annotated[float, Field(gt=0)] = 1e-3
+    """Learning rate of AdamW (§7.1: 1e-3)."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """Learning rate after warm-up: constant (§7.1), or down to zero on a cosine."""
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the learning rate rises linearly from zero (the paper names none)."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.1
+    """Decoupled weight decay on every parameter (§7.1: 0.1)."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Decay rates of AdamW's two moments (Kingma's defaults; the paper names none)."""
+    precision: Literal["float32", "bf16", "auto"] = "auto"
+    """Arithmetic of forward and backward: float32, bf16 with float32 master weights, or bf16
+    where the processor computes it natively."""
+    validate_every: Positive = 100
+    """Steps between validations; each of the last 100 steps is validated as well (§7.1)."""
+    validation_examples: Positive = 512
+    """Examples of each validation, from a stream of their own."""
+    checkpoint_every: Positive = 500
+    """Steps between checkpoints (§9: 80)."""
+    checkpoint_at: tuple[Positive, ...] = ()
+    """Further steps at which a checkpoint is written."""
+
+    def checkpoint_steps(self) -> tuple[int, ...]:
+        """All steps at which a checkpoint is due: the untrained model first, the last step last."""
+        regular = range(0, self.steps, self.checkpoint_every)
+        extra = (step for step in self.checkpoint_at if step < self.steps)
+        return tuple(sorted({0, *regular, *extra, self.steps}))
+
+    def rate(self, step: int) -> float:
+        """The learning rate of the 0-based step."""
+        if step < self.warmup:
+            return self.lr * (step + 1) / self.warmup
+        if self.schedule == "constant":
+            return self.lr
+        progress = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.lr * 0.5 * (1 + math.cos(math.pi * progress))

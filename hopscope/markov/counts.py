@@ -1,0 +1,89 @@
+"""Chains as counts: how often each symbol follows each pattern of matches with the query.
+
+The model's answer to a chain is a ratio of sums over positions, and positions with the same
+pattern have the same similarity. So a chain is a short list of (pattern, how often each symbol
+followed it), and an epoch over all chains is two products with one sparse matrix. Nothing is
+approximated: the sums are only taken in another order.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from hopscope.configs import MarkovExperiment
+from hopscope.errors import ConfigError
+from hopscope.markov import matches
+from hopscope.markov.matches import Matches
+from hopscope.markov.process import Chains
+
+BYTES_PER_POSITION = 64
+"""What a position takes while it is counted; measured."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The counts of chains, one after the other."""
+
+    start: Int[np.ndarray, "chain_and_end"]
+    """Where the entries of each chain begin."""
+    pattern: Int[np.ndarray, "entry"]
+    symbols: Int[np.ndarray, "entry symbol"]
+    """How often each symbol followed the entry's pattern in its chain."""
+    targets: Int[np.ndarray, "chain"]
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def chain(self) -> Int[np.ndarray, "entry"]:
+        """The chain of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    def answers(self, weights: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "chain symbol"]:
+        """What attention proportional to these weights answers."""
+        weighed = self.symbols * weights[self.pattern, None]
+        sums = np.add.reduceat(weighed, self.start[:-1], axis=0)
+        answers: np.ndarray = sums / sums.sum(axis=1, keepdims=True)
+        return answers
+
+
+def counted(chains: Chains, window: int, inside: bool = False) -> tuple[Counts, Matches]:
+    """The counts of chains, and the patterns they are over."""
+    words = matches.found_patterns(chains.tokens, window, inside)
+    known = matches.distinct(words)
+    counts = tallied(chains, matches.numbered(words, known), window)
+    return counts, matches.tables(known, window, inside)
+
+
+def tallied(chains: Chains, pattern: Int[np.ndarray, "chain key"], window: int) -> Counts:
+    """How often each symbol follows each pattern, from the pattern of every position."""
+    many, alphabet = int(pattern.max()) + 1, chains.process.alphabet
+    place = np.arange(len(chains))[:, None] * many + pattern
+    entries, number = np.unique(place, return_inverse=True)
+    following = chains.tokens[:, window:-1].astype(np.int64)
+    tally = np.bincount(
+        number.ravel() * alphabet + following.ravel(), minlength=len(entries) * alphabet
+    )
+    return Counts(
+        start=np.searchsorted(entries, np.arange(len(chains) + 1) * many),
+        pattern=entries % many,
+        symbols=tally.reshape(-1, alphabet),
+        targets=chains.targets.astype(np.int64),
+    )
+
+
+def check_memory(experiment: MarkovExperiment) -> None:
+    """Refuse what this machine cannot hold, before it is drawn."""
+    process, descent = experiment.process, experiment.descent
+    chains = descent.chains + descent.validation_chains
+    tables = 8 * 3 * chains * process.alphabet ** (len(process.parents) + 1)
+    positions = BYTES_PER_POSITION * chains * process.length
+    needed = tables + positions * len(experiment.seeds)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise ConfigError(
+            f"{chains:,} chains of {process.length:,} symbols for {len(experiment.seeds)} models "
+            f"need about {needed / 2**30:,.0f} GiB ({tables / 2**30:,.0f} of them for transition "
+            f"tables); this machine has {memory / 2**30:,.0f}: take fewer chains, seeds or parents"
+        )

@@ -1,0 +1,189 @@
+"""What a trained model has become: which set it chose, how near it is to an induction head,
+whether that carries over to other chains, and how its scale grew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
+from hopscope.markov import predictors
+from hopscope.markov.counts import counted
+from hopscope.markov.full import full_answers
+from hopscope.markov.learner import answers, drawn
+from hopscope.markov.objective import Objective
+from hopscope.markov.parameters import Parameters, sets
+from hopscope.markov.process import Chains, sample_chains
+from hopscope.markov.run import Course, MarkovRun
+
+LENGTHS = (10, 20, 50, 100, 200, 400)
+ALPHAS = (0.05, 0.1, 0.2, 0.5, 1.0)
+FIRST_CHAIN_SEED = 1_000_003
+"""Chains of a transfer come from seeds no training is likely to use."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The set with the largest coefficient, and the lags that its heads copy most of."""
+
+    heads: tuple[int, ...]
+    lags: tuple[int, ...]
+    share: float
+    """Of the sum of squared coefficients."""
+    weights: tuple[float, ...]
+    """Attention of each of these heads to its lag."""
+
+
+def choice(model: InductionModel, parameters: Parameters) -> Choice:
+    best = int(parameters.shares.argmax())
+    heads, attention = sets(model)[best], parameters.attention
+    lags = tuple(int(attention[head].argmax()) + 1 for head in heads)
+    weights = tuple(float(attention[head].max()) for head in heads)
+    return Choice(heads, lags, float(parameters.shares[best]), weights)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Mean losses of the model and of others, on the same chains."""
+
+    model: float
+    gih: float
+    bayes: float
+    truth: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A model beside the generalised induction head, Bayes and the truth."""
+
+    seen: Losses
+    """On the symbols that followed, as training counts it."""
+    expected: Losses
+    """The log loss over all symbols that could have followed."""
+    distance: float
+    """Mean total variation between model and GIH, over chains where GIH finds a match."""
+    matched: float
+    """The part of such chains."""
+
+
+def compare(
+    experiment: MarkovExperiment, answer: Float[np.ndarray, "chain symbol"], chains: Chains
+) -> Comparison:
+    """Hold a model's answers against the others'."""
+    descent = experiment.descent
+    head, found = predictors.gih(chains, experiment.model.window, experiment.process.parents)
+    answers = (answer, head, predictors.bayes(chains), predictors.truth(chains))
+    apart = predictors.distance(answer, head)[found]
+    return Comparison(
+        seen=Losses(*(predictors.mean_loss(descent, each, chains) for each in answers)),
+        expected=Losses(
+            *(predictors.expected_loss(each, chains, descent.epsilon) for each in answers)
+        ),
+        distance=float(apart.mean()) if len(apart) else 0.0,
+        matched=float(found.mean()),
+    )
+
+
+def said(
+    experiment: MarkovExperiment, state: Mapping[str, np.ndarray], chains: Chains
+) -> Float[np.ndarray, "chain symbol"]:
+    """What the model answers in this state."""
+    if experiment.model.first == "full":
+        return full_answers(experiment, state, chains)
+    return answers(experiment, Parameters.of(state), chains)
+
+
+def transfer(
+    run: MarkovRun,
+    seed: int,
+    lengths: Sequence[int] = LENGTHS,
+    alphas: Sequence[float] = ALPHAS,
+    chains: int = 1_000,
+) -> list[tuple[MarkovProcess, Comparison]]:
+    """The trained model on fresh chains of other lengths, and of other priors."""
+    trained, state = run.experiment.process, run.state(seed)
+    others = [{"length": length} for length in lengths] + [{"alpha": alpha} for alpha in alphas]
+    found = []
+    for other in others:
+        process = MarkovProcess(**{**trained.model_dump(), **other})
+        MarkovExperiment(process=process, model=run.experiment.model)  # does the window fit?
+        fresh = sample_chains(process, chains, FIRST_CHAIN_SEED + seed)
+        found.append((process, compare(run.experiment, said(run.experiment, state, fresh), fresh)))
+    return found
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The model at one epoch of the last stage."""
+
+    epoch: int
+    """Since the stage began."""
+    a: float
+    loss: float
+    distance: float
+    """Mean total variation to GIH, over validation chains where GIH finds a match."""
+
+
+def approach(run: MarkovRun, seed: int) -> list[Moment]:
+    """How the model came near the induction head in the last stage."""
+    experiment = run.experiment
+    chains = drawn(experiment, seed, "validation")
+    head, found = predictors.gih(chains, experiment.model.window, experiment.process.parents)
+    first = experiment.steps - experiment.descent.plan()[-1][1]
+    moments = []
+    for epoch, state in _states(run, seed, first):
+        answer = said(experiment, state, chains)
+        loss = predictors.mean_loss(experiment.descent, answer, chains)
+        apart = predictors.distance(answer, head)[found].mean()
+        moments.append(Moment(epoch - first, float(state["a"]), loss, float(apart)))
+    return moments
+
+
+def _states(run: MarkovRun, seed: int, first: int) -> list[tuple[int, dict[str, np.ndarray]]]:
+    """The model from an epoch on: as recorded, or, since matrices are not, its checkpoints."""
+    if run.experiment.model.first == "full":
+        return [(epoch, run.state(seed, epoch)) for epoch in run.checkpoints if epoch >= first]
+    course = run.course(seed)
+    chosen = np.flatnonzero(course.epochs >= first)
+    return [(int(course.epochs[n]), course.at(int(n)).named()) for n in chosen]
+
+
+def gap(experiment: MarkovExperiment, parameters: Parameters, chains: Chains) -> float:
+    """How much more similar the least similar match is than the most similar other position."""
+    model = experiment.model
+    _, matches = counted(chains, model.window, model.unit_copies)
+    square = matches.cross.reshape(-1, model.window, model.window)
+    parents = experiment.process.parents
+    same = np.all([square[:, lag - 1, lag - 1] for lag in parents], axis=0)
+    similar = Objective(model, matches).scaled(
+        Parameters(parameters.c, parameters.w, np.array(1.0))
+    )
+    return float(similar[same].min() - similar[~same].max())
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A line fitted to a against the logarithm of the epoch."""
+
+    slope: float
+    straightness: float
+    """R² of the fit."""
+    epochs: tuple[int, int]
+    """Between which it was fitted: where a goes from a fifth to four fifths of its way."""
+    end: float
+    """The last a."""
+
+
+def growth(course: Course, first: int) -> Growth:
+    """The growth of a from this epoch on."""
+    since = course.epochs >= first
+    epochs, a = course.epochs[since] - first, course.a[since]
+    way = (a - a[0]) / (a[-1] - a[0])
+    chosen = (way >= 0.2) & (way <= 0.8) & (epochs > 0)
+    x, y = np.log(epochs[chosen]), a[chosen]
+    slope, offset = np.polyfit(x, y, 1)
+    left = ((y - slope * x - offset) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    between = (int(epochs[chosen][0]), int(epochs[chosen][-1]))
+    return Growth(float(slope), float(1 - left), between, float(a[-1]))

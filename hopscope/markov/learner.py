@@ -1,0 +1,120 @@
+"""A model in training: the restricted one by counts, or one with a full first layer by autograd."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from hopscope.configs import MarkovExperiment
+from hopscope.markov.counts import counted
+from hopscope.markov.objective import Answering, Objective, loss_of, powers
+from hopscope.markov.parameters import Parameters, initial
+from hopscope.markov.process import Chains, Split, sample_chains
+from hopscope.markov.rows import Products, Rows, merged, rows_of
+
+NEGLIGIBLE = 1e-150
+"""Coefficients below this are set to zero, where their slope keeps them. Losing coefficients fall
+for ever, and arithmetic on their squares, below 1e-308, takes ten times as long."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """What the training loop asks of a model."""
+
+    def begin(self, letters: str) -> None:
+        """A stage begins, or goes on: the parameters that these letters name will be trained."""
+
+    def advance(self, epoch: int) -> None:
+        """Train for one epoch, the one with this number."""
+
+    def losses(self) -> dict[Split, float]:
+        """The mean loss on the chains for training and for validation."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything that is trained, by name; c, w and a among it."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from this state."""
+
+
+class CountingLearner:
+    """Gradient descent on the restricted model, exact, by counts."""
+
+    def __init__(self, experiment: MarkovExperiment, seed: int) -> None:
+        self.experiment, self.seed = experiment, seed
+        self.parameters = initial(experiment.model)
+        self.loss = loss_of(experiment.descent)
+        self.train, self.training_rows, self.objective = self._side("train")
+        self.validation, _, self.validation_objective = self._side("validation")
+        moving, still = merged(self.training_rows)
+        self.answering = Answering(moving, Products(moving), self.loss) if len(moving) else None
+        self.still = Answering(still, still, self.loss) if len(still) else None
+
+    def _side(self, split: Split) -> tuple[Answering, Rows, Objective]:
+        """The plain sums over all chains of a split."""
+        experiment = self.experiment
+        chains = drawn(experiment, self.seed, split)
+        counts, matches = counted(chains, experiment.model.window, experiment.model.unit_copies)
+        rows = rows_of(counts, len(matches), experiment.descent.loss == "softmax")
+        return Answering(rows, rows, self.loss), rows, Objective(experiment.model, matches)
+
+    def begin(self, letters: str) -> None:
+        self.letters = letters
+        self.objective.begin()
+
+    def advance(self, epoch: int) -> None:
+        descent = self.experiment.descent
+        if descent.batch is not None:
+            for chosen in batches(self.seed, epoch, descent.chains, descent.batch):
+                rows = self.training_rows.take(chosen, 1 / len(chosen))
+                self._step(Answering(rows, rows, self.loss))
+        elif self.answering is not None:
+            self._step(self.answering)
+
+    def _step(self, answering: Answering) -> None:
+        slopes = self.objective.gradient(self.parameters, answering, self.letters)
+        for name, slope in slopes.items():
+            value: np.ndarray = getattr(self.parameters, name)
+            np.subtract(value, self.experiment.descent.lr * slope, out=value)
+        if "c" in slopes:
+            self.parameters.c[np.abs(self.parameters.c) < NEGLIGIBLE] = 0
+
+    def losses(self) -> dict[Split, float]:
+        return {
+            "train": self._training_loss(),
+            "validation": self.validation.value(self.validation_objective.scaled(self.parameters)),
+        }
+
+    def _training_loss(self) -> float:
+        scaled = self.objective.scaled(self.parameters, self.letters)
+        parts = [part for part in (self.answering, self.still) if part is not None]
+        return sum(part.value(scaled) for part in parts)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {name: value.copy() for name, value in self.parameters.named().items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.parameters = Parameters.of(state)
+
+
+def answers(
+    experiment: MarkovExperiment, parameters: Parameters, chains: Chains
+) -> Float[np.ndarray, "chain symbol"]:
+    """What the restricted model with these parameters answers."""
+    model = experiment.model
+    counts, matches = counted(chains, model.window, model.unit_copies)
+    return counts.answers(powers(Objective(model, matches).scaled(parameters)))
+
+
+def drawn(experiment: MarkovExperiment, seed: int, split: Split) -> Chains:
+    """The chains that a seed is trained or validated on."""
+    descent = experiment.descent
+    count = descent.chains if split == "train" else descent.validation_chains
+    return sample_chains(experiment.process, count, seed, split)
+
+
+def batches(seed: int, epoch: int, chains: int, batch: int) -> list[Int[np.ndarray, "some"]]:
+    """An order of all chains, in pieces of the batch's size; the last may be smaller."""
+    generator = np.random.Generator(np.random.PCG64DXSM([seed, 3, epoch]))
+    order = generator.permutation(chains)
+    return [order[first : first + batch] for first in range(0, chains, batch)]

@@ -1,0 +1,92 @@
+"""A run of the n-gram experiment: its models, and how their parameters went."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Float32, Int32
+
+from hopscope.configs import InductionModel, MarkovExperiment
+from hopscope.errors import RunDamaged, RunMismatch
+from hopscope.markov.parameters import Parameters, initial, set_name, sets
+from hopscope.store import RunFolder, parameters
+from hopscope.store.metrics import losses
+from hopscope.training.checkpoint import checkpoint_steps, own_weights
+
+
+def numbers(model: InductionModel, state: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Every trained number by its name: `c{1,2}`, `w1[2]` (head 1, lag 2), `a`."""
+    found = {
+        f"c{set_name(heads)}": float(c) for heads, c in zip(sets(model), state["c"], strict=True)
+    }
+    for (head, lag), weight in np.ndenumerate(state["w"]):
+        found[f"w{head + 1}[{lag + 1}]"] = float(weight)
+    return {**found, "a": float(state["a"])}
+
+
+@dataclass(frozen=True)
+class Course:
+    """The parameters of one seed's model during training."""
+
+    epochs: Int32[np.ndarray, "epoch"]
+    c: Float[np.ndarray, "epoch set"]
+    w: Float[np.ndarray, "epoch head lag"]
+    a: Float[np.ndarray, "epoch"]
+
+    @property
+    def shares(self) -> Float[np.ndarray, "epoch set"]:
+        """Each set's part in the sum of squared coefficients."""
+        shares: np.ndarray = self.c**2 / (self.c**2).sum(axis=1, keepdims=True)
+        return shares
+
+    def at(self, number: int) -> Parameters:
+        return Parameters(self.c[number], self.w[number], np.array(self.a[number]))
+
+
+@dataclass(frozen=True)
+class MarkovRun:
+    """One training, on disk."""
+
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def experiment(self) -> MarkovExperiment:
+        found = self.folder.experiment
+        if not isinstance(found, MarkovExperiment):
+            raise RunMismatch(
+                f"{self.name} is a run over facts, expected one of the n-gram experiment: "
+                "`hopscope markov train` makes one"
+            )
+        return found
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """The epochs of which everything trained is kept."""
+        return checkpoint_steps(self.folder)
+
+    def state(self, seed: int, epoch: int | None = None) -> dict[str, np.ndarray]:
+        """Everything trained of one seed's model, after a checkpoint's epoch; unset: the last."""
+        if not self.checkpoints:
+            raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
+        weights = own_weights(self.folder, self.checkpoints[-1] if epoch is None else epoch)
+        number = self.experiment.seeds.index(seed)
+        return {name: value[number].numpy() for name, value in weights.items()}
+
+    def course(self, seed: int) -> Course:
+        """How one seed's parameters went."""
+        model, series = self.experiment.model, parameters.values(self.folder, seed)
+        names = list(numbers(model, initial(model).named()))
+        count = len(sets(model))
+        table = np.stack([series[name] for name in names], axis=1)
+        w = table[:, count:-1].reshape(-1, model.heads, model.window)
+        return Course(series["step"].astype(np.int32), table[:, :count], w, table[:, -1])
+
+    def losses(
+        self, split: str = "train"
+    ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
+        """Recorded epochs, and every seed's loss at each (on an axis of one hop)."""
+        return losses(self.folder, split)

@@ -1,0 +1,14 @@
+"""The loss of an answer that knows nothing: the line that every loss is held against."""
+
+import math
+
+from hopscope.configs import Experiment, MarkovExperiment, Recipe
+from hopscope.tasks import guessing_level
+
+
+def guessing(recipe: Recipe) -> float:
+    """Of facts, the best answer that ignores how they connect; of chains, an even one."""
+    if isinstance(recipe, MarkovExperiment):
+        return math.log(recipe.process.alphabet)
+    assert isinstance(recipe, Experiment)
+    return guessing_level(recipe.task)

@@ -1,0 +1,115 @@
+"""Counting windows gives the loss and the gradients of walking all positions."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopscope.configs import Descent, InductionModel, MarkovProcess
+from hopscope.markov.counts import counted
+from hopscope.markov.model import InductionTransformer, loss
+from hopscope.markov.objective import Answering, Objective, loss_of
+from hopscope.markov.parameters import Parameters, sets
+from hopscope.markov.process import Chains, sample_chains
+from hopscope.markov.rows import Products, merged, rows_of
+
+
+@st.composite
+def settings_of(draw: st.DrawFn) -> tuple[MarkovProcess, InductionModel, Descent]:
+    parents = draw(st.sets(st.integers(1, 4), min_size=1, max_size=3))
+    window = draw(st.integers(max(parents), 5))
+    heads = draw(st.integers(1, 4))
+    process = MarkovProcess(
+        alphabet=draw(st.integers(2, 5)),
+        parents=tuple(parents),
+        alpha=draw(st.sampled_from([0.1, 1.0])),
+        length=draw(st.integers(window + 1, 24)),
+        start="uniform",
+    )
+    model = InductionModel(
+        heads=heads,
+        window=window,
+        degree=draw(st.integers(1, heads)),
+        constant=draw(st.booleans()),
+        unit_copies=draw(st.booleans()),
+    )
+    return process, model, Descent(loss=draw(st.sampled_from(["log", "softmax"])))
+
+
+def oracle(
+    chains: Chains, model: InductionModel, descent: Descent, at: Parameters
+) -> tuple[float, dict[str, np.ndarray]]:
+    """Loss and gradients of the model that walks all positions."""
+    module = InductionTransformer(model, chains.process.alphabet)
+    for name, value in at.named().items():
+        getattr(module, name).data = torch.tensor(value)
+    tokens = torch.from_numpy(chains.tokens.astype(np.int64))
+    value = loss(descent, module(tokens[:, :-1]), tokens[:, -1])
+    value.backward()
+    return value.item(), {name: getattr(module, name).grad.numpy() for name in ("c", "w", "a")}
+
+
+@settings(deadline=None, max_examples=60)
+@given(chosen=settings_of(), seed=st.integers(0, 10_000))
+def test_loss_and_gradients_are_the_oracles(
+    chosen: tuple[MarkovProcess, InductionModel, Descent], seed: int
+) -> None:
+    process, model, descent = chosen
+    generator = np.random.default_rng(seed)
+    at = Parameters(
+        c=generator.normal(size=len(sets(model))),
+        w=generator.normal(size=(model.heads, model.window)),
+        a=np.array(generator.normal() * 3),
+    )
+    chains = sample_chains(process, 30, seed)
+    value, slopes = oracle(chains, model, descent, at)
+    counts, matches = counted(chains, model.window, model.unit_copies)
+    rows = rows_of(counts, len(matches), descent.loss == "softmax")
+    moving, still = merged(rows)
+    scaled = Objective(model, matches).scaled(at)
+    parts = [Answering(part, part, loss_of(descent)) for part in (moving, still) if len(part)]
+    assert sum(part.value(scaled) for part in parts) == pytest.approx(value, abs=1e-10)
+    for sums in (rows, Products(rows)):
+        whole = Answering(rows, sums, loss_of(descent))
+        assert whole.value(scaled) == pytest.approx(value, abs=1e-10)
+        found = Objective(model, matches).gradient(at, whole, "CWa")
+        for name, slope in slopes.items():
+            np.testing.assert_allclose(found[name], slope, atol=1e-10)
+    if len(moving):
+        fast = Answering(moving, Products(moving), loss_of(descent))
+        for name, slope in Objective(model, matches).gradient(at, fast, "CWa").items():
+            np.testing.assert_allclose(slope, slopes[name], atol=1e-10)
+
+
+def test_the_settings_of_the_paper_come_down_to_a_few_thousand_rows() -> None:
+    chains = sample_chains(MarkovProcess(), 9_000, 0)
+    counts, matches = counted(chains, 3)
+    assert len(matches) == 110
+    moving, still = merged(rows_of(counts, len(matches), every_symbol=False))
+    assert len(moving) < 6_000
+    assert moving.weight.sum() + still.weight.sum() == pytest.approx(1)
+
+
+def test_wide_windows_need_more_than_one_word_of_bits() -> None:
+    process = MarkovProcess(alphabet=3, length=30, start="uniform")
+    model, descent = InductionModel(window=9, heads=2, unit_copies=True), Descent()
+    chains = sample_chains(process, 20, 1)
+    at = Parameters(np.ones(3), np.random.default_rng(0).normal(size=(2, 9)), np.array(2.0))
+    value, slopes = oracle(chains, model, descent, at)
+    counts, matches = counted(chains, 9, inside=True)
+    rows = rows_of(counts, len(matches), every_symbol=False)
+    whole = Answering(rows, rows, loss_of(descent))
+    assert whole.value(Objective(model, matches).scaled(at)) == pytest.approx(value, abs=1e-10)
+    found = Objective(model, matches).gradient(at, whole, "W")
+    np.testing.assert_allclose(found["w"], slopes["w"], atol=1e-10)
+
+
+def test_a_subset_of_rows_is_those_chains_alone() -> None:
+    chains = sample_chains(MarkovProcess(length=20), 12, 0)
+    counts, matches = counted(chains, 3)
+    rows = rows_of(counts, len(matches), every_symbol=False)
+    chosen = np.array([7, 2, 11])
+    weights = np.random.default_rng(0).random(len(matches))
+    taken = rows.take(chosen, 1 / 3)
+    np.testing.assert_array_equal(taken.times(weights), rows.times(weights)[:, chosen])
