@@ -2,6 +2,7 @@
 
     python benchmarks/markov.py                  the paper's 57,000 epochs, and the walker's few
     python benchmarks/markov.py --seeds 20       the claims, over seeds
+    python benchmarks/markov.py --settings       other stages, parents, alphabets, windows, readings
 
 The walker is what one would write from the paper: every position of every chain in each epoch, by
 autograd, vectorised over chains and positions alike, in float32. It is timed over a few epochs of
@@ -21,9 +22,9 @@ import torch
 from torch.nn.functional import one_hot
 
 from hopscope.configs import MarkovExperiment
-from hopscope.markov.evaluation import approach, choice, gap, growth, transfer
+from hopscope.markov.evaluation import approach, choice, compare, gap, growth, said, transfer
 from hopscope.markov.learner import drawn
-from hopscope.markov.parameters import initial, sets
+from hopscope.markov.parameters import Parameters, initial, sets
 from hopscope.markov.process import sample_chains
 from hopscope.markov.training import train
 
@@ -33,12 +34,13 @@ WALKED_EPOCHS = 5
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=0, help="measure the claims over these many")
+    parser.add_argument("--settings", action="store_true", help="train every other setting once")
     parser.add_argument("--store", type=Path, help="where runs go; unset: a temporary folder")
     chosen = parser.parse_args()
     with TemporaryDirectory() as temporary:
         store = chosen.store or Path(temporary)
-        rows = claims(store, chosen.seeds) if chosen.seeds else [speed(store)]
-        for row in rows:
+        rows = settings(store) if chosen.settings else [speed(store)]
+        for row in claims(store, chosen.seeds) if chosen.seeds else rows:
             print(json.dumps(row), flush=True)
 
 
@@ -146,6 +148,72 @@ def claims(store: Path, seeds: int) -> Iterator[dict[str, object]]:
                 "matched": other.matched,
                 "loss": asdict(other.expected),
             }
+
+
+SETTINGS: dict[str, dict[str, dict[str, object]]] = {
+    "the paper's": {},
+    "C and W together": {"descent": {"stages": "CW,a"}},
+    "all at once": {"descent": {"stages": "CWa"}},
+    "batches of 1,000": {"descent": {"stages": "CWa", "epochs": (5_000,), "batch": 1_000}},
+    "uniform start": {"process": {"start": "uniform"}},
+    **{f"length {n}": {"process": {"length": n}} for n in (10, 20, 50, 200, 400)},
+    **{f"alpha {a}": {"process": {"alpha": a}} for a in (0.05, 0.2, 0.5, 1.0)},
+    "parent 1": {"process": {"parents": (1,)}},
+    "parents 1, 3": {"process": {"parents": (1, 3)}},
+    "parents 2, 3": {"process": {"parents": (2, 3)}},
+    "parents 1, 2, 3, degree 3": {"process": {"parents": (1, 2, 3)}, "model": {"degree": 3}},
+    "the same, sharp heads": {
+        "process": {"parents": (1, 2, 3)}, "model": {"degree": 3, "own": 8.0},
+    },
+    **{f"alphabet {d}": {"process": {"alphabet": d}} for d in (2, 5, 8, 10)},
+    "alphabet 10, length 400": {"process": {"alphabet": 10, "length": 400}},
+    "window 2": {"model": {"window": 2, "heads": 2}},
+    "window 4": {"model": {"window": 4, "heads": 4}},
+    "window 6": {"model": {"window": 6, "heads": 6}},
+    "epsilon 0.01": {"descent": {"epsilon": 0.01}},
+    "the empty set, too": {"model": {"constant": True}},
+    "unit copies": {"model": {"unit_copies": True}},
+    "cross-entropy of a softmax": {"descent": {"loss": "softmax"}},
+    "other weights 0.1": {"model": {"other": 0.1}},
+    "the authors' program": {
+        "process": {"start": "uniform"},
+        "model": {"constant": True, "unit_copies": True, "other": 0.1},
+        "descent": {"stages": "CWa", "loss": "softmax", "epochs": (50_000,)},
+    },
+    "full first layer, unit copies": {
+        "model": {"first": "full", "unit_copies": True},
+        "descent": {"epochs": (2_000, 10_000, 5_000)},
+    },
+    "full first layer, all at once": {
+        "model": {"first": "full"}, "descent": {"stages": "CWa", "epochs": (10_000,)},
+    },
+}  # fmt: skip
+
+
+def settings(store: Path) -> Iterator[dict[str, object]]:
+    """What becomes of each setting, with the paper's number of epochs where none is given."""
+    for name, fields in SETTINGS.items():
+        experiment = MarkovExperiment(**fields)
+        begun = time.perf_counter()
+        run = train(experiment, store)
+        seconds = time.perf_counter() - begun
+        state, chains = run.state(0), drawn(experiment, 0, "validation")
+        picked = choice(experiment.model, Parameters.of(state))
+        found = compare(experiment, said(experiment, state, chains), chains)
+        yield {
+            "what": "setting",
+            "setting": name,
+            "seconds": round(seconds, 1),
+            "parents": experiment.process.parents,
+            "chosen_lags": picked.lags,
+            "share": picked.share,
+            "attention": picked.weights,
+            "a": float(state["a"]),
+            "loss": asdict(found.seen),
+            "expected": asdict(found.expected),
+            "distance": found.distance,
+            "matched": found.matched,
+        }
 
 
 if __name__ == "__main__":

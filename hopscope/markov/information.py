@@ -109,7 +109,7 @@ def _agreement(
         cross = (window[:, :, None] == query).reshape(len(window), -1).astype(float)
         inside = (window[:, :, None] == window[:, None]).reshape(len(window), -1).astype(float)
         own = np.tile((query[:, None] == query).ravel().astype(float), (len(window), 1))
-        similarity = Similarity(model, Matches(cross, inside, own))
+        similarity = Similarity(sets(model), model.unit_copies, Matches(cross, inside, own))
         parts.append(similarity.copies(initial(model).w).features)
     return np.concatenate(parts, axis=1)
 

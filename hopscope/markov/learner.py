@@ -60,7 +60,13 @@ class CountingLearner:
 
     def begin(self, letters: str) -> None:
         self.letters = letters
-        self.objective.begin()
+        # Where c stays as it is, sets that have lost for good need not be computed.
+        kept = (
+            np.arange(len(self.parameters.c))
+            if "C" in letters
+            else np.flatnonzero(self.parameters.c)
+        )
+        self.objective.begin(kept)
 
     def advance(self, epoch: int) -> None:
         descent = self.experiment.descent

@@ -1,44 +1,53 @@
 """The loss of a model on chains, and its exact gradient, by counts."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from hopscope.configs import Descent, InductionModel
+from hopscope.markov.dense import product
 from hopscope.markov.matches import Matches
-from hopscope.markov.parameters import Parameters
+from hopscope.markov.parameters import Parameters, sets
 from hopscope.markov.rows import Products, Rows
 from hopscope.markov.similarity import Copies, Similarity
 
-Sums = Products | Rows
+Sums = Float[np.ndarray, "column row"]
+"""Weighed counts of every chain: of its target, of other symbols, and of everything."""
 
 
 class LogLoss:
-    """Minus the logarithm of the answer's probability of the target."""
+    """Minus the logarithm of the answer's probability of the target, −log(h/n + ε)."""
 
     def __init__(self, epsilon: float) -> None:
         self.epsilon = epsilon
 
-    def value(self, answers: Float[np.ndarray, "column row"]) -> Float[np.ndarray, "row"]:
-        losses: np.ndarray = -np.log(answers[0] + self.epsilon)
+    def value(self, products: Sums) -> Float[np.ndarray, "row"]:
+        hits, whole = products
+        losses: np.ndarray = -np.log(hits / whole + self.epsilon)
         return losses
 
-    def slope(self, answers: Float[np.ndarray, "column row"]) -> Float[np.ndarray, "column row"]:
-        slope: np.ndarray = -1 / (answers + self.epsilon)
-        return slope
+    def slope(self, products: Sums, weight: Float[np.ndarray, "row"]) -> Sums:
+        hits, whole = products
+        down = np.empty_like(products)
+        np.divide(weight, -(hits + self.epsilon * whole), out=down[0])
+        np.multiply(down[0], -hits / whole, out=down[1])
+        return down
 
 
 class SoftmaxLoss:
     """Cross-entropy of a softmax over the answer's probabilities; the target is in column 0."""
 
-    def value(self, answers: Float[np.ndarray, "column row"]) -> Float[np.ndarray, "row"]:
+    def value(self, products: Sums) -> Float[np.ndarray, "row"]:
+        answers = products[:-1] / products[-1]
         losses: np.ndarray = np.log(np.exp(answers).sum(axis=0)) - answers[0]
         return losses
 
-    def slope(self, answers: Float[np.ndarray, "column row"]) -> Float[np.ndarray, "column row"]:
+    def slope(self, products: Sums, weight: Float[np.ndarray, "row"]) -> Sums:
+        answers = products[:-1] / products[-1]
         powers = np.exp(answers)
-        slope: np.ndarray = powers / powers.sum(axis=0)
+        slope = powers / powers.sum(axis=0)
         slope[0] -= 1
-        return slope
+        slope *= weight / products[-1]
+        return np.concatenate([slope, -(slope * answers).sum(axis=0, keepdims=True)])
 
 
 def loss_of(descent: Descent) -> LogLoss | SoftmaxLoss:
@@ -48,22 +57,19 @@ def loss_of(descent: Descent) -> LogLoss | SoftmaxLoss:
 class Answering:
     """From scaled similarities to the loss on chains, and its slope back to them."""
 
-    def __init__(self, rows: Rows, sums: Sums, loss: LogLoss | SoftmaxLoss) -> None:
-        self.rows, self.sums, self.loss = rows, sums, loss
+    def __init__(self, rows: Rows, sparse: Products | Rows, loss: LogLoss | SoftmaxLoss) -> None:
+        self.rows, self.sparse, self.loss = rows, sparse, loss
 
     def value(self, scaled: Float[np.ndarray, "pattern"]) -> float:
         """The mean loss."""
-        products = self.sums.times(powers(scaled))
-        return float(self.loss.value(products[:-1] / products[-1]) @ self.rows.weight)
+        losses = self.loss.value(self.sparse.times(powers(scaled)))
+        return float(product(losses, self.rows.weight))
 
     def slope(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "pattern"]:
         """The mean loss's derivative by each scaled similarity."""
         weights = powers(scaled)
-        products = self.sums.times(weights)
-        answers = products[:-1] / products[-1]
-        slope = self.loss.slope(answers) * (self.rows.weight / products[-1])
-        down = np.concatenate([slope, -(slope * answers).sum(axis=0, keepdims=True)])
-        back: np.ndarray = weights * self.sums.back(down)
+        down = self.loss.slope(self.sparse.times(weights), self.rows.weight)
+        back: np.ndarray = weights * self.sparse.back(down)
         return back
 
 
@@ -74,11 +80,16 @@ class Objective:
     """
 
     def __init__(self, model: InductionModel, matches: Matches) -> None:
-        self.similarity = Similarity(model, matches)
-        self.begin()
+        self.model, self.matches = model, matches
+        self.begin(slice(None))
 
-    def begin(self) -> None:
-        """The parameters may have changed in any way."""
+    def begin(self, among: slice | Int[np.ndarray, "some"]) -> None:
+        """The parameters may have changed in any way. From now on only some of the sets count: the
+        coefficients of the others are zero, and stay it.
+        """
+        self.among = among
+        chosen = [sets(self.model)[number] for number in np.arange(len(sets(self.model)))[among]]
+        self.similarity = Similarity(chosen, self.model.unit_copies, self.matches)
         self.copies: Copies | None = None
         self.similar: Float[np.ndarray, pattern] | None = None
 
@@ -87,7 +98,7 @@ class Objective:
         if self.copies is None or "W" in letters:
             self.copies = self.similarity.copies(parameters.w)
         if self.similar is None or "C" in letters or "W" in letters:
-            self.similar = parameters.shares @ self.copies.features
+            self.similar = product(parameters.shares[self.among], self.copies.features)
         scaled: np.ndarray = parameters.a * self.similar
         return scaled
 
@@ -96,19 +107,21 @@ class Objective:
     ) -> dict[str, np.ndarray]:
         """The derivative of the mean loss by the parameters that the letters name."""
         dz = answering.slope(self.scaled(parameters, letters))
-        copies, similar, shares = self.copies, self.similar, parameters.shares
+        copies, similar, shares = self.copies, self.similar, parameters.shares[self.among]
         assert copies is not None
         assert similar is not None
         found: dict[str, np.ndarray] = {}
         ds = parameters.a * dz
         if "C" in letters:
-            gain = copies.features @ ds
+            gain = product(copies.features, ds)
             total = (parameters.c**2).sum()
-            found["c"] = 2 * parameters.c / total * (gain - shares @ gain)
+            found["c"] = np.zeros_like(parameters.c)
+            found["c"][self.among] = 2 * parameters.c[self.among] / total * (gain - shares @ gain)
         if "W" in letters:
-            found["w"] = self.similarity.slope(copies, shares, ds)
+            found["w"] = np.zeros_like(parameters.w)
+            found["w"][self.similarity.heads] = self.similarity.slope(copies, shares, ds)
         if "a" in letters:
-            found["a"] = np.asarray(dz @ similar)
+            found["a"] = np.asarray(product(dz, similar))
         return found
 
 

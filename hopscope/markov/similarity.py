@@ -6,14 +6,15 @@
 With unit copies K_h is divided by the lengths of both copies.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.configs import InductionModel
+from hopscope.markov.dense import product
 from hopscope.markov.matches import Matches
-from hopscope.markov.parameters import sets, softmax
+from hopscope.markov.parameters import softmax
 
 
 @dataclass(frozen=True)
@@ -31,25 +32,30 @@ class Copies:
 
 
 class Similarity:
-    """Similarities of all patterns."""
+    """Similarities of all patterns by some sets of heads; heads in none of them are left out."""
 
-    def __init__(self, model: InductionModel, matches: Matches) -> None:
-        self.matches, self.unit = matches, model.unit_copies
-        named = sets(model)
-        size = max(1, *map(len, named))
+    def __init__(self, chosen: Sequence[tuple[int, ...]], unit: bool, matches: Matches) -> None:
+        self.matches, self.unit = matches, unit
+        self.heads = sorted({head for heads in chosen for head in heads})
+        size = max((len(heads) for heads in chosen), default=0)
         # Short sets are filled up with a head that always agrees.
-        filled = [(*heads, *[model.heads] * (size - len(heads))) for heads in named]
-        self.members = np.array(filled)
-        self.holds = (np.arange(model.heads)[:, None, None] == self.members.T).astype(float)
+        always = len(self.heads)
+        place = {head: number for number, head in enumerate(self.heads)}
+        self.members = np.array(
+            [[*(place[h] for h in heads), *[always] * (size - len(heads))] for heads in chosen],
+            dtype=np.int64,
+        )
+        self.holds = (np.arange(always)[:, None, None] == self.members.T).astype(float)
         self.others = [[slot for slot in range(size) if slot != left] for left in range(size)]
 
     def copies(self, w: Float[np.ndarray, "head lag"]) -> Copies:
-        share = softmax(w)
+        share = softmax(w[self.heads])
         pairs = _pairs(share)
-        inner: np.ndarray = pairs @ self.matches.cross.T
+        inner = product(pairs, self.matches.cross.T)
         length = None
         if self.unit:
-            length = np.sqrt((pairs @ self.matches.key.T) * (pairs @ self.matches.query.T))
+            key, query = product(pairs, self.matches.key.T), product(pairs, self.matches.query.T)
+            length = np.sqrt(key * query)
             inner = inner / length
         always = np.ones((1, len(self.matches)))
         factors = np.concatenate([inner, always])[self.members]
@@ -61,14 +67,14 @@ class Similarity:
         shares: Float[np.ndarray, "set"],
         ds: Float[np.ndarray, "pattern"],
     ) -> Float[np.ndarray, "head lag"]:
-        """The derivative by w, from that by the similarities."""
+        """The derivative by the heads' w, from that by the similarities."""
         upper = shares[:, None] * ds
         dk = np.zeros_like(copies.inner)
         for slot, others in enumerate(self.others):
             beside = upper
             for other in others:
                 beside = beside * copies.factors[:, other]
-            dk += self.holds[:, slot] @ beside
+            dk += product(self.holds[:, slot], beside)
         table = self._pair_slope(copies, dk).reshape(*copies.share.shape, -1)
         dshare = ((table + table.swapaxes(-1, -2)) @ copies.share[..., None])[..., 0]
         mean = (copies.share * dshare).sum(axis=-1, keepdims=True)
@@ -80,13 +86,12 @@ class Similarity:
     ) -> Float[np.ndarray, "head lags"]:
         """The derivative by the products of shares."""
         if copies.length is None:
-            plain: np.ndarray = dk @ self.matches.cross
-            return plain
+            return product(dk, self.matches.cross)
         pairs = _pairs(copies.share)
         half = -0.5 * dk * copies.inner
-        slope: np.ndarray = (dk / copies.length) @ self.matches.cross
+        slope = product(dk / copies.length, self.matches.cross)
         for own in (self.matches.key, self.matches.query):
-            slope += (half / (pairs @ own.T)) @ own
+            slope += product(half / product(pairs, own.T), own)
         return slope
 
 

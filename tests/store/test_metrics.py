@@ -69,6 +69,8 @@ def test_sql_sees_every_metric_of_every_run(store: Store, tiny: Experiment) -> N
 
 
 def test_a_wrong_question_is_one_line(store: Store) -> None:
-    with pytest.raises(StoreError, match=r"Catalog Error.*\(tables: runs, metrics, parameters\)") as caught:
+    with pytest.raises(
+        StoreError, match=r"Catalog Error.*\(tables: runs, metrics, parameters\)"
+    ) as caught:
         sql(store, "select * from losses")
     assert "\n" not in str(caught.value)
