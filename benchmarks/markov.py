@@ -162,11 +162,14 @@ SETTINGS: dict[str, dict[str, dict[str, object]]] = {
     "parents 1, 3": {"process": {"parents": (1, 3)}},
     "parents 2, 3": {"process": {"parents": (2, 3)}},
     "parents 1, 2, 3, degree 3": {"process": {"parents": (1, 2, 3)}, "model": {"degree": 3}},
-    "the same, sharp heads": {
+    "parents 1, 2, 3, sharp heads": {
         "process": {"parents": (1, 2, 3)}, "model": {"degree": 3, "own": 8.0},
     },
     **{f"alphabet {d}": {"process": {"alphabet": d}} for d in (2, 5, 8, 10)},
     "alphabet 10, length 400": {"process": {"alphabet": 10, "length": 400}},
+    "alphabet 10, length 400, sharp heads": {
+        "process": {"alphabet": 10, "length": 400}, "model": {"own": 8.0},
+    },
     "window 2": {"model": {"window": 2, "heads": 2}},
     "window 4": {"model": {"window": 4, "heads": 4}},
     "window 6": {"model": {"window": 6, "heads": 6}},

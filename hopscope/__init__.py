@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from hopscope.circuits.emergence import emergence
     from hopscope.configs import (
         ConditionalRetrieval,
+        Descent,
         Experiment,
         Induction,
+        InductionModel,
         KHop,
+        MarkovExperiment,
+        MarkovProcess,
         Model,
         Retrieval,
         Training,
@@ -29,10 +33,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Circuit",
     "ConditionalRetrieval",
+    "Descent",
     "Experiment",
     "HopscopeError",
     "Induction",
+    "InductionModel",
     "KHop",
+    "MarkovExperiment",
+    "MarkovProcess",
     "Model",
     "Retrieval",
     "Run",

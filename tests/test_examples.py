@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-SIZES = {"main_flow.py": ["--steps", "30"], "gpt2_from_elsewhere.py": ["3"]}
+SIZES = {
+    "main_flow.py": ["--steps", "30"],
+    "gpt2_from_elsewhere.py": ["3"],
+    "induction_heads.py": ["--chains", "500"],
+}
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

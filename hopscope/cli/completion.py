@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from hopscope.cli import ablate, circuits, depth, presets, runs, training
+from hopscope.cli import ablate, circuits, depth, markov, presets, runs, training
 from hopscope.cli.arguments import parse
 from hopscope.papers import presets as all_presets
 
@@ -44,9 +44,26 @@ def completion(arguments: Sequence[str]) -> int:
 
 def _everything() -> Any:
     """One parser of all commands; it exists for its completions alone."""
-    named = {**ARGUMENTS, "completion": CompletionArguments, "train": _train_parser()}
+    named = {
+        **ARGUMENTS,
+        "completion": CompletionArguments,
+        "train": _train_parser(),
+        "markov": _markov_parser(),
+    }
     subcommands = [Annotated[target, tyro.conf.subcommand(name)] for name, target in named.items()]
     return Union[tuple(subcommands)]  # noqa: UP007  (the members are only known here)
+
+
+def _markov_parser() -> Any:
+    choices = [
+        Annotated[target, tyro.conf.subcommand(name)] for name, target in markov.ARGUMENTS.items()
+    ]
+    which: Any = Annotated[Union[tuple(choices)], tyro.conf.arg(name="")]  # noqa: UP007
+
+    def parser(action: which) -> None:
+        """The n-gram experiment."""
+
+    return parser
 
 
 def _train_parser() -> Any:

@@ -211,10 +211,12 @@ def _theory(arguments: Sequence[str]) -> int:
         chains = sample_chains(process, chosen.tables, chosen.seed)
         found = {"of one lag each": information.estimated(chains, model)}
     else:
-        found = {
-            "of one lag each": information.exact(process, model, chosen.tables, chosen.seed),
-            "as they begin": information.through_heads(process, model, chosen.tables, chosen.seed),
-        }
+        tables = (process, model, chosen.tables, chosen.seed)
+        found = {"of one lag each": information.exact(*tables)}
+        try:
+            found["as they begin"] = information.through_heads(*tables)
+        except ConfigError as error:
+            print(f"Seen through heads as they begin: {error}\n")
     for heads, values in found.items():
         ordered = sorted(values, key=lambda each: -each.value)
         rows = [
@@ -233,6 +235,12 @@ def _run(chosen: MarkovRunArguments) -> "MarkovRun":
     return MarkovRun(Store(chosen.store).find(chosen.run))
 
 
+ARGUMENTS = {
+    "train": MarkovTrainArguments,
+    "figures": MarkovFiguresArguments,
+    "transfer": MarkovTransferArguments,
+    "theory": MarkovTheoryArguments,
+}
 ACTIONS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "train": (_train, "Train the experiment; without flags, as in the paper."),
     "figures": (

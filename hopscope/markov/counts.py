@@ -83,7 +83,11 @@ def check_memory(experiment: MarkovExperiment) -> None:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > memory:
         raise ConfigError(
-            f"{chains:,} chains of {process.length:,} symbols for {len(experiment.seeds)} models "
+            f"{chains:,} chains of {process.length:,} symbols{_times(len(experiment.seeds))} "
             f"need about {needed / 2**30:,.0f} GiB ({tables / 2**30:,.0f} of them for transition "
             f"tables); this machine has {memory / 2**30:,.0f}: take fewer chains, seeds or parents"
         )
+
+
+def _times(seeds: int) -> str:
+    return f" for each of {seeds} seeds" if seeds > 1 else ""

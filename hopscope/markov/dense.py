@@ -13,9 +13,8 @@ SMALL = 8_192
 
 
 def product(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """one @ other."""
+    """One @ other."""
     if one.size <= SMALL and other.size <= SMALL:
-        small: np.ndarray = one @ other
-        return small
+        return np.asarray(one @ other)
     large: np.ndarray = torch.matmul(torch.from_numpy(one), torch.from_numpy(other)).numpy()
     return large

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.markov import predictors
 from hopscope.markov.counts import counted
-from hopscope.markov.full import full_answers
-from hopscope.markov.learner import answers, drawn
+from hopscope.markov.full import full_answerer
+from hopscope.markov.learner import Answerer, answerer, drawn
 from hopscope.markov.objective import Objective
 from hopscope.markov.parameters import Parameters, sets
 from hopscope.markov.process import Chains, sample_chains
@@ -90,9 +90,12 @@ def said(
     experiment: MarkovExperiment, state: Mapping[str, np.ndarray], chains: Chains
 ) -> Float[np.ndarray, "chain symbol"]:
     """What the model answers in this state."""
-    if experiment.model.first == "full":
-        return full_answers(experiment, state, chains)
-    return answers(experiment, Parameters.of(state), chains)
+    return _answerer(experiment, chains)(state)
+
+
+def _answerer(experiment: MarkovExperiment, chains: Chains) -> Answerer:
+    kind = full_answerer if experiment.model.first == "full" else answerer
+    return kind(experiment, chains)
 
 
 def transfer(
@@ -132,9 +135,9 @@ def approach(run: MarkovRun, seed: int) -> list[Moment]:
     chains = drawn(experiment, seed, "validation")
     head, found = predictors.gih(chains, experiment.model.window, experiment.process.parents)
     first = experiment.steps - experiment.descent.plan()[-1][1]
-    moments = []
+    answers, moments = _answerer(experiment, chains), []
     for epoch, state in _states(run, seed, first):
-        answer = said(experiment, state, chains)
+        answer = answers(state)
         loss = predictors.mean_loss(experiment.descent, answer, chains)
         apart = predictors.distance(answer, head)[found].mean()
         moments.append(Moment(epoch - first, float(state["a"]), loss, float(apart)))

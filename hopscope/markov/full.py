@@ -16,7 +16,7 @@ from torch.nn.functional import one_hot
 
 from hopscope.configs import MarkovExperiment
 from hopscope.markov.counts import Counts, tallied
-from hopscope.markov.learner import batches, drawn
+from hopscope.markov.learner import Answerer, batches, drawn
 from hopscope.markov.matches import windows
 from hopscope.markov.model import MATRICES, InductionTransformer
 from hopscope.markov.objective import Answering, loss_of, powers
@@ -118,12 +118,14 @@ class FullLearner:
         self.module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
 
 
-@torch.no_grad()
-def full_answers(
-    experiment: MarkovExperiment, state: Mapping[str, np.ndarray], chains: Chains
-) -> Float[np.ndarray, "chain symbol"]:
-    """What the model with a full first layer answers in this state."""
+def full_answerer(experiment: MarkovExperiment, chains: Chains) -> Answerer:
+    """What the model with a full first layer answers, as a function of its state."""
     module = InductionTransformer(experiment.model, experiment.process.alphabet)
-    module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
     counts, pairs = paired(chains, experiment.model.window)
-    return counts.answers(powers(pairs.scaled(module).numpy()))
+
+    @torch.no_grad()
+    def answers(state: Mapping[str, np.ndarray]) -> Float[np.ndarray, "chain symbol"]:
+        module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
+        return counts.answers(powers(pairs.scaled(module).numpy()))
+
+    return answers

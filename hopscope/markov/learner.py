@@ -1,5 +1,6 @@
 """A model in training: the restricted one by counts, or one with a full first layer by autograd."""
 
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +16,8 @@ from hopscope.markov.rows import Products, Rows, merged, rows_of
 NEGLIGIBLE = 1e-150
 """Coefficients below this are set to zero, where their slope keeps them. Losing coefficients fall
 for ever, and arithmetic on their squares, below 1e-308, takes ten times as long."""
+
+Answerer = Callable[[Mapping[str, np.ndarray]], Float[np.ndarray, "chain symbol"]]
 
 
 @runtime_checkable
@@ -103,13 +106,16 @@ class CountingLearner:
         self.parameters = Parameters.of(state)
 
 
-def answers(
-    experiment: MarkovExperiment, parameters: Parameters, chains: Chains
-) -> Float[np.ndarray, "chain symbol"]:
-    """What the restricted model with these parameters answers."""
+def answerer(experiment: MarkovExperiment, chains: Chains) -> Answerer:
+    """What the restricted model answers to these chains, as a function of its state."""
     model = experiment.model
     counts, matches = counted(chains, model.window, model.unit_copies)
-    return counts.answers(powers(Objective(model, matches).scaled(parameters)))
+
+    def answers(state: Mapping[str, np.ndarray]) -> Float[np.ndarray, "chain symbol"]:
+        objective = Objective(model, matches)
+        return counts.answers(powers(objective.scaled(Parameters.of(state))))
+
+    return answers
 
 
 def drawn(experiment: MarkovExperiment, seed: int, split: Split) -> Chains:

@@ -121,7 +121,7 @@ class Objective:
             found["w"] = np.zeros_like(parameters.w)
             found["w"][self.similarity.heads] = self.similarity.slope(copies, shares, ds)
         if "a" in letters:
-            found["a"] = np.asarray(product(dz, similar))
+            found["a"] = product(dz, similar)
         return found
 
 

@@ -16,6 +16,8 @@ from hopscope.markov.run import MarkovRun
 from hopscope.report.curves import COLOURS
 
 BAND = 0.2
+NEAR = 0.01
+"""Points nearer to each other than this part of a stage are drawn as one."""
 LINES = {"model": COLOURS[0], "GIH": COLOURS[1], "Bayes": COLOURS[2], "truth": COLOURS[7]}
 
 
@@ -24,23 +26,25 @@ def stages_figure(run: MarkovRun) -> Figure:
     figure = Figure(figsize=(10, 7), layout="constrained")
     axes = figure.subplots(2, 2)
     courses = [run.course(seed) for seed in run.experiment.seeds]
-    model, epochs = run.experiment.model, courses[0].epochs
+    scale, model = _Scale(run), run.experiment.model
+    shown = scale.shown(courses[0].epochs)
+    epochs = courses[0].epochs[shown]
     for number, heads in enumerate(sets(model)):
-        shares = np.stack([course.shares[:, number] for course in courses])
+        shares = np.stack([course.shares[shown, number] for course in courses])
         _band(axes[0, 0], epochs, shares, COLOURS[number % len(COLOURS)], set_name(heads))
     for head in range(model.heads):
         lag = min(head, model.window - 1)
-        attention = np.stack([softmax(course.w)[:, head, lag] for course in courses])
+        attention = np.stack([softmax(course.w[shown])[:, head, lag] for course in courses])
         label = f"head {head + 1} to lag {lag + 1}"
         _band(axes[0, 1], epochs, attention, COLOURS[head % len(COLOURS)], label)
-    _band(axes[1, 0], epochs, np.stack([course.a for course in courses]), COLOURS[0], "a")
+    _band(axes[1, 0], epochs, np.stack([course.a[shown] for course in courses]), COLOURS[0], "a")
     for split, colour in (("train", COLOURS[0]), ("validation", COLOURS[1])):
-        steps, losses = run.losses(split)
-        _band(axes[1, 1], steps, losses[:, :, 0].T, colour, split)
+        losses = run.losses(split)[1][shown, :, 0].T
+        _band(axes[1, 1], epochs, losses, colour, split)
     titles = ("share of c² of each set of heads", "attention of each head to its own lag",
               "scale of the second layer", "loss")  # fmt: skip
     for one, title in zip(axes.flat, titles, strict=True):
-        _stage_axis(one, run)
+        scale.draw(one)
         one.set_title(title, fontsize=10, pad=18)
         one.legend(frameon=False, fontsize=8)
     figure.suptitle(_title(run), fontsize=11)
@@ -142,32 +146,46 @@ def _predicted(axes: Axes, moments: Sequence[Sequence[Moment]], gap: float) -> N
     axes.plot(reach, line, "--", color=COLOURS[1], label=f"slope 1/gap = {1 / gap:.2f}")
 
 
-def _stage_axis(axes: Axes, run: MarkovRun) -> None:
+class _Scale:
     """Epochs, each stage as wide as the others and logarithmic: most happens at its beginning."""
-    plan = run.experiment.descent.plan()
-    ends = np.cumsum([0, *(epochs for _, epochs in plan)])
-    spans = np.log1p(np.diff(ends))
 
-    def place(epoch: Any) -> Any:
-        stage = np.clip(np.searchsorted(ends, epoch, side="right") - 1, 0, len(spans) - 1)
-        return stage + np.log1p(np.clip(epoch - ends[stage], 0, None)) / spans[stage]
+    def __init__(self, run: MarkovRun) -> None:
+        self.letters = [letters for letters, _ in run.experiment.descent.plan()]
+        self.ends = np.cumsum([0, *(epochs for _, epochs in run.experiment.descent.plan())])
+        self.spans = np.log1p(np.diff(self.ends))
 
-    def epoch(place: Any) -> Any:
-        stage = np.clip(np.floor(place), 0, len(spans) - 1).astype(int)
-        return ends[stage] + np.expm1((place - stage) * spans[stage])
+    def place(self, epoch: Any) -> Any:
+        last = len(self.spans) - 1
+        stage = np.clip(np.searchsorted(self.ends, epoch, side="right") - 1, 0, last)
+        since = np.clip(epoch - self.ends[stage], 0, None)
+        return stage + np.log1p(since) / self.spans[stage]
 
-    axes.set_xscale("function", functions=(place, epoch))
-    axes.set_xlim(0, ends[-1])
-    ticks = _ticks(ends)
-    axes.set_xticks(ticks, [_tick(tick, ends) for tick in ticks], fontsize=8)
-    axes.minorticks_off()
-    for number, (letters, _) in enumerate(plan):
-        if number:
-            axes.axvline(ends[number], color="#bbbbbb", linewidth=0.8)
-        where: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "bottom"}
-        axes.text((number + 0.5) / len(plan), 1.01, letters, color="#888888", **where)
-    axes.set_xlabel("epoch (counted anew in each stage)")
-    axes.spines[["top", "right"]].set_visible(False)
+    def epoch(self, place: Any) -> Any:
+        stage = np.clip(np.floor(place), 0, len(self.spans) - 1).astype(int)
+        return self.ends[stage] + np.expm1((place - stage) * self.spans[stage])
+
+    def shown(self, epochs: np.ndarray) -> list[int]:
+        """Which of these epochs to draw."""
+        places, chosen = self.place(epochs), [0]
+        for number in range(1, len(epochs)):
+            if places[number] - places[chosen[-1]] >= NEAR or epochs[number] in self.ends:
+                chosen.append(number)
+        return chosen
+
+    def draw(self, axes: Axes) -> None:
+        """Put the scale on an axis, with the letters of the stages above."""
+        axes.set_xscale("function", functions=(self.place, self.epoch))
+        axes.set_xlim(0, self.ends[-1])
+        ticks = _ticks(self.ends)
+        axes.set_xticks(ticks, [_tick(tick, self.ends) for tick in ticks], fontsize=8)
+        axes.minorticks_off()
+        for number, letters in enumerate(self.letters):
+            if number:
+                axes.axvline(self.ends[number], color="#bbbbbb", linewidth=0.8)
+            where: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "bottom"}
+            axes.text((number + 0.5) / len(self.letters), 1.01, letters, color="#888888", **where)
+        axes.set_xlabel("epoch (counted anew in each stage)")
+        axes.spines[["top", "right"]].set_visible(False)
 
 
 def _ticks(ends: np.ndarray) -> list[int]:

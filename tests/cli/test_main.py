@@ -157,7 +157,14 @@ def test_completions_know_commands_presets_and_flags(
         run(["completion", shell])
     assert not stop.value.code
     script = capfd.readouterr().out
-    for word in ("verify", "musat/transformer-a", "--model.layers", "one-hot"):
+    for word in (
+        "verify",
+        "musat/transformer-a",
+        "--model.layers",
+        "one-hot",
+        "--stages",
+        "transfer",
+    ):
         assert word in script, word
 
 
