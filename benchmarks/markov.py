@@ -22,13 +22,19 @@ import torch
 from torch.nn.functional import one_hot
 
 from hopscope.configs import MarkovExperiment
+from hopscope.markov import information
 from hopscope.markov.evaluation import approach, choice, compare, gap, growth, said, transfer
 from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import Parameters, initial, sets
 from hopscope.markov.process import sample_chains
+from hopscope.markov.run import MarkovRun
 from hopscope.markov.training import train
 
 WALKED_EPOCHS = 5
+TABLES = 300
+PAIRS = 2**20
+"""Pairs of windows up to which what heads see is computed."""
+SLOPES_AT = (10, 30, 100, 300, 1_000)
 
 
 def main() -> None:
@@ -156,7 +162,7 @@ SETTINGS: dict[str, dict[str, dict[str, object]]] = {
     "all at once": {"descent": {"stages": "CWa"}},
     "batches of 1,000": {"descent": {"stages": "CWa", "epochs": (5_000,), "batch": 1_000}},
     "uniform start": {"process": {"start": "uniform"}},
-    **{f"length {n}": {"process": {"length": n}} for n in (10, 20, 50, 200, 400)},
+    **{f"length {n}": {"process": {"length": n}} for n in (10, 20, 50, 200, 400, 1_000)},
     **{f"alpha {a}": {"process": {"alpha": a}} for a in (0.05, 0.2, 0.5, 1.0)},
     "parent 1": {"process": {"parents": (1,)}},
     "parents 1, 3": {"process": {"parents": (1, 3)}},
@@ -208,15 +214,39 @@ def settings(store: Path) -> Iterator[dict[str, object]]:
             "setting": name,
             "seconds": round(seconds, 1),
             "parents": experiment.process.parents,
+            "predicted": predicted(experiment),
             "chosen_lags": picked.lags,
             "share": picked.share,
             "attention": picked.weights,
             "a": float(state["a"]),
+            "slopes_of_a": slopes(run),
             "loss": asdict(found.seen),
             "expected": asdict(found.expected),
             "distance": found.distance,
             "matched": found.matched,
         }
+
+
+def predicted(experiment: MarkovExperiment) -> dict[str, tuple[int, ...]]:
+    """The winner of stage I by the paper's rule, and seen through the heads as they begin."""
+    arguments = (experiment.process, experiment.model, TABLES)
+    found = {"paper": information.winner(information.exact(*arguments))}
+    if experiment.process.alphabet ** (2 * experiment.model.window) <= PAIRS:
+        found["heads"] = information.winner(information.through_heads(*arguments))
+    return found
+
+
+def slopes(run: MarkovRun) -> dict[int, float]:
+    """By how much a grows per factor e of the last stage's epochs, from an epoch to its double."""
+    experiment, course = run.experiment, run.course(0)
+    length = experiment.descent.plan()[-1][1]
+    since, a = course.epochs - (experiment.steps - length), course.a
+    at = {epoch: float(np.interp(epoch, since, a)) for e in SLOPES_AT for epoch in (e, 2 * e)}
+    return {
+        epoch: (at[2 * epoch] - at[epoch]) / float(np.log(2))
+        for epoch in SLOPES_AT
+        if 2 * epoch <= length
+    }
 
 
 if __name__ == "__main__":

@@ -47,35 +47,32 @@ class CountingLearner:
         self.experiment, self.seed = experiment, seed
         self.parameters = initial(experiment.model)
         self.loss = loss_of(experiment.descent)
-        self.train, self.training_rows, self.objective = self._side("train")
-        self.validation, _, self.validation_objective = self._side("validation")
-        moving, still = merged(self.training_rows)
+        self.rows, self.objective = self._side("train")
+        held_out, self.validation_objective = self._side("validation")
+        self.validation = Answering(held_out, held_out, self.loss)
+        moving, still = merged(self.rows)
         self.answering = Answering(moving, Products(moving), self.loss) if len(moving) else None
         self.still = Answering(still, still, self.loss) if len(still) else None
 
-    def _side(self, split: Split) -> tuple[Answering, Rows, Objective]:
-        """The plain sums over all chains of a split."""
+    def _side(self, split: Split) -> tuple[Rows, Objective]:
+        """The chains of a split, and the loss on their patterns."""
         experiment = self.experiment
         chains = drawn(experiment, self.seed, split)
         counts, matches = counted(chains, experiment.model.window, experiment.model.unit_copies)
         rows = rows_of(counts, len(matches), experiment.descent.loss == "softmax")
-        return Answering(rows, rows, self.loss), rows, Objective(experiment.model, matches)
+        return rows, Objective(experiment.model, matches)
 
     def begin(self, letters: str) -> None:
         self.letters = letters
         # Where c stays as it is, sets that have lost for good need not be computed.
-        kept = (
-            np.arange(len(self.parameters.c))
-            if "C" in letters
-            else np.flatnonzero(self.parameters.c)
-        )
-        self.objective.begin(kept)
+        still = "C" not in letters
+        self.objective.begin(np.flatnonzero(self.parameters.c) if still else slice(None))
 
     def advance(self, epoch: int) -> None:
         descent = self.experiment.descent
         if descent.batch is not None:
             for chosen in batches(self.seed, epoch, descent.chains, descent.batch):
-                rows = self.training_rows.take(chosen, 1 / len(chosen))
+                rows = self.rows.take(chosen, 1 / len(chosen))
                 self._step(Answering(rows, rows, self.loss))
         elif self.answering is not None:
             self._step(self.answering)

@@ -3,7 +3,7 @@
 A head copies a mixture of the M symbols before a position, so that the similarity of a key
 position with the query position depends on the M × M table of matches between their windows, and
 on nothing else. For three symbols and M = 3 there are 110 such tables; with unit-length copies,
-where matches inside either window count as well, 122. (An alphabet of any size has at most 203.)
+where matches inside either window count as well, 122. (Any alphabet: at most 128, and 203.)
 """
 
 from dataclasses import dataclass

@@ -91,7 +91,7 @@ class Objective:
         chosen = [sets(self.model)[number] for number in np.arange(len(sets(self.model)))[among]]
         self.similarity = Similarity(chosen, self.model.unit_copies, self.matches)
         self.copies: Copies | None = None
-        self.similar: Float[np.ndarray, pattern] | None = None
+        self.similar: np.ndarray | None = None
 
     def scaled(self, parameters: Parameters, letters: str = "CWa") -> Float[np.ndarray, "pattern"]:
         """Similarity times a, where only the parameters named have changed since the last time."""
