@@ -13,6 +13,9 @@
     │   ├── RunTooNew      written by a newer hopscope
     │   ├── RunBusy        another process is training it
     │   └── StoreUnwritable   disk full, read-only, no permission
+    ├── LlmError           a language model cannot be had, asked, or understood
+    │   ├── ModelUnavailable   not on this machine and not to be fetched, or with a wrong hash
+    │   └── EndpointFailed     a server that refuses, fails, or answers nonsense
     └── TrainingError
         ├── Diverged       the loss is not a number, or far above any guess
         └── Interrupted    a signal asked the training to stop; a checkpoint was written
@@ -89,3 +92,15 @@ class CircuitError(HopscopeError):
 
 class NotLearned(CircuitError):
     """The model does not solve the task: there is nothing to find."""
+
+
+class LlmError(HopscopeError):
+    """A language model that cannot be had, asked, or understood."""
+
+
+class ModelUnavailable(LlmError):
+    """The model is not on this machine and cannot be fetched, or its hash is wrong."""
+
+
+class EndpointFailed(LlmError):
+    """A server refused, failed, or answered nonsense."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from hopscope.cli import ablate, circuits, depth, markov, presets, runs, training
+from hopscope.cli import ablate, circuits, depth, llm, markov, presets, runs, training
 from hopscope.cli.arguments import parse
 from hopscope.papers import presets as all_presets
 
@@ -48,21 +48,23 @@ def _everything() -> Any:
         **ARGUMENTS,
         "completion": CompletionArguments,
         "train": _train_parser(),
-        "markov": _markov_parser(),
+        "markov": _grouped("The n-gram experiment.", markov.ARGUMENTS),
+        "llm": _grouped("Language models.", llm.ARGUMENTS),
+        "models": llm.ModelsArguments,
     }
     subcommands = [Annotated[target, tyro.conf.subcommand(name)] for name, target in named.items()]
     return Union[tuple(subcommands)]  # noqa: UP007  (the members are only known here)
 
 
-def _markov_parser() -> Any:
-    choices = [
-        Annotated[target, tyro.conf.subcommand(name)] for name, target in markov.ARGUMENTS.items()
-    ]
+def _grouped(summary: str, actions: dict[str, Any]) -> Any:
+    """A command with actions of its own."""
+    choices = [Annotated[target, tyro.conf.subcommand(name)] for name, target in actions.items()]
     which: Any = Annotated[Union[tuple(choices)], tyro.conf.arg(name="")]  # noqa: UP007
 
     def parser(action: which) -> None:
-        """The n-gram experiment."""
+        return None
 
+    parser.__doc__ = summary
     return parser
 
 

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections import deque
+from typing import Any
 
 import numpy as np
 from rich.console import Console, Group
@@ -38,6 +39,8 @@ class Progress:
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
         self.step = step
         self.marks.append((time.monotonic(), step))
+        if "train" not in latest:
+            return
         train = latest["train"]
         old = train if self.smooth is None else self.smooth
         self.smooth = SMOOTHING * old + (1 - SMOOTHING) * train
@@ -57,7 +60,7 @@ class Progress:
         rows = []
         for hop, column in enumerate(self.smooth.T):
             spread = f" ({column.min():.3f} … {column.max():.3f})" if len(column) > 1 else ""
-            curve = sparkline(curves[:, hop], CURVE, top=max(self.level, 1e-9) * 1.2)
+            curve = sparkline(curves[:, hop], CURVE, top=max(self.level or 1.0, 1e-9) * 1.2)
             name = f"hop {hop + 1}" if self.unit == "step" else "loss"
             rows.append((name, f"{column.mean():.3f}{spread}", curve))
         return rows
@@ -88,8 +91,11 @@ class LiveDisplay:
             table.add_row(name, loss, Text(curve, style="cyan"))
         bar = Table.grid()  # a progress bar alone would not end its line
         bar.add_row(ProgressBar(total=progress.steps, completed=progress.step, width=60))
-        guess = Text(f"training loss; guessing gives {progress.level:.2f}", style="dim")
-        return Group(Text(progress.name, style="bold"), progress.headline(), bar, table, guess)
+        lines: list[Any] = [Text(progress.name, style="bold"), progress.headline(), bar, table]
+        if progress.level is not None:
+            words = f"training loss; guessing gives {progress.level:.2f}"
+            lines.append(Text(words, style="dim"))
+        return Group(*lines)
 
 
 class LineDisplay:
@@ -111,13 +117,13 @@ class LineDisplay:
             self._print()
 
     def stop(self) -> None:
-        if self.progress.smooth is not None:
+        if len(self.progress.marks) > 1:
             self._print()
 
     def _print(self) -> None:
         self.printed = time.monotonic()
-        losses = " · ".join(f"{name} {loss}" for name, loss, _ in self.progress.hop_rows())
-        print(f"{self.progress.headline()} · {losses}", flush=True)
+        losses = [f"{name} {loss}" for name, loss, _ in self.progress.hop_rows()]
+        print(" · ".join([self.progress.headline(), *losses]), flush=True)
 
 
 def display() -> Watcher:

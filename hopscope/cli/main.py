@@ -22,6 +22,8 @@ COMMANDS = {
     "emergence": ("hopscope.cli.circuits:emergence", "When the paths of a circuit appeared."),
     "circuit": ("hopscope.cli.circuits:circuit", "Show a circuit, or export it."),
     "markov": ("hopscope.cli.markov:markov", "The n-gram experiment: train, figures, theory."),
+    "llm": ("hopscope.cli.llm:llm", "Ask language models the five kinds of questions in words."),
+    "models": ("hopscope.cli.llm:models", "List language models, or fetch one."),
     "depth": ("hopscope.cli.depth:depth", "How many layers a question needs, with a schedule."),
     "runs": ("hopscope.cli.runs:runs", "List all runs, with the course of their losses."),
     "show": ("hopscope.cli.runs:show", "Show one run: its losses, its settings, its files."),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -235,7 +235,7 @@ def _run(chosen: MarkovRunArguments) -> "MarkovRun":
     return MarkovRun(Store(chosen.store).find(chosen.run))
 
 
-ARGUMENTS = {
+ARGUMENTS: dict[str, Any] = {
     "train": MarkovTrainArguments,
     "figures": MarkovFiguresArguments,
     "transfer": MarkovTransferArguments,

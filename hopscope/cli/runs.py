@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from hopscope.cli.arguments import parse
-from hopscope.configs import MarkovExperiment
+from hopscope.configs import LlmBench, MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
 from hopscope.store import sql as ask
@@ -93,6 +93,8 @@ def show(arguments: Sequence[str]) -> int:
 
     chosen = parse(ShowArguments, "show", arguments)
     folder = Store(chosen.store).find(chosen.run)
+    if isinstance(folder.experiment, LlmBench):
+        return _show_bench(folder, chosen.figure)
     run: Run | MarkovRun
     if isinstance(folder.experiment, MarkovExperiment):
         run = MarkovRun(folder)
@@ -116,6 +118,18 @@ def show(arguments: Sequence[str]) -> int:
 
         drawn = stages_figure(run) if isinstance(run, MarkovRun) else loss_curves(run)
         print(f"figure: {save_figure(drawn, chosen.figure)}")
+    return 0
+
+
+def _show_bench(folder: RunFolder, figure: Path | None) -> int:
+    from hopscope.cli.llm import print_bench
+
+    print_bench(folder)
+    if figure:
+        from hopscope.report.curves import save_figure
+        from hopscope.report.llm import accuracy_figure
+
+        print(f"figure: {save_figure(accuracy_figure([folder]), figure)}")
     return 0
 
 
@@ -175,5 +189,5 @@ def _summary(folder: RunFolder) -> tuple[object, ...]:
         done,
         models,
         last,
-        sparkline(values.mean(axis=(1, 2)), COURSE, top=1.2 * level),
+        sparkline(values.mean(axis=(1, 2)), COURSE, top=1.2 * (level or 1.0)),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
-from hopscope.configs import Experiment, MarkovExperiment
+from hopscope.configs import Experiment, LlmBench, MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
 from hopscope.store import Store
@@ -79,6 +79,11 @@ def resume(arguments: Sequence[str]) -> int:
         from hopscope.cli.markov import train_markov
 
         train_markov(experiment, store, chosen.threads)
+        return 0
+    if isinstance(experiment, LlmBench):
+        from hopscope.cli.llm import run_bench
+
+        run_bench(experiment, store)
         return 0
     assert isinstance(experiment, Experiment)
     _finish(_train(experiment, store, chosen.device, chosen.threads))

@@ -8,8 +8,10 @@ import json
 
 from hopscope.configs.config import Config, Positive
 from hopscope.configs.experiment import Experiment, Recipe
+from hopscope.configs.llm import Asking, LlmBench
 from hopscope.configs.markov import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.configs.model import Interface, Model
+from hopscope.configs.prompts import Prompts
 from hopscope.configs.tasks import (
     ConditionalRetrieval,
     Induction,
@@ -22,6 +24,7 @@ from hopscope.configs.training import Training
 from hopscope.errors import ConfigError
 
 __all__ = [
+    "Asking",
     "ConditionalRetrieval",
     "Config",
     "Descent",
@@ -30,10 +33,12 @@ __all__ = [
     "InductionModel",
     "Interface",
     "KHop",
+    "LlmBench",
     "MarkovExperiment",
     "MarkovProcess",
     "Model",
     "Positive",
+    "Prompts",
     "Recipe",
     "Retrieval",
     "Task",
@@ -49,5 +54,9 @@ def read_recipe(text: str | bytes) -> Recipe:
         fields = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"an experiment is JSON, and this is not ({error})") from error
-    markov = isinstance(fields, dict) and fields.get("experiment") == "markov"
-    return (MarkovExperiment if markov else Experiment).from_json(text)
+    kind: type[Recipe] = Experiment
+    if isinstance(fields, dict) and "experiment" in fields:
+        kind = MarkovExperiment
+    elif isinstance(fields, dict) and "bench" in fields:
+        kind = LlmBench
+    return kind.from_json(text)

@@ -6,9 +6,11 @@ from hopscope.configs import Experiment, MarkovExperiment, Recipe
 from hopscope.tasks import guessing_level
 
 
-def guessing(recipe: Recipe) -> float:
-    """Of facts, the best answer that ignores how they connect; of chains, an even one."""
+def guessing(recipe: Recipe) -> float | None:
+    """Of facts, the best answer that ignores how they connect; of chains, an even one.
+
+    A benchmark has no loss, and so no such line.
+    """
     if isinstance(recipe, MarkovExperiment):
         return math.log(recipe.process.alphabet)
-    assert isinstance(recipe, Experiment)
-    return guessing_level(recipe.task)
+    return guessing_level(recipe.task) if isinstance(recipe, Experiment) else None

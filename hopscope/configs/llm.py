@@ -1,0 +1,72 @@
+"""A benchmark of a language model on questions in words."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hopscope.configs.config import Config, Positive
+from hopscope.configs.experiment import Recipe, Seeds
+from hopscope.configs.prompts import Prompts
+
+
+class Asking(Config):
+    """How a model is asked."""
+
+    protocol: Literal["exact", "paper", "greedy"] = "exact"
+    """exact: the probability of each acceptable answer, renormalised. paper: sample until an
+    acceptable answer comes (appendix A). greedy: the likeliest token, once."""
+    template: Literal["chat", "raw"] = "chat"
+    """The model's own chat template, or the bare prompt and "Answer:" on a line of its own."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """Arithmetic of a model in this process."""
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    """Of what is sampled (paper protocol; the paper names none)."""
+    tries: Positive = 50
+    """Samples per question before it counts as never answered (the paper names no cap)."""
+    max_tokens: Positive = 16
+    """Tokens of an answer."""
+
+
+class LlmBench(Recipe):
+    """One model, asked questions of one or several formulations."""
+
+    bench: Literal["llm"] = "llm"
+    model: str
+    """A known model, a folder, a GGUF file, or the URL of an endpoint with #NAME behind it."""
+    prompts: Annotated[tuple[Prompts, ...], Field(min_length=1)]
+    """The kinds of questions."""
+    questions: Positive = 500
+    """Questions of each kind (§4: 500)."""
+    asking: Asking = Asking()
+    seeds: Seeds = (0,)
+    """One seed; it fixes the questions, and what is sampled."""
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        labels = [prompts.label for prompts in self.prompts]
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"prompts are {', '.join(labels)}: each kind of question once")
+        if len(self.seeds) > 1:
+            raise ValueError(f"seeds are {self.seeds}: a benchmark has one")
+        return self
+
+    @property
+    def kind(self) -> str:
+        return "llm"
+
+    @property
+    def steps(self) -> int:
+        """Questions of all kinds."""
+        return self.questions * len(self.prompts)
+
+    @property
+    def unit(self) -> str:
+        return "question"
+
+    def shape(self) -> dict[str, int | None]:
+        return dict.fromkeys(("hops", "layers", "heads", "d_model"))
+
+    def title(self) -> str:
+        last = self.model.rstrip("/").split("#")[-1].split("/")[-1].removesuffix(".gguf")
+        safe = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in last)
+        return f"llm-{safe}-{self.asking.protocol}".lower()

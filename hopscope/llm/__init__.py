@@ -1,0 +1,1 @@
+"""Large language models on questions in words."""

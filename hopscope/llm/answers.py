@@ -1,0 +1,36 @@
+"""When a text is an answer, and which: the same rules everywhere.
+
+A text answers X if both are equal once case is ignored, whatever is neither letter nor digit is
+taken off both ends ("**Berlin.**" is "berlin"), white space is single, and one final "s" is taken
+off both ("Doctors" is "doctor"). Nothing else is guessed: "The answer is 3" is no answer.
+"""
+
+from collections.abc import Iterable, Sequence
+
+FORMS = ("{}", " {}", "{}.", " {}.")
+"""The spellings whose probabilities are added up. Others that the rules accept are rarer by far."""
+
+
+def normal(text: str) -> str:
+    """A text by the rules above.
+
+    >>> normal(' "Berlin." ')
+    'berlin'
+    """
+    words = " ".join(text.casefold().split())
+    kept = [number for number, sign in enumerate(words) if sign.isalnum()]
+    if not kept:
+        return ""
+    bare = words[kept[0] : kept[-1] + 1]
+    return bare.removesuffix("s") or bare
+
+
+def answered(text: str, acceptable: Iterable[str]) -> str | None:
+    """Which of the acceptable answers a text is, if any."""
+    said = normal(text)
+    return next((answer for answer in acceptable if normal(answer) == said), None)
+
+
+def forms(answer: str) -> Sequence[str]:
+    """The spellings of an answer that are scored."""
+    return [form.format(answer) for form in FORMS]

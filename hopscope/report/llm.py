@@ -1,0 +1,52 @@
+"""Accuracy of language models: figure 2 of the paper."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hopscope.llm.results import Result, results
+from hopscope.report.curves import COLOURS
+from hopscope.store import RunFolder
+
+
+def accuracy_figure(folders: Sequence[RunFolder]) -> Figure:
+    """Left, equations by hops; right, every kind of question; a colour for each run."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
+    every = {folder: results(folder) for folder in folders}
+    kinds = list(dict.fromkeys(each.kind for rows in every.values() for each in rows))
+    for number, (folder, rows) in enumerate(every.items()):
+        colour, label = COLOURS[number % len(COLOURS)], folder.name
+        by_hops = [each for each in rows if each.kind.startswith("equations")]
+        _points(left, [each.hops for each in by_hops], by_hops, colour, "o-")
+        places = [kinds.index(each.kind) + 0.12 * (number - len(folders) / 2) for each in rows]
+        _points(right, places, rows, colour, "o", label)
+    for kind_place, kind in enumerate(kinds):
+        level = next(each.guessing for rows in every.values() for each in rows if each.kind == kind)
+        right.hlines(level, kind_place - 0.35, kind_place + 0.35, colors="#999999", linestyles=":")
+    levels = {each.guessing for rows in every.values() for each in rows if "equations" in each.kind}
+    for level in levels:
+        left.axhline(level, color="#999999", linestyle=":")
+    left.set(xlabel="hops D", ylabel="accuracy", title="equations")
+    left.xaxis.get_major_locator().set_params(integer=True)
+    right.set_xticks(range(len(kinds)), kinds, rotation=30, ha="right")
+    right.set_title("every kind of question (dotted: guessing)")
+    right.legend(frameon=False, fontsize=8)
+    for axes in (left, right):
+        axes.set_ylim(0, 1.02)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _points(
+    axes: Axes, x: Sequence[float], rows: Sequence[Result], colour: str, style: str, label: str = ""
+) -> None:
+    """Accuracies with their intervals."""
+    if not rows:
+        return
+    means = np.array([each.accuracy for each in rows])
+    ends = np.array([each.interval for each in rows]).T
+    error = np.abs(ends - means)
+    axes.errorbar(x, means, yerr=error, fmt=style, color=colour, capsize=2, label=label or None)

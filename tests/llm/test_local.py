@@ -1,0 +1,119 @@
+"""All answers in one pass are each answer alone, and what sampling comes to in the limit."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from hopscope.errors import LlmError
+from hopscope.llm.answers import answered, forms, normal
+from hopscope.llm.local import LocalModel
+from hopscope.llm.tree import Tree
+
+PROMPTS = ["a = 1 b = a b = ?", "c = 2 d", "e = 3 f = e g = f h = g h ?"]
+ANSWERS = [["0", "1", "2"], ["New York", "Berlin"], ["0", "New", "New York", "3"]]
+
+
+@torch.no_grad()
+def alone(local: LocalModel, prompt: str, answer: str) -> float:
+    """The probability of an answer, spelling by spelling, token by token, without any cache."""
+    total, seen = 0.0, set()
+    for form in forms(answer):
+        tokens = local.tokenizer.encode(form, add_special_tokens=False)
+        if tuple(tokens) in seen:
+            continue
+        seen.add(tuple(tokens))
+        sequence, chance = local.tokens(prompt), 1.0
+        for token in tokens:
+            logits = local.model(torch.tensor([sequence])).logits[0, -1]
+            chance *= float(torch.softmax(logits, -1)[token])
+            sequence = [*sequence, token]
+        logits = local.model(torch.tensor([sequence])).logits[0, -1]
+        total += chance * float(torch.softmax(logits, -1)[local.stops].sum())
+    return total
+
+
+def test_all_answers_in_one_pass_are_each_alone(tiny: LocalModel) -> None:
+    found = tiny.probabilities(PROMPTS, ANSWERS)
+    for prompt, answers, values in zip(PROMPTS, ANSWERS, found, strict=True):
+        expected = [alone(tiny, prompt, answer) for answer in answers]
+        assert values == pytest.approx(expected, rel=1e-4)
+        assert 0 < sum(values) < 1
+
+
+def test_batches_do_not_change_a_probability(
+    tiny: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = tiny.probabilities(PROMPTS, ANSWERS)
+    monkeypatch.setattr("hopscope.llm.local.BATCH_TOKENS", 1)
+    for one, other in zip(together, tiny.probabilities(PROMPTS, ANSWERS), strict=True):
+        assert one == pytest.approx(other, rel=1e-4)
+
+
+def test_sampling_comes_to_the_exact_probabilities(tiny: LocalModel) -> None:
+    """The paper's protocol, many times: shares of accepted answers."""
+    acceptable = ["0", "1", "Berlin"]
+    (exact,) = tiny.probabilities(PROMPTS[:1], [acceptable])
+    tries = 3_000
+    said = tiny.complete(PROMPTS[:1] * tries, 1.0, range(tries))
+    tally = Counter(answered(text, acceptable) for text in said)
+    for answer, chance in zip(acceptable, exact, strict=True):
+        spread = (chance * (1 - chance) / tries) ** 0.5
+        # Few texts carry signs that the rules take off, and are no spelling that is scored.
+        assert abs(tally[answer] / tries - chance) < 4 * spread + 0.01
+
+
+def test_greedy_takes_the_likeliest_token(tiny: LocalModel) -> None:
+    (text,) = tiny.complete(PROMPTS[:1], 0.0, [0])
+    sequence, words = tiny.tokens(PROMPTS[0]), []
+    for _ in range(tiny.max_tokens):
+        token = int(tiny.model(torch.tensor([sequence])).logits[0, -1].argmax())
+        if token in tiny.stops:
+            break
+        words.append(token)
+        sequence.append(token)
+    assert text == tiny.tokenizer.decode(words)
+
+
+def test_a_seed_fixes_what_is_sampled(tiny: LocalModel) -> None:
+    once = tiny.complete(PROMPTS, 1.0, [1, 2, 3])
+    assert tiny.complete(PROMPTS, 1.0, [1, 2, 3]) == once
+    assert tiny.complete(PROMPTS * 5, 1.0, range(15)) != once * 5
+
+
+def test_a_tree_shares_beginnings() -> None:
+    tree = Tree()
+    for tokens in ([5, 6], [5, 7], [8], [5, 6]):
+        tree.add(tokens)
+    assert tree.tokens == [5, 6, 7, 8]
+    assert tree.parents == [-1, 0, 0, -1]
+    assert tree.above(tree.ends[5, 7]) == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Berlin", "Berlin"),
+        (" **berlin.** ", "Berlin"),
+        ("BERLIN\n", "Berlin"),
+        ("Berlins", "Berlin"),
+        ("new  york", "New York"),
+        ("3.", "3"),
+        ("-3", "3"),
+        ("The answer is 3", None),
+        ("", None),
+        ("...", None),
+        ("30", None),
+    ],
+)
+def test_what_counts_as_an_answer(text: str, answer: str | None) -> None:
+    assert answered(text, ["3", "Berlin", "New York", "Paris"]) == answer
+    assert normal("S") == "s"
+
+
+def test_what_cannot_be_asked_is_said(make_tiny: Callable[[str], LocalModel]) -> None:
+    with pytest.raises(LlmError, match="tiny has no chat template: use --template raw"):
+        make_tiny("chat")
+    with pytest.raises(LlmError, match="of 71 tokens and 4 for the answer do not fit .* of 64"):
+        make_tiny("raw").complete(["a " * 70], 0.0, [0])
