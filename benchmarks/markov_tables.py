@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 
 Row = dict[str, Any]
+COLUMNS = (
+    "setting", "s", "paper", "heads", "chosen", "share", "attention", "a", "loss", "GIH", "Bayes",
+    "distance",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -32,10 +36,7 @@ def main() -> None:
 
 
 def settings(rows: list[Row]) -> list[str]:
-    lines = [
-        "| setting | s | paper | heads | chosen | share | attention | a | loss | GIH | Bayes | distance |",
-        "|" + "---|" * 12,
-    ]
+    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
     for row in rows:
         attention = " ".join(f"{weight:.3f}" for weight in row["attention"])
         losses = [f"{row['loss'][name]:.3f}" for name in ("model", "gih", "bayes")]

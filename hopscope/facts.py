@@ -70,9 +70,11 @@ class FactGraph:
         return (*of_facts, *queries)
 
 
-ROLE = re.compile(r"(query|key|value|decoy key|decoy value|other)(?: (\d+)(?:\.(\d+))?)?")
+ROLE = re.compile(r"(query|key|value|decoy key|decoy value|answer|other)(?: (\d+)(?:\.(\d+))?)?")
+ALONE = ("answer", "other", "query")
+"""Kinds of role that need no number."""
 
-Kind = Literal["key", "value", "query", "decoy key", "decoy value", "other"]
+Kind = Literal["key", "value", "query", "decoy key", "decoy value", "answer", "other"]
 
 
 @dataclass(frozen=True, order=True)
@@ -80,7 +82,8 @@ class Role:
     """What a position stands for.
 
     `fact` is the number of the fact in its graph (the hop, counted from 0, in a linear
-    chain), or the number of the known symbol for a query. `slot` tells the keys of a fact apart.
+    chain), or the number of the known symbol for a query. An answer is where a language model says
+    it. `slot` tells the keys of a fact apart.
     """
 
     kind: Kind
@@ -88,7 +91,7 @@ class Role:
     slot: int = 0
 
     def __str__(self) -> str:
-        if self.kind == "other" or (self.kind == "query" and self.fact == 0):
+        if self.kind in ALONE and self.fact == 0:
             return self.kind
         slot = f".{self.slot}" if self.slot else ""
         return f"{self.kind} {self.fact}{slot}"
@@ -100,10 +103,8 @@ def parse_role(text: str) -> Role:
     >>> parse_role("key 2.1")
     Role(kind='key', fact=2, slot=1)
     """
-    match = re.fullmatch(
-        r"(query|key|value|decoy key|decoy value|other)(?: (\d+)(?:\.(\d+))?)?", text
-    )
-    if match is None or (match[2] is None and match[1] not in ("query", "other")):
+    match = ROLE.fullmatch(text)
+    if match is None or (match[2] is None and match[1] not in ALONE):
         raise FactError(f"there is no role {text!r}: roles are query, key 0, value 0, key 2.1, …")
     kind = cast(Kind, match[1])
     return Role(kind, int(match[2] or 0), int(match[3] or 0))

@@ -62,7 +62,7 @@ def _grouped(summary: str, actions: dict[str, Any]) -> Any:
     which: Any = Annotated[Union[tuple(choices)], tyro.conf.arg(name="")]  # noqa: UP007
 
     def parser(action: which) -> None:
-        return None
+        del action
 
     parser.__doc__ = summary
     return parser

@@ -1,4 +1,4 @@
-"""`hopscope llm bench|show|export` and `hopscope models`: language models on questions in words."""
+"""`hopscope llm bench|show|heads` and `hopscope models`: language models on questions in words."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.heads import LlmHeadsArguments, heads
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
@@ -16,6 +17,7 @@ from hopscope.store import RunFolder, Store
 
 if TYPE_CHECKING:
     from hopscope.llm.backend import Backend
+    from hopscope.llm.local import LocalModel
 
 REPORTS = Path("reports")
 
@@ -148,9 +150,15 @@ def _backend(bench: LlmBench) -> "Backend":
                 url, name, chat=asking.template == "chat", max_tokens=asking.max_tokens
             )
         )
+    return local_backend(bench)
+
+
+def local_backend(bench: LlmBench) -> "LocalModel":
+    """The benchmark's model in this process."""
     from hopscope.llm.local import LocalModel
     from hopscope.llm.models import load
 
+    asking = bench.asking
     model, tokenizer = load(bench.model, asking.precision, "eager")
     return LocalModel(model, tokenizer, bench.model, asking.template, asking.max_tokens)
 
@@ -199,8 +207,13 @@ def _show(arguments: Sequence[str]) -> int:
     return 0
 
 
-ARGUMENTS: dict[str, Any] = {"bench": LlmBenchArguments, "show": LlmShowArguments}
+ARGUMENTS: dict[str, Any] = {
+    "bench": LlmBenchArguments,
+    "show": LlmShowArguments,
+    "heads": LlmHeadsArguments,
+}
 ACTIONS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "bench": (_bench, "Ask a model the paper's five kinds of questions."),
+    "heads": (heads, "Which heads look things up, and what switching them off does."),
     "show": (_show, "Show benchmarks, draw them side by side, or print every answer."),
 }

@@ -139,10 +139,10 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
     options: dict[str, Any] = {"local_files_only": True}
     if gguf is not None:
         options["gguf_file"] = gguf
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-    if gguf is not None:
-        options["quantization_config"] = transformers.GgufConfig(dequantize=True)
     try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        if gguf is not None:
+            options["quantization_config"] = transformers.GgufConfig(dequantize=True)
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
             dtype={"float32": torch.float32, "bf16": torch.bfloat16}[precision],

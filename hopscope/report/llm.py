@@ -20,7 +20,7 @@ def accuracy_figure(folders: Sequence[RunFolder]) -> Figure:
     for number, (folder, rows) in enumerate(every.items()):
         colour, label = COLOURS[number % len(COLOURS)], folder.name
         by_hops = [each for each in rows if each.kind.startswith("equations")]
-        _points(left, [each.hops for each in by_hops], by_hops, colour, "o-")
+        _points(left, [float(each.hops) for each in by_hops], by_hops, colour, "o-")
         places = [kinds.index(each.kind) + 0.12 * (number - len(folders) / 2) for each in rows]
         _points(right, places, rows, colour, "o", label)
     for kind_place, kind in enumerate(kinds):

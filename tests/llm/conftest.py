@@ -5,7 +5,8 @@ import torch
 
 from hopscope.llm.local import LocalModel
 
-WORDS = ["<end>", "<unk>", *"abcdefgh0123?=", "is", "Berlin", "New", "York", "\n"]
+SENTENCE = "What is the value of Say directly only numeric without any other words Answer"
+WORDS = ["<end>", "<unk>", *"abcdefgh0123?=.,:", "Berlin", "New", "York", "\n", *SENTENCE.split()]
 
 
 def tiny_model(template: str = "raw", seed: int = 0) -> LocalModel:
@@ -13,15 +14,15 @@ def tiny_model(template: str = "raw", seed: int = 0) -> LocalModel:
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     words = Tokenizer(models.WordLevel({word: n for n, word in enumerate(WORDS)}, "<unk>"))
-    words.pre_tokenizer = pre_tokenizers.Split(Regex(" +"), "removed")
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=words, eos_token="<end>", unk_token="<unk>"
-    )
+    words.pre_tokenizer = pre_tokenizers.Split(Regex(r"\w+|\S|\n"), "removed", invert=True)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<end>")
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=len(WORDS), hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        vocab_size=len(WORDS), hidden_size=48, intermediate_size=48, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
-        bos_token_id=None, eos_token_id=0, initializer_range=0.4, attn_implementation="eager",
+        bos_token_id=None, eos_token_id=0,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e12}, initializer_range=0.4,
+        attn_implementation="eager",
     )  # fmt: skip
     return LocalModel(LlamaForCausalLM(config).float(), tokenizer, "tiny", template, 4)
 

@@ -57,11 +57,11 @@ def test_sampling_comes_to_the_exact_probabilities(tiny: LocalModel) -> None:
     (exact,) = tiny.probabilities(PROMPTS[:1], [acceptable])
     tries = 3_000
     said = tiny.complete(PROMPTS[:1] * tries, 1.0, range(tries))
-    tally = Counter(answered(text, acceptable) for text in said)
+    # The rules accept "= 0 ?" as well, which is no spelling that is scored; so tidy texts alone.
+    tally = Counter(answered(text, acceptable) for text in said if text.strip(" .").isalnum())
     for answer, chance in zip(acceptable, exact, strict=True):
         spread = (chance * (1 - chance) / tries) ** 0.5
-        # Few texts carry signs that the rules take off, and are no spelling that is scored.
-        assert abs(tally[answer] / tries - chance) < 4 * spread + 0.01
+        assert abs(tally[answer] / tries - chance) < 4 * spread + 1e-3
 
 
 def test_greedy_takes_the_likeliest_token(tiny: LocalModel) -> None:
@@ -115,5 +115,5 @@ def test_what_counts_as_an_answer(text: str, answer: str | None) -> None:
 def test_what_cannot_be_asked_is_said(make_tiny: Callable[[str], LocalModel]) -> None:
     with pytest.raises(LlmError, match="tiny has no chat template: use --template raw"):
         make_tiny("chat")
-    with pytest.raises(LlmError, match="of 71 tokens and 4 for the answer do not fit .* of 64"):
+    with pytest.raises(LlmError, match="of 73 tokens and 4 for the answer do not fit .* of 64"):
         make_tiny("raw").complete(["a " * 70], 0.0, [0])

