@@ -103,7 +103,7 @@ def killed(folder: Path, kills: int) -> dict[str, object]:
     while done < kills:
         process = subprocess.Popen([*command, str(folder / "killed")])
         try:
-            process.wait(random.uniform(4, 9))  # noqa: S311
+            process.wait(random.uniform(4, 9))
             break
         except subprocess.TimeoutExpired:
             process.kill()

@@ -149,7 +149,7 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
             attn_implementation=attention,
             **options,
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelUnavailable(f"cannot load {folder / (gguf or '')}: {reason}") from error
     return model, tokenizer
