@@ -1,4 +1,4 @@
-"""`hopscope llm bench|show|heads` and `hopscope models`: language models on questions in words."""
+"""`hopscope llm bench|show|heads|export` and `hopscope models`: language models on questions in words."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.export import LlmExportArguments, export
 from hopscope.cli.heads import LlmHeadsArguments, heads
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
@@ -215,5 +216,6 @@ ARGUMENTS: dict[str, Any] = {
 ACTIONS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "bench": (_bench, "Ask a model the paper's five kinds of questions."),
     "heads": (heads, "Which heads look things up, and what switching them off does."),
+    "export": (export, "Write the questions for RULER, lm-evaluation-harness or inspect_ai."),
     "show": (_show, "Show benchmarks, draw them side by side, or print every answer."),
 }

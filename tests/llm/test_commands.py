@@ -90,7 +90,7 @@ def test_heads_are_read_and_switched_off(say: Say, tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    ("llm bogus", "unknown action 'bogus': hopscope llm knows bench, heads, show"),
+    ("llm bogus", "unknown action 'bogus': hopscope llm knows bench, heads, export, show"),
     ("llm bench --formulations f9", "'equations', 'lives-with', 'kingdoms'"),
     ("llm bench --hops x", "--hops is 'x'; expected a number or a range"),
     ("llm bench --hops 21 --formulations f1", "hops is 21; a question has 1 to 20"),
