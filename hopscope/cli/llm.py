@@ -1,4 +1,4 @@
-"""`hopscope llm bench|show|heads|export` and `hopscope models`: language models on questions in words."""
+"""`hopscope llm bench|show|heads|export` and `hopscope models`."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -212,6 +212,7 @@ ARGUMENTS: dict[str, Any] = {
     "bench": LlmBenchArguments,
     "show": LlmShowArguments,
     "heads": LlmHeadsArguments,
+    "export": LlmExportArguments,
 }
 ACTIONS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "bench": (_bench, "Ask a model the paper's five kinds of questions."),

@@ -1,5 +1,6 @@
 """`hopscope markov train|figures|transfer|theory`: the n-gram experiment."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ import tyro
 
 from hopscope.cli.arguments import parse
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -117,27 +118,10 @@ def train_markov(experiment: MarkovExperiment, store: Store, threads: int | None
 def print_markov(run: "MarkovRun") -> None:
     """What each seed's model has become."""
     from hopscope.cli.tables import table
-    from hopscope.markov.evaluation import choice, compare, said
-    from hopscope.markov.learner import drawn
-    from hopscope.markov.parameters import Parameters, set_name
 
     if not run.folder.manifest.complete:
         print(f"{run.name}: stopped at epoch {run.folder.manifest.step:,}")
         return
-    rows = []
-    for seed in run.experiment.seeds:
-        state = run.state(seed)
-        parameters = Parameters.of(state)
-        chosen = choice(run.experiment.model, parameters)
-        chains = drawn(run.experiment, seed, "validation")
-        found = compare(run.experiment, said(run.experiment, state, chains), chains)
-        weights = " ".join(f"{weight:.3f}" for weight in chosen.weights)
-        lags = ",".join(map(str, chosen.lags))
-        rows.append(
-            (seed, set_name(chosen.heads), f"{chosen.share:.3f}", lags, weights,
-             f"{float(parameters.a):.2f}", f"{found.seen.model:.4f}", f"{found.seen.gih:.4f}",
-             f"{found.seen.bayes:.4f}", f"{found.distance:.4f}")
-        )  # fmt: skip
     columns = [
         "seed",
         "heads",
@@ -151,35 +135,72 @@ def print_markov(run: "MarkovRun") -> None:
         "distance",
     ]
     seconds = run.folder.manifest.seconds
+    rows = [_became(run, seed) for seed in run.experiment.seeds]
     table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.1f} s")
     print("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
+
+
+def _became(run: "MarkovRun", seed: int) -> tuple[object, ...]:
+    """A row of the table: one seed's model on its validation chains."""
+    from hopscope.markov.evaluation import choice, compare, said
+    from hopscope.markov.learner import drawn
+    from hopscope.markov.parameters import Parameters, set_name
+
+    state, chains = run.state(seed), drawn(run.experiment, seed, "validation")
+    picked = choice(run.experiment.model, Parameters.of(state))
+    found = compare(run.experiment, said(run.experiment, state, chains), chains)
+    losses = (found.seen.model, found.seen.gih, found.seen.bayes)
+    return (
+        seed,
+        set_name(picked.heads),
+        f"{picked.share:.3f}",
+        ",".join(map(str, picked.lags)),
+        " ".join(f"{weight:.3f}" for weight in picked.weights),
+        f"{float(state['a']):.2f}",
+        *(f"{loss:.4f}" for loss in losses),
+        _or_dash(found.distance),
+    )
+
+
+def _or_dash(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4f}"
 
 
 def _figures(arguments: Sequence[str]) -> int:
     chosen = parse(MarkovFiguresArguments, "markov figures", arguments)
     if chosen.format not in ("svg", "pdf", "png"):
         raise ConfigError(f"--format is {chosen.format!r}; expected svg, pdf or png")
-    from hopscope.markov.evaluation import approach, gap, transfer
-    from hopscope.markov.learner import drawn
-    from hopscope.markov.parameters import Parameters
+    from hopscope.markov.evaluation import LENGTHS, approach, transfer
     from hopscope.report import markov as draw
     from hopscope.report.curves import save_figure
 
-    run = _run(chosen)
-    seeds = run.experiment.seeds
+    run = _trained(chosen)
+    seeds, window = run.experiment.seeds, run.experiment.model.window
     figures = {"stages": draw.stages_figure(run), "heads": draw.heads_figure(run)}
     if "a" in run.experiment.descent.plan()[-1][0]:
         moments = [approach(run, seed) for seed in seeds]
-        last, chains = (
-            Parameters.of(run.state(seeds[0])),
-            drawn(run.experiment, seeds[0], "validation"),
-        )
-        figures["approach"] = draw.approach_figure(run, moments, gap(run.experiment, last, chains))
-    figures["transfer"] = draw.transfer_figure(run, [transfer(run, seed) for seed in seeds])
+        figures["approach"] = draw.approach_figure(run, moments, _gap(run))
+    lengths = [length for length in LENGTHS if length > window]
+    others = [transfer(run, seed, lengths) for seed in seeds]
+    figures["transfer"] = draw.transfer_figure(run, others)
     for name, figure in figures.items():
         path = chosen.to / f"{run.name}-{name}.{chosen.format}"
         print(f"{name}: {save_figure(figure, path)}")
     return 0
+
+
+def _gap(run: "MarkovRun") -> float:
+    """What the growth of a is predicted from; 0 where nothing is: see `gap`."""
+    from hopscope.markov.evaluation import gap
+    from hopscope.markov.learner import drawn
+    from hopscope.markov.parameters import Parameters
+
+    if run.experiment.model.first == "full":
+        return 0.0
+    seed = run.experiment.seeds[0]
+    chains = drawn(run.experiment, seed, "validation")
+    found = gap(run.experiment, Parameters.of(run.state(seed)), chains)
+    return found if found > 0 else 0.0
 
 
 def _transfer(arguments: Sequence[str]) -> int:
@@ -187,13 +208,13 @@ def _transfer(arguments: Sequence[str]) -> int:
     from hopscope.cli.tables import table
     from hopscope.markov.evaluation import transfer
 
-    run = _run(chosen)
+    run = _trained(chosen)
     rows = []
     for seed in run.experiment.seeds:
         for process, found in transfer(run, seed, chosen.lengths, chosen.alphas, chosen.chains):
             losses = [f"{loss:.4f}" for loss in astuple(found.expected)]
             rows.append((seed, process.length, f"{process.alpha:g}", *losses,
-                         f"{found.distance:.4f}", f"{found.matched:.3f}"))  # fmt: skip
+                         _or_dash(found.distance), f"{found.matched:.3f}"))  # fmt: skip
     columns = ["seed", "length", "alpha", "model", "GIH", "Bayes", "truth", "distance", "matched"]
     table(columns, rows, title=f"{run.name}: expected loss on fresh chains")
     return 0
@@ -205,6 +226,10 @@ def _theory(arguments: Sequence[str]) -> int:
     from hopscope.markov import information
     from hopscope.markov.process import sample_chains
 
+    if chosen.tables < 2 or chosen.seed < 0:
+        raise ConfigError(
+            f"tables is {chosen.tables} and seed {chosen.seed}; expected at least 2 and 0"
+        )
     process, model = chosen.process, chosen.model
     MarkovExperiment(process=process, model=model)  # do they fit?
     if chosen.estimate:
@@ -229,10 +254,18 @@ def _theory(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run(chosen: MarkovRunArguments) -> "MarkovRun":
+def _trained(chosen: MarkovRunArguments) -> "MarkovRun":
+    """The run, which must be complete."""
     from hopscope.markov.run import MarkovRun
 
-    return MarkovRun(Store(chosen.store).find(chosen.run))
+    run = MarkovRun(Store(chosen.store).find(chosen.run))
+    manifest, steps = run.folder.manifest, run.experiment.steps
+    if not manifest.complete:
+        raise RunDamaged(
+            f"{run.name} has come to epoch {manifest.step:,} of {steps:,}: "
+            f"`hopscope resume {run.name}` finishes it"
+        )
+    return run
 
 
 ARGUMENTS: dict[str, Any] = {

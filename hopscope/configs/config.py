@@ -13,7 +13,9 @@ Positive = Annotated[int, Field(ge=1)]
 class Config(BaseModel):
     """Base of all configs: immutable data that refuses what it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False
+    )
 
     def __init__(self, **fields: object) -> None:
         try:

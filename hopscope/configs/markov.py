@@ -66,7 +66,7 @@ class InductionModel(Config):
     """Initial weight w of head h at lag h (appendix B: 3)."""
     other: float = 0.01
     """Initial weights w at all other lags (appendix B: 0.01; the authors' program: 0.1)."""
-    c: Annotated[float, Field(gt=0)] = 0.01
+    c: Annotated[float, Field(ge=1e-100)] = 0.01
     """Initial coefficient of every set (appendix B: 0.01)."""
     a: float = 0.01
     """Initial scale of the second attention layer (appendix B: 0.01)."""

@@ -40,6 +40,15 @@ class Counts:
         """The chain of each entry."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
+    def attended(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "chain symbol"]:
+        """What attention e^scaled answers."""
+        own = scaled[self.pattern]
+        largest = np.maximum.reduceat(own, self.start[:-1])
+        weighed = self.symbols * np.exp(own - largest[self.chain()])[:, None]
+        sums = np.add.reduceat(weighed, self.start[:-1], axis=0)
+        answers: np.ndarray = sums / sums.sum(axis=1, keepdims=True)
+        return answers
+
     def answers(self, weights: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "chain symbol"]:
         """What attention proportional to these weights answers."""
         weighed = self.symbols * weights[self.pattern, None]

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
+from hopscope.errors import ConfigError
 from hopscope.markov import predictors
 from hopscope.markov.counts import counted
 from hopscope.markov.full import full_answerer
@@ -63,7 +64,8 @@ class Comparison:
     expected: Losses
     """The log loss over all symbols that could have followed."""
     distance: float
-    """Mean total variation between model and GIH, over chains where GIH finds a match."""
+    """Mean total variation between model and GIH over the parents, in chains where GIH finds a
+    match; not a number if there are none."""
     matched: float
     """The part of such chains."""
 
@@ -81,7 +83,7 @@ def compare(
         expected=Losses(
             *(predictors.expected_loss(each, chains, descent.epsilon) for each in answers)
         ),
-        distance=float(apart.mean()) if len(apart) else 0.0,
+        distance=float(apart.mean()) if len(apart) else float("nan"),
         matched=float(found.mean()),
     )
 
@@ -107,6 +109,8 @@ def transfer(
 ) -> list[tuple[MarkovProcess, Comparison]]:
     """The trained model on fresh chains of other lengths, and of other priors."""
     trained, state = run.experiment.process, run.state(seed)
+    if chains < 1:
+        raise ConfigError(f"chains is {chains}; expected at least 1")
     others = [{"length": length} for length in lengths] + [{"alpha": alpha} for alpha in alphas]
     found = []
     for other in others:
@@ -139,8 +143,9 @@ def approach(run: MarkovRun, seed: int) -> list[Moment]:
     for epoch, state in _states(run, seed, first):
         answer = answers(state)
         loss = predictors.mean_loss(experiment.descent, answer, chains)
-        apart = predictors.distance(answer, head)[found].mean()
-        moments.append(Moment(epoch - first, float(state["a"]), loss, float(apart)))
+        apart = predictors.distance(answer, head)[found]
+        mean = float(apart.mean()) if len(apart) else float("nan")
+        moments.append(Moment(epoch - first, float(state["a"]), loss, mean))
     return moments
 
 
@@ -154,7 +159,10 @@ def _states(run: MarkovRun, seed: int, first: int) -> list[tuple[int, dict[str, 
 
 
 def gap(experiment: MarkovExperiment, parameters: Parameters, chains: Chains) -> float:
-    """How much more similar the least similar match is than the most similar other position."""
+    """How much more similar the least similar match of the parents is than any other position.
+
+    Not a number where there are none. It says nothing of a full first layer's matrices.
+    """
     model = experiment.model
     _, matches = counted(chains, model.window, model.unit_copies)
     square = matches.cross.reshape(-1, model.window, model.window)
@@ -163,6 +171,8 @@ def gap(experiment: MarkovExperiment, parameters: Parameters, chains: Chains) ->
     similar = Objective(model, matches).scaled(
         Parameters(parameters.c, parameters.w, np.array(1.0))
     )
+    if not same.any() or same.all():
+        return float("nan")
     return float(similar[same].min() - similar[~same].max())
 
 

@@ -19,7 +19,7 @@ from hopscope.markov.counts import Counts, tallied
 from hopscope.markov.learner import Answerer, batches, drawn
 from hopscope.markov.matches import windows
 from hopscope.markov.model import MATRICES, InductionTransformer
-from hopscope.markov.objective import Answering, loss_of, powers
+from hopscope.markov.objective import Answering, loss_of
 from hopscope.markov.process import Chains, Split
 from hopscope.markov.rows import Products, Rows, rows_of
 
@@ -53,20 +53,20 @@ def paired(chains: Chains, window: int) -> tuple[Counts, Pairs]:
     """The counts of chains over pairs of windows."""
     before, asked = windows(chains.tokens, window)
     own = chains.tokens[:, window:-1, None]
-    keys, key = _distinct(np.concatenate([own, before], axis=2), chains.process.alphabet)
-    queries, query = _distinct(asked, chains.process.alphabet)
+    keys, key = _distinct(np.concatenate([own, before], axis=2))
+    queries, query = _distinct(asked)
     pairs, number = np.unique(key * len(queries) + query[:, None], return_inverse=True)
     counts = tallied(chains, number.reshape(key.shape), window)
     return counts, Pairs(pairs // len(queries), pairs % len(queries), keys, queries)
 
 
 def _distinct(
-    symbols: Int[np.ndarray, "*axes seen"], alphabet: int
+    symbols: Int[np.ndarray, "*axes seen"],
 ) -> tuple[Int[np.ndarray, "window seen"], Int[np.ndarray, "*axes"]]:
     """The different windows, and which one each is."""
-    weights = alphabet ** np.arange(symbols.shape[-1])
-    codes, number = np.unique(symbols.astype(np.int64) @ weights, return_inverse=True)
-    return codes[:, None] // weights % alphabet, number.reshape(symbols.shape[:-1])
+    flat = symbols.reshape(-1, symbols.shape[-1])
+    found, number = np.unique(flat, axis=0, return_inverse=True)
+    return found.astype(np.int64), number.reshape(symbols.shape[:-1])
 
 
 class FullLearner:
@@ -126,6 +126,6 @@ def full_answerer(experiment: MarkovExperiment, chains: Chains) -> Answerer:
     @torch.no_grad()
     def answers(state: Mapping[str, np.ndarray]) -> Float[np.ndarray, "chain symbol"]:
         module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
-        return counts.answers(powers(pairs.scaled(module).numpy()))
+        return counts.attended(pairs.scaled(module).numpy())
 
     return answers

@@ -7,9 +7,9 @@ mean is over chains and x_S. The last factor is what makes it modified: what a s
 next symbol is weighed by how often its symbols come together, so that a large set pays for being
 rare. In terms of the joint distribution, I(S) = E[ Σ_{x,e} P(x,e)²/μ(e) − Σ_x μ(x)² ].
 
-It is what c_S gains while a is small, for heads that copy one lag each. Heads that copy a mixture
-see two windows x and y agree to a degree F_S(x, y), the product of their inner products, and what
-c_S gains is the information seen through the heads,
+In long chains it is what c_S gains while a is small, for heads that copy one lag each. Heads that
+copy a mixture see two windows x and y agree to a degree F_S(x, y), the product of their inner
+products, and what c_S gains is the information seen through the heads,
 
     I(S) = E[ Σ_{x,y} F_S(x,y) · (Σ_e P(x,e) P(y,e)/μ(e) − μ(x) μ(y)) ]
 """
@@ -62,7 +62,7 @@ def exact(
         )
     tables = _tables(process, size, chains, seed)
     step = max(1, BLOCK // process.alphabet ** (size + 1))
-    lags = lag_sets(model.window, model.degree)
+    lags = lag_sets(min(model.heads, model.window), model.degree)
     values = [
         _values(process, tables[first : first + step], size, lags)
         for first in range(0, chains, step)
@@ -121,7 +121,12 @@ def estimated(chains: Chains, model: InductionModel) -> list[Information]:
     code = seen.astype(np.int64) @ alphabet ** np.arange(size)
     number = code * alphabet + chains.tokens[:, size:-1]
     cells = alphabet ** (size + 1)
-    lags, step = lag_sets(size, model.degree), max(1, BLOCK // cells)
+    if cells > BLOCK:
+        raise ConfigError(
+            f"{alphabet} symbols and windows of {size} make {cells:,} cells to count, too many (at "
+            f"most {BLOCK:,}): take a smaller window"
+        )
+    lags, step = lag_sets(min(model.heads, size), model.degree), max(1, BLOCK // cells)
     values = []
     for first in range(0, len(chains), step):
         block = number[first : first + step]

@@ -8,14 +8,15 @@ from jaxtyping import Float, Int
 
 from hopscope.configs import MarkovExperiment
 from hopscope.markov.counts import counted
-from hopscope.markov.objective import Answering, Objective, loss_of, powers
+from hopscope.markov.objective import Answering, Objective, loss_of
 from hopscope.markov.parameters import Parameters, initial
 from hopscope.markov.process import Chains, Split, sample_chains
 from hopscope.markov.rows import Products, Rows, merged, rows_of
 
 NEGLIGIBLE = 1e-150
-"""Coefficients below this are set to zero, where their slope keeps them. Losing coefficients fall
-for ever, and arithmetic on their squares, below 1e-308, takes ten times as long."""
+"""Coefficients below this are set to zero, and stay there. While a set is losing, its coefficient
+falls by a factor in every epoch, and arithmetic on squares below 1e-308 takes ten times as long.
+From here a set would need as many epochs to come back as it took to fall."""
 
 Answerer = Callable[[Mapping[str, np.ndarray]], Float[np.ndarray, "chain symbol"]]
 
@@ -110,7 +111,7 @@ def answerer(experiment: MarkovExperiment, chains: Chains) -> Answerer:
 
     def answers(state: Mapping[str, np.ndarray]) -> Float[np.ndarray, "chain symbol"]:
         objective = Objective(model, matches)
-        return counts.answers(powers(objective.scaled(Parameters.of(state))))
+        return counts.attended(objective.scaled(Parameters.of(state)))
 
     return answers
 

@@ -14,6 +14,10 @@ Sums = Float[np.ndarray, "column row"]
 """Weighed counts of every chain: of its target, of other symbols, and of everything."""
 
 
+FAR = 600.0
+"""Exponents further apart need a shift for each chain: exp(-745) is zero."""
+
+
 class LogLoss:
     """Minus the logarithm of the answer's probability of the target, −log(h/n + ε)."""
 
@@ -62,11 +66,14 @@ class Answering:
 
     def value(self, scaled: Float[np.ndarray, "pattern"]) -> float:
         """The mean loss."""
-        losses = self.loss.value(self.sparse.times(powers(scaled)))
-        return float(product(losses, self.rows.weight))
+        sums = self.sparse.times(powers(scaled)) if _near(scaled) else self.rows.attended(scaled)[0]
+        return float(product(self.loss.value(sums), self.rows.weight))
 
     def slope(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "pattern"]:
         """The mean loss's derivative by each scaled similarity."""
+        if not _near(scaled):
+            sums, weights = self.rows.attended(scaled)
+            return self.rows.spread(self.loss.slope(sums, self.rows.weight), weights)
         weights = powers(scaled)
         down = self.loss.slope(self.sparse.times(weights), self.rows.weight)
         back: np.ndarray = weights * self.sparse.back(down)
@@ -84,8 +91,8 @@ class Objective:
         self.begin(slice(None))
 
     def begin(self, among: slice | Int[np.ndarray, "some"]) -> None:
-        """The parameters may have changed in any way. From now on only some of the sets count: the
-        coefficients of the others are zero, and stay it.
+        """The parameters may have changed in any way. From now on only some of the sets count; the
+        coefficients of the others are zero, and will stay zero.
         """
         self.among = among
         chosen = [sets(self.model)[number] for number in np.arange(len(sets(self.model)))[among]]
@@ -123,6 +130,11 @@ class Objective:
         if "a" in letters:
             found["a"] = product(dz, similar)
         return found
+
+
+def _near(scaled: Float[np.ndarray, "pattern"]) -> bool:
+    """May all chains share one shift of the exponents, without any coming to nothing?"""
+    return bool(scaled.max() - scaled.min() < FAR)
 
 
 def powers(scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "pattern"]:

@@ -42,6 +42,25 @@ class Rows:
         spread = (each * self.numbers).sum(axis=0)
         return np.bincount(self.pattern, spread, minlength=self.patterns)
 
+    def attended(
+        self, scaled: Float[np.ndarray, "pattern"]
+    ) -> tuple[Float[np.ndarray, "column row"], Float[np.ndarray, "entry"]]:
+        """The sums for attention e^scaled, each row's exponents shifted by its largest; and the
+        attention of every entry. For exponents so far apart that one shift would lose rows.
+        """
+        own = scaled[self.pattern]
+        largest = np.maximum.reduceat(own, self.start[:-1])
+        weights = np.exp(own - np.repeat(largest, np.diff(self.start)))
+        return np.add.reduceat(self.numbers * weights, self.start[:-1], axis=1), weights
+
+    def spread(
+        self, gradient: Float[np.ndarray, "column row"], weights: Float[np.ndarray, "entry"]
+    ) -> Float[np.ndarray, "pattern"]:
+        """Back from the sums that `attended` gave to the exponents."""
+        each = np.repeat(gradient, np.diff(self.start), axis=1)
+        slopes = (each * self.numbers).sum(axis=0) * weights
+        return np.bincount(self.pattern, slopes, minlength=self.patterns)
+
     def take(self, chosen: Int[np.ndarray, "some"], weight: float) -> "Rows":
         """Some of the rows, all with the same weight."""
         sizes = np.diff(self.start)[chosen]

@@ -75,7 +75,7 @@ class Similarity:
             for other in others:
                 beside = beside * copies.factors[:, other]
             dk += product(self.holds[:, slot], beside)
-        table = self._pair_slope(copies, dk).reshape(*copies.share.shape, -1)
+        table = self._pair_slope(copies, dk).reshape(*copies.share.shape, copies.share.shape[1])
         dshare = ((table + table.swapaxes(-1, -2)) @ copies.share[..., None])[..., 0]
         mean = (copies.share * dshare).sum(axis=-1, keepdims=True)
         slope: np.ndarray = copies.share * (dshare - mean)
@@ -98,4 +98,4 @@ class Similarity:
 def _pairs(share: Float[np.ndarray, "head lag"]) -> Float[np.ndarray, "head lags"]:
     """Products of the shares of every two lags."""
     table: np.ndarray = share[:, :, None] * share[:, None, :]
-    return table.reshape(len(share), -1)
+    return table.reshape(len(share), share.shape[1] ** 2)

@@ -21,6 +21,8 @@ from hopscope.training.checkpoint import checkpoint_name, checkpoint_steps, own_
 from hopscope.training.loop import NobodyWatches, Watcher, interrupted
 from hopscope.training.signals import StopRequest, stop_on_signal
 
+LISTEN_EVERY = 500
+"""Epochs after which, at the latest, a signal is obeyed."""
 CHECKPOINT_EVERY = 10_000
 """Epochs between the checkpoints within a stage."""
 
@@ -82,6 +84,7 @@ class _Training:
         self.epoch = self.start = 0
         self.due = set(checkpoint_epochs(experiment.descent))
         self.records = set(record_epochs(experiment.descent))
+        self.events = self.due | self.records | set(range(0, experiment.steps, LISTEN_EVERY))
         self.losses: list[tuple[int, dict[str, np.ndarray]]] = []
         self.numbers: dict[int, list[dict[str, float]]] = {seed: [] for seed in experiment.seeds}
         self.clock = time.monotonic()
@@ -104,7 +107,7 @@ class _Training:
         for letters, end in self._stages():
             self._begin(letters)
             while self.epoch < end:
-                self._advance(self._next_event(end), request)
+                self._advance(self._next_event(), request)
         self._complete()
 
     def _stages(self) -> list[tuple[str, int]]:
@@ -117,16 +120,17 @@ class _Training:
         for learning in self.learners.values():
             learning.begin(letters)
 
-    def _next_event(self, end: int) -> int:
-        return min(epoch for epoch in self.records | self.due | {end} if epoch > self.epoch)
+    def _next_event(self) -> int:
+        return min(epoch for epoch in self.events if epoch > self.epoch)
 
     def _advance(self, until: int, request: StopRequest) -> None:
         for learning in self.learners.values():
             for epoch in range(self.epoch, until):
                 learning.advance(epoch)
         self.epoch = until
-        self._record()
         stopping = request.signal is not None and until < self.experiment.steps
+        if until in self.records | self.due or stopping:
+            self._record()
         if until in self.due or stopping:
             self._commit()
         if stopping:
@@ -134,6 +138,12 @@ class _Training:
 
     def _record(self) -> None:
         losses = [learning.losses() for learning in self.learners.values()]
+        for seed, each in zip(self.experiment.seeds, losses, strict=True):
+            if not all(np.isfinite(loss) for loss in each.values()):
+                raise Diverged(
+                    f"the loss of seed {seed} is not a number after epoch {self.epoch}; the last "
+                    f"good checkpoint is {self._last_good()}: lower descent.lr"
+                )
         table = {
             split: np.array([[each[split]] for each in losses], np.float32)
             for split in ("train", "validation")

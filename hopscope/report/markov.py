@@ -88,7 +88,8 @@ def approach_figure(run: MarkovRun, moments: Sequence[Sequence[Moment]], gap: fl
         axes[0].plot(epochs, distance, **style)
         axes[1].plot(scale, distance, **style)
         axes[2].plot(epochs, scale, **style)
-    _predicted(axes[2], moments, gap)
+    if gap > 0:
+        _predicted(axes[2], moments, gap)
     labels = (("epoch of the stage", "distance to GIH"), ("a", "distance to GIH"),
               ("epoch of the stage", "a"))  # fmt: skip
     for one, (x, y) in zip(axes, labels, strict=True):

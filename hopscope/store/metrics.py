@@ -76,13 +76,20 @@ def select(
         return {}
     with _connection() as connection:
         found = connection.execute(query, {"paths": paths, **values}).fetchnumpy()
-    return {name: np.asarray(column) for name, column in found.items()}
+    return {name: _unmasked(column) for name, column in found.items()}
 
 
 def sql_list(paths: Iterable[Path]) -> str:
     """File names as a list in SQL, where an apostrophe is written twice."""
     quoted = ("'" + str(path).replace("'", "''") + "'" for path in paths)
     return f"[{', '.join(quoted)}]"
+
+
+def _unmasked(column: np.ndarray) -> np.ndarray:
+    """What is missing in a column of numbers is not a number, and not what lies under the mask."""
+    if np.ma.isMaskedArray(column) and np.issubdtype(column.dtype, np.floating):
+        return np.asarray(np.ma.filled(column, np.nan))
+    return np.asarray(column)
 
 
 def losses(folder: RunFolder, split: str) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from hopscope.configs import Descent, InductionModel, MarkovProcess
 from hopscope.markov.counts import counted
 from hopscope.markov.model import InductionTransformer, loss
 from hopscope.markov.objective import Answering, Objective, loss_of
-from hopscope.markov.parameters import Parameters, sets
+from hopscope.markov.parameters import Parameters, initial, sets
 from hopscope.markov.process import Chains, sample_chains
 from hopscope.markov.rows import Products, merged, rows_of
 
@@ -113,3 +113,22 @@ def test_a_subset_of_rows_is_those_chains_alone() -> None:
     weights = np.random.default_rng(0).random(len(matches))
     taken = rows.take(chosen, 1 / 3)
     np.testing.assert_array_equal(taken.times(weights), rows.times(weights)[:, chosen])
+
+
+@pytest.mark.parametrize("scale", [900.0, -2_000.0])
+@pytest.mark.parametrize("kind", ["log", "softmax"])
+def test_attention_of_any_sharpness_is_the_oracles(scale: float, kind: str) -> None:
+    """One shift of all exponents would leave some chains nothing but zeros."""
+    process, model, descent = MarkovProcess(length=6), InductionModel(), Descent(loss=kind)
+    chains = sample_chains(process, 40, 2)
+    start = initial(model)
+    at = Parameters(start.c, start.w, np.array(scale))
+    value, slopes = oracle(chains, model, descent, at)
+    counts, matches = counted(chains, 3)
+    rows = rows_of(counts, len(matches), kind == "softmax")
+    whole = Answering(rows, Products(rows), loss_of(descent))
+    objective = Objective(model, matches)
+    assert whole.value(objective.scaled(at)) == pytest.approx(value, abs=1e-10)
+    for name, slope in objective.gradient(at, whole, "CWa").items():
+        np.testing.assert_allclose(slope, slopes[name], atol=1e-10)
+    assert np.isfinite(counts.attended(objective.scaled(at))).all()
