@@ -66,13 +66,20 @@ class InductionModel(Config):
     """Initial weight w of head h at lag h (appendix B: 3)."""
     other: float = 0.01
     """Initial weights w at all other lags (appendix B: 0.01; the authors' program: 0.1)."""
-    c: Annotated[float, Field(ge=1e-100)] = 0.01
+    c: Annotated[float, Field(gt=0)] = 0.01
     """Initial coefficient of every set (appendix B: 0.01)."""
     a: float = 0.01
     """Initial scale of the second attention layer (appendix B: 0.01)."""
     noise: Annotated[float, Field(ge=0)] = 0.01
     """Std of the random part of the matrices of a full first layer; values and outputs start at
     the identity plus this, queries and keys at this alone."""
+
+    @field_validator("c")
+    @classmethod
+    def _squares_count(cls, c: float) -> float:
+        if c < 1e-100:
+            raise ValueError(f"c is {c}; coefficients are squared, so take at least 1e-100")
+        return c
 
     @model_validator(mode="after")
     def _degree_has_heads(self) -> Self:

@@ -96,8 +96,9 @@ def approach_figure(run: MarkovRun, moments: Sequence[Sequence[Moment]], gap: fl
         one.set(xlabel=x, ylabel=y)
         one.spines[["top", "right"]].set_visible(False)
         one.legend(frameon=False, fontsize=8)
-    for one in (axes[0], axes[1]):
-        one.set_yscale("log")
+    if any(each.distance > 0 for seed in moments for each in seed):
+        axes[0].set_yscale("log")
+        axes[1].set_yscale("log")
     for one in (axes[0], axes[2]):
         one.set_xscale("log")
     figure.suptitle(f"{_title(run)}: towards the induction head", fontsize=11)
