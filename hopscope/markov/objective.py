@@ -69,9 +69,13 @@ class Answering:
         sums = self.sparse.times(powers(scaled)) if _near(scaled) else self.rows.attended(scaled)[0]
         return float(product(self.loss.value(sums), self.rows.weight))
 
-    def slope(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "pattern"]:
-        """The mean loss's derivative by each scaled similarity."""
-        if not _near(scaled):
+    def slope(
+        self, scaled: Float[np.ndarray, "pattern"], near: bool | None = None
+    ) -> Float[np.ndarray, "pattern"]:
+        """The mean loss's derivative by each scaled similarity; `near` if one knows already that
+        they are no further apart than FAR.
+        """
+        if not (_near(scaled) if near is None else near):
             sums, weights = self.rows.attended(scaled)
             return self.rows.spread(self.loss.slope(sums, self.rows.weight), weights)
         weights = powers(scaled)
@@ -99,13 +103,16 @@ class Objective:
         self.similarity = Similarity(chosen, self.model.unit_copies, self.matches)
         self.copies: Copies | None = None
         self.similar: np.ndarray | None = None
+        self.shares: np.ndarray | None = None
 
     def scaled(self, parameters: Parameters, letters: str = "CWa") -> Float[np.ndarray, "pattern"]:
         """Similarity times a, where only the parameters named have changed since the last time."""
+        if self.shares is None or "C" in letters:
+            self.shares = parameters.shares[self.among]
         if self.copies is None or "W" in letters:
             self.copies = self.similarity.copies(parameters.w)
         if self.similar is None or "C" in letters or "W" in letters:
-            self.similar = product(parameters.shares[self.among], self.copies.features)
+            self.similar = product(self.shares, self.copies.features)
         scaled: np.ndarray = parameters.a * self.similar
         return scaled
 
@@ -113,10 +120,12 @@ class Objective:
         self, parameters: Parameters, answering: Answering, letters: str
     ) -> dict[str, np.ndarray]:
         """The derivative of the mean loss by the parameters that the letters name."""
-        dz = answering.slope(self.scaled(parameters, letters))
-        copies, similar, shares = self.copies, self.similar, parameters.shares[self.among]
+        # Similarities lie between 0 and 1.
+        dz = answering.slope(self.scaled(parameters, letters), near=abs(float(parameters.a)) < FAR)
+        copies, similar, shares = self.copies, self.similar, self.shares
         assert copies is not None
         assert similar is not None
+        assert shares is not None
         found: dict[str, np.ndarray] = {}
         ds = parameters.a * dz
         if "C" in letters:

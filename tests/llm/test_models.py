@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 
 from hopscope.errors import ModelUnavailable
 from hopscope.llm import models
@@ -71,12 +72,14 @@ def test_what_was_pulled_is_converted_once(
 def test_a_folder_is_loaded(tmp_path: Path, tiny: LocalModel) -> None:
     tiny.model.save_pretrained(tmp_path / "mine")
     tiny.tokenizer.save_pretrained(tmp_path / "mine")
-    model, tokenizer = models.load(str(tmp_path / "mine"), "bf16", "eager")
+    model, tokenizer = models.load(str(tmp_path / "mine"), "float32", "eager")
     prompts, answers = ["a = 1 a = ?"], [["0", "1"]]
-    again = LocalModel(model.float(), tokenizer, "mine", "raw", 4)
+    again = LocalModel(model, tokenizer, "mine", "raw", 4)
     assert again.probabilities(prompts, answers)[0] == pytest.approx(
-        tiny.probabilities(prompts, answers)[0], rel=0.1
+        tiny.probabilities(prompts, answers)[0], rel=1e-4
     )
+    half, _ = models.load(str(tmp_path / "mine"), "bf16")
+    assert half.dtype == torch.bfloat16
 
 
 def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
