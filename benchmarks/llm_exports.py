@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=20)
     chosen = parser.parse_args()
     prompts = Prompts(formulation="equations")
-    for run in (lm_eval_dummy, inspect_chatter, inspect_told):
+    for run in (lm_eval_guesses, inspect_chatter, inspect_told):
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             row = run(chosen.tools.absolute(), prompts, chosen.questions, Path(folder))
@@ -54,7 +54,7 @@ def main() -> None:
             print(json.dumps({"run": run.__name__, **row}), flush=True)
 
 
-def lm_eval_dummy(tools: Path, prompts: Prompts, count: int, folder: Path) -> dict[str, object]:
+def lm_eval_guesses(tools: Path, prompts: Prompts, count: int, folder: Path) -> dict[str, object]:
     name = exported(lm_eval, prompts, count, folder)
     run(folder, tools / "lm_eval", "--model", "dummy", "--tasks", name, "--include_path", folder,
         "--output_path", folder / "results")  # fmt: skip
