@@ -16,8 +16,8 @@ from hopscope.llm.answers import answered
 from hopscope.llm.backend import GREEDY, Backend, ScoringBackend
 from hopscope.llm.prompts import Question, question
 from hopscope.store import RunFolder, Store
-from hopscope.training.loop import NobodyWatches, Watcher, interrupted
-from hopscope.training.signals import StopRequest, stop_on_signal
+from hopscope.training.loop import NobodyWatches, Watcher, finished, interrupted
+from hopscope.training.signals import StopRequest
 
 ANSWERS = "answers/all.jsonl"
 PART = "answers/part-"
@@ -36,14 +36,11 @@ def ask(
     """Run the benchmark, or finish it; if it is complete, return that run. The model is only
     loaded if there is something to ask.
     """
-    store = store if isinstance(store, Store) else Store(store)
-    folder = store.create(bench)
-    if not folder.manifest.complete or folder.leftovers():
-        with folder.locked(), stop_on_signal() as request:
-            folder.sweep_leftovers()
-            if not folder.manifest.complete:
-                _run(bench, folder, backend(), watcher or NobodyWatches(), request)
-    return folder
+
+    def work(folder: RunFolder, request: StopRequest) -> None:
+        _run(bench, folder, backend(), watcher or NobodyWatches(), request)
+
+    return finished(bench, store, work)
 
 
 def _run(

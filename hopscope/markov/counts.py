@@ -49,13 +49,6 @@ class Counts:
         answers: np.ndarray = sums / sums.sum(axis=1, keepdims=True)
         return answers
 
-    def answers(self, weights: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "chain symbol"]:
-        """What attention proportional to these weights answers."""
-        weighed = self.symbols * weights[self.pattern, None]
-        sums = np.add.reduceat(weighed, self.start[:-1], axis=0)
-        answers: np.ndarray = sums / sums.sum(axis=1, keepdims=True)
-        return answers
-
 
 def counted(chains: Chains, window: int, inside: bool = False) -> tuple[Counts, Matches]:
     """The counts of chains, and the patterns they are over."""

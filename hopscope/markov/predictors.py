@@ -10,6 +10,9 @@ from hopscope.configs import Descent
 from hopscope.markov.counts import counted
 from hopscope.markov.process import Chains, configuration
 
+NO_MATCH = -1_000.0
+"""An exponent that is nothing beside 0."""
+
 Answers = Float[np.ndarray, "chain symbol"]
 
 
@@ -23,12 +26,10 @@ def gih(
     """
     counts, matches = counted(chains, window)
     square = matches.cross.reshape(-1, window, window)
-    same = np.all([square[:, lag - 1, lag - 1] for lag in lags], axis=0).astype(float)
-    found: np.ndarray = np.add.reduceat(same[counts.pattern], counts.start[:-1]) > 0
-    everything = counts.answers(np.ones(len(matches)))
-    # A trace of everything keeps chains without a match from dividing by zero.
-    matching = counts.answers(np.maximum(same, 1e-300))
-    return np.where(found[:, None], matching, everything), found
+    same = np.all([square[:, lag - 1, lag - 1] for lag in lags], axis=0)
+    found: np.ndarray = np.add.reduceat(same[counts.pattern].astype(int), counts.start[:-1]) > 0
+    # Attention is shifted in each chain: where nothing matches, everything is equally near.
+    return counts.attended(np.where(same, 0.0, NO_MATCH)), found
 
 
 def bayes(chains: Chains) -> Answers:

@@ -18,8 +18,8 @@ from hopscope.markov.learner import CountingLearner, Learner
 from hopscope.markov.run import MarkovRun, numbers
 from hopscope.store import RunFolder, Store, metrics, parameters
 from hopscope.training.checkpoint import checkpoint_name, checkpoint_steps, own_weights, saved
-from hopscope.training.loop import NobodyWatches, Watcher, interrupted
-from hopscope.training.signals import StopRequest, stop_on_signal
+from hopscope.training.loop import NobodyWatches, Watcher, finished, interrupted
+from hopscope.training.signals import StopRequest
 
 LISTEN_EVERY = 500
 """Epochs after which, at the latest, a signal is obeyed."""
@@ -34,14 +34,11 @@ def train(
 ) -> MarkovRun:
     """Train the experiment, or finish it; if it is trained already, return that run."""
     check_memory(experiment)
-    store = store if isinstance(store, Store) else Store(store)
-    folder = store.create(experiment)
-    if not folder.manifest.complete or folder.leftovers():
-        with folder.locked(), stop_on_signal() as request:
-            folder.sweep_leftovers()
-            if not folder.manifest.complete:
-                _Training(experiment, folder, watcher or NobodyWatches()).run(request)
-    return MarkovRun(folder)
+
+    def work(folder: RunFolder, request: StopRequest) -> None:
+        _Training(experiment, folder, watcher or NobodyWatches()).run(request)
+
+    return MarkovRun(finished(experiment, store, work))
 
 
 def learner(experiment: MarkovExperiment, seed: int) -> Learner:

@@ -5,12 +5,13 @@ killed goes on from its last commit and ends with the same weights and metrics.
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, Recipe
 from hopscope.errors import Diverged, Interrupted
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import LOSSES, PART, merged
@@ -60,14 +61,27 @@ def train(
     watcher: Watcher | None = None,
 ) -> Run:
     """Train the experiment, or finish it; if it is trained already, return that run."""
+
+    def work(folder: RunFolder, request: StopRequest) -> None:
+        _Training(experiment, folder, device, watcher or NobodyWatches()).run(request)
+
+    return Run(finished(experiment, store, work))
+
+
+def finished(
+    recipe: Recipe,
+    store: Store | Path | str | None,
+    work: Callable[[RunFolder, StopRequest], None],
+) -> RunFolder:
+    """The complete run of a recipe: the one there is, or what the work makes of what there is."""
     store = store if isinstance(store, Store) else Store(store)
-    folder = store.create(experiment)
+    folder = store.create(recipe)
     if not folder.manifest.complete or folder.leftovers():
         with folder.locked(), stop_on_signal() as request:
             folder.sweep_leftovers()
             if not folder.manifest.complete:
-                _Training(experiment, folder, device, watcher or NobodyWatches()).run(request)
-    return Run(folder)
+                work(folder, request)
+    return folder
 
 
 class _Training:
