@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.runs import RunArguments
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
@@ -35,17 +36,7 @@ class MarkovTrainArguments:
 
 
 @dataclass(frozen=True)
-class MarkovRunArguments:
-    """Which run."""
-
-    run: Annotated[str, tyro.conf.Positional]
-    """The run's name, or enough of it to be unique."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
-
-
-@dataclass(frozen=True)
-class MarkovFiguresArguments(MarkovRunArguments):
+class MarkovFiguresArguments(RunArguments):
     """Draw a run: its stages, its heads, its way to the induction head, other chains."""
 
     to: Path = REPORTS
@@ -55,7 +46,7 @@ class MarkovFiguresArguments(MarkovRunArguments):
 
 
 @dataclass(frozen=True)
-class MarkovTransferArguments(MarkovRunArguments):
+class MarkovTransferArguments(RunArguments):
     """Hold the trained model against others on chains of other lengths and priors."""
 
     lengths: tuple[int, ...] = (10, 20, 50, 100, 200, 400)
@@ -254,7 +245,7 @@ def _theory(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _trained(chosen: MarkovRunArguments) -> "MarkovRun":
+def _trained(chosen: RunArguments) -> "MarkovRun":
     """The run, which must be complete."""
     from hopscope.markov.run import MarkovRun
 
