@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -27,7 +29,7 @@ from hopscope.llm.prompts import Question, questions
 from hopscope.store import RunFolder, Store
 
 KINDS = (
-    Prompts(formulation="equations", hops=1), Prompts(formulation="equations", hops=5),
+    *(Prompts(formulation="equations", hops=hops) for hops in range(1, 6)),
     Prompts(formulation="lives-with"), Prompts(formulation="kingdoms"),
     Prompts(formulation="functions"), Prompts(formulation="relatives"),
 )  # fmt: skip
@@ -48,30 +50,41 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             print(json.dumps(killed(Path(folder), chosen.kills)))
         return
-    model, tokenizer = load("smollm2-135m", chosen.precision, "eager")
-    local = LocalModel(model, tokenizer, "smollm2-135m")
+    ours, peer = (
+        LocalModel(*load("smollm2-135m", chosen.precision, attention), "smollm2-135m")
+        for attention in ("fast", "sdpa")
+    )
+    rows = []
     for kind in KINDS:
-        print(json.dumps(speed(local, kind, chosen.questions, chosen.precision)), flush=True)
+        rows.append(speed(ours, peer, kind, chosen.questions))
+        print(json.dumps({**rows[-1], "precision": chosen.precision}), flush=True)
+    print(json.dumps({**whole(rows), "precision": chosen.precision}))
 
 
-def speed(local: LocalModel, kind: Prompts, count: int, precision: str) -> dict[str, object]:
-    """Seconds a question, in turns of two halves, after a warm-up."""
+def speed(ours: LocalModel, peer: LocalModel, kind: Prompts, count: int) -> dict[str, Any]:
+    """Milliseconds a question, in turns of two halves, after a warm-up."""
     asked = questions(kind, 0, count)
-    exact(local, asked[:4])
-    generated(local, asked[:2])
+    exact(ours, asked[:4])
+    generated(peer, asked[:2])
     seconds = {"exact": 0.0, "generate": 0.0}
     for half in (asked[: count // 2], asked[count // 2 :]):
-        seconds["exact"] += exact(local, half)
-        seconds["generate"] += generated(local, half)
+        seconds["exact"] += exact(ours, half)
+        seconds["generate"] += generated(peer, half)
     return {
         "what": "llm protocol",
         "kind": kind.label,
-        "precision": precision,
         "questions": count,
-        "tokens": round(sum(len(local.tokens(each.prompt)) for each in asked) / count),
+        "tokens": round(sum(len(ours.tokens(ours.text(each.prompt))) for each in asked) / count),
         **{f"{name}_ms": round(1e3 * s / count, 1) for name, s in seconds.items()},
         "ratio": round(seconds["generate"] / seconds["exact"], 2),
     }
+
+
+def whole(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A benchmark of all kinds, as many questions of each."""
+    ours, peer = (sum(row[name] for row in rows) for name in ("exact_ms", "generate_ms"))
+    mean = {"exact_ms": round(ours / len(rows), 1), "generate_ms": round(peer / len(rows), 1)}
+    return {"what": "llm protocol", "kind": "all", **mean, "ratio": round(peer / ours, 2)}
 
 
 def exact(local: LocalModel, asked: list[Question]) -> float:

@@ -31,6 +31,8 @@ class LlmHeadsArguments:
     """Hops of equations and lives-with; unset: 5."""
     chains: int = 4
     """Chains interleaved in a question."""
+    opening: bool = False
+    """Give the answer's first words ("The value of b is")."""
     questions: int = 100
     """Questions to read; the same are asked again with heads switched off."""
     top: int = 10
@@ -57,7 +59,7 @@ def heads(arguments: Sequence[str]) -> int:
 
     prompts = Prompts.model_validate(
         {"formulation": FORMULATIONS.get(chosen.formulation, chosen.formulation),
-         "hops": chosen.hops, "chains": chosen.chains}
+         "hops": chosen.hops, "chains": chosen.chains, "opening": chosen.opening}
     )  # fmt: skip
     model, tokenizer = load(chosen.model, "float32", "eager")
     local = LocalModel(model, tokenizer, chosen.model, chosen.template)

@@ -36,6 +36,8 @@ class LlmBenchArguments:
     """Hops of equations (f1) and lives-with (f2): a number, or a range such as 1..5 for f1."""
     chains: int = 4
     """Chains interleaved in a question."""
+    opening: bool = False
+    """Give the answer's first words ("The value of b is")."""
     questions: int = 500
     """Questions of each kind."""
     asking: tyro.conf.OmitArgPrefixes[Asking] = field(default_factory=Asking)
@@ -101,7 +103,7 @@ def _bench(arguments: Sequence[str]) -> int:
     chosen = parse(LlmBenchArguments, "llm bench", arguments)
     bench = LlmBench(
         model=chosen.model,
-        prompts=_kinds(chosen.formulations, chosen.hops, chosen.chains),
+        prompts=_kinds(chosen.formulations, chosen.hops, chosen.chains, chosen.opening),
         questions=chosen.questions,
         asking=chosen.asking,
         seeds=(chosen.seed,),
@@ -118,7 +120,7 @@ def run_bench(bench: LlmBench, store: Store) -> None:
     print_bench(ask(bench, lambda: _backend(bench), store, watcher=display()))
 
 
-def _kinds(formulations: str, hops: str, chains: int) -> tuple[Prompts, ...]:
+def _kinds(formulations: str, hops: str, chains: int, opening: bool) -> tuple[Prompts, ...]:
     """What the flags ask for. A range of hops is for equations; lives-with takes its last."""
     match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", hops)
     if match is None:
@@ -132,7 +134,10 @@ def _kinds(formulations: str, hops: str, chains: int) -> tuple[Prompts, ...]:
             levels = range(first, last + 1)
         elif name == "lives-with":
             levels = [last]
-        kinds += [Prompts(formulation=name, hops=level, chains=chains) for level in levels]
+        kinds += [
+            Prompts(formulation=name, hops=level, chains=chains, opening=opening)
+            for level in levels
+        ]
     return tuple(kinds)
 
 
@@ -160,7 +165,7 @@ def local_backend(bench: LlmBench) -> "LocalModel":
     from hopscope.llm.models import load
 
     asking = bench.asking
-    model, tokenizer = load(bench.model, asking.precision, "eager")
+    model, tokenizer = load(bench.model, asking.precision)
     return LocalModel(model, tokenizer, bench.model, asking.template, asking.max_tokens)
 
 

@@ -55,6 +55,10 @@ class Prompts(Config):
     chains: Annotated[int, Field(ge=2)] = 4
     """Number N of chains interleaved in every question (appendix A: 4)."""
 
+    opening: bool = False
+    """Whether the answer's first words are given ("The value of b is"), since models that answer
+    in sentences hardly ever say the bare answer."""
+
     @field_validator("formulation", mode="before")
     @classmethod
     def _in_full(cls, name: object) -> object:
@@ -95,7 +99,7 @@ class Prompts(Config):
 
     @property
     def label(self) -> str:
-        """A name for tables and files; the chains are named where they are not four."""
+        """A name for tables and files; it says what is not as in the paper."""
         hops = f"-d{self.hops}" if self.hops else ""
         chains = f"-n{self.chains}" if self.chains != 4 else ""
-        return f"{self.formulation}{hops}{chains}"
+        return f"{self.formulation}{hops}{chains}{'-opened' * self.opening}"

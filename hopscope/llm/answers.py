@@ -7,8 +7,8 @@ off both ("Doctors" is "doctor"). Nothing else is guessed: "The answer is 3" is 
 
 from collections.abc import Iterable, Sequence
 
-FORMS = ("{}", " {}", "{}.", " {}.")
-"""The spellings whose probabilities are added up. Others that the rules accept are rarer by far."""
+ENDS = ("", ".")
+"""What the spellings end with whose probabilities are added up; others are rarer by far."""
 
 
 def normal(text: str) -> str:
@@ -31,6 +31,12 @@ def answered(text: str, acceptable: Iterable[str]) -> str | None:
     return next((answer for answer in acceptable if normal(answer) == said), None)
 
 
-def forms(answer: str) -> Sequence[str]:
-    """The spellings of an answer that are scored."""
-    return [form.format(answer) for form in FORMS]
+def forms(answer: str, behind: str) -> Sequence[str]:
+    """The spellings of an answer that are scored behind a text: a word needs a space before it,
+    where the text does not end with one.
+
+    >>> forms("Berlin", "Answer:"), forms("Berlin", "<assistant>\\n")
+    ([' Berlin', ' Berlin.'], ['Berlin', 'Berlin.'])
+    """
+    space = "" if behind[-1:].isspace() else " "
+    return [f"{space}{answer}{end}" for end in ENDS]

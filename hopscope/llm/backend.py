@@ -7,6 +7,16 @@ GREEDY = 0.0
 """The temperature at which the likeliest token is taken."""
 
 
+def raw_text(prompt: str, opening: str = "") -> str:
+    """A prompt as a model without a chat template gets it."""
+    return f"{prompt}\nAnswer:{' ' * bool(opening)}{opening}"
+
+
+def begun(prompts: Sequence[str], openings: Sequence[str]) -> Sequence[str]:
+    """What each answer begins with: nothing, where nothing is said."""
+    return openings or [""] * len(prompts)
+
+
 @runtime_checkable
 class Backend(Protocol):
     """A model that continues prompts."""
@@ -14,10 +24,15 @@ class Backend(Protocol):
     name: str
 
     def complete(
-        self, prompts: Sequence[str], temperature: float, seeds: Sequence[int]
+        self,
+        prompts: Sequence[str],
+        temperature: float,
+        seeds: Sequence[int],
+        openings: Sequence[str] = (),
     ) -> list[str]:
-        """One answer to each prompt, up to its end or the limit of tokens. The seed fixes what a
-        local model samples; at temperature GREEDY it plays no part.
+        """One answer to each prompt, up to its end or the limit of tokens, behind its opening if
+        there are openings. The seed fixes what a local model samples; at temperature GREEDY it
+        plays no part.
         """
 
 
@@ -26,6 +41,11 @@ class ScoringBackend(Backend, Protocol):
     """A model whose probabilities can be read as well."""
 
     def probabilities(
-        self, prompts: Sequence[str], answers: Sequence[Sequence[str]]
+        self,
+        prompts: Sequence[str],
+        answers: Sequence[Sequence[str]],
+        openings: Sequence[str] = (),
     ) -> list[list[float]]:
-        """For each prompt, the probability that the model says each answer and then stops."""
+        """For each prompt, the probability that the model says each answer (behind the opening, if
+        there are openings) and then stops.
+        """

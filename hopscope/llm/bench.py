@@ -95,7 +95,9 @@ def _scored(backend: Backend, questions: Sequence[Question]) -> list[Answer]:
     if not isinstance(backend, ScoringBackend):
         raise RunMismatch(f"{backend.name} tells no probabilities: use --protocol paper or greedy")
     values = backend.probabilities(
-        [each.prompt for each in questions], [each.acceptable for each in questions]
+        [each.prompt for each in questions],
+        [each.acceptable for each in questions],
+        [each.opening for each in questions],
     )
     return [
         {
@@ -116,7 +118,8 @@ def _sampled(
     temperature = GREEDY if asking.protocol == "greedy" else asking.temperature
     for turn in range(tries):
         seeds = [_seed(seed, each.index, turn) for each in open_]
-        texts = backend.complete([each.prompt for each in open_], temperature, seeds)
+        prompts, openings = [each.prompt for each in open_], [each.opening for each in open_]
+        texts = backend.complete(prompts, temperature, seeds, openings)
         for each, text in zip(open_, texts, strict=True):
             said[each.index].append(text)
         open_ = [each for each in open_ if answered(said[each.index][-1], each.acceptable) is None]

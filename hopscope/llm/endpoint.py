@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hopscope.errors import ConfigError, EndpointFailed
+from hopscope.llm.backend import begun, raw_text
 from hopscope.llm.patience import Throttle, pause, retry_after
 from hopscope.llm.server import EndpointSettings, open_client, read_key
 
@@ -63,9 +64,21 @@ class Endpoint:
         self._client.close()
 
     def complete(
-        self, prompts: Sequence[str], temperature: float, seeds: Sequence[int]
+        self,
+        prompts: Sequence[str],
+        temperature: float,
+        seeds: Sequence[int],
+        openings: Sequence[str] = (),
     ) -> list[str]:
         """One answer to each prompt, in their order; all of them, or EndpointFailed."""
+        if any(openings) and self.settings.chat:
+            raise ConfigError(
+                "a chat endpoint begins its answers itself: ask without openings, or raw"
+            )
+        if not self.settings.chat:
+            prompts = [
+                raw_text(*each) for each in zip(prompts, begun(prompts, openings), strict=True)
+            ]
         answers = dict(self.complete_each(prompts, temperature, seeds))
         return [answers[index] for index in range(len(prompts))]
 

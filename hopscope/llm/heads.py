@@ -181,7 +181,7 @@ def located(
     local: LocalModel, question: Question
 ) -> tuple[list[int], dict[tuple[int, Role], list[int]]]:
     """The question's tokens, and those of every role of every chain; the answer's is chain -1."""
-    text = local.text(question.prompt)
+    text = local.text(question.prompt, question.opening)
     encoded = local.tokenizer(
         text, add_special_tokens=local.template == "raw", return_offsets_mapping=True
     )
@@ -203,7 +203,9 @@ def _answered_right(
 ) -> Bool[np.ndarray, "question"]:
     """Is the likeliest acceptable answer the correct one?"""
     chances = local.probabilities(
-        [each.prompt for each in questions], [each.acceptable for each in questions]
+        [each.prompt for each in questions],
+        [each.acceptable for each in questions],
+        [each.opening for each in questions],
     )
     best = [each.acceptable[int(np.argmax(c))] for each, c in zip(questions, chances, strict=True)]
     return np.array([said == each.correct for said, each in zip(best, questions, strict=True)])

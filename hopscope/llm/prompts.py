@@ -47,6 +47,15 @@ ASKING = {
     "relatives": "Where does {query0} live? Say directly only the name, without any other words.",
 }
 
+OPENING = {
+    "equations": "The value of {query0} is",
+    "lives-with": "{query0} lives in",
+    "kingdoms": "The person who has {query0} is",
+    "functions": "The value of {query0}({query1}) is",
+    "relatives": "{query0} lives in",
+}
+"""The beginning of a sentence that answers; ours, the paper gives none."""
+
 INFLECTIONS: dict[str, Callable[[str], str]] = {
     "": str,
     "capital": str.capitalize,
@@ -79,6 +88,8 @@ class Question:
     chain: int
     """The chain asked about."""
     index: int
+    opening: str = ""
+    """What the answer begins with, given to the model as its own words."""
 
 
 def graph_of(prompts: Prompts) -> FactGraph:
@@ -93,7 +104,9 @@ def questions(prompts: Prompts, seed: int, count: int = 500) -> list[Question]:
 
 def question(prompts: Prompts, seed: int, index: int) -> Question:
     """Question number `index`, the same whatever the count; chains are asked about in turn."""
-    identity = json.dumps([prompts.canonical_json(), seed, index])
+    asked = prompts.model_dump(mode="json", exclude={"opening"})  # the same, however answered
+    kind = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    identity = json.dumps([kind, seed, index])
     rng = Random(hashlib.sha256(identity.encode()).digest())  # noqa: S311 - nothing secret here
     return render(prompts, draw(prompts, index % prompts.chains, rng), index)
 
@@ -118,6 +131,9 @@ def render(prompts: Prompts, drawn: Drawn, index: int) -> Question:
         spans=tuple(spans),
         chain=drawn.chain,
         index=index,
+        opening=_printed(OPENING[prompts.formulation], _known(graph, found))[0]
+        if prompts.opening
+        else "",
     )
 
 
@@ -133,11 +149,14 @@ def _sentences(prompts: Prompts, drawn: Drawn) -> Iterator[tuple[str, Symbols, i
     for line in drawn.lines:
         article = "an" if line.value[0] in "aeiou" else "a"
         yield by_fact[line.fact].replace("{article}", article), _symbols(line), line.chain
-    found = drawn.words(graph)
-    known = {
+    yield ASKING[prompts.formulation], _known(graph, drawn.words(graph)), drawn.chain
+
+
+def _known(graph: FactGraph, found: dict[str, str]) -> Symbols:
+    """What the question gives."""
+    return {
         f"query{slot}": (found[name], Role("query", slot)) for slot, name in enumerate(graph.known)
     }
-    yield ASKING[prompts.formulation], known, drawn.chain
 
 
 def _symbols(line: Line) -> Symbols:

@@ -65,7 +65,9 @@ def effect(local: LocalModel, questions: Sequence[Question], heads: Sequence[Hea
     """The answers with these heads switched off."""
     with silenced(local.model, heads):
         chances = local.probabilities(
-            [each.prompt for each in questions], [each.acceptable for each in questions]
+            [each.prompt for each in questions],
+            [each.acceptable for each in questions],
+            [each.opening for each in questions],
         )
     right = [
         values[each.acceptable.index(each.correct)]

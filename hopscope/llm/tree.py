@@ -46,37 +46,41 @@ class Planted:
 
     tokens: Int[Tensor, "batch seq"]
     places: Int[Tensor, "batch seq"]
-    sees: Bool[Tensor, "batch seq seq"]
+    sees: Bool[Tensor, "batch seq all"]
+    """What was there before comes first."""
     nodes: int
     """Room for tree tokens behind the prompts."""
 
-    def mask(self, dtype: torch.dtype) -> Float[Tensor, "batch 1 seq seq"]:
+    def mask(self, dtype: torch.dtype) -> Float[Tensor, "batch 1 seq all"]:
         """What is added to attention scores."""
         hidden = torch.zeros(self.sees.shape, dtype=dtype)
         hidden.masked_fill_(~self.sees, torch.finfo(dtype).min)
         return hidden[:, None]
 
 
-def planted(prompts: Sequence[Sequence[int]], trees: Sequence[Tree]) -> Planted:
-    """Prompts and trees as one batch; shorter prompts are filled up in front."""
+def planted(prompts: Sequence[Sequence[int]], trees: Sequence[Tree], before: int = 0) -> Planted:
+    """Prompts and trees as one batch, behind some tokens that all have in common; shorter prompts
+    are filled up in front.
+    """
     longest, nodes = max(map(len, prompts)), max(len(tree.tokens) for tree in trees)
     shape = (len(prompts), longest + nodes)
     tokens = torch.zeros(shape, dtype=torch.long)
     places = torch.zeros(shape, dtype=torch.long)
     # Fillers see themselves, since a row without anything to see is not a number.
-    sees = torch.eye(shape[1], dtype=torch.bool).repeat(shape[0], 1, 1)
+    own = torch.eye(shape[1], dtype=torch.bool).repeat(shape[0], 1, 1)
     for row, (prompt, tree) in enumerate(zip(prompts, trees, strict=True)):
         begin, count = longest - len(prompt), len(tree.tokens)
         tokens[row, begin:longest] = torch.tensor(prompt)
-        places[row, begin:longest] = torch.arange(len(prompt))
-        sees[row, begin:longest, begin:longest] = torch.ones(len(prompt), len(prompt)).tril() > 0
+        places[row, begin:longest] = before + torch.arange(len(prompt))
+        own[row, begin:longest, begin:longest] = torch.ones(len(prompt), len(prompt)).tril() > 0
         tokens[row, longest : longest + count] = torch.tensor(tree.tokens, dtype=torch.long)
-        sees[row, longest : longest + count, begin:longest] = True
+        own[row, longest : longest + count, begin:longest] = True
         for node in range(count):
             path = tree.above(node)
-            places[row, longest + node] = len(prompt) + len(path) - 1
-            sees[row, longest + node, [longest + other for other in path]] = True
-    return Planted(tokens, places, sees, nodes)
+            places[row, longest + node] = before + len(prompt) + len(path) - 1
+            own[row, longest + node, [longest + other for other in path]] = True
+    common = torch.ones(*shape, before, dtype=torch.bool)
+    return Planted(tokens, places, torch.cat([common, own], dim=-1), nodes)
 
 
 def sequence_logs(

@@ -27,7 +27,11 @@ class Solver:
         self.asked: list[str] = []
 
     def complete(
-        self, prompts: Sequence[str], temperature: float, seeds: Sequence[int]
+        self,
+        prompts: Sequence[str],
+        temperature: float,
+        seeds: Sequence[int],
+        openings: Sequence[str] = (),
     ) -> list[str]:
         self.asked += prompts
         return [self.answer(prompt) for prompt in prompts]
@@ -101,7 +105,11 @@ class Stopper(Solver):
         self.after = after
 
     def complete(
-        self, prompts: Sequence[str], temperature: float, seeds: Sequence[int]
+        self,
+        prompts: Sequence[str],
+        temperature: float,
+        seeds: Sequence[int],
+        openings: Sequence[str] = (),
     ) -> list[str]:
         if len(self.asked) <= self.after < len(self.asked) + len(prompts):
             os.kill(os.getpid(), signal.SIGTERM)

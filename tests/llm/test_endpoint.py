@@ -82,8 +82,17 @@ def test_a_raw_prompt_goes_to_completions() -> None:
     (request,) = server.requests
     assert str(request.url) == URL + "/completions"
     body = json.loads(request.content)
-    assert body["prompt"] == "Who is"
+    assert body["prompt"] == "Who is\nAnswer:"
     assert "messages" not in body
+
+
+def test_a_raw_answer_can_be_opened_and_a_chat_cannot() -> None:
+    server = Server(httpx.Response(200, json={"choices": [{"text": " Ann"}]}))
+    with server.open(chat=False) as endpoint:
+        assert endpoint.complete(["Who?"], 0.0, [0], ["It is"]) == [" Ann"]
+    assert json.loads(server.requests[0].content)["prompt"] == "Who?\nAnswer: It is"
+    with Server().open() as endpoint, pytest.raises(ConfigError, match="begins its answers itself"):
+        endpoint.complete(["Who?"], 0.0, [0], ["It is"])
 
 
 def test_an_endpoint_is_a_backend() -> None:

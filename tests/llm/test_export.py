@@ -118,7 +118,7 @@ def test_inspects_task_file_needs_no_hopscope_and_keeps_its_rules(prompts: Promp
     defined = {part.name for part in tree.body if isinstance(part, ast.FunctionDef)}
     assert defined == {"normal", "answered", "exact_answer", task_name(prompts, 3)}
     said = rules(code)
-    for text in [*TEXTS, *(form for answer in ACCEPTABLE for form in forms(answer))]:
+    for text in [*TEXTS, *(form for answer in ACCEPTABLE for form in forms(answer, ""))]:
         assert said(text, ACCEPTABLE) == answered(text, ACCEPTABLE)
 
 

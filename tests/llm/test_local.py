@@ -8,6 +8,7 @@ import torch
 
 from hopscope.errors import LlmError
 from hopscope.llm.answers import answered, forms, normal
+from hopscope.llm.backend import raw_text
 from hopscope.llm.local import LocalModel
 from hopscope.llm.tree import Tree
 
@@ -16,15 +17,12 @@ ANSWERS = [["0", "1", "2"], ["New York", "Berlin"], ["0", "New", "New York", "3"
 
 
 @torch.no_grad()
-def alone(local: LocalModel, prompt: str, answer: str) -> float:
+def alone(local: LocalModel, text: str, answer: str) -> float:
     """The probability of an answer, spelling by spelling, token by token, without any cache."""
-    total, seen = 0.0, set()
-    for form in forms(answer):
+    total = 0.0
+    for form in forms(answer, text):
         tokens = local.tokenizer.encode(form, add_special_tokens=False)
-        if tuple(tokens) in seen:
-            continue
-        seen.add(tuple(tokens))
-        sequence, chance = local.tokens(prompt), 1.0
+        sequence, chance = list(local.tokens(text)), 1.0
         for token in tokens:
             logits = local.model(torch.tensor([sequence])).logits[0, -1]
             chance *= float(torch.softmax(logits, -1)[token])
@@ -37,9 +35,34 @@ def alone(local: LocalModel, prompt: str, answer: str) -> float:
 def test_all_answers_in_one_pass_are_each_alone(tiny: LocalModel) -> None:
     found = tiny.probabilities(PROMPTS, ANSWERS)
     for prompt, answers, values in zip(PROMPTS, ANSWERS, found, strict=True):
-        expected = [alone(tiny, prompt, answer) for answer in answers]
+        expected = [alone(tiny, tiny.text(prompt), answer) for answer in answers]
         assert values == pytest.approx(expected, rel=1e-4)
         assert 0 < sum(values) < 1
+
+
+def test_an_opening_is_part_of_the_prompt(tiny: LocalModel) -> None:
+    opened = tiny.probabilities(PROMPTS, ANSWERS, ["b is", "e", "3 ,"])
+    longer = [raw_text(*each) for each in zip(PROMPTS, ["b is", "e", "3 ,"], strict=True)]
+    for text, answers, values in zip(longer, ANSWERS, opened, strict=True):
+        assert values == pytest.approx([alone(tiny, text, each) for each in answers], rel=1e-4)
+    assert opened != tiny.probabilities(PROMPTS, ANSWERS)
+    said = tiny.complete(PROMPTS, 0.0, [0] * 3, ["b is", "e", "3 ,"])
+    assert said != tiny.complete(PROMPTS, 0.0, [0] * 3)
+
+
+def test_what_prompts_begin_with_in_common_changes_nothing(tiny: LocalModel) -> None:
+    prompts = [f"a = 1 b = a c = b {end}" for end in ("a = ?", "b = ? c", "?")]
+    together = tiny.probabilities(prompts, ANSWERS)
+    for prompt, answers, values in zip(prompts, ANSWERS, together, strict=True):
+        expected = [alone(tiny, tiny.text(prompt), answer) for answer in answers]
+        assert values == pytest.approx(expected, rel=1e-4)
+
+
+def test_answers_come_alone_as_they_come_together(tiny: LocalModel) -> None:
+    for temperature in (0.0, 1.0):
+        together = tiny.complete(PROMPTS * 4, temperature, range(12))
+        alone_ = [tiny.complete([p], temperature, [s])[0] for s, p in enumerate(PROMPTS * 4)]
+        assert together == alone_
 
 
 def test_batches_do_not_change_a_probability(
@@ -66,7 +89,7 @@ def test_sampling_comes_to_the_exact_probabilities(tiny: LocalModel) -> None:
 
 def test_greedy_takes_the_likeliest_token(tiny: LocalModel) -> None:
     (text,) = tiny.complete(PROMPTS[:1], 0.0, [0])
-    sequence, words = tiny.tokens(PROMPTS[0]), []
+    sequence, words = list(tiny.tokens(tiny.text(PROMPTS[0]))), []
     for _ in range(tiny.max_tokens):
         token = int(tiny.model(torch.tensor([sequence])).logits[0, -1].argmax())
         if token in tiny.stops:

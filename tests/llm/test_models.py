@@ -78,6 +78,15 @@ def test_a_folder_is_loaded(tmp_path: Path, tiny: LocalModel) -> None:
     assert again.probabilities(prompts, answers)[0] == pytest.approx(
         tiny.probabilities(prompts, answers)[0], rel=1e-4
     )
+    for attention in ("sdpa", "eager"):
+        other, _ = models.load(str(tmp_path / "mine"), "float32", attention)
+        slow = LocalModel(other, tokenizer, "mine", "raw", 4)
+        assert slow.probabilities(prompts * 2, answers * 2)[1] == pytest.approx(
+            again.probabilities(prompts * 2, answers * 2)[1], rel=1e-4
+        )
+        assert slow.complete(prompts * 3, 1.0, [4, 5, 6]) == again.complete(
+            prompts * 3, 1.0, [4, 5, 6]
+        )
     half, _ = models.load(str(tmp_path / "mine"), "bf16")
     assert half.dtype == torch.bfloat16
 
