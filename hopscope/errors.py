@@ -16,6 +16,9 @@
     ├── LlmError           a language model cannot be had, asked, or understood
     │   ├── ModelUnavailable   not on this machine and not to be fetched, or with a wrong hash
     │   └── EndpointFailed     a server that refuses, fails, or answers nonsense
+    ├── ResultsError       anything about the results of a paper
+    │   ├── ResultsMissing    not measured yet
+    │   └── ResultsUnreadable damaged, of another version, or in the way
     └── TrainingError
         ├── Diverged       the loss is not a number, or far above any guess
         └── Interrupted    a signal asked the training to stop; a checkpoint was written
@@ -68,6 +71,18 @@ class RunBusy(StoreError):
 
 class StoreUnwritable(StoreError):
     """The disk is full, the folder read-only, or permission missing."""
+
+
+class ResultsError(HopscopeError):
+    """Anything about the results of a paper."""
+
+
+class ResultsMissing(ResultsError):
+    """Nothing was measured yet."""
+
+
+class ResultsUnreadable(ResultsError):
+    """A file of results is damaged, of another version, or in the way."""
 
 
 class TrainingError(HopscopeError):

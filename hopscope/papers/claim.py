@@ -1,0 +1,59 @@
+"""A claim: a sentence of a paper with something that we can measure, and what came of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hopscope.papers.results import Results, Table
+
+Verdict = Literal["reproduced", "not reproduced", "under a reading", "not measured"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What we measured of a claim."""
+
+    ours: str
+    """Our value, as the paper writes its own."""
+    verdict: Verdict
+    evidence: str
+    """Runs, protocol, and for "under a reading" which; for "not measured" what would."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, in our words, and how to hold it against what we measured."""
+
+    id: str
+    """paper/name, e.g. musat/nonic-above-0.7."""
+    says: str
+    where: str
+    """The section, figure or appendix."""
+    paper: str
+    """The paper's value."""
+    how: str
+    """How we measure it, tolerance included."""
+    targets: tuple[str, ...]
+    """The results that it is judged from."""
+    judge: Callable[[Sequence[Table]], Finding]
+    """Called with the tables of the targets."""
+
+    def finding(self, results: Results) -> Finding:
+        """The verdict from a folder of results; what is missing is said with its command."""
+        missing = [target for target in self.targets if not results.has(target)]
+        if missing:
+            commands = ", ".join(f"`hopscope reproduce {target}`" for target in missing)
+            return Finding("–", "not measured", commands)
+        tables = [results.table(target) for target in self.targets]
+        found = self.judge(tables)
+        short = [f"{t.target}: {t.protocol} protocol" for t in tables if t.protocol != "full"]
+        if not short or found.verdict == "not measured":
+            return found
+        return Finding(found.ours, found.verdict, "; ".join([found.evidence, *short]))
+
+
+def claims() -> Mapping[str, Claim]:
+    """Every claim of both papers, by id."""
+    from hopscope.papers import chen_claims, musat_claims
+
+    return {claim.id: claim for claim in (*musat_claims.CLAIMS, *chen_claims.CLAIMS)}

@@ -1,0 +1,105 @@
+"""What was measured of a paper: a small file of rows for each target, kept in the repository.
+
+The first line says what the rows come from: target, protocol, version, machine, threads. Claims are
+judged, and figures drawn, from these files alone.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from hopscope import __version__
+from hopscope.errors import ResultsMissing, ResultsUnreadable
+from hopscope.store.files import read_bytes, write_bytes
+
+Protocol = Literal["full", "reduced", "smoke"]
+PROTOCOLS: Mapping[Protocol, int] = {"smoke": 0, "reduced": 1, "full": 2}
+"""The better a protocol, the higher."""
+
+FORMAT = 1
+"""Grows when old files cannot be read any more."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one target, and where they come from."""
+
+    target: str
+    protocol: Protocol
+    rows: tuple[Row, ...]
+    remark: str = ""
+    """What the protocol left out, in words."""
+    format: int = FORMAT
+    hopscope: str = __version__
+    machine: str = ""
+
+    def to_bytes(self) -> bytes:
+        head = {name: value for name, value in asdict(self).items() if name != "rows"}
+        return "".join(json.dumps(line) + "\n" for line in (head, *self.rows)).encode()
+
+
+class Results:
+    """A folder of tables."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, target: str) -> Path:
+        return self.root / f"{target}.jsonl"
+
+    def has(self, target: str) -> bool:
+        return self.path(target).is_file()
+
+    def table(self, target: str) -> Table:
+        """The rows of a target; if there are none, an error that says which command makes them."""
+        path = self.path(target)
+        if not path.is_file():
+            raise ResultsMissing(
+                f"{path} does not exist: `hopscope reproduce {target}` measures what it holds"
+            )
+        return _table(path)
+
+    def save(self, table: Table) -> Path:
+        """Write a table; one of a better protocol is not replaced."""
+        path = self.path(table.target)
+        if path.is_file():
+            known = _table(path)
+            if PROTOCOLS[known.protocol] > PROTOCOLS[table.protocol]:
+                raise ResultsUnreadable(
+                    f"{path} holds the {known.protocol} protocol, which {table.protocol} would "
+                    "replace: choose another folder with --results"
+                )
+        write_bytes(path, table.to_bytes())
+        return path
+
+
+def _table(path: Path) -> Table:
+    try:
+        head, *rows = [json.loads(line) for line in read_bytes(path).decode().splitlines()]
+        if head["format"] != FORMAT:
+            raise ResultsUnreadable(
+                f"{path} has format {head['format']}, this hopscope ({__version__}) reads "
+                f"{FORMAT}: `hopscope reproduce {head['target']}` measures it anew"
+            )
+        return Table(**head, rows=tuple(rows))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ResultsUnreadable(
+            f"{path} is no table of results ({error}): remove it, and measure it anew with "
+            "`hopscope reproduce`"
+        ) from error
+
+
+def machine(threads: int) -> str:
+    """This machine in a few words."""
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, {threads} threads, "
+        f"Python {platform.python_version()}, torch {version('torch')}"
+    )
+

@@ -1,0 +1,51 @@
+"""A target: what can be reproduced by name, from the runs it needs to the rows it leaves."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hopscope.configs import Recipe
+from hopscope.errors import ConfigError
+from hopscope.papers.results import Protocol, Row
+from hopscope.store import RunFolder
+
+Measure = Callable[[Sequence[RunFolder], Protocol], list[Row]]
+
+
+def _no_runs() -> tuple[Recipe, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure or table of a paper."""
+
+    name: str
+    """paper/figure, e.g. musat/fig4-ic; also the name of its results."""
+    shows: str
+    """What of the paper it is, in a few words."""
+    measure: Measure
+    """The rows, from the complete runs in the order of the recipes."""
+    recipes: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = field(default_factory=dict)
+    """The runs it needs; nothing where it is computed without."""
+    remarks: Mapping[Protocol, str] = field(default_factory=dict)
+    """What is not as in the paper, for each protocol but the full one."""
+
+    def runs(self, protocol: Protocol) -> tuple[Recipe, ...]:
+        """The recipes of a protocol."""
+        return self.recipes.get(protocol, _no_runs)()
+
+
+def targets() -> Mapping[str, Target]:
+    """Every target of both papers, by name."""
+    from hopscope.papers import chen_targets, musat_targets
+
+    return {each.name: each for each in (*musat_targets.TARGETS, *chen_targets.TARGETS)}
+
+
+def matching(pattern: str) -> list[Target]:
+    """The targets of this name, of a paper (`musat`), or whose name begins so (`musat/fig4`)."""
+    known = targets()
+    found = [each for name, each in known.items() if name == pattern or name.startswith(pattern)]
+    if not found:
+        raise ConfigError(f"no target {pattern!r}: there are {', '.join(known)}")
+    return found
