@@ -41,6 +41,8 @@ class LlmHeadsArguments:
     """Random draws of as many other heads."""
     template: Literal["chat", "raw"] = "chat"
     """The model's chat template, or the bare prompt."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """Arithmetic; bf16 is several times faster where processors know it."""
     seed: int = 0
     """Which questions."""
     to: Path = Path("reports")
@@ -61,7 +63,7 @@ def heads(arguments: Sequence[str]) -> int:
         {"formulation": FORMULATIONS.get(chosen.formulation, chosen.formulation),
          "hops": chosen.hops, "chains": chosen.chains, "opening": chosen.opening}
     )  # fmt: skip
-    model, tokenizer = load(chosen.model, "float32", "eager")
+    model, tokenizer = load(chosen.model, chosen.precision, "eager")
     local = LocalModel(model, tokenizer, chosen.model, chosen.template)
     asked = questions(prompts, chosen.seed, chosen.questions)
     scores = head_scores(local, prompts.graph(), prompts.label, asked)

