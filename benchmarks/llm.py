@@ -35,8 +35,8 @@ KINDS = (
 )  # fmt: skip
 ASK = (
     "import sys; from hopscope.configs import LlmBench; from hopscope.llm.bench import ask; "
-    "from hopscope.cli.llm import local_backend; bench = LlmBench.from_json(sys.argv[1]); "
-    "ask(bench, lambda: local_backend(bench), sys.argv[2])"
+    "from hopscope.llm.backends import backend_of; bench = LlmBench.from_json(sys.argv[1]); "
+    "ask(bench, lambda: backend_of(bench), sys.argv[2])"
 )
 
 

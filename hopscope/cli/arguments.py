@@ -1,4 +1,4 @@
-"""Command lines from typed signatures (tyro), with errors on one line."""
+"""Command lines from typed signatures (tyro), with errors on one line; what many of them share."""
 
 import io
 import re
@@ -37,3 +37,14 @@ def _one_line(box: str) -> str:
     body = box.partition("For full helptext")[0]
     rows = [re.sub(r"[╭╮╰╯│─]+", " ", row) for row in body.splitlines() if "╭" not in row]
     return " ".join(" ".join(rows).split()) or "cannot read the command line"
+
+
+def use_threads(count: int | None) -> None:
+    """Compute with so many processor threads; unset: all cores."""
+    if count is None:
+        return
+    if count < 1:
+        raise ConfigError(f"--threads is {count}; expected at least 1")
+    import torch  # a second or two that `--help` need not wait for
+
+    torch.set_num_threads(count)

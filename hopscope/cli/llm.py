@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -15,10 +15,6 @@ from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
-
-if TYPE_CHECKING:
-    from hopscope.llm.backend import Backend
-    from hopscope.llm.local import LocalModel
 
 REPORTS = Path("reports")
 
@@ -115,9 +111,10 @@ def _bench(arguments: Sequence[str]) -> int:
 def run_bench(bench: LlmBench, store: Store) -> None:
     """Ask, with a live display, and print what came out."""
     from hopscope.cli.display import display
+    from hopscope.llm.backends import backend_of
     from hopscope.llm.bench import ask
 
-    print_bench(ask(bench, lambda: _backend(bench), store, watcher=display()))
+    print_bench(ask(bench, lambda: backend_of(bench), store, watcher=display()))
 
 
 def _kinds(formulations: str, hops: str, chains: int, opening: bool) -> tuple[Prompts, ...]:
@@ -139,34 +136,6 @@ def _kinds(formulations: str, hops: str, chains: int, opening: bool) -> tuple[Pr
             for level in levels
         ]
     return tuple(kinds)
-
-
-def _backend(bench: LlmBench) -> "Backend":
-    asking = bench.asking
-    if "://" in bench.model:
-        from hopscope.llm.endpoint import Endpoint, EndpointSettings
-
-        url, _, name = bench.model.partition("#")
-        if not name:
-            raise ConfigError(
-                f"{bench.model}: write the model's name behind the URL, as {url}#NAME"
-            )
-        return Endpoint(
-            EndpointSettings(
-                url, name, chat=asking.template == "chat", max_tokens=asking.max_tokens
-            )
-        )
-    return local_backend(bench)
-
-
-def local_backend(bench: LlmBench) -> "LocalModel":
-    """The benchmark's model in this process."""
-    from hopscope.llm.local import LocalModel
-    from hopscope.llm.models import load
-
-    asking = bench.asking
-    model, tokenizer = load(bench.model, asking.precision)
-    return LocalModel(model, tokenizer, bench.model, asking.template, asking.max_tokens)
 
 
 def print_bench(folder: RunFolder) -> None:

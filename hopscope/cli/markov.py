@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import parse
+from hopscope.cli.arguments import parse, use_threads
 from hopscope.cli.runs import RunArguments
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
@@ -94,15 +94,10 @@ def _train(arguments: Sequence[str]) -> int:
 
 def train_markov(experiment: MarkovExperiment, store: Store, threads: int | None) -> None:
     """Train, with a live display, and print what came out."""
-    import torch
-
     from hopscope.cli.display import display
     from hopscope.markov.training import train
 
-    if threads is not None:
-        if threads < 1:
-            raise ConfigError(f"--threads is {threads}; expected at least 1")
-        torch.set_num_threads(threads)
+    use_threads(threads)
     print_markov(train(experiment, store, watcher=display()))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hopscope.cli.arguments import parse
+from hopscope.cli.arguments import parse, use_threads
 from hopscope.configs import Experiment, LlmBench, MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
@@ -122,15 +122,10 @@ def _experiment(name: str) -> Experiment:
 
 
 def _train(experiment: Experiment, store: Store, device: str, threads: int | None) -> "Run":
-    import torch  # a second or two that `--help` need not wait for
-
     from hopscope.cli.display import display
     from hopscope.training import train as train_experiment
 
-    if threads is not None:
-        if threads < 1:
-            raise ConfigError(f"--threads is {threads}; expected at least 1")
-        torch.set_num_threads(threads)
+    use_threads(threads)
     return train_experiment(experiment, store, device=device, watcher=display())
 
 

@@ -20,6 +20,10 @@ class Finding:
     """Runs, protocol, and for "under a reading" which; for "not measured" what would."""
 
 
+Judge = Callable[[Sequence[Table]], Finding]
+"""Called with the tables of a claim's targets."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """What a paper says, in our words, and how to hold it against what we measured."""
@@ -35,8 +39,7 @@ class Claim:
     """How we measure it, tolerance included."""
     targets: tuple[str, ...]
     """The results that it is judged from."""
-    judge: Callable[[Sequence[Table]], Finding]
-    """Called with the tables of the targets."""
+    judge: Judge
 
     def finding(self, results: Results) -> Finding:
         """The verdict from a folder of results; what is missing is said with its command."""
@@ -46,6 +49,8 @@ class Claim:
             return Finding("–", "not measured", commands)
         tables = [results.table(target) for target in self.targets]
         found = self.judge(tables)
+        if any(table.protocol == "smoke" for table in tables):
+            return Finding(found.ours, "not measured", "smoke protocol: not the paper's models")
         short = [f"{t.target}: {t.protocol} protocol" for t in tables if t.protocol != "full"]
         if not short or found.verdict == "not measured":
             return found

@@ -66,18 +66,28 @@ class Results:
             )
         return _table(path)
 
+    def check(self, target: str, protocol: Protocol) -> None:
+        """May a table of this protocol be written? One of a better protocol is not replaced."""
+        path = self.path(target)
+        known = protocol_of(path) if path.is_file() else protocol
+        if PROTOCOLS[known] > PROTOCOLS[protocol]:
+            raise ResultsUnreadable(
+                f"{path} holds the {known} protocol, which {protocol} would replace: choose "
+                "another folder with --results"
+            )
+
     def save(self, table: Table) -> Path:
-        """Write a table; one of a better protocol is not replaced."""
+        """Write a table."""
+        self.check(table.target, table.protocol)
         path = self.path(table.target)
-        if path.is_file():
-            known = _table(path)
-            if PROTOCOLS[known.protocol] > PROTOCOLS[table.protocol]:
-                raise ResultsUnreadable(
-                    f"{path} holds the {known.protocol} protocol, which {table.protocol} would "
-                    "replace: choose another folder with --results"
-                )
         write_bytes(path, table.to_bytes())
         return path
+
+
+def protocol_of(path: Path) -> Protocol:
+    """The protocol of a file of any format; the least, where it says nothing."""
+    head = read_bytes(path).decode(errors="replace").partition("\n")[0]
+    return next((known for known in PROTOCOLS if f'"{known}"' in head), "smoke")
 
 
 def _table(path: Path) -> Table:
@@ -97,9 +107,8 @@ def _table(path: Path) -> Table:
 
 
 def machine(threads: int) -> str:
-    """This machine in a few words."""
+    """Where we are, in a few words."""
     return (
         f"{platform.machine()}, {os.cpu_count()} cores, {threads} threads, "
         f"Python {platform.python_version()}, torch {version('torch')}"
     )
-

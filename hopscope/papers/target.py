@@ -5,14 +5,10 @@ from dataclasses import dataclass, field
 
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
-from hopscope.papers.results import Protocol, Row
+from hopscope.papers.results import PROTOCOLS, Protocol, Row
 from hopscope.store import RunFolder
 
 Measure = Callable[[Sequence[RunFolder], Protocol], list[Row]]
-
-
-def _no_runs() -> tuple[Recipe, ...]:
-    return ()
 
 
 @dataclass(frozen=True)
@@ -32,9 +28,15 @@ class Target:
     remarks: Mapping[Protocol, str] = field(default_factory=dict)
     """What is not as in the paper, for each protocol but the full one."""
 
-    def runs(self, protocol: Protocol) -> tuple[Recipe, ...]:
-        """The recipes of a protocol."""
-        return self.recipes.get(protocol, _no_runs)()
+    def runs(self, protocol: Protocol) -> tuple[Protocol, tuple[Recipe, ...]]:
+        """The recipes of a protocol; where it has none, those of the nearest better one, or else of
+        the nearest lesser, and which that is. A target without any runs is computed.
+        """
+        if not self.recipes:
+            return protocol, ()
+        wanted = PROTOCOLS[protocol]
+        near = min(self.recipes, key=lambda p: (PROTOCOLS[p] < wanted, abs(PROTOCOLS[p] - wanted)))
+        return near, self.recipes[near]()
 
 
 def targets() -> Mapping[str, Target]:

@@ -1,6 +1,6 @@
 """Accuracy of language models: figure 2 of the paper."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,16 +12,20 @@ from hopscope.store import RunFolder
 
 
 def accuracy_figure(folders: Sequence[RunFolder]) -> Figure:
-    """Left, equations by hops; right, every kind of question; a colour for each run."""
+    """The benchmarks in these runs, side by side."""
+    return results_figure({folder.name: results(folder) for folder in folders})
+
+
+def results_figure(every: Mapping[str, Sequence[Result]]) -> Figure:
+    """Left, equations by hops; right, every kind of question; a colour for each benchmark."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
-    every = {folder: results(folder) for folder in folders}
     kinds = list(dict.fromkeys(each.kind for rows in every.values() for each in rows))
-    for number, (folder, rows) in enumerate(every.items()):
-        colour, label = COLOURS[number % len(COLOURS)], folder.name
+    for number, (label, rows) in enumerate(every.items()):
+        colour = COLOURS[number % len(COLOURS)]
         by_hops = [each for each in rows if each.kind.startswith("equations")]
         _points(left, [float(each.hops) for each in by_hops], by_hops, colour, "o-")
-        places = [kinds.index(each.kind) + 0.12 * (number - len(folders) / 2) for each in rows]
+        places = [kinds.index(each.kind) + 0.12 * (number - len(every) / 2) for each in rows]
         _points(right, places, rows, colour, "o", label)
     for kind_place, kind in enumerate(kinds):
         level = next(each.guessing for rows in every.values() for each in rows if each.kind == kind)

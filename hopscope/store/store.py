@@ -35,6 +35,11 @@ class Store:
                     self._make(path, experiment)
         return RunFolder(path)
 
+    def has_complete(self, experiment: Recipe) -> bool:
+        """Is there a run of this experiment, and is it complete? Nothing is created."""
+        path = self.root / experiment.run_name()
+        return (path / MANIFEST).exists() and RunFolder(path).manifest.complete
+
     def find(self, name: str) -> RunFolder:
         """The run whose name is, starts with, or contains the given one, if it is the only one."""
         names = self.names()

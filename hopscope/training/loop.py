@@ -110,9 +110,10 @@ class _Training:
                 self._commit()
             while self.learner.step < self.training.steps:
                 self._advance()
-                if self.learner.step in self.due or request.signal:
+                stopping = request.signal is not None  # asked once: it may arrive between lines
+                if self.learner.step in self.due or stopping:
                     self._commit()
-                if request.signal and self.learner.step < self.training.steps:
+                if stopping and self.learner.step < self.training.steps:
                     raise interrupted(self.folder, self.learner.step, request)
             self._complete()
         finally:

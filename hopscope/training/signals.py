@@ -1,19 +1,53 @@
-"""SIGINT and SIGTERM ask the training to stop at the next step; a second one stops at once."""
+"""SIGINT and SIGTERM ask the training to stop at the next step; a second one stops at once. So does
+the end of the time that was allowed, as if it were a SIGALRM.
+"""
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+_END: ContextVar[float | None] = ContextVar("_END", default=None)
+"""When trainings have to stop, by the monotonic clock."""
 
 
 class StopRequest:
     """What arrived, if anything."""
 
     def __init__(self) -> None:
-        self.signal: signal.Signals | None = None
+        self._arrived: signal.Signals | None = None
+
+    @property
+    def signal(self) -> signal.Signals | None:
+        """The signal that asked, or SIGALRM once the time is over."""
+        if self._arrived is None and time_is_over():
+            self._arrived = signal.SIGALRM
+        return self._arrived
+
+    def note(self, number: int) -> None:
+        self._arrived = signal.Signals(number)
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Within this block, trainings stop after these seconds, with a checkpoint."""
+    token = _END.set(None if seconds is None else time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _END.reset(token)
+
+
+def time_is_over() -> bool:
+    """Has the time ended that was allowed?"""
+    end = _END.get()
+    return end is not None and time.monotonic() >= end
 
 
 @contextmanager
@@ -25,7 +59,7 @@ def stop_on_signal() -> Iterator[StopRequest]:
         return
 
     def note(number: int, _: FrameType | None) -> None:
-        request.signal = signal.Signals(number)
+        request.note(number)
         for asked in SIGNALS:
             signal.signal(asked, previous[asked])
 

@@ -1,0 +1,113 @@
+"""`hopscope reproduce`: run what is missing, measure, draw."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from hopscope.cli.arguments import parse, use_threads
+from hopscope.errors import ConfigError
+from hopscope.store import Store
+
+if TYPE_CHECKING:
+    from hopscope.papers.results import Results, Table
+    from hopscope.papers.target import Target
+
+
+@dataclass(frozen=True)
+class ReproduceArguments:
+    """Reproduce a figure, a paper, or both papers: run what is missing, measure, draw."""
+
+    target: Annotated[str, tyro.conf.Positional] = ""
+    """A figure such as musat/fig4-ic, the beginning of a name (musat/fig4, chen), or all of them if
+    left out; `--list` lists them."""
+    protocol: Literal["full", "reduced", "smoke"] = "reduced"
+    """full: the paper's, to the letter; reduced: what two cores can do; smoke: two minutes."""
+    time_limit: float | None = None
+    """Minutes for the runs of each target, after which they stop with a checkpoint; the same
+    command goes on."""
+    results: Path = Path("results")
+    """The folder for what was measured, and the figures."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; auto takes a GPU when there is one."""
+    threads: int | None = None
+    """Processor threads; unset: all cores."""
+    list: bool = False
+    """List the targets instead, with the runs that each still needs."""
+
+
+def reproduce(arguments: Sequence[str]) -> int:
+    from hopscope.papers.target import matching
+
+    chosen = parse(ReproduceArguments, "reproduce", arguments)
+    if chosen.time_limit is not None and chosen.time_limit <= 0:
+        raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
+    store, found = Store(chosen.store), matching(chosen.target)
+    if chosen.list:
+        print_targets(found, chosen, store)
+        return 0
+    use_threads(chosen.threads)
+    complete = [reproduced(target, chosen, store) for target in found]
+    return 0 if all(complete) else 1
+
+
+def print_targets(found: Sequence["Target"], chosen: ReproduceArguments, store: Store) -> None:
+    """Every target, with what there is of it."""
+    from hopscope.cli.tables import table
+    from hopscope.papers.results import Results
+
+    results, rows = Results(chosen.results), []
+    for target in found:
+        protocol, recipes = target.runs(chosen.protocol)
+        there = sum(store.has_complete(recipe) for recipe in recipes)
+        measured = results.table(target.name).protocol if results.has(target.name) else "not yet"
+        rows.append(
+            (target.name, target.shows, f"{there} of {len(recipes)} ({protocol})", measured)
+        )
+    table(["target", "shows", "runs there are", "measured"], rows)
+
+
+def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bool:
+    """Runs, measures and draws one target; False if the time was over before its runs were."""
+    import torch
+
+    from hopscope.cli.display import display
+    from hopscope.papers.results import Results, Table, machine
+    from hopscope.sweep import carry_out
+
+    results = Results(chosen.results)
+    protocol, recipes = target.runs(chosen.protocol)
+    results.check(target.name, protocol)
+    print(f"{target.name}, {protocol} protocol: {target.shows}")
+    seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
+    outcome = carry_out(recipes, store, display(), seconds, chosen.device)
+    if not outcome.complete:
+        print(
+            f"the time is over: {len(outcome.folders)} of {outcome.wanted} runs are complete; the "
+            "same command goes on"
+        )
+        return False
+    found = Table(
+        target=target.name,
+        protocol=protocol,
+        rows=tuple(target.measure(outcome.folders, protocol)),
+        remark=target.remarks.get(protocol, ""),
+        machine=machine(torch.get_num_threads()),
+    )
+    print(f"results: {results.save(found)}")
+    draw(found, results)
+    return True
+
+
+def draw(found: "Table", results: "Results") -> None:
+    """The figures of a target, beside its results."""
+    from hopscope.report.curves import save_figure
+    from hopscope.report.results import figures
+
+    for name, _, figure in figures(found):
+        path = results.path(found.target)
+        print(f"figure: {save_figure(figure, path.with_name(f'{path.stem}-{name}.svg'))}")

@@ -1,0 +1,171 @@
+"""Rows of results from trained transformers: losses, circuits, emergence."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from hopscope.circuits import Circuit, attention_maps, discover
+from hopscope.circuits.circuit import Part
+from hopscope.circuits.emergence import emergence
+from hopscope.models import Transformer
+from hopscope.papers.results import Protocol, Row
+from hopscope.store import RunFolder
+from hopscope.tasks import guessing_level
+from hopscope.training import Run
+
+POINTS = 64
+"""Points of a course that is kept for a figure."""
+WINDOW = 10
+"""Steps over which a training loss is averaged before it counts as below one half."""
+HALF = 0.5
+LATE = 0.9
+"""Checkpoints of the last tenth are late."""
+
+
+def loss_rows(folders: Sequence[RunFolder], _: Protocol) -> list[Row]:
+    """A row per model: final partial losses, when each passed one half, and their course."""
+    return [row for folder in folders for row in _losses_of(Run(folder))]
+
+
+def _losses_of(run: Run) -> list[Row]:
+    experiment, final = run.experiment, run.final_losses()
+    steps, train = run.losses("train")
+    seen, validation = run.losses("validation")
+    thin = np.unique(np.linspace(0, len(seen) - 1, POINTS).astype(int))
+    return [
+        {
+            **described(run, seed),
+            "guess": guessing_level(experiment.task),
+            "final": rounded(final[number]),
+            "crossed": crossed(steps, train[:, number]),
+            "course": {
+                "steps": seen[thin].tolist(),
+                "losses": [rounded(hop) for hop in validation[thin, number].T],
+            },
+        }
+        for number, seed in enumerate(experiment.seeds)
+    ]
+
+
+def described(run: Run, seed: int) -> Row:
+    """Which model of which run, and how it was trained."""
+    experiment = run.experiment
+    task, model, training = experiment.task, experiment.model, experiment.training
+    return {
+        "run": run.name,
+        "seed": seed,
+        "hops": task.hops if hasattr(task, "hops") else None,
+        "curriculum": getattr(task, "curriculum", None),
+        "layers": model.layers,
+        "heads": model.heads,
+        "steps": training.steps,
+        "batch": training.batch,
+        "examples": training.examples,
+        "seconds": run.folder.manifest.seconds,
+    }
+
+
+def crossed(
+    steps: Sequence[int] | np.ndarray, losses: Float[np.ndarray, "step hop"]
+) -> list[int | None]:
+    """For each hop, the step at which its loss, averaged over a few steps, falls below 0.5."""
+    sums = np.cumsum(np.pad(losses.astype(float), ((1, 0), (0, 0))), axis=0)
+    means = (sums[WINDOW:] - sums[:-WINDOW]) / WINDOW
+    below = means < HALF
+    first = below.argmax(axis=0)
+    return [
+        int(steps[place + WINDOW - 1]) if below[place, hop] else None
+        for hop, place in enumerate(first)
+    ]
+
+
+def circuit_rows(folders: Sequence[RunFolder], _: Protocol) -> list[Row]:
+    """A row per run: its losses, the circuit in it, what each path is worth, its attention."""
+    return [{**_losses_of(run)[0], **circuit_of(run)} for run in map(Run, folders)]
+
+
+def circuit_of(run: Run) -> Row:
+    """What appendix E finds in the calmest of the last checkpoints."""
+    step, model = calmest(run)
+    circuit = discover(model, run.experiment.task, force=True)
+    useful = sorted({part.at for part in circuit.parts if part.paths})
+    first = (
+        [part for part in circuit.parts if part.paths and part.at == useful[0]] if useful else []
+    )
+    losses = circuit.losses
+    return {
+        "step": step,
+        "clean": round(losses.mean("clean"), 5),
+        "ideal": round(losses.mean("ideal"), 5),
+        "ablated": round(losses.mean("ablated"), 5),
+        "solved": circuit.solved,
+        "useful": [list(head) for head in useful],
+        "first_joins_pair": bool(first) and all(joins_pair(part) for part in first),
+        "removals": [_removal(circuit, part) for part in circuit.parts if part.paths],
+        "unexplained": len(circuit.unexplained),
+        "circuit": circuit.model_dump(mode="json"),
+        "maps": _maps(model, run),
+    }
+
+
+def calmest(run: Run) -> tuple[int, Transformer]:
+    """The late checkpoint with the lowest validation loss: at a constant rate the very last step
+    may sit on a spike.
+    """
+    steps, losses = run.losses("validation")
+    late = run.experiment.training.steps * LATE
+    kept = {step: float(losses[steps == step].mean()) for step in run.checkpoints if step >= late}
+    best = min(kept, key=kept.__getitem__)
+    model = run.model_at(best)
+    return best, model if len(run.experiment.seeds) == 1 else model.member(0)
+
+
+def joins_pair(part: Part) -> bool:
+    """Does it let values read the keys of their own pairs, and nothing else?"""
+    return all(
+        path.query.kind == "value" and path.key.kind == "key" and path.query.fact == path.key.fact
+        for path in part.paths
+    )
+
+
+def _removal(circuit: Circuit, part: Part) -> Row:
+    """The loss without one part: with ideal attention, in the model's own, of the model alone."""
+    return {
+        "head": list(part.at),
+        "what": circuit.described(part),
+        "joins_pair": joins_pair(part),
+        "kind": part.kind,
+        "ideal": round(part.cost.mean, 4),
+        "own": round(part.own_cost.mean, 4),
+        "alone": round(part.alone_cost.mean, 4),
+    }
+
+
+def _maps(model: Transformer, run: Run) -> dict[str, Any]:
+    """Role maps, to three digits."""
+    maps = attention_maps(model, run.experiment.task)
+    kept = ("own", "others", "itself", "previous")
+    values = {name: np.round(getattr(maps, name).numpy(), 3).tolist() for name in kept}
+    return {"roles": [str(role) for role in maps.roles], **values}
+
+
+def emergence_rows(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+    """Circuits, and when each of their paths appeared."""
+    rows = circuit_rows(folders, protocol)
+    for row, folder in zip(rows, folders, strict=True):
+        run = Run(folder)
+        circuit = Circuit.model_validate(row["circuit"])
+        training = run.experiment.training
+        if circuit.paths:
+            story = emergence(
+                run, circuit, run.experiment.task,
+                steps_per_epoch=training.examples / training.batch,
+            )  # fmt: skip
+            row["emergence"] = story.to_dict()
+    return rows
+
+
+def rounded(values: Float[np.ndarray, "number"]) -> list[float]:
+    return [round(float(value), 5) for value in values]

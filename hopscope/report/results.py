@@ -1,0 +1,177 @@
+"""Figures of the papers, drawn from tables of results alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from hopscope.circuits import Circuit, RoleMaps
+from hopscope.circuits.emergence import Emergence
+from hopscope.configs import Retrieval
+from hopscope.facts import Path, parse_role
+from hopscope.papers.results import Row, Table
+from hopscope.report.circuit import circuit_figure
+from hopscope.report.curves import COLOURS
+from hopscope.report.depth import shared_information
+from hopscope.report.emergence import emergence_figure, order_figure
+from hopscope.report.maps import role_maps_figure
+
+Drawn = tuple[str, str, Figure]
+"""A short name, an alternative text, a figure."""
+
+
+def figures(table: Table) -> list[Drawn]:
+    """All figures of a target."""
+    draw = FIGURES.get(table.target)
+    return draw(table) if draw and table.rows else []
+
+
+def _levels(table: Table) -> list[Drawn]:
+    """Figure 4: final losses by number of layers, and how they came about."""
+    rows = table.rows
+    hops = len(rows[0]["final"])
+    names = [f"$x_{{{hop + 1}}}$" for hop in range(hops)]
+    if not rows[0]["curriculum"]:
+        names = [f"$x_{{{rows[0]['hops']}}}$"]
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    depths = sorted({row["layers"] for row in rows})
+    for hop, name in enumerate(names):
+        means = [_mean(row["final"][hop] for row in rows if row["layers"] == d) for d in depths]
+        axes.plot(depths, means, "o-", color=COLOURS[hop % len(COLOURS)], label=name, markersize=4)
+        for row in rows:
+            axes.plot(
+                row["layers"], row["final"][hop], ".", alpha=0.4, color=COLOURS[hop % len(COLOURS)]
+            )
+    axes.axhline(rows[0]["guess"], color="#999999", linestyle=":", label="guess")
+    axes.set(xlabel="layers", ylabel="final validation loss", ylim=(0, None), xticks=depths)
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    said = f"final validation loss of each hop for models of {depths[0]} to {depths[-1]} layers"
+    return [("layers", said, figure), ("courses", "losses during training", _courses(rows))]
+
+
+def _courses(rows: Sequence[Row]) -> Figure:
+    """The validation loss of every hop during training, a panel per model."""
+    columns = min(4, len(rows))
+    lines = -(-len(rows) // columns)
+    figure = Figure(figsize=(2.6 * columns, 2.0 * lines), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    for number, axes in enumerate(panels.flat):
+        if number >= len(rows):
+            axes.set_axis_off()
+            continue
+        row = rows[number]
+        for hop, losses in enumerate(row["course"]["losses"]):
+            colour = COLOURS[hop % len(COLOURS)]
+            axes.plot(row["course"]["steps"], losses, color=colour, linewidth=1)
+        axes.axhline(0.5, color="#999999", linestyle=":", linewidth=0.8)
+        axes.set_title(f"{row['layers']} layers, seed {row['seed']}", fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _orders(table: Table) -> list[Drawn]:
+    return [("courses", "losses of each hop during training, for every seed", _courses(table.rows))]
+
+
+def _circuits(table: Table) -> list[Drawn]:
+    """Figure 5, appendix C."""
+    found = []
+    for number, row in enumerate(table.rows):
+        name, circuit = _letter(number, row), Circuit.model_validate(row["circuit"])
+        story = _story(row)
+        if circuit.paths:
+            drawn = circuit_figure(circuit, story)
+            found.append((f"circuit-{name}", f"circuit of transformer {name}", drawn))
+        used = {tuple(head) for head in row["useful"]}
+        maps = role_maps_figure(_maps(row), used)
+        found.append((f"maps-{name}", f"attention of every head of transformer {name}", maps))
+        if story is not None:
+            found.append(
+                (f"emergence-{name}", "attention along each path", emergence_figure(story))
+            )
+            found.append((f"order-{name}", "when each path emerged", order_figure(story)))
+    return [*found, ("courses", "losses of each hop during training", _courses(table.rows))]
+
+
+def _letter(number: int, row: Row) -> str:
+    """A, B and C have 12 layers; D comes in two readings."""
+    if row["layers"] == 24:
+        return f"d-{row['examples']}"
+    return "abc"[number] if row["layers"] == 12 else f"{row['layers']}x{row['heads']}-{number}"
+
+
+def _maps(row: Row) -> RoleMaps:
+    kept = row["maps"]
+    numbers = (torch.tensor(kept[name]) for name in ("own", "others", "itself", "previous"))
+    return RoleMaps(tuple(parse_role(role) for role in kept["roles"]), *numbers)
+
+
+def _story(row: Row) -> Emergence | None:
+    kept = row.get("emergence")
+    if kept is None:
+        return None
+    paths = tuple(
+        Path(p["layer"], p["head"], parse_role(p["reader"]), parse_role(p["source"]))
+        for p in kept["paths"]
+    )
+    return Emergence(
+        paths=paths,
+        steps=tuple(kept["steps"]),
+        attention=np.array([p["attention"] for p in kept["paths"]]),
+        losses=np.array(kept["losses"]),
+        guess=kept["guess"],
+        steps_per_epoch=kept["steps_per_epoch"],
+    )
+
+
+def _depths(table: Table) -> list[Drawn]:
+    """Figure 3, and the three counts of layers."""
+    rows = [row for row in table.rows if "hops" in row]
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    hops = [row["hops"] for row in rows]
+    kinds = {"causal": "causal, exact", "bidirectional": "both directions, exact"}
+    for number, (kind, label) in enumerate({**kinds, "theorem_1": "theorem 1"}.items()):
+        values = [row[kind] for row in rows]
+        axes.step(hops, values, where="mid", color=COLOURS[number], label=label)
+    axes.set(xlabel="hops D", ylabel="layers", ylim=(0, None))
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    shared = shared_information(Retrieval(hops=5).graph())
+    return [
+        ("layers", "fewest layers for D hops: causal, bidirectional, and theorem 1", figure),
+        ("shared", "which positions share information before any layer, D = 5", shared),
+    ]
+
+
+def _answers(table: Table) -> list[Drawn]:
+    """Figure 2, from rows."""
+    from hopscope.llm.results import Result
+    from hopscope.report.llm import results_figure
+
+    fields = Result.__dataclass_fields__
+    by_run: dict[str, list[Result]] = {}
+    for row in table.rows:
+        values = {name: row[name] for name in fields}
+        values["interval"] = tuple(row["interval"])
+        by_run.setdefault(row["model"], []).append(Result(**values))
+    return [("accuracy", "accuracy by hops and by formulation", results_figure(by_run))]
+
+
+def _mean(values: object) -> float:
+    return float(np.mean(list(values)))  # type: ignore[call-overload]
+
+
+FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
+    "musat/depth": _depths,
+    "musat/fig2": _answers,
+    "musat/fig4-ic": _levels,
+    "musat/fig4-nonic": _levels,
+    "musat/order": _orders,
+    "musat/fig5": _circuits,
+    "musat/fig7": _circuits,
+}

@@ -1,0 +1,66 @@
+"""Carry out recipes of any kind: what is complete is taken as it is, what was begun goes on.
+
+Nothing is kept about a sweep itself. Runs are named by what they are, so the same call after a
+stop, a kill or a reboot does the rest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hopscope.configs import Experiment, LlmBench, MarkovExperiment, Recipe
+from hopscope.errors import Interrupted
+from hopscope.store import RunFolder, Store
+from hopscope.training import Watcher
+from hopscope.training.signals import time_is_over, time_limit
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How far a sweep came."""
+
+    folders: tuple[RunFolder, ...]
+    """Complete runs, in the order of the recipes."""
+    wanted: int
+
+    @property
+    def complete(self) -> bool:
+        return len(self.folders) == self.wanted
+
+
+def carry_out(
+    recipes: Sequence[Recipe],
+    store: Store,
+    watcher: Watcher | None = None,
+    seconds: float | None = None,
+    device: str = "auto",
+) -> Outcome:
+    """Complete every recipe's run, for as long as there is time."""
+    done: list[RunFolder] = []
+    with time_limit(seconds):
+        for recipe in recipes:
+            if time_is_over() and not store.has_complete(recipe):
+                break
+            try:
+                done.append(run_of(recipe, store, watcher, device))
+            except Interrupted:
+                if not time_is_over():
+                    raise
+                break
+    return Outcome(tuple(done), len(recipes))
+
+
+def run_of(recipe: Recipe, store: Store, watcher: Watcher | None, device: str) -> RunFolder:
+    """The complete run of a recipe, whatever it is a recipe of."""
+    if isinstance(recipe, MarkovExperiment):
+        from hopscope.markov.training import train as train_markov
+
+        return train_markov(recipe, store, watcher=watcher).folder
+    if isinstance(recipe, LlmBench):
+        from hopscope.llm.backends import backend_of
+        from hopscope.llm.bench import ask
+
+        return ask(recipe, lambda: backend_of(recipe), store, watcher=watcher)
+    from hopscope.training import train
+
+    assert isinstance(recipe, Experiment)
+    return train(recipe, store, device=device, watcher=watcher).folder
