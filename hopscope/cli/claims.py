@@ -110,4 +110,4 @@ def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
         rows.append([*texts, verdict, escape(finding.evidence)])
     table(COLUMNS, rows)
     numbers = counts(finding for _, finding in judged).items()
-    print(f"\n{len(judged)} claims: {', '.join(f'{n} {verdict}' for verdict, n in numbers if n)}")
+    print(f"\n{', '.join(f'{number} {verdict}' for verdict, number in numbers if number)}")

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a model: losses, circuit, emergence, attention.
+"""One self-contained HTML page of sections: a model's story, or two papers measured again.
 
 No network, no script: figures are inline SVG with a text for those who do not see them.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from hopscope import __version__
@@ -41,27 +42,42 @@ class Section:
     title: str
     text: str
     body: Sequence[str] = ()
+    anchor: str = ""
+    """What a link to it calls it; unset: none leads here."""
 
 
-def page(title: str, subtitle: str, sections: Iterable[Section]) -> str:
-    """The whole page."""
-    parts = [
-        f"<section><h2>{escape(s.title)}</h2><p>{escape(s.text)}</p>{''.join(s.body)}</section>"
-        for s in sections
-    ]
+def page(title: str, subtitle: str, sections: Iterable[Section], style: str = "") -> str:
+    """The whole page; `style` is what it needs beyond that of every page."""
+    parts = [_section_html(section) for section in sections]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>"
+        f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head><body>"
         f'<h1>{escape(title)}</h1><p class="dim">{escape(subtitle)}</p>{"".join(parts)}'
         f"<footer><p>hopscope {__version__}</p></footer></body></html>\n"
     )
 
 
+def _section_html(section: Section) -> str:
+    start = f'<section id="{section.anchor}">' if section.anchor else "<section>"
+    text = f"<p>{prose(section.text)}</p>" if section.text else ""
+    return f"{start}<h2>{escape(section.title)}</h2>{text}{''.join(section.body)}</section>"
+
+
+def prose(text: str) -> str:
+    """Text as HTML; what stands in backquotes is code.
+
+    >>> prose("`a < b` & c")
+    '<code>a &lt; b</code> &amp; c'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def figure_html(figure: Figure, alternative: str, name: str) -> str:
     """A figure as inline SVG; `name` keeps its internal ids apart from those of others."""
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
+    with rc_context({"svg.hashsalt": name}):  # else the ids are drawn anew every time
+        figure.savefig(text, format="svg", metadata={"Date": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", svg)
@@ -87,6 +103,5 @@ def list_html(lines: Iterable[str]) -> str:
 
 def save_page(text: str, path: Path) -> Path:
     """Write it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, text.encode())
     return path

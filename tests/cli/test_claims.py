@@ -1,0 +1,128 @@
+"""The claims in a terminal, as lines of JSON, and on a page."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from matplotlib.figure import Figure
+
+from hopscope.cli.claims import claims, report
+from hopscope.errors import ConfigError, ResultsUnreadable, StoreUnwritable
+from hopscope.papers.claim import Claim, Finding
+from hopscope.papers.results import Results, Table
+from hopscope.papers.target import Target
+
+CLAIMS = {
+    claim.id: claim
+    for claim in (
+        Claim(
+            "musat/above-0.7",
+            "The loss stays high",
+            "§7",
+            "> 0.7",
+            "8 seeds",
+            ("musat/fig4",),
+            lambda tables: Finding("0.72 [seed 3]", "reproduced", "all seeds"),
+        ),
+        Claim(
+            "chen/winner",
+            "The parents win",
+            "theorem 3",
+            "all",
+            "20 seeds",
+            ("chen/stages",),
+            lambda tables: Finding("19", "not reproduced", ""),
+        ),
+    )
+}
+TARGETS = {"musat/fig4": Target("musat/fig4", "Figure 4: losses", lambda runs, protocol: [])}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with results of one target, and two claims of which it decides one."""
+    drawing = ModuleType("hopscope.report.results")
+    drawing.figures = lambda table: [("one", "a figure", Figure())]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "hopscope.report.results", drawing)
+    monkeypatch.setattr("hopscope.papers.claim.claims", lambda: CLAIMS)
+    monkeypatch.setattr("hopscope.papers.target.targets", lambda: TARGETS)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    Results(Path("results")).save(Table("musat/fig4", "full", ({"loss": 0.72},)))
+    return tmp_path
+
+
+def test_a_row_for_each_claim_and_counts_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    assert claims([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["claim", "where", "paper", "ours", "verdict", "evidence"]
+    assert "0.72 [seed 3]" in lines[1]  # brackets are no markup
+    assert lines[1].split()[-3:] == ["reproduced", "all", "seeds"]
+    assert lines[2].endswith("not measured  `hopscope reproduce chen/stages`")
+    assert lines[-1] == "1 reproduced, 1 not measured"
+
+
+def test_a_pattern_is_how_an_id_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    claims(["chen"])
+    out = capsys.readouterr().out
+    assert "musat" not in out
+    assert out.endswith("\n1 not measured\n")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("musat/above-0.8", "no claim 'musat/above-0.8': did you mean musat/above-0.7"),
+        ("zzz", "no claim 'zzz': `hopscope claims` lists all"),
+    ],
+)
+def test_unknown_claims_are_refused(pattern: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        claims([pattern])
+
+
+def test_json_is_a_line_for_each_claim(capsys: pytest.CaptureFixture[str]) -> None:
+    claims(["--json"])
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {
+        "id": "musat/above-0.7",
+        "says": "The loss stays high",
+        "where": "§7",
+        "paper": "> 0.7",
+        "how": "8 seeds",
+        "targets": ["musat/fig4"],
+        "ours": "0.72 [seed 3]",
+        "verdict": "reproduced",
+        "evidence": "all seeds",
+    }
+    assert second["verdict"] == "not measured"
+
+
+def test_a_folder_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert claims(["--results", "elsewhere"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "hopscope: no folder elsewhere: nothing is measured\n"
+    assert captured.out.endswith("\n2 not measured\n")
+
+
+def test_results_that_cannot_be_read_are_an_error(folder: Path) -> None:
+    (folder / "results/musat/fig4.jsonl").write_text("{}\n")
+    with pytest.raises(ResultsUnreadable, match="is no table of results"):
+        claims([])
+
+
+def test_the_report_is_one_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report([]) == 0
+    assert capsys.readouterr().out == "page: reports/papers.html\n"
+    text = (folder / "reports/papers.html").read_text()
+    assert "The parents win" in text
+    assert text.count("<svg ") == 1
+    report(["--results", "elsewhere", "--to", "other/page.html"])
+    assert "<svg " not in (folder / "other/page.html").read_text()
+
+
+def test_a_page_that_cannot_be_written_is_one_line() -> None:
+    with pytest.raises(StoreUnwritable, match="cannot write results/musat/fig4.jsonl/page.html"):
+        report(["--to", "results/musat/fig4.jsonl/page.html"])
