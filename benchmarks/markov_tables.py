@@ -1,6 +1,6 @@
-"""The tables of docs/markov.md from the rows that benchmarks/markov.py wrote.
+"""The tables of docs/markov.md, from the rows of `hopscope reproduce chen` or benchmarks/markov.py.
 
-python benchmarks/markov_tables.py results/markov_settings.jsonl results/markov_claims.jsonl
+python benchmarks/markov_tables.py results/chen/settings.jsonl results/chen/training.jsonl
 """
 
 import json
@@ -16,6 +16,8 @@ COLUMNS = (
     "setting", "s", "paper", "heads", "chosen", "share", "attention", "a", "loss", "GIH", "Bayes",
     "distance",
 )  # fmt: skip
+WORDS = ("what", "seed", "parents", "chosen_lags")
+"""What of a seed's row is no number to average."""
 
 
 def main() -> None:
@@ -27,7 +29,7 @@ def main() -> None:
     ]
     kinds: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        kinds[row["what"]].append(row)
+        kinds[row.get("what", "")].append(row)
     print("\n".join(settings(kinds["setting"])))
     print()
     print("\n".join(claims(kinds["seed"])))
@@ -52,7 +54,7 @@ def settings(rows: list[Row]) -> list[str]:
 def claims(rows: list[Row]) -> list[str]:
     chosen = {tuple(row["chosen_lags"]) for row in rows}
     lines = [f"{len(rows)} seeds; chosen: {chosen}"]
-    for name in [name for name in rows[0] if name not in ("what", "seed", "chosen_lags")]:
+    for name in [name for name in rows[0] if name not in WORDS]:
         values = np.array([row[name] for row in rows])
         lines.append(f"{name}: {values.min():.4f} … {values.max():.4f}, mean {values.mean():.4f}")
     return lines
