@@ -52,7 +52,7 @@ OVER_SEEDS: tuple[Claim, ...] = (
     Claim(
         id="chen/stage-1-selects-the-parents",
         says="Stage I gives the whole selector to one set of heads, the one that sees the parents.",
-        where="§3, stage I; appendix B",
+        where="stage I; appendix B",
         paper="the parents' set",
         how=f"after stage I the winning set's lags are the parents, its part of Σ c² ≥ {ALL}",
         targets=TRAINING,
@@ -68,7 +68,7 @@ OVER_SEEDS: tuple[Claim, ...] = (
     Claim(
         id="chen/stage-2-makes-copiers",
         says="Stage II turns each head of that set into a copier of one lag.",
-        where="§3, stage II; appendix B",
+        where="stage II; appendix B",
         paper="attention to one lag tends to 1",
         how=f"each serving head's largest attention grows, and ends ≥ {ALL}",
         targets=TRAINING,
@@ -87,7 +87,7 @@ OVER_SEEDS: tuple[Claim, ...] = (
     Claim(
         id="chen/stage-3-grows-a",
         says="Stage III grows the second layer's scale a until only matches get attention.",
-        where="§3, stage III; appendix B",
+        where="stage III; appendix B",
         paper="a large",
         how="e^(−a·gap), the weight of the most similar position that does not match relative to "
         f"one that does, ends ≤ {NOTHING}",
@@ -103,7 +103,7 @@ OVER_SEEDS: tuple[Claim, ...] = (
     Claim(
         id="chen/a-grows-as-a-logarithm",
         says="In stage III a grows with the logarithm of time.",
-        where="§3, stage III",
+        where="stage III",
         paper="a ~ log t",
         how="a against the logarithm of the epoch is straight from a fifth to four fifths of its "
         f"way: R² ≥ {STRAIGHT}",
@@ -117,7 +117,7 @@ OVER_SEEDS: tuple[Claim, ...] = (
     Claim(
         id="chen/slope-of-a",
         says="The slope of that growth is one over the gap between matches and other positions.",
-        where="§3, stage III: to leading order, da/dt ∝ e^(−a·gap)",
+        where="stage III, our derivation: da/dt ∝ e^(−a·gap) to leading order",
         paper="1/gap",
         how=f"slope of the same line, within {SLOPE:.0%}; gap from similarities after training. "
         "Chains differ in how many positions match, which may make it steeper",
@@ -134,7 +134,7 @@ OVER_SEEDS: tuple[Claim, ...] = (
     Claim(
         id="chen/limit-is-gih",
         says="What training ends at is the generalised induction head over the parents.",
-        where="§3",
+        where="the limit",
         paper="GIH",
         how="mean total variation to GIH, over validation chains in which it finds a match, ends "
         f"≤ {NEAR}",
@@ -160,7 +160,7 @@ OVER_SEEDS: tuple[Claim, ...] = (
     Claim(
         id="chen/predicts-as-well-as-gih",
         says="The trained model predicts at least as well as the generalised induction head.",
-        where="appendix B",
+        where="the limit, our reading",
         paper="GIH's loss",
         how="expected log loss of the model ≤ GIH's, on fresh chains of each length and α",
         targets=TRAINING,

@@ -62,7 +62,7 @@ IN_SETTINGS: tuple[Claim, ...] = (
     Claim(
         id="chen/information-names-the-winner",
         says="The set with the largest modified χ² mutual information wins stage I.",
-        where="§3.1",
+        where="stage I, the rule",
         paper="always",
         how="the rule's set (exact, mean over 300 tables) is the chosen one in every setting; "
         "reading: heads begin sharp, with 0.999 of their attention at one lag instead of 0.91",
@@ -72,7 +72,7 @@ IN_SETTINGS: tuple[Claim, ...] = (
     Claim(
         id="chen/any-window",
         says="Lags in the window that tell nothing about the next symbol are left out.",
-        where="§2.2, §3",
+        where="the model",
         paper="the parents' set",
         how=f"with each window the parents win, and the distance to GIH ends ≤ {NEAR}",
         targets=SETTINGS,
@@ -81,7 +81,7 @@ IN_SETTINGS: tuple[Claim, ...] = (
     Claim(
         id="chen/longer-chains-come-nearer",
         says="The longer the chains of training, the nearer the model comes to GIH.",
-        where="§3",
+        where="the limit, our reading",
         paper="an error that vanishes with L",
         how="distance to GIH falls from each length to the next",
         targets=SETTINGS,
@@ -90,7 +90,7 @@ IN_SETTINGS: tuple[Claim, ...] = (
     Claim(
         id="chen/cross-entropy",
         says="Descent on the cross-entropy ends at GIH.",
-        where="§2.2; the authors' program",
+        where="the model; the authors' program",
         paper="GIH",
         how="readings: −log(y + ε) of the answer y, and the cross-entropy of a softmax over y, as "
         f"in the program; under each the parents win, and the distance to GIH ends ≤ {NEAR}",
@@ -104,7 +104,7 @@ IN_SETTINGS: tuple[Claim, ...] = (
     Claim(
         id="chen/a-goes-on-growing",
         says="a goes on growing to the end, towards attention that is infinitely sharp.",
-        where="§3, stage III; ε and the form of the loss are not given",
+        where="stage III, our reading; ε and the form of the loss are not given",
         paper="no end",
         how=f"at epoch {GROWN_AT} of stage III a grows by ≥ {STILL} per factor e of epochs; "
         "readings: ε, and the cross-entropy of a softmax",
