@@ -91,13 +91,19 @@ def print_heads(scores: "HeadScores") -> None:
             (str(route), route.purpose, f"{layer}.{head}", f"{scores.own[number, layer, head]:.3f}",
              f"{scores.others[number, layer, head]:.3f}", f"{scores.threshold[number]:.3f}",
              int(scores.significant[number].sum()),
-             f"{scores.right[number, layer, head]:+.3f} ± {scores.error[number, layer, head]:.3f}")
+             _difference(scores.right[number, layer, head], scores.error[number, layer, head]))
         )  # fmt: skip
     columns = ["route", "purpose", "head", "own", "others", "chance", "beyond", "right − wrong"]
     title = f"{scores.model} on {scores.kind}: {scores.correct} of {scores.questions} correct"
     table(columns, rows, title=title)
     print("head: the best of all, layer.head; own, others: its attention to the asked chain and to")
     print("another; chance: what own − others must exceed; beyond: heads that do")
+
+
+def _difference(right: float, error: float) -> str:
+    if np.isnan(right):
+        return "–"
+    return f"{right:+.3f}" + ("" if np.isnan(error) else f" ± {error:.3f}")
 
 
 def print_effect(off: "Comparison", draws: int) -> None:

@@ -67,7 +67,9 @@ class HeadScores:
     """What own - others exceeds in one deal of twenty at most, for the best head of all, if chains
     are dealt anew in every question."""
     right: Float[np.ndarray, "route layer head"]
-    """own - others over questions that the model answers correctly, less that over the others."""
+    """own - others over questions that the model answers correctly, less that over the others; not a
+    number where it answers all alike.
+    """
     error: Float[np.ndarray, "route layer head"]
     """Standard error of `right`."""
     questions: int
@@ -85,10 +87,9 @@ class HeadScores:
 
     def as_data(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        numbers = {
-            name: np.round(getattr(self, name), 6).tolist()
-            for name in ("own", "others", "threshold", "right", "error")
-        }
+        names = ("own", "others", "threshold", "right", "error")
+        told = names if 0 < self.correct < self.questions else names[:3]
+        numbers = {name: np.round(getattr(self, name), 6).tolist() for name in told}
         along = [{"route": str(each), "purpose": each.purpose} for each in self.routes]
         counts = {"questions": self.questions, "correct": self.correct}
         return {"model": self.model, "kind": self.kind, "routes": along, **counts, **numbers}
@@ -212,13 +213,13 @@ def _answered_right(
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    mean: np.ndarray = values.mean(0) if len(values) else np.zeros(values.shape[1:])
+    mean: np.ndarray = values.mean(0) if len(values) else np.full(values.shape[1:], np.nan)
     return mean
 
 
 def _variance(values: np.ndarray) -> np.ndarray:
     """Of the mean."""
     if len(values) < 2:
-        return np.zeros(values.shape[1:])
+        return np.full(values.shape[1:], np.nan)
     variance: np.ndarray = values.var(0, ddof=1) / len(values)
     return variance

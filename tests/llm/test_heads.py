@@ -1,6 +1,7 @@
 """Heads that look things up: found in a model made to have one, and switched off."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +76,19 @@ def test_a_planted_head_is_found_and_others_are_not(
         scores.score[1:, 0, 1].max(), abs=1e-5
     )
     assert scores.as_data()["routes"][number]["purpose"] == "look-up"
+
+
+def test_right_and_wrong_are_compared_where_there_are_both(
+    make_tiny: Callable[..., LocalModel], asked: list[Question]
+) -> None:
+    scores = head_scores(make_tiny("raw", 3), EQUATIONS.graph(), EQUATIONS.label, asked)
+    assert 0 < scores.correct < scores.questions
+    assert np.isfinite(scores.right).all()
+    alike = [replace(each, acceptable=(each.correct,)) for each in asked]
+    alone = head_scores(make_tiny("raw", 3), EQUATIONS.graph(), EQUATIONS.label, alike)
+    assert alone.correct == alone.questions
+    assert np.isnan(alone.right).all()
+    assert "right" not in alone.as_data()
 
 
 def test_chance_is_kept_in_its_place(
