@@ -67,8 +67,8 @@ class HeadScores:
     """What own - others exceeds in one deal of twenty at most, for the best head of all, if chains
     are dealt anew in every question."""
     right: Float[np.ndarray, "route layer head"]
-    """own - others over questions that the model answers correctly, less that over the others; not a
-    number where it answers all alike.
+    """own - others over questions that the model answers correctly, less that over the others; not
+    a number where it answers all alike.
     """
     error: Float[np.ndarray, "route layer head"]
     """Standard error of `right`."""
