@@ -6,7 +6,7 @@ key or value of fact d *of the same chain*. What it gives the other chains' fact
 is the control: same place in the prompt, same kind of word, another chain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,19 +37,40 @@ class Route:
         return f"{self.query} → {self.key}"
 
 
-def routes(graph: FactGraph) -> list[Route]:
-    """Every look-up that the graph asks for, and the reading of each value at the end."""
-    source = {name: Role("query", slot) for slot, name in enumerate(graph.known)}
+def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[Route]:
+    """What a model may read to answer: within each fact, from what is told later to what is told
+    earlier (the key, or where a fact is told backwards its value); each look-up, by the value that
+    leads to it or by the question itself; and at the end, what the answer reads.
+    """
+    known = [Role("query", slot) for slot in range(len(graph.known))]
+    source = dict(zip(graph.known, known, strict=True))
     found = []
     for number, fact in enumerate(graph.facts):
         value = Role("value", number)
         for slot, name in enumerate(fact.keys):
             key = Role("key", number, slot)
-            found.append(Route(value, key, "within a fact"))
-            found += [Route(source[name], key, "look-up"), Route(source[name], value, "look-up")]
+            ends = (key, value) if number in backwards else (value, key)
+            found.append(Route(*ends, "within a fact"))
+            readers = dict.fromkeys((source[name], *known))
+            found += [Route(reader, to, "look-up") for reader in readers for to in (key, value)]
         source[fact.value] = value
-    values = [Role("value", number) for number in range(len(graph.facts))]
-    return [*found, *(Route(ANSWER, value, "answer") for value in values)]
+    found += [
+        Route(ANSWER, Role(kind, number), "answer")
+        for number in range(len(graph.facts))
+        for kind in ("key", "value")
+    ]
+    return list(dict.fromkeys(found))
+
+
+def told_backwards(question: Question) -> set[int]:
+    """The facts whose value is printed before their key."""
+    first = {
+        (span.role.kind, span.role.fact): span.start
+        for span in reversed(question.spans)
+        if span.chain == question.chain
+    }
+    facts = {fact for kind, fact in first if kind == "value"}
+    return {fact for fact in facts if first["value", fact] < first["key", fact]}
 
 
 @dataclass(frozen=True)
@@ -117,7 +138,7 @@ def head_scores(
     local: LocalModel, graph: FactGraph, kind: str, questions: Sequence[Question], seed: int = 0
 ) -> HeadScores:
     """Read every head's attention along every route."""
-    along = routes(graph)
+    along = routes(graph, told_backwards(questions[0]))
     table = np.stack([_along(local, each, along) for each in questions])  # [q, chain, route, l, h]
     right = _answered_right(local, questions)
     asked = np.array([each.chain for each in questions])

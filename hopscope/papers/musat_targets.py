@@ -1,7 +1,6 @@
 """What can be reproduced of Musat (ICLR 2025): the runs behind each figure, and their rows."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hopscope.configs import (
     Asking,
@@ -16,39 +15,37 @@ from hopscope.configs import (
 from hopscope.papers import musat
 from hopscope.papers.results import Protocol, Row
 from hopscope.papers.target import Target
-
-if TYPE_CHECKING:
-    from hopscope.store import RunFolder
+from hopscope.store import RunFolder
 
 SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
 
 
-def _depth(folders: "Sequence[RunFolder]", protocol: Protocol) -> list[Row]:
+def _depth(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
     from hopscope.papers.depth_rows import depth_rows
 
     return depth_rows(folders, protocol)
 
 
-def _losses(folders: "Sequence[RunFolder]", protocol: Protocol) -> list[Row]:
+def _losses(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
     from hopscope.papers.retrieval_rows import loss_rows
 
     return loss_rows(folders, protocol)
 
 
-def _circuits(folders: "Sequence[RunFolder]", protocol: Protocol) -> list[Row]:
+def _circuits(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
     from hopscope.papers.retrieval_rows import circuit_rows
 
     return circuit_rows(folders, protocol)
 
 
-def _emergence(folders: "Sequence[RunFolder]", protocol: Protocol) -> list[Row]:
+def _emergence(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
     from hopscope.papers.retrieval_rows import emergence_rows
 
     return emergence_rows(folders, protocol)
 
 
-def _answers(folders: "Sequence[RunFolder]", _: Protocol) -> list[Row]:
+def _answers(folders: Sequence[RunFolder], _: Protocol) -> list[Row]:
     from hopscope.papers.llm_rows import llm_rows
 
     return llm_rows(folders)
@@ -98,7 +95,7 @@ def small(seeds: int = 10) -> Experiment:
         task=Retrieval(hops=3, position="pair", base=10),
         model=Model(layers=4, heads=4, d_model=64, init="fan-in"),
         training=Training(
-            steps=6_000, batch=48, lr=2e-3, schedule="cosine", warmup=200,
+            steps=3_000, batch=48, lr=2e-3, schedule="cosine", warmup=200,
             validate_every=50, checkpoint_every=1_000,
         ),
         seeds=tuple(range(seeds)),

@@ -10,7 +10,7 @@ import torch
 from hopscope.configs import Prompts
 from hopscope.errors import LlmError
 from hopscope.facts import Role, parse_facts, parse_role
-from hopscope.llm.heads import head_scores, located, routes
+from hopscope.llm.heads import head_scores, located, routes, told_backwards
 from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import Question, questions
 from hopscope.llm.silence import compare, effect, output_maps, silenced
@@ -50,8 +50,20 @@ def test_routes_follow_the_graph() -> None:
     assert "value 1 → key 2.1" in found
     assert "value 1 → value 2" in found
     assert "value 2 → key 2.1" in found
-    assert found[-3:] == ["answer → value 0", "answer → value 1", "answer → value 2"]
+    assert "query → value 2" in found
+    assert found[-2:] == ["answer → key 2", "answer → value 2"]
+    assert len(set(found)) == len(found)
+    assert "key 1 → value 1" not in found
+    backwards = [str(route) for route in routes(parse_facts(["a->x", "x->y"]), {1})]
+    assert "value 0 → key 0" in backwards
+    assert "key 1 → value 1" in backwards
     assert parse_role("answer") == Role("answer")
+
+
+def test_what_is_told_backwards_is_read_backwards() -> None:
+    assert told_backwards(questions(EQUATIONS, 0, 1)[0]) == set()
+    assert told_backwards(questions(Prompts(formulation="kingdoms"), 0, 1)[0]) == {0, 1, 2, 3, 4}
+    assert told_backwards(questions(Prompts(formulation="relatives"), 0, 1)[0]) == set()
 
 
 def test_spans_are_found_among_the_tokens(tiny: LocalModel, asked: list[Question]) -> None:
