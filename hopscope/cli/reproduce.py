@@ -44,15 +44,30 @@ def reproduce(arguments: Sequence[str]) -> int:
     from hopscope.papers.target import matching
 
     chosen = parse(ReproduceArguments, "reproduce", arguments)
-    if chosen.time_limit is not None and chosen.time_limit <= 0:
+    if chosen.time_limit is not None and not chosen.time_limit > 0:  # NaN is not, either
         raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
     store, found = Store(chosen.store), matching(chosen.target)
     if chosen.list:
         print_targets(found, chosen, store)
         return 0
     use_threads(chosen.threads)
+    check_results(found, chosen)
     complete = [reproduced(target, chosen, store) for target in found]
+    print(f"overview: {write_readme(chosen.results)}")
     return 0 if all(complete) else 1
+
+
+def write_readme(root: Path) -> Path:
+    """What is in a folder of results, in words."""
+    from hopscope.papers.claim import claims
+    from hopscope.papers.results import Results
+    from hopscope.papers.target import targets
+    from hopscope.report.readme import readme
+    from hopscope.store.files import write_bytes
+
+    path = root / "README.md"
+    write_bytes(path, readme(claims(), targets(), Results(root)).encode())
+    return path
 
 
 def print_targets(found: Sequence["Target"], chosen: ReproduceArguments, store: Store) -> None:
@@ -71,6 +86,14 @@ def print_targets(found: Sequence["Target"], chosen: ReproduceArguments, store: 
     table(["target", "shows", "runs there are", "measured"], rows)
 
 
+def check_results(found: Sequence["Target"], chosen: ReproduceArguments) -> None:
+    """Better to hear now, and not after hours of training, that results would be in the way."""
+    from hopscope.papers.results import Results
+
+    for target in found:
+        Results(chosen.results).check(target.name, target.runs(chosen.protocol)[0])
+
+
 def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bool:
     """Runs, measures and draws one target; False if the time was over before its runs were."""
     import torch
@@ -81,7 +104,6 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
 
     results = Results(chosen.results)
     protocol, recipes = target.runs(chosen.protocol)
-    results.check(target.name, protocol)
     print(f"{target.name}, {protocol} protocol: {target.shows}")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
     outcome = carry_out(recipes, store, display(), seconds, chosen.device)

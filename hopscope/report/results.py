@@ -11,6 +11,7 @@ from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Retrieval
 from hopscope.facts import Path, parse_role
 from hopscope.papers.results import Row, Table
+from hopscope.report.chen import settings_figures, training_figures
 from hopscope.report.circuit import circuit_figure
 from hopscope.report.curves import COLOURS
 from hopscope.report.depth import shared_information
@@ -158,7 +159,8 @@ def _answers(table: Table) -> list[Drawn]:
     for row in table.rows:
         values = {name: row[name] for name in fields}
         values["interval"] = tuple(row["interval"])
-        by_run.setdefault(row["model"], []).append(Result(**values))
+        label = f"{row['model']}{' (opened)' * row['kind'].endswith('opened')}"
+        by_run.setdefault(label, []).append(Result(**values))
     return [("accuracy", "accuracy by hops and by formulation", results_figure(by_run))]
 
 
@@ -174,4 +176,6 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/order": _orders,
     "musat/fig5": _circuits,
     "musat/fig7": _circuits,
+    "chen/training": training_figures,
+    "chen/settings": settings_figures,
 }

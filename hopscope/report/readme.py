@@ -1,0 +1,50 @@
+"""results/README.md: what was measured, in the words of the tables themselves."""
+
+from collections.abc import Mapping
+
+from hopscope.papers.claim import Claim
+from hopscope.papers.results import Results
+from hopscope.papers.target import Target
+
+HEAD = """\
+# Results
+
+Written by `hopscope reproduce` from the tables beside it, and not by hand. How they came about, and
+how to have them again: docs/papers.md. Other files come from `benchmarks/`, as the docs say.
+"""
+
+
+def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: Results) -> str:
+    """Every claim with its verdict, and every table with what it comes from."""
+    judged = [(claim, claim.finding(results)) for claim in claims.values()]
+    said = [
+        (claim.id, claim.says, claim.paper, finding.ours, finding.verdict, finding.evidence)
+        for claim, finding in judged
+    ]
+    tables = [results.table(name) for name in targets if results.has(name)]
+    measured = [
+        (
+            t.target,
+            f"{t.protocol}{': ' * bool(t.remark)}{t.remark}",
+            len(t.rows),
+            t.hopscope,
+            t.machine,
+        )
+        for t in tables
+    ]
+    return "\n".join(
+        [
+            HEAD,
+            "## Claims\n",
+            _table(("claim", "the paper says", "paper", "ours", "verdict", "evidence"), said),
+            "\n## Tables\n",
+            _table(("target", "protocol", "rows", "hopscope", "machine"), measured),
+            "",
+        ]
+    )
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+    lines = [columns, tuple("---" for _ in columns), *rows]
+    cells = (" | ".join(str(cell).replace("|", "\\|") for cell in line) for line in lines)
+    return "\n".join(f"| {line} |" for line in cells)
