@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from string import Template
 
 from hopscope.configs import Prompts
+from hopscope.errors import ConfigError
 from hopscope.llm import answers
-from hopscope.llm.prompts import questions
+from hopscope.llm.prompts import Question, questions
 
 LM_EVAL = Template("""\
 # Written by hopscope llm export. To run it:
@@ -93,6 +94,14 @@ def task_name(prompts: Prompts, seed: int) -> str:
     return f"hopscope_{prompts.label}{suffix}".replace("-", "_")
 
 
+def _exported(prompts: Prompts, seed: int, count: int) -> list[Question]:
+    if prompts.opening:
+        raise ConfigError(
+            "other tools begin answers themselves: export the questions without an opening"
+        )
+    return questions(prompts, seed, count)
+
+
 def ruler(prompts: Prompts, seed: int, count: int) -> str:
     """Lines in the shape of RULER's `validation.jsonl`.
 
@@ -105,7 +114,7 @@ def ruler(prompts: Prompts, seed: int, count: int) -> str:
             "outputs": [each.correct],
             "length": len(each.prompt.split()),
         }
-        for each in questions(prompts, seed, count)
+        for each in _exported(prompts, seed, count)
     )
 
 
@@ -124,7 +133,7 @@ def lm_eval(prompts: Prompts, seed: int, count: int, folder_name: str) -> dict[s
             "choices": each.acceptable,
             "answer": each.acceptable.index(each.correct),
         }
-        for each in questions(prompts, seed, count)
+        for each in _exported(prompts, seed, count)
     )
     task = LM_EVAL.substitute(
         name=name, folder=_quoted(folder_name), data=_quoted(f"{folder_name}/{data}")
@@ -147,7 +156,7 @@ def inspect_ai(prompts: Prompts, seed: int, count: int, folder_name: str) -> dic
             "target": each.correct,
             "metadata": {"acceptable": each.acceptable},
         }
-        for each in questions(prompts, seed, count)
+        for each in _exported(prompts, seed, count)
     )
     task = INSPECT.substitute(
         name=name,

@@ -19,7 +19,7 @@ def training_figures(table: Table) -> list[tuple[str, str, Figure]]:
     return [
         (
             "stages",
-            f"shares of sets, attention of heads, a, losses over three stages, {len(courses)} seeds",
+            f"sets, heads, a, and losses over three stages, {len(courses)} seeds",
             _stages(courses),
         ),
         ("transfer", "losses on chains of other lengths and priors", _transfer(others)),

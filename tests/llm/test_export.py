@@ -169,3 +169,9 @@ def test_a_mistake_is_one_line(words: str, answer: str) -> None:
         export(words.split())
     assert answer in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_an_opening_is_not_exported() -> None:
+    opened = Prompts(formulation="f1", hops=1, opening=True)
+    with pytest.raises(ConfigError, match="without an opening"):
+        ruler(opened, 0, 2)
