@@ -55,6 +55,8 @@ class LlmShowArguments:
     """Where the figure goes (.svg, .pdf or .png); unset: none."""
     answers: bool = False
     """Print every answer as a line of JSON instead."""
+    json: bool = False
+    """Print the table as lines of JSON instead."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,12 @@ def _show(arguments: Sequence[str]) -> int:
         for folder in folders:
             for each in answers(folder):
                 print(json.dumps(each))
+        return 0
+    if chosen.json:
+        from hopscope.papers.llm_rows import llm_rows
+
+        for row in llm_rows(folders):
+            print(json.dumps(row))
         return 0
     for folder in folders:
         print_bench(folder)
