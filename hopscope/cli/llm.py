@@ -61,7 +61,7 @@ class LlmShowArguments:
 
 @dataclass(frozen=True)
 class ModelsArguments:
-    """List the models that can be fetched by name, or fetch one."""
+    """List the models that can be fetched by name, or fetch one; OWNER/NAME comes from a hub."""
 
     action: Annotated[Literal["list", "pull"], tyro.conf.Positional] = "list"
     """List them, or fetch one into the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope)."""
@@ -83,7 +83,7 @@ def llm(arguments: Sequence[str]) -> int:
 
 
 def models(arguments: Sequence[str]) -> int:
-    from hopscope.llm.models import KNOWN, cache_root, pull
+    from hopscope.llm.models import KNOWN, cache_root, cached, pull
 
     chosen = parse(ModelsArguments, "models", arguments)
     if chosen.action == "pull":
@@ -92,8 +92,10 @@ def models(arguments: Sequence[str]) -> int:
         print(f"{chosen.name}: {pull(chosen.name)}")
         return 0
     for name, known in KNOWN.items():
-        here = "here" if (cache_root() / "models" / name).exists() else "not here"
+        here = "here" if cached(name).exists() else "not here"
         print(f"{name}: {known.summary}; {known.licence}; {here}")
+    for folder in sorted((cache_root() / "models").glob("[!.]*--*")):
+        print(f"{folder.name.replace('--', '/', 1)}: from the hub; here")
     return 0
 
 

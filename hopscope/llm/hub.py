@@ -17,18 +17,19 @@ def fetch(name: str, folder: Path, endpoint: str | None = None) -> None:
     """OWNER/NAME, or OWNER/NAME@REVISION, into a folder; the endpoint is huggingface_hub's own."""
     repository, _, revision = name.partition("@")
     try:
-        from httpx import HTTPError
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError as error:
         raise ModelUnavailable("models from a hub need: pip install hopscope[llm]") from error
     hub = HfApi(endpoint)
+    # Whichever library it is that carries its requests:
+    transport: tuple[type[Exception], ...] = HfHubHTTPError.__bases__  # type: ignore[assignment]
     try:
         about = hub.model_info(repository, revision=revision or None, files_metadata=True)
         hub.snapshot_download(
             repository, revision=about.sha, local_dir=folder, allow_patterns=list(WANTED)
         )
-    except (HfHubHTTPError, LocalEntryNotFoundError, HTTPError, OSError) as error:
+    except (LocalEntryNotFoundError, *transport) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelUnavailable(
             f"cannot fetch {name} from the hub: {reason} (is there a network, and is the name "
