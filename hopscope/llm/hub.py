@@ -22,14 +22,14 @@ def fetch(name: str, folder: Path, endpoint: str | None = None) -> None:
     except ImportError as error:
         raise ModelUnavailable("models from a hub need: pip install hopscope[llm]") from error
     hub = HfApi(endpoint)
-    # Whichever library it is that carries its requests:
-    transport: tuple[type[Exception], ...] = HfHubHTTPError.__bases__  # type: ignore[assignment]
+    # The last are those of whichever library carries its requests.
+    failures = (LocalEntryNotFoundError, *HfHubHTTPError.__bases__)
     try:
         about = hub.model_info(repository, revision=revision or None, files_metadata=True)
         hub.snapshot_download(
             repository, revision=about.sha, local_dir=folder, allow_patterns=list(WANTED)
         )
-    except (LocalEntryNotFoundError, *transport) as error:
+    except failures as error:  # type: ignore[misc]
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelUnavailable(
             f"cannot fetch {name} from the hub: {reason} (is there a network, and is the name "
