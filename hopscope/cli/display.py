@@ -33,7 +33,9 @@ class Progress:
     def start(self, folder: RunFolder, step: int) -> None:
         self.name, self.steps = folder.name, folder.experiment.steps
         self.level, self.unit = guessing(folder.experiment), folder.experiment.unit
-        self.step = step
+        self.step, self.smooth = step, None
+        self.marks.clear()  # of the run before, if there was one
+        self.history.clear()
         self.marks.append((time.monotonic(), step))
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:

@@ -49,3 +49,17 @@ def test_lines_come_every_few_seconds_and_at_the_end(
 
 def test_a_log_gets_lines() -> None:
     assert isinstance(display(), LineDisplay)
+
+
+def test_the_run_before_is_forgotten(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = iter(range(0, 1_000, 2))
+    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
+    alone, second = LineDisplay(), LineDisplay()
+    watch(second, store, tiny)
+    second.advance(12, {"train": np.full((1, 2), 9.0, np.float32)})
+    watch(second, store, tiny)
+    watch(alone, store, tiny)
+    assert second.headline() == alone.headline()
+    assert second.hop_rows() == alone.hop_rows()

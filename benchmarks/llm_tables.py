@@ -1,0 +1,58 @@
+"""The tables of docs/llm.md, from the rows in results/llm.
+
+hopscope llm show RUN … --json > results/llm/bench.jsonl
+python benchmarks/llm.py >> results/llm/speed.jsonl
+python benchmarks/llm_tables.py
+"""
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+RESULTS = Path(__file__).parents[1] / "results" / "llm"
+
+
+def main() -> None:
+    bench = [json.loads(line) for line in (RESULTS / "bench.jsonl").read_text().splitlines()]
+    for run, rows in groupby(bench, key=lambda row: (row["run"], row["precision"], row["seconds"])):
+        print(f"\n{run[0]}, {run[1]}, {run[2] / 60:.0f} minutes\n")
+        table(
+            ("questions", "number", "accuracy", "95 %", "guessing", "best", "first try",
+             "acceptable", "tries"),
+            [
+                (
+                    row["kind"], row["count"], f"{row['accuracy']:.3f}",
+                    f"{row['interval'][0]:.3f} … {row['interval'][1]:.3f}",
+                    f"{row['guessing']:.3f}", f"{row['best']:.3f}", f"{row['first']:.4f}",
+                    f"{row['acceptance']:.4f}", f"{row['tries']:,.1f}",
+                )
+                for row in rows
+            ],
+        )  # fmt: skip
+    speed = [json.loads(line) for line in (RESULTS / "speed.jsonl").read_text().splitlines()]
+    print("\nspeed\n")
+    by_kind = {
+        (row["kind"], row["precision"]): row for row in speed if row["what"] == "llm protocol"
+    }
+    table(
+        ("", "tokens", *(f"{name}, {p}" for p in ("float32", "bf16") for name in NAMES.values())),
+        [
+            (
+                kind, by_kind[kind, "float32"].get("tokens", ""),
+                *(by_kind[kind, p][name] for p in ("float32", "bf16") for name in NAMES),
+            )
+            for kind in dict.fromkeys(kind for kind, _ in by_kind)
+        ],
+    )  # fmt: skip
+
+
+NAMES = {"exact_ms": "exact", "generate_ms": "generate", "ratio": "ratio"}
+
+
+def table(columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+    for line in (columns, ("---",) * len(columns), *rows):
+        print("| " + " | ".join(str(cell) for cell in line) + " |")
+
+
+if __name__ == "__main__":
+    main()
