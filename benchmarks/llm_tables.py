@@ -24,7 +24,7 @@ def main() -> None:
                     row["kind"], row["count"], f"{row['accuracy']:.3f}",
                     f"{row['interval'][0]:.3f} … {row['interval'][1]:.3f}",
                     f"{row['guessing']:.3f}", f"{row['best']:.3f}", f"{row['first']:.4f}",
-                    f"{row['acceptance']:.4f}", f"{row['tries']:,.1f}",
+                    f"{row['acceptance']:.4f}", tries(row["tries"]),
                 )
                 for row in rows
             ],
@@ -44,6 +44,10 @@ def main() -> None:
             for kind in dict.fromkeys(kind for kind, _ in by_kind)
         ],
     )  # fmt: skip
+
+
+def tries(number: float | None) -> str:
+    return "∞" if number is None else f"{number:,.1f}"
 
 
 NAMES = {"exact_ms": "exact", "generate_ms": "generate", "ratio": "ratio"}

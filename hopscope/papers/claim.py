@@ -43,11 +43,12 @@ class Claim:
 
     def finding(self, results: Results) -> Finding:
         """The verdict from a folder of results; what is missing is said with its command."""
-        missing = [target for target in self.targets if not results.has(target)]
+        tables = [results.table(target) for target in self.targets if results.has(target)]
+        measured = {table.target for table in tables if table.rows}
+        missing = [target for target in self.targets if target not in measured]
         if missing:
             commands = ", ".join(f"`hopscope reproduce {target}`" for target in missing)
             return Finding("–", "not measured", commands)
-        tables = [results.table(target) for target in self.targets]
         found = self.judge(tables)
         if any(table.protocol == "smoke" for table in tables):
             return Finding(found.ours, "not measured", "smoke protocol: not the paper's models")

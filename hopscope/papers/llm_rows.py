@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import isfinite
 
 from hopscope.configs import LlmBench
 from hopscope.llm.results import results
@@ -24,4 +25,12 @@ def _of(folder: RunFolder) -> list[Row]:
         "precision": bench.asking.precision,
         "seconds": folder.manifest.seconds,
     }
-    return [{**about, **asdict(each)} for each in results(folder)]
+    return [
+        {**about, **asdict(each), "interval": list(each.interval), "tries": _finite(each.tries)}
+        for each in results(folder)
+    ]
+
+
+def _finite(number: float) -> float | None:
+    """JSON knows no infinity, which samples per accepted answer may be."""
+    return number if isfinite(number) else None

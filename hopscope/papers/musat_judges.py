@@ -26,6 +26,8 @@ def _mean(row: Row) -> float:
 
 def bound(tables: Sequence[Table]) -> Finding:
     rows = [row for row in tables[0].rows if "hops" in row]
+    if not rows:
+        return Finding("–", "not measured", "no number of hops was simulated")
     below = [row["hops"] for row in rows if row["simulated"]["bidirectional"] < row["theorem_1"]]
     tight = sum(row["bidirectional"] == row["theorem_1"] for row in rows)
     agree = all(
@@ -76,9 +78,10 @@ def later_harder(tables: Sequence[Table]) -> Finding:
         row for row in rows
         if all(a <= b + 0.02 for a, b in pairwise(row["final"]))
     ]  # fmt: skip
+    apart = any(row["final"][0] + 0.02 < row["final"][-1] for row in rows)
     return Finding(
         f"{share(len(ordered), len(rows))} models have losses that rise with the hop",
-        verdict(len(ordered) == len(rows)),
+        verdict(len(ordered) == len(rows) and apart),
         "up to 0.02, which a loss on the plateau moves by chance",
     )
 
@@ -143,11 +146,12 @@ def four(tables: Sequence[Table]) -> Finding:
 
 
 def mostly_idle(tables: Sequence[Table]) -> Finding:
-    shares = [1 - len(row["useful"]) / (row["layers"] * row["heads"]) for row in tables[0].rows]
+    rows = tables[0].rows
+    shares = [1 - len(row["useful"]) / (row["layers"] * row["heads"]) for row in rows]
     return Finding(
         f"{_listed(shares)} of the heads do nothing",
-        verdict(all(one > HALF for one in shares)),
-        "more than half of the heads without a path",
+        verdict(all(HALF < one < 1 for one in shares)),
+        "more than half of the heads without a path, and not all",
     )
 
 
@@ -230,16 +234,17 @@ def d_loss(tables: Sequence[Table]) -> Finding:
 
 
 def emergence_order(tables: Sequence[Table]) -> Finding:
-    rows = [row for row in tables[0].rows if "emergence" in row]
     told, kept = [], 0
-    for row in rows:
-        steps = row["crossed"]
-        inside = all(_pairs(steps)) and any(step is not None for step in steps)
-        kept += inside
-        told.append(" < ".join("never" if step is None else f"{step:,}" for step in steps))
+    for row in tables[0].rows:
+        pairs = list(_pairs(row["crossed"]))
+        kept += "emergence" in row and bool(pairs) and all(pairs)
+        steps = ("never" if step is None else f"{step:,}" for step in row["crossed"])
+        told.append(" < ".join(steps))
+    kind: Verdict = "under a reading" if 0 < kept < len(told) else verdict(kept > 0)
     return Finding(
-        "; ".join(told) or "–", verdict(bool(rows) and kept == len(rows)),
-        "steps at which x_1, x_2, … pass 0.5",
+        "; ".join(told), kind,
+        "steps at which x_1, x_2, … pass 0.5; several do, in this order, and paths were found in "
+        f"{share(kept, len(told))} readings of the schedule",
     )  # fmt: skip
 
 
@@ -262,6 +267,8 @@ def slow_start(tables: Sequence[Table]) -> Finding:
 
 def solve(tables: Sequence[Table]) -> Finding:
     rows = [row for row in tables[0].rows if row["kind"].startswith("equations")]
+    if not rows:
+        return Finding("–", "not measured", "no equations were asked")
     best: dict[str, list[float]] = {}
     for row in rows:
         name = f"{row['model']}{' (opened)' * row['kind'].endswith('opened')}"
@@ -292,5 +299,5 @@ def above_guessing(tables: Sequence[Table]) -> Finding:
     )  # fmt: skip
 
 
-def _listed(values: Sequence[float]) -> str:
+def _listed(values: Sequence[int] | Sequence[float]) -> str:
     return ", ".join(f"{value:d}" if isinstance(value, int) else f"{value:.3f}" for value in values)

@@ -128,10 +128,13 @@ TARGETS = (
         "musat/fig2",
         "figure 2: language models on the five formulations",
         _answers,
-        {"reduced": _asked},
+        {"reduced": _asked, "smoke": tuple},
         method="500 questions of each kind; the exact probability of every acceptable answer, "
         "renormalised, which is what sampling until an acceptable answer comes to.",
-        remarks={"reduced": "two small open models instead of the paper's large ones"},
+        remarks={
+            "reduced": "two small open models instead of the paper's large ones",
+            "smoke": "no model is asked",
+        },
     ),
     Target(
         "musat/depth",

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -64,7 +64,7 @@ class Results:
             raise ResultsMissing(
                 f"{path} does not exist: `hopscope reproduce {target}` measures what it holds"
             )
-        return _table(path)
+        return _table(path, target)
 
     def check(self, target: str, protocol: Protocol) -> None:
         """May a table of this protocol be written? One of a better protocol is not replaced."""
@@ -90,20 +90,34 @@ def protocol_of(path: Path) -> Protocol:
     return next((known for known in PROTOCOLS if f'"{known}"' in head), "smoke")
 
 
-def _table(path: Path) -> Table:
+def _table(path: Path, target: str) -> Table:
+    anew = f"`hopscope reproduce {target}` measures it anew"
     try:
-        head, *rows = [json.loads(line) for line in read_bytes(path).decode().splitlines()]
-        if head["format"] != FORMAT:
-            raise ResultsUnreadable(
-                f"{path} has format {head['format']}, this hopscope ({__version__}) reads "
-                f"{FORMAT}: `hopscope reproduce {head['target']}` measures it anew"
-            )
-        return Table(**head, rows=tuple(rows))
-    except (ValueError, KeyError, TypeError) as error:
+        lines = [json.loads(line) for line in read_bytes(path).decode().splitlines()]
+    except (ValueError, RecursionError) as error:
         raise ResultsUnreadable(
-            f"{path} is no table of results ({error}): remove it, and measure it anew with "
-            "`hopscope reproduce`"
+            f"{path} is no table of results ({error}): remove it, and {anew}"
         ) from error
+    head, *rows = lines or [None]
+    if isinstance(head, dict) and head.get("format", FORMAT) != FORMAT:
+        raise ResultsUnreadable(
+            f"{path} has format {head['format']!r}, this hopscope ({__version__}) reads "
+            f"{FORMAT}: {anew}"
+        )
+    if not _is_head(head, target) or not all(isinstance(row, dict) for row in rows):
+        raise ResultsUnreadable(f"{path} is no table of results of {target}: remove it, and {anew}")
+    return Table(**head, rows=tuple(rows))
+
+
+def _is_head(line: Any, target: str) -> bool:
+    """Is it the first line of this target's table?"""
+    known = {field.name for field in fields(Table)} - {"rows"}
+    return (
+        isinstance(line, dict)
+        and {"target", "protocol", "format"} <= set(line) <= known
+        and line["target"] == target
+        and line["protocol"] in tuple(PROTOCOLS)
+    )
 
 
 def machine(threads: int) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from numpy.lib.stride_tricks import sliding_window_view
 
 from hopscope.circuits import Circuit, attention_maps, discover
 from hopscope.circuits.circuit import Part
@@ -71,9 +72,9 @@ def crossed(
     steps: Sequence[int] | np.ndarray, losses: Float[np.ndarray, "step hop"]
 ) -> list[int | None]:
     """For each hop, the step at which its loss, averaged over a few steps, falls below 0.5."""
-    sums = np.cumsum(np.pad(losses.astype(float), ((1, 0), (0, 0))), axis=0)
-    means = (sums[WINDOW:] - sums[:-WINDOW]) / WINDOW
-    below = means < HALF
+    if len(losses) < WINDOW:
+        return [None] * losses.shape[1]
+    below = sliding_window_view(losses.astype(float), WINDOW, axis=0).mean(axis=-1) < HALF
     first = below.argmax(axis=0)
     return [
         int(steps[place + WINDOW - 1]) if below[place, hop] else None
@@ -111,12 +112,12 @@ def circuit_of(run: Run) -> Row:
 
 
 def calmest(run: Run) -> tuple[int, Transformer]:
-    """The late checkpoint with the lowest validation loss: at a constant rate the very last step
-    may sit on a spike.
+    """The late checkpoint with the lowest validation loss (of a fleet, its first model's): at a
+    constant rate the very last step may sit on a spike.
     """
     steps, losses = run.losses("validation")
     late = run.experiment.training.steps * LATE
-    kept = {step: float(losses[steps == step].mean()) for step in run.checkpoints if step >= late}
+    kept = {s: float(losses[steps == s, 0].mean()) for s in run.checkpoints if s >= late}
     best = min(kept, key=kept.__getitem__)
     model = run.model_at(best)
     return best, model if len(run.experiment.seeds) == 1 else model.member(0)
@@ -161,6 +162,7 @@ def emergence_rows(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row
         if circuit.paths:
             story = emergence(
                 run, circuit, run.experiment.task,
+                member=0 if len(run.experiment.seeds) > 1 else None,
                 steps_per_epoch=training.examples / training.batch,
             )  # fmt: skip
             row["emergence"] = story.to_dict()

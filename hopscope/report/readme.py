@@ -1,6 +1,6 @@
 """results/README.md: what was measured, in the words of the tables themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hopscope.papers.claim import Claim
 from hopscope.papers.results import Results
@@ -44,7 +44,7 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
     )
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
-    lines = [columns, tuple("---" for _ in columns), *rows]
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [columns, ["---" for _ in columns], *rows]
     cells = (" | ".join(str(cell).replace("|", "\\|") for cell in line) for line in lines)
     return "\n".join(f"| {line} |" for line in cells)

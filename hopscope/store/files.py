@@ -16,11 +16,11 @@ from hopscope.errors import RunDamaged, StoreUnwritable
 REASONS = {
     errno.ENOSPC: "the disk is full: free some space",
     errno.EDQUOT: "the disk quota is used up: free some space",
-    errno.EROFS: "the file system is read-only: choose another --store",
-    errno.EACCES: "permission denied: choose another --store, or change its permissions",
-    errno.EPERM: "permission denied: choose another --store, or change its permissions",
-    errno.ENOTDIR: "a part of the path is a file: choose another --store",
-    errno.EEXIST: "a file is in the way: choose another --store",
+    errno.EROFS: "the file system is read-only: choose another folder",
+    errno.EACCES: "permission denied: choose another folder, or change its permissions",
+    errno.EPERM: "permission denied: choose another folder, or change its permissions",
+    errno.ENOTDIR: "a part of the path is a file: choose another folder",
+    errno.EEXIST: "a file is in the way: choose another folder",
 }
 
 

@@ -52,7 +52,10 @@ def time_is_over() -> bool:
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Within this block signals are noted, and not obeyed. Only a main thread can note them."""
+    """Within this block signals are noted, and not obeyed. Only a main thread can note them.
+
+    One that nobody obeyed, since it came when the work was done, is raised again behind the block.
+    """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -69,3 +72,5 @@ def stop_on_signal() -> Iterator[StopRequest]:
     finally:
         for asked, handler in previous.items():
             signal.signal(asked, handler)
+    if request.signal in SIGNALS:
+        signal.raise_signal(request.signal)

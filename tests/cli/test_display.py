@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hopscope.cli.display import LineDisplay, LiveDisplay, display
+from hopscope.cli.display import LineDisplay, LiveDisplay, Progress, display
 from hopscope.configs import Experiment
 from hopscope.store import Store
 
@@ -56,10 +56,10 @@ def test_the_run_before_is_forgotten(
 ) -> None:
     ticks = iter(range(0, 1_000, 2))
     monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
-    alone, second = LineDisplay(), LineDisplay()
-    watch(second, store, tiny)
-    second.advance(12, {"train": np.full((1, 2), 9.0, np.float32)})
-    watch(second, store, tiny)
-    watch(alone, store, tiny)
-    assert second.headline() == alone.headline()
-    assert second.hop_rows() == alone.hop_rows()
+    once, twice = Progress(), Progress()
+    watch(once, store, tiny)
+    watch(twice, store, tiny)
+    twice.advance(12, {"train": np.full((1, 2), 9.0, np.float32)})
+    watch(twice, store, tiny)
+    assert twice.headline() == once.headline()
+    assert twice.hop_rows() == once.hop_rows()

@@ -20,7 +20,7 @@ def test_what_is_written_is_read_and_nothing_else_is_left(tmp_path: Path) -> Non
     ("number", "text"),
     [
         (errno.ENOSPC, "the disk is full: free some space"),
-        (errno.EROFS, "read-only: choose another --store"),
+        (errno.EROFS, "read-only: choose another folder"),
         (errno.EACCES, "permission denied"),
         (errno.EIO, "Input/output error"),
     ],
@@ -43,7 +43,7 @@ def test_a_refused_write_leaves_the_old_file(
 
 def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("not a folder")
-    with pytest.raises(StoreUnwritable, match="cannot write .*runs.*: .*choose another --store"):
+    with pytest.raises(StoreUnwritable, match="cannot write .*runs.*: .*choose another folder"):
         write_bytes(tmp_path / "runs" / "x", b"")
 
 

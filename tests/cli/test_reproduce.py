@@ -1,0 +1,214 @@
+"""`hopscope reproduce`: from runs to tables and figures, and on again where it stopped."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from hopscope.cli.main import main
+from hopscope.configs import Experiment, Recipe
+from hopscope.papers import musat_targets
+from hopscope.papers.results import Protocol, Results, Row, Table
+from hopscope.papers.target import Target
+from hopscope.store import RunFolder, Store
+from hopscope.training import Run
+
+Say = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Say:
+    """The command with folders of its own: exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def said(*words: str) -> tuple[int, str, str]:
+        folders = ["--results", "found", "--store", "kept"]
+        monkeypatch.setattr("sys.argv", ["hopscope", "reproduce", *words, *folders])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return said
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("hopscope.training.signals.time", made)
+    return made
+
+
+def ends(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+    """A row per run."""
+    return [{"loss": float(Run(folder).final_losses().mean())} for folder in folders]
+
+
+@pytest.fixture
+def recipes(tiny: Experiment) -> tuple[Recipe, ...]:
+    return tuple(tiny.model_copy(update={"seeds": (seed,)}) for seed in (0, 1))
+
+
+@pytest.fixture
+def target(recipes: tuple[Recipe, ...], monkeypatch: pytest.MonkeyPatch) -> Target:
+    """The only target there is: two trainings of 12 steps, with nothing to draw."""
+    made = Target(
+        "musat/two", "two of them", ends, {"reduced": lambda: recipes},
+        remarks={"reduced": "two instead of all"},
+    )  # fmt: skip
+    monkeypatch.setattr("hopscope.papers.target.targets", lambda: {made.name: made})
+    return made
+
+
+def test_depth_is_computed_kept_and_drawn(say: Say) -> None:
+    code, out, err = say("musat/depth", "--protocol", "smoke", "--threads", "1")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "musat/depth, smoke protocol: theorem 1, figures 3 and 8: how many layers D hops need",
+        "results: found/musat/depth.jsonl",
+        "figure: found/musat/depth-layers.svg",
+        "figure: found/musat/depth-shared.svg",
+        "overview: found/README.md",
+    ]
+    assert "musat/theorem-1" in Path("found/README.md").read_text()
+    table = Results(Path("found")).table("musat/depth")
+    assert (table.protocol, table.remark) == ("smoke", "fewer hops")
+    assert "1 threads" in table.machine
+    assert len(table.rows) == 13
+    for name in ("layers", "shared"):
+        assert "<svg" in Path(f"found/musat/depth-{name}.svg").read_text()
+    assert not Path("kept").exists()  # it is computed, without runs
+    assert say("musat/depth", "--protocol", "smoke", "--threads", "1")[0] == 0
+
+
+def test_targets_are_listed_with_what_there_is(say: Say, target: Target) -> None:
+    code, out, _ = say("--list")
+    assert code == 0
+    head, row = out.splitlines()
+    assert head.split() == ["target", "shows", "runs", "there", "are", "measured"]
+    assert row.split("  ")[0] == "musat/two"
+    assert "0 of 2 (reduced)" in row
+    assert row.rstrip().endswith("not yet")
+    assert not Path("kept").exists()
+    say("musat")
+    row = say("--list", "--protocol", "full")[1].splitlines()[1]
+    assert "2 of 2 (reduced)" in row
+    assert row.rstrip().endswith("reduced")
+
+
+def test_all_targets_of_both_papers_are_listed(say: Say) -> None:
+    out = say("--list")[1]
+    assert all(known.name in out for known in musat_targets.TARGETS)
+    assert "chen/training" in out
+    assert "chen" not in say("musat/fig4", "--list")[1]
+
+
+def test_runs_are_trained_once(say: Say, target: Target, recipes: tuple[Recipe, ...]) -> None:
+    code, out, _ = say("musat/two")
+    assert code == 0
+    assert "musat/two, reduced protocol: two of them" in out
+    assert "figure" not in out
+    first = Path("found/musat/two.jsonl").read_bytes()
+    assert json.loads(first.splitlines()[0])["remark"] == "two instead of all"
+    assert len(first.splitlines()) == 3
+    code, out, _ = say("musat/two")
+    assert code == 0
+    assert not any(recipe.run_name() in out for recipe in recipes)
+    assert Path("found/musat/two.jsonl").read_bytes() == first
+
+
+def test_a_sweep_whose_time_is_over_goes_on_with_the_same_command(
+    say: Say,
+    target: Target,
+    recipes: tuple[Recipe, ...],
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Passing:
+        """A display for which every step takes ten seconds."""
+
+        def start(self, folder: RunFolder, step: int) -> None:
+            return None
+
+        def advance(self, step: int, latest: object) -> None:
+            clock.now += 10
+
+        def stop(self) -> None:
+            return None
+
+    monkeypatch.setattr("hopscope.cli.display.display", Passing)
+    words = ("musat/two", "--time-limit", "2.9")  # 174 seconds: 12 steps and 6
+    code, out, err = say(*words)
+    assert (code, err) == (1, "")
+    assert "\nthe time is over: 1 of 2 runs are complete; the same command goes on\n" in out
+    assert not Results(Path("found")).has("musat/two")
+    assert Store("kept").create(recipes[1]).manifest.step == 6
+    code, out, _ = say(*words)
+    assert code == 0
+    assert "results: found/musat/two.jsonl" in out
+    assert len(Results(Path("found")).table("musat/two").rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("musat/fig9", "no target 'musat/fig9': there are musat/fig2, "),
+        ("musat/depth --time-limit 0", "--time-limit is 0.0; expected minutes above 0"),
+        ("musat/depth --time-limit -1", "--time-limit is -1.0; expected minutes above 0"),
+        ("musat/depth --time-limit nan", "--time-limit is nan; expected minutes above 0"),
+        ("musat/depth --threads 0", "--threads is 0"),
+        ("musat/depth --protocol grand", "invalid choice 'grand'"),
+        ("musat/depth --bogus", "Unrecognized options: --bogus"),
+    ],
+)
+def test_a_mistake_is_one_line(say: Say, words: str, answer: str) -> None:
+    code, out, err = say(*words.split())
+    assert (code, out) == (2, "")
+    assert answer in err
+    assert err.startswith("hopscope: ")
+    assert len(err.splitlines()) == 1
+    assert not Path("found").exists()
+
+
+@pytest.fixture
+def better(target: Target) -> Path:
+    """Results of the full protocol, which must not be replaced."""
+    return Results(Path("found")).save(Table(target.name, "full", ({"loss": 0.0},)))
+
+
+def test_better_results_are_in_the_way_before_anything_is_trained(
+    say: Say, target: Target, better: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Target("musat/one", "computed", lambda folders, protocol: [{"n": 1}])
+    both = {each.name: each for each in (other, target)}
+    monkeypatch.setattr("hopscope.papers.target.targets", lambda: both)
+    before = better.read_bytes()
+    code, out, err = say("musat")
+    assert (code, out) == (2, "")
+    assert err == (
+        "hopscope: found/musat/two.jsonl holds the full protocol, which reduced would replace: "
+        "choose another folder with --results\n"
+    )
+    assert better.read_bytes() == before
+    assert not Path("kept").exists()
+    assert not Results(Path("found")).has("musat/one")
+
+
+def test_results_that_cannot_be_written_are_one_line(say: Say, target: Target) -> None:
+    Path("found").write_text("")
+    code, _, err = say("musat/two")
+    assert code == 2
+    assert err.startswith("hopscope: cannot write found/musat/two.jsonl: ")
+    assert err.endswith(": choose another folder\n")
+    assert Store("kept").names()  # what was trained is kept

@@ -1,0 +1,218 @@
+"""Rows of trained transformers, from a run of seconds; and when losses passed one half."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jaxtyping import Float32, Int32
+
+from hopscope.circuits import Circuit, discover
+from hopscope.circuits.emergence import emergence
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.papers import retrieval_rows
+from hopscope.papers.results import Row
+from hopscope.papers.retrieval_rows import (
+    POINTS,
+    WINDOW,
+    calmest,
+    circuit_rows,
+    crossed,
+    emergence_rows,
+    loss_rows,
+)
+from hopscope.store import Store
+from hopscope.training import Run, train
+
+EXPERIMENT = Experiment(
+    task=Retrieval(hops=1, chains=2, position="pair", base=10, dim=8),
+    model=Model(layers=2, heads=1, d_model=32, init="fan-in"),
+    training=Training(
+        steps=250, batch=32, examples=2**12, lr=4e-3, validate_every=20, checkpoint_every=25,
+        checkpoint_at=(245,), validation_examples=64, precision="float32",
+    ),
+)  # fmt: skip
+"""Learns induction with two heads."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(EXPERIMENT, tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def emerged(run: Run) -> Row:
+    """Its row with everything in it."""
+    (row,) = emergence_rows([run.folder], "smoke")
+    return row
+
+
+def slowly(steps: list[int], losses: list[list[float]]) -> list[int | None]:
+    """The first step whose last WINDOW losses have a mean below one half, hop by hop."""
+    found: list[int | None] = []
+    for hop in range(len(losses[0])):
+        found.append(None)
+        for last in range(WINDOW - 1, len(losses)):
+            window = [losses[number][hop] for number in range(last - WINDOW + 1, last + 1)]
+            if sum(window) / WINDOW < 0.5:
+                found[-1] = steps[last]
+                break
+    return found
+
+
+sixteenths = st.integers(0, 16).map(lambda number: number / 16)
+"""Losses whose means are exact, so that a mean of one half is one."""
+
+
+@given(
+    st.integers(1, 3).flatmap(
+        lambda hops: st.lists(
+            st.lists(sixteenths, min_size=hops, max_size=hops), min_size=1, max_size=3 * WINDOW
+        )
+    )
+)
+def test_crossed_as_by_a_slow_loop(losses: list[list[float]]) -> None:
+    steps = [10 * number + 1 for number in range(len(losses))]
+    found = crossed(np.array(steps, np.int32), np.array(losses, np.float32))
+    assert found == slowly(steps, losses)
+    json.dumps(found)
+
+
+HIGH, LOW = 1.0, 0.0
+
+
+@pytest.mark.parametrize(
+    ("losses", "step"),
+    [
+        ([HIGH] * 30, None),
+        ([LOW] * 30, WINDOW),
+        ([LOW] * WINDOW, WINDOW),
+        ([HIGH] * WINDOW, None),
+        ([LOW] * (WINDOW - 1), None),
+        ([HIGH] * 20 + [LOW] * 20, 26),
+        ([HIGH] * 20 + [LOW] * 5, None),  # the mean is one half, and not below
+        ([HIGH] * 20 + [LOW] * 6 + [HIGH] * 20, 26),
+        ([1e20] * 5 + [HIGH] * 30, None),
+    ],
+)
+def test_crossed_by_hand(losses: list[float], step: int | None) -> None:
+    steps = range(1, len(losses) + 1)
+    assert crossed(steps, np.array(losses, np.float32)[:, None]) == [step]
+
+
+def test_rows_of_losses_are_those_of_the_run(run: Run) -> None:
+    (row,) = loss_rows([run.folder], "full")
+    assert json.loads(json.dumps(row)) == row
+    assert row["run"] == run.name
+    about = ("seed", "hops", "curriculum", "layers", "heads", "steps", "batch", "examples")
+    assert [row[name] for name in about] == [0, 1, True, 2, 1, 250, 32, 4096]
+    assert row["seconds"] == run.folder.manifest.seconds > 0
+    assert row["final"] == pytest.approx(run.final_losses()[0], abs=1e-5)
+    steps, losses = run.losses()
+    assert row["crossed"] == slowly(steps.tolist(), losses[:, 0].tolist())
+    assert row["crossed"] != [None]
+    assert max(row["final"]) < row["guess"]
+    seen, validation = run.losses("validation")
+    places = [seen.tolist().index(step) for step in row["course"]["steps"]]
+    assert (places[0], places[-1]) == (0, len(seen) - 1)
+    assert len(places) == POINTS < len(seen)
+    (course,) = row["course"]["losses"]
+    assert course == pytest.approx(validation[places, 0, 0], abs=1e-5)
+
+
+def test_the_calmest_of_the_late_checkpoints_is_taken(run: Run) -> None:
+    step, model = calmest(run)
+    steps, losses = run.losses("validation")
+    late = {int(s): float(losses[steps == s].mean()) for s in (225, 245, 250)}
+    assert set(late) == {s for s in run.checkpoints if s >= 225}
+    assert late[step] == min(late.values())
+    kept = run.model_at(step).state_dict()
+    assert all((weight == kept[name]).all() for name, weight in model.state_dict().items())
+
+
+def changed(seeds: tuple[int, ...] = (0,), **training: object) -> Experiment:
+    """The experiment, trained differently."""
+    other = EXPERIMENT.training.model_copy(update=training)
+    return EXPERIMENT.model_copy(update={"training": other, "seeds": seeds})
+
+
+class Told(Run):
+    """A run whose validation losses are given: step 10 is not late, 18 the calmest of the first
+    model, 20 of both together.
+    """
+
+    def losses(
+        self, split: str = "train"
+    ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
+        assert split == "validation"
+        losses = {0: (0.9, 0.9), 10: (0.1, 0.1), 18: (0.2, 0.9), 19: (0.4, 0.8), 20: (0.3, 0.2)}
+        return np.array([*losses], np.int32), np.array([*losses.values()], np.float32)[:, :, None]
+
+
+def test_of_a_fleet_the_first_is_examined(store: Store) -> None:
+    fleet = train(changed((1, 2), steps=20, checkpoint_every=10, checkpoint_at=(18, 19)), store)
+    step, model = calmest(Told(fleet.folder))
+    assert step == 18
+    kept = fleet.model_at(18).member(0).state_dict()
+    assert all((weight == kept[name]).all() for name, weight in model.state_dict().items())
+    assert [row["seed"] for row in loss_rows([fleet.folder], "full")] == [1, 2]
+    (row,) = circuit_rows([fleet.folder], "full")
+    assert (row["seed"], row["step"]) == (1, calmest(fleet)[0])
+
+
+def test_a_circuit_of_a_fleet_is_followed_in_its_first(
+    store: Store, emerged: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = train(changed((3, 1), steps=4), store)
+    known = {"circuit": emerged["circuit"]}
+    monkeypatch.setattr(retrieval_rows, "circuit_rows", lambda folders, protocol: [dict(known)])
+    (row,) = emergence_rows([fleet.folder], "full")
+    circuit = Circuit.model_validate(known["circuit"])
+    story = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
+    assert row["emergence"] == story.to_dict()
+
+
+def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: Row) -> None:
+    assert json.loads(json.dumps(emerged)) == emerged
+    step, model = calmest(run)
+    circuit = discover(model, EXPERIMENT.task, force=True)
+    assert Circuit.model_validate(emerged["circuit"]) == circuit
+    assert emerged["step"] == step
+    assert emerged["clean"] == pytest.approx(circuit.losses.mean("clean"), abs=1e-5)
+    assert emerged["ideal"] == pytest.approx(circuit.losses.mean("ideal"), abs=1e-5)
+    assert emerged["ablated"] == pytest.approx(circuit.losses.mean("ablated"), abs=1e-5)
+    assert emerged["solved"]
+    assert emerged["useful"] == [[0, 0], [1, 0]]  # an induction circuit
+    assert emerged["first_joins_pair"]
+    parts = [part for part in circuit.parts if part.paths]
+    assert [tuple(removal["head"]) for removal in emerged["removals"]] == [p.at for p in parts]
+    first, *_, last = emerged["removals"]
+    assert (first["what"], first["joins_pair"]) == ("value 0 → key 0", True)
+    assert (last["what"], last["joins_pair"]) == ("query → value 0", False)
+    assert last["ideal"] > 2 * emerged["ideal"]
+    maps = emerged["maps"]
+    count = len(maps["roles"])
+    assert np.shape(maps["own"]) == np.shape(maps["others"]) == (2, 1, count, count)
+    value, key = maps["roles"].index("value 0"), maps["roles"].index("key 0")
+    assert maps["own"][0][0][value][key] > 0.5
+
+
+def test_paths_are_followed_through_the_checkpoints(run: Run, emerged: Row) -> None:
+    story = emerged["emergence"]
+    assert story["steps"] == run.checkpoints
+    assert story["steps_per_epoch"] == 2**12 / 32
+    attention = [path["attention"] for path in story["paths"]]
+    assert np.shape(attention) == (len(story["paths"]), len(run.checkpoints))
+    assert all(values[-1] > 0.5 > values[0] for values in attention)
+    assert all(0 < path["emerged_at_step"] < 250 for path in story["paths"])
+
+
+def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
+    run = train(changed(steps=4), tmp_path)
+    (row,) = emergence_rows([run.folder], "smoke")
+    assert json.loads(json.dumps(row)) == row
+    assert row["crossed"] == [None]
+    assert (row["useful"], row["removals"], row["first_joins_pair"]) == ([], [], False)
+    assert "emergence" not in row

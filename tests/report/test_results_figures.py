@@ -1,0 +1,197 @@
+"""The papers' figures from tables alone, as they come back from JSON."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hopscope.circuits import Circuit, attention_maps, discover
+from hopscope.circuits.emergence import Emergence
+from hopscope.configs import Retrieval
+from hopscope.models.planted import planted
+from hopscope.papers.depth_rows import depth_rows
+from hopscope.papers.musat_targets import TARGETS
+from hopscope.papers.results import Row, Table
+from hopscope.report.results import FIGURES, figures
+
+
+def loss_row(layers: int, seed: int = 0, *, hops: int = 2, curriculum: bool = True) -> Row:
+    asked = hops if curriculum else 1
+    return {
+        "layers": layers, "heads": 2, "seed": seed, "hops": hops, "curriculum": curriculum,
+        "examples": 2_048, "guess": 0.75, "final": [0.5 / layers + seed / 10] * asked,
+        "course": {"steps": [0, 10, 20], "losses": [[1.0, 0.9, 0.5 / layers]] * asked},
+    }  # fmt: skip
+
+
+def answer_row(model: str, kind: str, hops: int) -> Row:
+    return {
+        "model": model, "kind": kind, "hops": hops, "count": 30, "accuracy": 0.5,
+        "interval": [0.3, 0.7], "guessing": 0.25, "first": 0.4, "acceptance": 0.9, "best": 0.6,
+        "tries": float("inf"), "run": "llm", "seconds": 1.0,
+    }  # fmt: skip
+
+
+KINDS = [("equations-d1", 1), ("equations-d2", 2), ("functions", 2)]
+
+
+@pytest.fixture(scope="module")
+def circuit_row() -> Row:
+    """Two hops by weights written by hand, as if they had been trained."""
+    known = planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
+    circuit = discover(known.model, known.task, examples=16)
+    assert circuit.paths
+    maps = attention_maps(known.model, known.task, examples=16).to_dict()
+    return {
+        **loss_row(len(maps["own"])),  # type: ignore[arg-type]
+        "heads": 1,
+        "useful": sorted({part.at for part in circuit.parts if part.paths}),
+        "circuit": circuit.model_dump(mode="json"),
+        "maps": maps,
+    }
+
+
+def story(row: Row) -> dict[str, Any]:
+    """Paths that appear one after the other."""
+    paths = Circuit.model_validate(row["circuit"]).paths
+    steps = tuple(range(0, 10 * (len(paths) + 2), 10))
+    attention = [[float(step > 10 * number + 5) for step in steps] for number in range(len(paths))]
+    losses = np.linspace(1, 0, 2 * len(steps)).reshape(len(steps), 2)
+    return Emergence(paths, steps, np.array(attention), losses, 0.75, 5.0).to_dict()
+
+
+def idle(row: Row) -> Row:
+    """The same without any path found."""
+    circuit = Circuit.model_validate(row["circuit"]).model_copy(update={"parts": ()})
+    return {**row, "useful": [], "circuit": circuit.model_dump(mode="json")}
+
+
+def rows_of(target: str, circuit: Row) -> list[Row]:
+    if target == "musat/depth":
+        return depth_rows((), "smoke")
+    if target == "musat/fig2":
+        return [answer_row(model, *kind) for model in ("small", "large") for kind in KINDS]
+    if target == "musat/fig5":
+        return [circuit, idle(circuit)]
+    if target == "musat/fig7":
+        return [{**circuit, "emergence": story(circuit)}]
+    curriculum = target != "musat/fig4-nonic"
+    return [loss_row(n, seed, curriculum=curriculum) for n in (1, 2, 3) for seed in (0, 1)]
+
+
+def drawn(target: str, rows: list[Row]) -> dict[str, tuple[str, Figure]]:
+    """The figures of rows that were on disk, by name."""
+    again = tuple(json.loads(json.dumps(row)) for row in rows)
+    found = figures(Table(target, "smoke", again))
+    named = {name: (text, figure) for name, text, figure in found}
+    assert len(named) == len(found)
+    return named
+
+
+def lines(axes: Axes) -> dict[str, list[float]]:
+    return {str(line.get_label()): [float(y) for y in line.get_ydata()] for line in axes.lines}
+
+
+NAMES = {
+    "musat/depth": ["layers", "shared"],
+    "musat/fig2": ["accuracy"],
+    "musat/fig4-ic": ["layers", "courses"],
+    "musat/fig4-nonic": ["layers", "courses"],
+    "musat/order": ["courses"],
+    "musat/fig5": ["circuit-4x1-0", "maps-4x1-0", "maps-4x1-1", "courses"],
+    "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
+}
+
+
+@pytest.mark.parametrize("target", [target.name for target in TARGETS])
+def test_every_target_has_its_figures(target: str, circuit_row: Row) -> None:
+    found = drawn(target, rows_of(target, circuit_row))
+    layers = len(circuit_row["maps"]["own"])
+    assert [*found] == [name.replace("4x1", f"{layers}x1") for name in NAMES[target]]
+    for text, figure in found.values():
+        assert len(text) > 10
+        figure.draw_without_rendering()
+        assert any(axes.has_data() or axes.patches or axes.texts for axes in figure.axes)
+
+
+def test_unknown_targets_and_empty_tables_have_none() -> None:
+    assert figures(Table("musat/fig9", "full", ({"loss": 1.0},))) == []
+    for target in FIGURES:
+        assert figures(Table(target, "full", ())) == []
+
+
+def test_losses_are_means_over_seeds_by_depth() -> None:
+    found = drawn("musat/fig4-ic", rows_of("musat/fig4-ic", {}))
+    text, figure = found["layers"]
+    assert "1 to 3 layers" in text
+    shown = lines(figure.axes[0])
+    means = [0.5 / layers + 0.05 for layers in (1, 2, 3)]
+    assert shown["$x_{1}$"] == shown["$x_{2}$"] == pytest.approx(means)
+    assert shown["guess"] == [0.75, 0.75]
+    titles = [axes.get_title() for axes in found["courses"][1].axes]
+    expected = [f"{layers} layers, seed {seed}" for layers in (1, 2, 3) for seed in (0, 1)]
+    assert [title for title in titles if title] == expected
+
+
+def test_without_curriculum_the_last_hop_is_shown_alone() -> None:
+    _, figure = drawn("musat/fig4-nonic", rows_of("musat/fig4-nonic", {}))["layers"]
+    assert {name for name in lines(figure.axes[0]) if name.startswith("$")} == {"$x_{2}$"}
+
+
+def test_one_model_is_enough() -> None:
+    assert len(drawn("musat/fig4-ic", [loss_row(2, hops=1)])) == 2
+    assert [*drawn("musat/order", [loss_row(2, hops=9)])] == ["courses"]
+
+
+def test_layers_are_those_of_the_rows() -> None:
+    rows = depth_rows((), "smoke")
+    _, figure = drawn("musat/depth", rows)["layers"]
+    shown = lines(figure.axes[0])
+    for label, kind in {
+        "causal, exact": "causal", "both directions, exact": "bidirectional",
+        "theorem 1": "theorem_1",
+    }.items():  # fmt: skip
+        assert shown[label] == [row[kind] for row in rows if "hops" in row]
+
+
+def test_answers_that_were_opened_are_a_line_of_their_own() -> None:
+    opened = [(f"{kind}-opened", hops) for kind, hops in KINDS]
+    rows = [answer_row("small", *kind) for kind in (*KINDS, *opened)]
+    _, figure = drawn("musat/fig2", rows)["accuracy"]
+    left, right = figure.axes
+    legend = right.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["small", "small (opened)"]
+    courses = [list(container.lines[0].get_xdata()) for container in left.containers]
+    assert courses == [[1, 2], [1, 2]]
+
+
+def test_transformers_have_their_letters(circuit_row: Row) -> None:
+    """A, B and C have 12 layers, both readings of D 24."""
+    abc = drawn("musat/fig5", [{**circuit_row, "layers": 12}] * 3)
+    kinds = ("circuit", "maps")
+    assert [*abc] == [*(f"{kind}-{letter}" for letter in "abc" for kind in kinds), "courses"]
+    assert abc["circuit-b"][0] == "circuit of transformer b"
+    rows = [{**circuit_row, "layers": 24, "examples": count} for count in (262_144, 2_048)]
+    both = drawn("musat/fig7", rows)
+    counts = ("262144", "2048")
+    assert [*both] == [*(f"{kind}-d-{count}" for count in counts for kind in kinds), "courses"]
+
+
+def test_heads_of_the_circuit_are_marked(circuit_row: Row) -> None:
+    found = drawn("musat/fig5", [circuit_row, idle(circuit_row)])
+    used, unused = (figure for name, (_, figure) in found.items() if name.startswith("maps"))
+    marked = [axes.get_title() for axes in used.axes if axes.title.get_color() == "#cc3311"]
+    assert marked == [f"{layer}.{head}" for layer, head in circuit_row["useful"]]
+    assert not any(axes.title.get_color() == "#cc3311" for axes in unused.axes)
+
+
+def test_the_order_is_that_of_the_story(circuit_row: Row) -> None:
+    found = drawn("musat/fig7", [{**circuit_row, "emergence": story(circuit_row)}])
+    (order,) = (figure for name, (_, figure) in found.items() if name.startswith("order"))
+    widths = [patch.get_width() for patch in order.axes[0].patches]
+    paths = Circuit.model_validate(circuit_row["circuit"]).paths
+    assert widths == [10.0 * number + 5 for number in reversed(range(len(paths)))]
