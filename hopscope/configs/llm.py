@@ -46,17 +46,21 @@ class LlmBench(Recipe):
         labels = [prompts.label for prompts in self.prompts]
         if len(set(labels)) < len(labels):
             raise ValueError(f"prompts are {', '.join(labels)}: each kind of question once")
-        if (
-            "://" in self.model
-            and self.asking.template == "chat"
-            and any(each.opening for each in self.prompts)
-        ):
+        if len(self.seeds) > 1:
+            raise ValueError(f"seeds are {self.seeds}: a benchmark has one")
+        return self
+
+    @model_validator(mode="after")
+    def _what_endpoints_can(self) -> Self:
+        if "://" not in self.model:
+            return self
+        if self.asking.protocol == "exact":
+            raise ValueError("an endpoint tells no probabilities: use --protocol paper or greedy")
+        if self.asking.template == "chat" and any(each.opening for each in self.prompts):
             raise ValueError(
                 "a chat endpoint begins its answers itself: leave out the opening, or ask with the "
                 "raw template"
             )
-        if len(self.seeds) > 1:
-            raise ValueError(f"seeds are {self.seeds}: a benchmark has one")
         return self
 
     @property

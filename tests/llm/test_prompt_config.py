@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from hopscope.configs import Asking, LlmBench
 from hopscope.configs.prompts import FORMULATIONS, MOST_CHAINS, Prompts
 from hopscope.errors import ConfigError
 from hopscope.llm import words
@@ -72,3 +73,18 @@ def test_what_cannot_be_asked_is_refused(fields: dict[str, object], text: str) -
     with pytest.raises(ConfigError, match=re.escape(text)) as refused:
         Prompts(**{"formulation": "equations", **fields})
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("asking", "opening", "words"),
+    [
+        (Asking(), False, "an endpoint tells no probabilities: use --protocol paper or greedy"),
+        (Asking(protocol="greedy"), True, "a chat endpoint begins its answers itself"),
+    ],
+)
+def test_what_endpoints_cannot_do_is_said_at_once(
+    asking: Asking, opening: bool, words: str
+) -> None:
+    prompts = (Prompts(formulation="f1", hops=1, opening=opening),)
+    with pytest.raises(ConfigError, match=words):
+        LlmBench(model="http://127.0.0.1:1/v1#x", prompts=prompts, asking=asking)
