@@ -12,6 +12,7 @@
     │   ├── RunMismatch    the file belongs to another configuration
     │   ├── RunTooNew      written by a newer hopscope
     │   ├── RunBusy        another process is training it
+    │   ├── RunReadOnly    a model of the gallery was to be written to
     │   └── StoreUnwritable   disk full, read-only, no permission
     ├── LlmError           a language model cannot be had, asked, or understood
     │   ├── ModelUnavailable   not on this machine and not to be fetched, or with a wrong hash
@@ -67,6 +68,10 @@ class RunTooNew(StoreError):
 
 class RunBusy(StoreError):
     """Another process is training this run."""
+
+
+class RunReadOnly(StoreError):
+    """A model of the gallery, which nothing writes to."""
 
 
 class StoreUnwritable(StoreError):

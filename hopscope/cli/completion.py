@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from hopscope.cli import ablate, circuits, depth, llm, markov, presets, runs, training
+from hopscope.cli import ablate, circuits, depth, gallery, llm, markov, presets, runs, training
 from hopscope.cli.arguments import parse
 from hopscope.papers import presets as all_presets
 
@@ -20,6 +20,7 @@ ARGUMENTS: dict[str, Any] = {
     "emergence": circuits.EmergenceArguments,
     "circuit": circuits.CircuitArguments,
     "depth": depth.DepthArguments,
+    "gallery": gallery.GalleryArguments,
     "runs": runs.RunsArguments,
     "show": runs.ShowArguments,
     "sql": runs.SqlArguments,

@@ -30,6 +30,7 @@ COMMANDS = {
     "depth": ("hopscope.cli.depth:depth", "How many layers a question needs, with a schedule."),
     "runs": ("hopscope.cli.runs:runs", "List all runs, with the course of their losses."),
     "show": ("hopscope.cli.runs:show", "Show one run: its losses, its settings, its files."),
+    "gallery": ("hopscope.cli.gallery:gallery", "List the models that come with hopscope."),
     "sql": ("hopscope.cli.runs:sql", "Ask a question in SQL over every metric of every run."),
     "verify": ("hopscope.cli.runs:verify", "Check a run's files against its manifest."),
     "rm": ("hopscope.cli.runs:rm", "Remove runs."),
@@ -89,6 +90,7 @@ def help_text() -> str:
             "",
             *lines,
             "",
-            "Runs are kept in ./runs, or $HOPSCOPE_STORE, or --store.",
+            "Runs are kept in ./runs, or $HOPSCOPE_STORE, or --store. Where a run is asked for,",
+            "gallery/NAME is a model that comes with hopscope: see `hopscope gallery`.",
         ]
     )

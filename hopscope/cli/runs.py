@@ -9,10 +9,11 @@ from typing import Annotated
 import tyro
 
 from hopscope.cli.arguments import parse
-from hopscope.configs import LlmBench, MarkovExperiment
+from hopscope.configs import LlmBench, MarkovExperiment, Recipe
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
 from hopscope.store import sql as ask
+from hopscope.store.gallery import about
 
 COURSE = 16
 
@@ -30,7 +31,7 @@ class RunArguments:
     """Which run."""
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run's name, or enough of it to be unique."""
+    """The run's name, or enough of it to be unique; or gallery/NAME."""
     store: Path | None = None
     """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
 
@@ -87,7 +88,7 @@ def runs(arguments: Sequence[str]) -> int:
 
 def show(arguments: Sequence[str]) -> int:
     from hopscope.cli.markov import print_markov
-    from hopscope.cli.tables import print_losses, table
+    from hopscope.cli.tables import print_losses
     from hopscope.markov.run import MarkovRun
     from hopscope.training import Run
 
@@ -95,23 +96,25 @@ def show(arguments: Sequence[str]) -> int:
     folder = Store(chosen.store).find(chosen.run)
     if isinstance(folder.experiment, LlmBench):
         return _show_bench(folder, chosen.figure)
+    known = about(folder)
+    trained = known is None or known.trained
+    if known:
+        print(f"{folder.name}: {known.what}\n{known.origin}\n")
     run: Run | MarkovRun
     if isinstance(folder.experiment, MarkovExperiment):
         run = MarkovRun(folder)
         print_markov(run)
     else:
         run = Run(folder)
-        print_losses(run)
-    settings = [
-        (f"{group}.{field}" if field else group, value)
-        for group, values in run.experiment.model_dump(mode="json").items()
-        for field, value in (values.items() if isinstance(values, dict) else [("", values)])
-    ]
-    table(["setting", "value"], settings)
+        if trained:
+            print_losses(run)
+    _print_settings(run.experiment, () if trained else ("training", "seeds"))
     files = run.folder.manifest.files
     size = sum(entry.size for entry in files.values()) / 2**20
     print(f"\n{run.folder.path}: {len(files)} files, {size:.1f} MiB, "
           f"checkpoints at steps {', '.join(map(str, run.checkpoints)) or 'none'}")  # fmt: skip
+    if chosen.figure and not trained:
+        raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
     if chosen.figure:
         from hopscope.report.curves import loss_curves, save_figure
         from hopscope.report.markov import stages_figure
@@ -119,6 +122,19 @@ def show(arguments: Sequence[str]) -> int:
         drawn = stages_figure(run) if isinstance(run, MarkovRun) else loss_curves(run)
         print(f"figure: {save_figure(drawn, chosen.figure)}")
     return 0
+
+
+def _print_settings(recipe: Recipe, hidden: tuple[str, ...]) -> None:
+    """Every field but those of the hidden groups."""
+    from hopscope.cli.tables import table
+
+    settings = [
+        (f"{group}.{field}" if field else group, value)
+        for group, values in recipe.model_dump(mode="json").items()
+        for field, value in (values.items() if isinstance(values, dict) else [("", values)])
+        if group not in hidden
+    ]
+    table(["setting", "value"], settings)
 
 
 def _show_bench(folder: RunFolder, figure: Path | None) -> int:

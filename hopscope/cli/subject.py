@@ -20,7 +20,7 @@ class ModelArguments:
     """Which run, and which of its models."""
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run's name, or enough of it to be unique."""
+    """The run's name, or enough of it to be unique; or gallery/NAME."""
     seed: int | None = None
     """Of a fleet, the model with this seed; unset: the first."""
     step: int | None = None
@@ -100,8 +100,9 @@ class Examined:
         """Discover its circuit, and keep it with the run."""
         from hopscope.circuits import discover
 
-        circuit = discover(self.model, self.task, watch=watch, **options)  # type: ignore[arg-type]
         folder = self.run.folder
+        folder.check_writable()
+        circuit = discover(self.model, self.task, watch=watch, **options)  # type: ignore[arg-type]
         with folder.locked():
             folder.commit({self.circuit_file: circuit.to_bytes()})
         return circuit

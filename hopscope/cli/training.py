@@ -74,7 +74,9 @@ def train(arguments: Sequence[str]) -> int:
 def resume(arguments: Sequence[str]) -> int:
     chosen = parse(ResumeArguments, "resume", arguments)
     store = Store(chosen.store)
-    experiment = store.find(chosen.run).experiment
+    folder = store.find(chosen.run)
+    folder.check_resumable()
+    experiment = folder.experiment
     if isinstance(experiment, MarkovExperiment):
         from hopscope.cli.markov import train_markov
 

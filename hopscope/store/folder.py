@@ -13,19 +13,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hopscope.configs import Recipe, read_recipe
-from hopscope.errors import RunBusy, RunDamaged, RunMismatch
+from hopscope.errors import RunBusy, RunDamaged, RunMismatch, RunReadOnly
 from hopscope.store.files import flush_folder, read_bytes, write_bytes, writing
 from hopscope.store.manifest import MANIFEST, FileEntry, read_manifest
 
 CONFIG = "config.json"
 LOCK = ".lock"
+GALLERY = "gallery/"
+"""Before the names of the models that come with hopscope."""
 
 
 class RunFolder:
     """Reads and commits one run; the only writer of its files."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, gallery: bool = False) -> None:
+        self.path, self.gallery = path, gallery
         self.manifest = read_manifest(path)
         self.experiment: Recipe = read_recipe(self.read(CONFIG))
         wanted = self.experiment.run_name()
@@ -37,7 +39,9 @@ class RunFolder:
 
     @property
     def name(self) -> str:
-        return self.manifest.name
+        """What it is asked for by. A copy may have another name than its config gives it."""
+        own = self.path.absolute().name
+        return f"{GALLERY}{own}" if self.gallery else own
 
     def read(self, name: str) -> bytes:
         """A committed file, checked against the manifest."""
@@ -48,10 +52,9 @@ class RunFolder:
         if FileEntry.of(data) != entry:
             size = f"{len(data)} bytes, expected {entry.size}"
             what = size if len(data) != entry.size else "its SHA-256 differs"
-            raise RunDamaged(
-                f"{self.path / name} is damaged ({what}): restore it from a copy, or "
-                f"`hopscope rm {self.name}` and train again"
-            )
+            again = f"restore it from a copy, or `hopscope rm {self.name}` and train again"
+            remedy = "install hopscope again" if self.gallery else again
+            raise RunDamaged(f"{self.path / name} is damaged ({what}): {remedy}")
         return data
 
     def files(self, prefix: str) -> list[str]:
@@ -65,6 +68,7 @@ class RunFolder:
         **changes: int | float | str | bool,
     ) -> None:
         """Write files, then the manifest that names them; then remove what it no longer names."""
+        self.check_writable()
         for name, data in files.items():
             write_bytes(self.path / name, data)
         kept = {name: e for name, e in self.manifest.files.items() if name not in drop}
@@ -76,6 +80,23 @@ class RunFolder:
             if name not in files:
                 with writing(self.path / name):
                     (self.path / name).unlink(missing_ok=True)
+
+    def check_writable(self) -> None:
+        """May it be written to?"""
+        if self.gallery:
+            raise RunReadOnly(
+                f"{self.name} is read-only, as it comes with hopscope: "
+                f"`hopscope gallery copy {self.path.name}` makes a run of it"
+            )
+
+    def check_resumable(self) -> None:
+        """Can its training go on? Only under the name that its config gives it."""
+        self.check_writable()
+        wanted = self.experiment.run_name()
+        if self.name != wanted:
+            renamed = f"{wanted} under another name: rename its folder to go on with it"
+            done = "complete: there is nothing to go on with"
+            raise RunMismatch(f"{self.name} is {done if self.manifest.complete else renamed}")
 
     def sweep_leftovers(self) -> None:
         """Remove what a killed process left."""
@@ -103,6 +124,7 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Only one process trains a run; the lock ends with the process, however it ends."""
+        self.check_writable()
         with writing(self.path / LOCK):
             file = (self.path / LOCK).open("w")
         with file:

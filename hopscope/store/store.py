@@ -3,14 +3,15 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from hopscope.configs import Recipe
-from hopscope.errors import RunMissing, StoreError
+from hopscope.errors import RunMismatch, RunMissing, StoreError
+from hopscope.store import gallery
 from hopscope.store.files import flush_folder, write_bytes, writing
-from hopscope.store.folder import CONFIG, RunFolder
+from hopscope.store.folder import CONFIG, GALLERY, RunFolder
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
 
 NEW = ".new-"
@@ -30,9 +31,18 @@ class Store:
         """The run of this experiment: the one that exists, or a new, untrained one."""
         path = self.root / experiment.run_name()
         if not (path / MANIFEST).exists():
-            with self._creating():
-                if not (path / MANIFEST).exists():
-                    self._make(path, experiment)
+            config = (experiment.canonical_json() + "\n").encode()
+            manifest = Manifest(name=experiment.run_name(), files={CONFIG: FileEntry.of(config)})
+            self._make(path, {CONFIG: config}, manifest)
+        return RunFolder(path)
+
+    def copy(self, folder: RunFolder, name: str) -> RunFolder:
+        """A copy of a run from elsewhere, under a name of its own."""
+        path = self.root / name
+        if (path / MANIFEST).exists():
+            raise RunMismatch(f"{path} is there already: `hopscope rm {name}` removes it")
+        files = {file: folder.read(file) for file in folder.manifest.files}
+        self._make(path, files, folder.manifest)
         return RunFolder(path)
 
     def has_complete(self, experiment: Recipe) -> bool:
@@ -41,7 +51,11 @@ class Store:
         return (path / MANIFEST).exists() and RunFolder(path).manifest.complete
 
     def find(self, name: str) -> RunFolder:
-        """The run whose name is, starts with, or contains the given one, if it is the only one."""
+        """The run whose name is, starts with, or contains the given one, if it is the only one;
+        `gallery/NAME` is a model that comes with hopscope.
+        """
+        if name.startswith(GALLERY):
+            return gallery.find(name)
         names = self.names()
         matches = [n for n in names if n == name] or [n for n in names if name and name in n]
         if len(matches) != 1:
@@ -68,18 +82,20 @@ class Store:
                 problems.append(str(error))
         return runs, problems
 
-    def _make(self, path: Path, experiment: Recipe) -> None:
-        for stale in self.root.glob(f"{NEW}*"):
-            shutil.rmtree(stale)
-        new = self.root / f"{NEW}{path.name}"
-        config = (experiment.canonical_json() + "\n").encode()
-        manifest = Manifest(name=experiment.run_name(), files={CONFIG: FileEntry.of(config)})
-        write_bytes(new / CONFIG, config)
-        write_bytes(new / MANIFEST, manifest.to_bytes())
-        if path.exists():  # what a half-finished removal left
-            shutil.rmtree(path)
-        new.rename(path)
-        flush_folder(self.root)
+    def _make(self, path: Path, files: Mapping[str, bytes], manifest: Manifest) -> None:
+        """A new run, there whole or not at all; one that another process has made stays."""
+        with self._creating():
+            if (path / MANIFEST).exists():
+                return
+            for stale in self.root.glob(f"{NEW}*"):
+                shutil.rmtree(stale)
+            new = self.root / f"{NEW}{path.name}"
+            for name, data in {**files, MANIFEST: manifest.to_bytes()}.items():
+                write_bytes(new / name, data)
+            if path.exists():  # what a half-finished removal left
+                shutil.rmtree(path)
+            new.rename(path)
+            flush_folder(self.root)
 
     @contextmanager
     def _creating(self) -> Iterator[None]:

@@ -96,7 +96,7 @@ def _check_meta(meta: dict[str, Any], learner: Learner, source: str) -> None:
 
 def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
-        state = safetensors.torch.load(data)
+        state = {name: _computed(t) for name, t in safetensors.torch.load(data).items()}
         size = int.from_bytes(data[:8], "little")
         meta = json.loads(json.loads(data[8 : 8 + size])["__metadata__"][META])
         version = meta["format"]
@@ -105,6 +105,11 @@ def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if version > FORMAT:
         raise RunTooNew(f"{source} has format {version}; this hopscope reads up to {FORMAT}")
     return state, meta
+
+
+def _computed(tensor: Tensor) -> Tensor:
+    """Half precision is for keeping alone (the gallery does); float32 computes."""
+    return tensor.float() if tensor.dtype == torch.float16 else tensor
 
 
 def _check_shapes(state: dict[str, Tensor], own: dict[str, Tensor], source: str) -> None:

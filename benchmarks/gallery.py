@@ -1,0 +1,195 @@
+"""Builds the gallery, the models that come with hopscope (docs/runs.md), from a store of runs.
+
+    python benchmarks/gallery.py --store runs --to hopscope/gallery [--only demo] [--a-run FOLDER]
+
+Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformer A
+must be there, trained (`hopscope train musat/transformer-a`), or in the run folder given. An entry
+is an ordinary run folder: weights rounded to float16, no optimiser, metrics, the circuit of the
+rounded weights, and about.json. Prints a JSON row per model.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hopscope import __version__
+from hopscope.circuits import discover, probe_of
+from hopscope.configs import Experiment, MarkovExperiment, Recipe, Retrieval, Task, Training
+from hopscope.errors import RunMissing
+from hopscope.markov.evaluation import compare, said
+from hopscope.markov.learner import drawn
+from hopscope.markov.run import MarkovRun
+from hopscope.markov.training import train as train_markov
+from hopscope.models import Transformer
+from hopscope.models.planted import planted
+from hopscope.papers import preset
+from hopscope.papers.retrieval_rows import calmest
+from hopscope.store import RunFolder, Store
+from hopscope.store.gallery import ABOUT, About
+from hopscope.training import Run, train
+from hopscope.training.checkpoint import checkpoint_name, saved, weights_of
+
+TRANSFORMER_A = preset("musat/transformer-a").experiment
+FRESH = 2_048
+"""Examples on which losses are measured."""
+SAMPLE = 1
+"""Which: discovery looks at sample 0."""
+ROUNDED = "rounded to float16, so that the package stays small, and computed with in float32"
+AS_THEY_WERE = "in float64, as they were: they are few"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model as it goes into the gallery."""
+
+    what: str
+    recipe: Recipe
+    files: dict[str, bytes]
+    step: int
+    exact_loss: float
+    state: dict[str, Any] = field(default_factory=dict)
+    """What the manifest says of the training."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, default=Path("runs"))
+    parser.add_argument("--to", type=Path, default=Path("hopscope/gallery"))
+    parser.add_argument("--only", choices=ENTRIES, action="append")
+    parser.add_argument("--a-run", type=Path)
+    chosen = parser.parse_args()
+    for name in chosen.only or ENTRIES:
+        print(json.dumps(build(name, ENTRIES[name](chosen), chosen.to)), flush=True)
+
+
+def demo(chosen: argparse.Namespace) -> Entry:
+    run = train(preset("demo").experiment, chosen.store, device="cpu")
+    steps = run.checkpoints
+    what = "the demo: two hops, with every second checkpoint, to watch its circuit emerge"
+    return of_run(run, what, {*steps[::2], steps[-1]})
+
+
+def transformer_a(chosen: argparse.Namespace) -> Entry:
+    run = Run(RunFolder(chosen.a_run) if chosen.a_run else trained_a(Store(chosen.store)))
+    steps, paper = run.experiment.steps, TRANSFORMER_A.steps
+    length = "" if steps == paper else f", trained for {steps:,} of its {paper:,} steps"
+    what = f"transformer A of Musat (ICLR 2025){length}: three hops, at its calmest late checkpoint"
+    return of_run(run, what, {calmest(run)[0]})
+
+
+def trained_a(store: Store) -> RunFolder:
+    if not store.has_complete(TRANSFORMER_A):
+        raise RunMissing(
+            f"{store.root} has no complete run {TRANSFORMER_A.run_name()}: `hopscope train "
+            f"musat/transformer-a --store {store.root}` trains it, or name one with --a-run"
+        )
+    return store.create(TRANSFORMER_A)
+
+
+def by_hand(_: argparse.Namespace) -> Entry:
+    made = planted(Retrieval(hops=3, chains=4, dim=64, symbols="sphere"))
+    # A run cannot go without a training; this is the shortest, and it never took place.
+    never = Training(steps=1, batch=1, examples=1, validation_examples=1, precision="float32")
+    recipe = Experiment(task=made.task, model=made.model.config, training=never)
+    weights = checkpoint(made.model.state_dict(), recipe, 0, "float32")
+    what = "three hops in three layers, the fewest there can be: a circuit that is known exactly"
+    return Entry(what, recipe, weights, 0, loss(made.model, made.task))
+
+
+def ngram(chosen: argparse.Namespace) -> Entry:
+    run = train_markov(MarkovExperiment(), chosen.store)
+    folder = run.folder
+    files = {name: folder.read(name) for name in folder.manifest.files}
+    what = "the n-gram experiment of Chen et al. (NeurIPS 2024), from first to last epoch"
+    return Entry(what, run.experiment, files, run.checkpoints[-1], markov_loss(run), state(folder))
+
+
+ENTRIES = {
+    "demo": demo, "transformer-a": transformer_a, "planted": by_hand, "ngram": ngram,
+}  # fmt: skip
+
+
+def of_run(run: Run, what: str, steps: Iterable[int]) -> Entry:
+    """Some checkpoints of a run over facts, rounded."""
+    kept = sorted(steps)
+    files = {name: run.folder.read(name) for name in run.folder.files("metrics/")}
+    for step in kept:
+        weights = weights_of(run.folder.read(checkpoint_name(step)), run.name)
+        files |= checkpoint(weights, run.experiment, step, run.folder.manifest.precision)
+    exact = loss(run.model_at(kept[-1]), run.experiment.task)
+    return Entry(what, run.experiment, files, kept[-1], exact, state(run.folder))
+
+
+def checkpoint(
+    weights: dict[str, Tensor], recipe: Recipe, step: int, precision: str
+) -> dict[str, bytes]:
+    """A checkpoint with weights rounded to float16."""
+    rounded = {name: weight.half() for name, weight in weights.items()}
+    assert all(weight.isfinite().all() for weight in rounded.values()), "too large for float16"
+    return {checkpoint_name(step): saved(rounded, recipe.digest(), step, precision)}
+
+
+def state(folder: RunFolder) -> dict[str, Any]:
+    return folder.manifest.model_dump(include={"step", "precision", "seconds"})
+
+
+def build(name: str, entry: Entry, to: Path) -> dict[str, object]:
+    """Write an entry, in place of the one there was; a row of what it is."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Store(scratch).create(entry.recipe)
+        folder.commit(entry.files, complete=True, **entry.state)
+        about = described(folder, entry)
+        text = about.model_dump_json(indent=1) + "\n"
+        folder.commit({**circuit(folder), ABOUT: text.encode()})
+        shutil.rmtree(to / name, ignore_errors=True)
+        shutil.copytree(folder.path, to / name)
+    files = folder.manifest.files
+    megabytes = round(sum(each.size for each in files.values()) / 1e6, 2)
+    return {"model": name, "files": len(files), "MB": megabytes, **about.model_dump()}
+
+
+def described(folder: RunFolder, entry: Entry) -> About:
+    if isinstance(entry.recipe, MarkovExperiment):
+        weights, now = AS_THEY_WERE, markov_loss(MarkovRun(folder))
+    else:
+        run = Run(folder)
+        weights, now = ROUNDED, loss(run.model, run.experiment.task)
+    return About(
+        what=entry.what, trained=bool(entry.state), run=entry.recipe.run_name(), step=entry.step,
+        unit=entry.recipe.unit, hopscope=__version__, weights=weights,
+        exact_loss=entry.exact_loss, loss=now,
+    )  # fmt: skip
+
+
+def circuit(folder: RunFolder) -> dict[str, bytes]:
+    """The file of the circuit in the weights as they are kept here."""
+    if isinstance(folder.experiment, MarkovExperiment):
+        return {}
+    run = Run(folder)
+    return {"circuit.json": discover(run.model, run.experiment.task).to_bytes()}
+
+
+@torch.no_grad()
+def loss(model: Transformer, task: Task) -> float:
+    """Mean over hops, on fresh examples."""
+    probe = probe_of(task, FRESH, SAMPLE)
+    return float(probe.losses(model(probe.inputs)).mean())
+
+
+def markov_loss(run: MarkovRun) -> float:
+    """On the validation chains."""
+    experiment, seed = run.experiment, run.experiment.seeds[0]
+    chains = drawn(experiment, seed, "validation")
+    return compare(experiment, said(experiment, run.state(seed), chains), chains).seen.model
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The gallery: trained models that come with hopscope, each an ordinary run folder.
+
+Where a run is asked for, `gallery/NAME` is one of them. Nothing writes to them, as the package may
+lie on a disk that cannot be written; a copy is a run like any other. Each holds an about.json:
+which run it was made from, and what rounding its weights did to its loss. `benchmarks/gallery.py`
+builds them.
+"""
+
+from pathlib import Path
+
+from hopscope.configs import Config
+from hopscope.errors import RunMissing
+from hopscope.store.folder import GALLERY, RunFolder
+from hopscope.store.manifest import MANIFEST
+
+ROOT = Path(__file__).parent.parent / "gallery"
+ABOUT = "about.json"
+
+
+class About(Config):
+    """What a model of the gallery is, and where it came from."""
+
+    what: str
+    """In a few words."""
+    trained: bool
+    """Trained, or written by hand?"""
+    run: str
+    """The name of its run."""
+    step: int
+    """When its last weights were taken."""
+    unit: str
+    """What steps are: steps, or epochs."""
+    hopscope: str
+    """The version that made it."""
+    weights: str
+    """How they are kept, and why."""
+    exact_loss: float
+    """On fresh examples, before rounding: the mean over hops."""
+    loss: float
+    """The same as it is here."""
+
+    @property
+    def origin(self) -> str:
+        """Where it came from, in words."""
+        trained = f"run {self.run} after {self.step:,} {self.unit}s"
+        made = trained if self.trained else "written by hand, not trained"
+        loss = f"loss {_shown(self.loss)}"
+        if self.loss != self.exact_loss:
+            loss = f"loss {_shown(self.exact_loss)} before, {_shown(self.loss)} after"
+        return f"{made} (hopscope {self.hopscope}); weights {self.weights}: {loss}"
+
+
+def _shown(loss: float) -> str:
+    return f"{loss:.5f}" if loss > 1e-5 else f"{loss:.0e}"
+
+
+def names() -> list[str]:
+    """What there is."""
+    return sorted(manifest.parent.name for manifest in ROOT.glob(f"*/{MANIFEST}"))
+
+
+def find(name: str) -> RunFolder:
+    """The model of this name, with or without `gallery/` before it."""
+    own = name.removeprefix(GALLERY)
+    if own not in names():
+        listed = ", ".join(GALLERY + each for each in names()) or "none"
+        raise RunMissing(f"no model {GALLERY + own!r} in the gallery. There are: {listed}")
+    return RunFolder(ROOT / own, gallery=True)
+
+
+def about(folder: RunFolder) -> About | None:
+    """Where a model of the gallery, or a copy of one, came from; of other runs nothing is said."""
+    return About.from_json(folder.read(ABOUT)) if ABOUT in folder.manifest.files else None
