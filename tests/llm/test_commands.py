@@ -102,7 +102,10 @@ MISTAKES = [
     ("llm bench", "`hopscope models pull smollm2-135m`"),
     ("llm bench --model mine --formulations f1", "mine has no chat template: use --template raw"),
     ("llm bench --model mine --template raw --formulations f1 --hops 20", "do not fit into mine's"),
-    ("llm bench --protocol greedy --model http://127.0.0.1:9/v1", "write the model's name behind the URL"),
+    (
+        "llm bench --protocol greedy --model http://127.0.0.1:9/v1",
+        "write the model's name behind the URL",
+    ),
     ("llm bench --model http://10.0.0.1:9/v1#x --protocol greedy", "https"),
     ("llm bench --model http://127.0.0.1:9/v1#x --formulations f1", "tells no probabilities"),
     ("llm heads --model mine --questions 1", "needs at least 2 questions"),
