@@ -22,7 +22,8 @@ from hopscope.circuits.circuit import Part
 from hopscope.configs import Task
 from hopscope.models import Transformer
 from hopscope.papers import preset
-from hopscope.training import Run, train
+from hopscope.papers.retrieval_rows import calmest, joins_pair
+from hopscope.training import train
 
 THREEFOLD = 3.0
 
@@ -55,22 +56,12 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]
         yield f"transformer A, seed {seed}, step {step}", model, paper.task
 
 
-def calmest(run: Run) -> tuple[int, Transformer]:
-    """The checkpoint of the last tenth with the lowest validation loss: at a constant rate the
-    very last step may sit on a spike."""
-    steps, losses = run.losses("validation")
-    late = run.experiment.training.steps * 0.9
-    kept = {step: losses[steps == step].mean() for step in run.checkpoints if step >= late}
-    best = min(kept, key=lambda step: float(kept[step]))
-    return best, run.model_at(best)
-
-
 def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
     start = time.perf_counter()
     circuit = discover(model, task, force=True)
     seconds = time.perf_counter() - start
     paths = [part for part in circuit.parts if part.paths]
-    previous = [part for part in paths if all(is_previous(path) for path in part.paths)]
+    previous = [part for part in paths if joins_pair(part)]
     others = [part for part in paths if part not in previous]
     return {
         "model": name,
@@ -99,11 +90,6 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
         "agreed": round(min(part.votes for part in circuit.parts), 2) if circuit.parts else None,
         "threads": torch.get_num_threads(),
     }
-
-
-def is_previous(path: object) -> bool:
-    query, key = path.query, path.key  # type: ignore[attr-defined]
-    return query.kind == "value" and key.kind == "key" and query.fact == key.fact
 
 
 def fold(circuit: Circuit, part: Part) -> float:
