@@ -13,7 +13,7 @@ from hopscope.facts import Path, parse_role
 from hopscope.papers.results import Row, Table
 from hopscope.report.chen import settings_figures, training_figures
 from hopscope.report.circuit import circuit_figure
-from hopscope.report.curves import COLOURS
+from hopscope.report.curves import COLOURS, FULL_SCALE
 from hopscope.report.depth import shared_information
 from hopscope.report.emergence import emergence_figure, order_figure
 from hopscope.report.maps import role_maps_figure
@@ -68,6 +68,7 @@ def _courses(rows: Sequence[Row]) -> Figure:
             colour = COLOURS[hop % len(COLOURS)]
             axes.plot(row["course"]["steps"], losses, color=colour, linewidth=1)
         axes.axhline(0.5, color="#999999", linestyle=":", linewidth=0.8)
+        axes.set_ylim(0, FULL_SCALE * row["guess"])
         axes.set_title(f"{row['layers']} layers, seed {row['seed']}", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
