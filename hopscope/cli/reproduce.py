@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse, use_threads
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, ResultsUnreadable
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def reproduce(arguments: Sequence[str]) -> int:
         print_targets(found, chosen, store)
         return 0
     use_threads(chosen.threads)
-    check_results(found, chosen)
-    complete = [reproduced(target, chosen, store) for target in found]
+    complete = [reproduced(target, chosen, store) for target in still_open(found, chosen)]
     print(f"overview: {write_readme(chosen.results)}")
     return 0 if all(complete) else 1
 
@@ -86,12 +85,23 @@ def print_targets(found: Sequence["Target"], chosen: ReproduceArguments, store: 
     table(["target", "shows", "runs there are", "measured"], rows)
 
 
-def check_results(found: Sequence["Target"], chosen: ReproduceArguments) -> None:
-    """Better to hear now, and not after hours of training, that results would be in the way."""
+def still_open(found: Sequence["Target"], chosen: ReproduceArguments) -> list["Target"]:
+    """Without what a better protocol has measured already. Asked for by itself, that is a mistake:
+    better to hear it now than after hours of training.
+    """
     from hopscope.papers.results import Results
 
+    results, left = Results(chosen.results), []
     for target in found:
-        Results(chosen.results).check(target.name, target.runs(chosen.protocol)[0])
+        try:
+            results.check(target.name, target.runs(chosen.protocol)[0])
+        except ResultsUnreadable:
+            if len(found) == 1:
+                raise
+            print(f"{target.name}: measured already, by a better protocol")
+        else:
+            left.append(target)
+    return left
 
 
 def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bool:

@@ -30,10 +30,10 @@ class Target:
 
     def runs(self, protocol: Protocol) -> tuple[Protocol, tuple[Recipe, ...]]:
         """The recipes of a protocol; where it has none, those of the nearest better one, or else of
-        the nearest lesser, and which that is. A target without any runs is computed.
+        the nearest lesser, and which that is. What is computed without runs knows no half measures.
         """
         if not self.recipes:
-            return protocol, ()
+            return ("smoke" if protocol == "smoke" else "full"), ()
         wanted = PROTOCOLS[protocol]
         near = min(self.recipes, key=lambda p: (PROTOCOLS[p] < wanted, abs(PROTOCOLS[p] - wanted)))
         return near, self.recipes[near]()

@@ -194,7 +194,7 @@ def test_better_results_are_in_the_way_before_anything_is_trained(
     both = {each.name: each for each in (other, target)}
     monkeypatch.setattr("hopscope.papers.target.targets", lambda: both)
     before = better.read_bytes()
-    code, out, err = say("musat")
+    code, out, err = say("musat/two")
     assert (code, out) == (2, "")
     assert err == (
         "hopscope: found/musat/two.jsonl holds the full protocol, which reduced would replace: "
@@ -202,7 +202,11 @@ def test_better_results_are_in_the_way_before_anything_is_trained(
     )
     assert better.read_bytes() == before
     assert not Path("kept").exists()
-    assert not Results(Path("found")).has("musat/one")
+    code, out, _ = say("musat")
+    assert code == 0
+    assert "musat/two: measured already, by a better protocol" in out
+    assert better.read_bytes() == before
+    assert Results(Path("found")).has("musat/one")
 
 
 def test_results_that_cannot_be_written_are_one_line(say: Say, target: Target) -> None:
