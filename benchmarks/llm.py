@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -44,7 +45,8 @@ ASK = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--questions", type=int, default=50)
+    parser.add_argument("--questions", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=3, help="the median of which counts")
     parser.add_argument("--precision", default="float32", choices=["float32", "bf16"])
     parser.add_argument("--sampled", type=int, default=4, help="asked by the paper's protocol")
     parser.add_argument("--kills", type=int, default=0)
@@ -59,25 +61,26 @@ def main() -> None:
     )
     rows = []
     for kind in KINDS:
-        rows.append(speed(ours, peer, kind, chosen.questions))
+        rows.append(speed(ours, peer, kind, chosen.questions, chosen.rounds))
         print(json.dumps({**rows[-1], "precision": chosen.precision}), flush=True)
     print(json.dumps({**whole(rows), "precision": chosen.precision}), flush=True)
     print(json.dumps({**paper(ours, peer, chosen.sampled), "precision": chosen.precision}))
 
 
-def speed(ours: LocalModel, peer: LocalModel, kind: Prompts, count: int) -> dict[str, Any]:
-    """Milliseconds a question, in turns of two halves, after a warm-up."""
+def speed(
+    ours: LocalModel, peer: LocalModel, kind: Prompts, count: int, rounds: int
+) -> dict[str, Any]:
+    """Milliseconds a question: medians over rounds, in turns, after a warm-up."""
     asked = questions(kind, 0, count)
     exact(ours, asked[:4])
     generated(peer, asked[:2])
-    seconds = {"exact": 0.0, "generate": 0.0}
-    for half in (asked[: count // 2], asked[count // 2 :]):
-        seconds["exact"] += exact(ours, half)
-        seconds["generate"] += generated(peer, half)
+    turns = [(exact(ours, asked), generated(peer, asked)) for _ in range(rounds)]
+    seconds = dict(zip(("exact", "generate"), map(median, zip(*turns, strict=True)), strict=True))
     return {
         "what": "llm protocol",
         "kind": kind.label,
         "questions": count,
+        "rounds": rounds,
         "tokens": round(sum(len(ours.tokens(ours.text(each.prompt))) for each in asked) / count),
         **{f"{name}_ms": round(1e3 * s / count, 1) for name, s in seconds.items()},
         "ratio": round(seconds["generate"] / seconds["exact"], 2),

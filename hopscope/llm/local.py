@@ -1,7 +1,9 @@
 """A language model in this process, through transformers."""
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import exp
 from typing import Any, Literal
 
@@ -22,6 +24,21 @@ JOINT = 8
 """Signs at the end of a text that decide how what follows is cut into tokens."""
 
 
+@dataclass(frozen=True)
+class _Beginning:
+    """What a model keeps of the tokens that prompts have in common."""
+
+    length: int
+    state: Any
+
+    def repeated(self, count: int) -> Any:
+        """A copy for each of some prompts, for the model to go on from."""
+        copy = deepcopy(self.state)
+        if copy is not None:
+            copy.batch_repeat_interleave(count)
+        return copy
+
+
 @dataclass
 class LocalModel:
     """A causal language model with its tokenizer."""
@@ -38,7 +55,7 @@ class LocalModel:
             raise LlmError(f"{self.name} has no chat template: use --template raw")
         self.model.eval()
 
-    @property
+    @cached_property
     def stops(self) -> list[int]:
         """The tokens that end an answer: the model's own, and those that begin a new line."""
         own = self.model.generation_config.eos_token_id
@@ -99,8 +116,10 @@ class LocalModel:
         trees = [_tree(each) for each in spelled]
         found: list[list[float]] = [[] for _ in prompts]
         sizes = [len(own) + len(tree.tokens) for own, tree in zip(tokens, trees, strict=True)]
+        beginning = self._beginning(tokens)
         for chosen in _batches(sizes):
-            logits = self._logits([tokens[n] for n in chosen], [trees[n] for n in chosen])
+            own = [tokens[n] for n in chosen]
+            logits = self._logits(own, [trees[n] for n in chosen], beginning)
             for number, row in zip(chosen, logits, strict=True):
                 # One after the other: all at once would fill the memory.
                 logs = torch.log_softmax(row.float(), dim=-1).cpu()
@@ -112,30 +131,30 @@ class LocalModel:
 
     @torch.inference_mode()
     def _logits(
-        self, prompts: Sequence[Tokens], trees: Sequence[Tree]
+        self, prompts: Sequence[Tokens], trees: Sequence[Tree], beginning: _Beginning
     ) -> Float[Tensor, "prompt node vocabulary"]:
         """For each prompt, what follows it and what follows each node of its tree."""
-        shared = _shared(prompts)
-        beginning = self._beginning(prompts[0][:shared], len(prompts))
+        shared = beginning.length
         batch = planted([each[shared:] for each in prompts], trees, shared)
         logits: Tensor = self.model(
             input_ids=batch.tokens.to(self.model.device),
             attention_mask=batch.mask(self.model.dtype).to(self.model.device),
             position_ids=batch.places.to(self.model.device),
-            past_key_values=beginning,
-            use_cache=beginning is not None,
+            past_key_values=beginning.repeated(len(prompts)),
+            use_cache=shared > 0,
             logits_to_keep=batch.nodes + 1,
         ).logits
         return logits
 
-    def _beginning(self, tokens: Tokens, count: int) -> Any:
-        """What the model keeps of the tokens that all prompts begin with, for each of them."""
-        if not tokens:
-            return None
-        step = torch.tensor([tokens], device=self.model.device)
+    @torch.inference_mode()
+    def _beginning(self, prompts: Sequence[Tokens]) -> _Beginning:
+        """Compute what all prompts begin with, once."""
+        shared = _shared(prompts)
+        if shared == 0:
+            return _Beginning(0, None)
+        step = torch.tensor([prompts[0][:shared]], device=self.model.device)
         kept = self.model(input_ids=step, use_cache=True, logits_to_keep=1).past_key_values
-        kept.batch_repeat_interleave(count)
-        return kept
+        return _Beginning(shared, kept)
 
     def complete(
         self,
@@ -147,20 +166,26 @@ class LocalModel:
         """One answer to each prompt: up to a stop, or the limit of tokens."""
         pairs = zip(prompts, begun(prompts, openings), strict=True)
         tokens = [self.tokens(self.text(*pair)) for pair in pairs]
+        beginning = self._beginning(tokens)
         found = [""] * len(prompts)
         for chosen in _batches([len(each) + self.max_tokens for each in tokens]):
-            said = self._said([tokens[n] for n in chosen], temperature, [seeds[n] for n in chosen])
+            own = [tokens[n] for n in chosen]
+            said = self._said(own, temperature, [seeds[n] for n in chosen], beginning)
             for number, some in zip(chosen, said, strict=True):
                 found[number] = self.tokenizer.decode(some, skip_special_tokens=True)
         return found
 
     @torch.inference_mode()
     def _said(
-        self, prompts: Sequence[Tokens], temperature: float, seeds: Sequence[int]
+        self,
+        prompts: Sequence[Tokens],
+        temperature: float,
+        seeds: Sequence[int],
+        beginning: _Beginning,
     ) -> list[list[int]]:
         """The tokens of the answers, a token of every answer at a time."""
-        shared, stops = _shared(prompts), set(self.stops)
-        cache = self._beginning(prompts[0][:shared], len(prompts))
+        shared, stops = beginning.length, set(self.stops)
+        cache = beginning.repeated(len(prompts))
         step, seen = _aligned([each[shared:] for each in prompts])
         seen = torch.cat([torch.ones(len(prompts), shared, dtype=torch.long), seen], dim=1)
         places = (seen.cumsum(1) - 1)[:, shared:]
