@@ -21,9 +21,9 @@ difference between the outputs of both. Chance and doubt count for the peers:
 - a row is found if any of the role's positions is (or if most are: whichever is better).
 
 Of ACDC's edges there are too many for all examples (one forward pass for each edge), so it gets
-the first few, and models with more edges than `--edges` are left out for it, with a row that
-says so. Needs auto-circuit 1.0 and transformer-lens 2, whose 2.0 computes the outputs of single
-heads by matrix products (2.18 takes up to ten times as long); without them hopscope runs alone.
+the first few, and models with more edges than `--edges` get one of its thresholds. Needs
+auto-circuit 1.0 and transformer-lens 2, whose 2.0 computes the outputs of single heads by matrix
+products (2.18 takes up to ten times as long); without them hopscope runs alone.
 """
 
 import argparse
@@ -72,12 +72,10 @@ def by_hopscope(case: Case, examples: int) -> Found:
     )
 
 
-def row(case: Case, tool: str, examples: int, found: Found | str) -> dict[str, Any]:
+def row(case: Case, tool: str, examples: int, found: Found) -> dict[str, Any]:
     packages = ("hopscope",) if tool == OURS else ("auto-circuit", "transformer-lens")
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     head = {"benchmark": "circuit_tools", "tool": tool, "version": versions, "model": case.name}
-    if isinstance(found, str):
-        return {**head, "left_out": found}
     grades: dict[str, float | None] = {}
     for name in ("head", "row", "path"):
         score: Score | None = getattr(found, f"{name}s")
@@ -98,7 +96,7 @@ def compared(case: Case, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]
         yield {"benchmark": "circuit_tools", "model": case.name, "missing": "auto-circuit"}
         return
     peers = Peers(case, count)
-    tools: dict[str, tuple[int, Callable[[], Found | str]]] = {
+    tools: dict[str, tuple[int, Callable[[], Found]]] = {
         "EAP": (count, lambda: peers.eap(squared=False, steps=None)),
         "EAP, squared error": (count, lambda: peers.eap(squared=True, steps=None)),
         f"EAP, squared error, {chosen.steps} steps": (
@@ -117,7 +115,7 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--examples", type=int, default=128)
     parser.add_argument("--acdc-examples", type=int, default=32)
-    parser.add_argument("--edges", type=int, default=4_000, help="the most that ACDC gets")
+    parser.add_argument("--edges", type=int, default=2_000, help="more get one threshold of ACDC")
     parser.add_argument("--steps", type=int, default=10, help="of the integrated gradients")
     chosen = parser.parse_args()
     for case in cases(chosen.quick):

@@ -6,20 +6,22 @@ store already, and prints a JSON row per model:
     python benchmarks/discovery.py --store runs [--demo-seeds 10] [--a-seeds 3] [--a-steps 8000]
 
 A path holds if the loss without it is at least threefold what it is with it. Paths from a value to
-a key of its own fact (previous position) are counted apart, as in the paper.
+a key of its own fact (previous position) are counted apart, as in the paper. A step that several
+heads share holds if it does without all of them.
 """
 
 import argparse
 import json
+import pathlib
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.circuit import Part
 from hopscope.configs import Task
+from hopscope.facts import Path
 from hopscope.models import Transformer
 from hopscope.papers import preset
 from hopscope.papers.retrieval_rows import calmest, joins_pair
@@ -30,7 +32,7 @@ THREEFOLD = 3.0
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", type=Path, default=Path("runs"))
+    parser.add_argument("--store", type=pathlib.Path, default=pathlib.Path("runs"))
     parser.add_argument("--demo-seeds", type=int, default=10)
     parser.add_argument("--a-seeds", type=int, default=3)
     parser.add_argument("--a-steps", type=int, default=8_000)
@@ -75,9 +77,15 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
         "paths": len(circuit.paths),
         "weakest": round(min((fold(circuit, part) for part in others), default=0.0), 1),
         "below threefold": [
-            f"{part.layer}.{part.head} {circuit.described(part)} x{fold(circuit, part):.1f}"
+            f"{part.layer}.{part.head} {circuit.described(part)} x{fold(circuit, part):.2f}"
             for part in others
             if fold(circuit, part) < THREEFOLD
+        ],
+        "their steps": [
+            f"{path.query} → {path.key} x{value:.1f}"
+            for part in others
+            if fold(circuit, part) < THREEFOLD
+            for path, value in step_folds(circuit, part)
         ],
         "previous position": [round(part.cost.mean, 3) for part in previous],
         "not paths": [
@@ -95,6 +103,13 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
 def fold(circuit: Circuit, part: Part) -> float:
     """How many times higher the circuit's loss is without the part."""
     return part.cost.mean / circuit.losses.mean("ideal")
+
+
+def step_folds(circuit: Circuit, part: Part) -> list[tuple[Path, float]]:
+    """The same, for each path of a part, without every head that does the same step."""
+    losses = {(each.reader, each.source): each.cost.mean for each in circuit.shared}
+    steps = [(path, losses.get((path.query, path.key), part.cost.mean)) for path in part.paths]
+    return [(path, loss / circuit.losses.mean("ideal")) for path, loss in steps]
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ class TrainArguments:
     experiment: Annotated[Experiment, tyro.conf.arg(name="")]
     store: Path | None = None
     """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+    prolong: str | None = None
+    """A run of the same training with fewer steps, to go on from; it stays as it is."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; auto takes a GPU when there is one."""
     threads: int | None = None
@@ -67,7 +69,12 @@ def train(arguments: Sequence[str]) -> int:
         raise ConfigError("train needs a preset first: `hopscope train demo`, `hopscope presets`")
     default = TrainArguments(_experiment(arguments[0]))
     chosen = parse(TrainArguments, f"train {arguments[0]}", arguments[1:], default=default)
-    _finish(_train(chosen.experiment, Store(chosen.store), chosen.device, chosen.threads))
+    store = Store(chosen.store)
+    if chosen.prolong is not None:
+        from hopscope.training import prolong
+
+        prolong(store.find(chosen.prolong), chosen.experiment, store)
+    _finish(_train(chosen.experiment, store, chosen.device, chosen.threads))
     return 0
 
 

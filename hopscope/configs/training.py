@@ -7,6 +7,9 @@ from pydantic import Field
 
 from hopscope.configs.config import Config, Positive
 
+FINAL_STEPS = 100
+"""A final loss is the mean over this many last steps (§7.1)."""
+
 
 class Training(Config):
     """How a model is trained."""
@@ -44,6 +47,13 @@ class Training(Config):
         regular = range(0, self.steps, self.checkpoint_every)
         extra = (step for step in self.checkpoint_at if step < self.steps)
         return tuple(sorted({0, *regular, *extra, self.steps}))
+
+    def validation_steps(self) -> frozenset[int]:
+        """All steps after which the model is validated."""
+        final = range(max(0, self.steps - FINAL_STEPS) + 1, self.steps + 1)
+        return frozenset(
+            {*range(0, self.steps, self.validate_every), *self.checkpoint_steps(), *final}
+        )
 
     def rate(self, step: int) -> float:
         """The learning rate of the 0-based step."""

@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from hopscope.configs import Experiment
 from hopscope.errors import RunDamaged, RunMismatch, RunTooNew
 from hopscope.store import RunFolder
 from hopscope.training.learner import Learner
@@ -48,6 +49,12 @@ def saved(state: dict[str, Tensor], experiment: str, step: int, precision: str) 
     meta = {"format": FORMAT, "experiment": experiment, "step": step, "precision": precision}
     words = {META: json.dumps(meta, sort_keys=True)}
     return safetensors.torch.save({k: t.detach().cpu() for k, t in state.items()}, words)
+
+
+def relabelled(data: bytes, source: str, experiment: Experiment) -> bytes:
+    """The same state as a file of another experiment."""
+    state, meta = _read(data, source)
+    return saved(state, experiment.digest(), meta["step"], meta["precision"])
 
 
 def unpack(learner: Learner, folder: RunFolder) -> None:

@@ -21,7 +21,7 @@ from hopscope.training.checkpoint import OPTIMISERS, checkpoint_name, checkpoint
 from hopscope.training.learner import Learner
 from hopscope.training.ledger import DIVERGED_AT, Ledger
 from hopscope.training.precision import device_of, precision_of
-from hopscope.training.run import FINAL_STEPS, Run
+from hopscope.training.run import Run
 from hopscope.training.signals import StopRequest, stop_on_signal
 
 SETTLE_EVERY = {"cpu": 1, "cuda": 100}
@@ -94,6 +94,7 @@ class _Training:
         self.folder, self.watcher = folder, watcher
         self.training = experiment.training
         self.due = set(self.training.checkpoint_steps())
+        self.validated = self.training.validation_steps()
         where = device_of(device)
         self.learner = Learner(experiment, where, precision_of(self.training, where))
         unpack(self.learner, folder)
@@ -123,8 +124,7 @@ class _Training:
         losses = self.learner.advance()
         step = self.learner.step
         self.ledger.note("train", step, losses)
-        final = step > self.training.steps - FINAL_STEPS
-        if final or step in self.due or step % self.training.validate_every == 0:
+        if step in self.validated:
             self._validate()
         if step % self.settle_every == 0:
             self.ledger.settle(self._last_good())

@@ -7,15 +7,13 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from hopscope.configs import Experiment
+from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import RunDamaged, RunMismatch
 from hopscope.models import Transformer, load_weights
 from hopscope.store import RunFolder
 from hopscope.store.metrics import losses
 from hopscope.tasks import interface
 from hopscope.training.checkpoint import checkpoint_name, checkpoint_steps, weights_of
-
-FINAL_STEPS = 100
-"""The final validation loss is the mean over this many last steps (§7.1)."""
 
 
 @dataclass(frozen=True)

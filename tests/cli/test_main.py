@@ -119,6 +119,30 @@ def test_train_resume_show_and_remove(root: Path, capsys: pytest.CaptureFixture[
     assert "no runs in" in out
 
 
+def test_a_training_begins_where_a_shorter_one_ended(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = "--training.batch 4 --training.warmup 0 --threads 1".split()
+    assert hopscope(capsys, "train", "demo", *flags, "--training.steps", "4")[0] == 0
+    (short,) = Store().names()
+    code, _, err = hopscope(
+        capsys, "train", "demo", *flags, "--training.steps", "6", "--prolong", short[-6:]
+    )
+    assert code == 2
+    assert "its training.schedule is cosine" in err
+    constant = [*flags, "--training.schedule", "constant"]
+    assert hopscope(capsys, "train", "demo", *constant, "--training.steps", "4")[0] == 0
+    (short,) = {*Store().names()} - {short}
+    code, out, _ = hopscope(
+        capsys, "train", "demo", *constant, "--training.steps", "6", "--prolong", short
+    )
+    assert code == 0
+    assert "final loss" in out
+    assert "step 4 of 6" in out
+    assert len(Store().names()) == 3
+    assert (root / "runs" / short).exists()
+
+
 def test_an_experiment_file_trains_as_the_preset_it_was_written_from(
     root: Path, capsys: pytest.CaptureFixture[str], tiny: Experiment
 ) -> None:

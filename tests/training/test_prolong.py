@@ -1,0 +1,80 @@
+"""A prolonged run is what it would be if trained from its first step; anything else is refused."""
+
+from typing import Any
+
+import pytest
+
+from hopscope.configs import Experiment
+from hopscope.errors import RunMismatch
+from hopscope.store import Store
+from hopscope.training import Run, prolong, train
+
+
+def changed(experiment: Experiment, **changes: Any) -> Experiment:
+    training = experiment.training.model_copy(update=changes)
+    return experiment.model_copy(update={"training": training})
+
+
+def content(run: Run) -> dict[str, bytes]:
+    return {name: run.folder.read(name) for name in run.folder.manifest.files}
+
+
+@pytest.mark.parametrize(
+    "differently",
+    [{}, {"checkpoint_every": 10, "validate_every": 4}, {"steps": 150, "validate_every": 2}],
+)
+@pytest.mark.parametrize("seeds", [(0,), (3, 1)])
+def test_a_prolonged_run_is_one_trained_in_one_go(
+    store: Store, tiny: Experiment, seeds: tuple[int, ...], differently: dict[str, int]
+) -> None:
+    short = changed(tiny.model_copy(update={"seeds": seeds}), validate_every=1)
+    longer = changed(short, **{"steps": 20, **differently})
+    before = content(train(short, store))
+    folder = prolong(store.find(short.run_name()), longer, store)
+    assert folder.manifest.step == short.training.steps
+    assert not folder.manifest.complete
+    run = train(longer, store)
+    assert content(run) == content(train(longer, Store(store.root / "elsewhere")))
+    assert run.folder.verify() == []
+    assert content(train(short, store)) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"lr": 0.5}, r"is another training: its training\.lr is .*, expected 0\.5"),
+        ({"schedule": "cosine"}, r"is another training: its training\.schedule is constant"),
+        ({"steps": 12}, r"is at step 12: there is nothing to go on from to 12 steps"),
+        ({"checkpoint_every": 3}, r"no checkpoint of step 3, .* own training\.checkpoint_every"),
+    ],
+)
+def test_what_is_no_beginning_is_refused(
+    store: Store, tiny: Experiment, changes: dict[str, Any], problem: str
+) -> None:
+    folder = train(tiny, store).folder
+    with pytest.raises(RunMismatch, match=problem):
+        prolong(folder, changed(tiny, **{"steps": 20, **changes}), store)
+    assert store.names() == [folder.name]
+
+
+def test_missing_validations_are_refused(store: Store, tiny: Experiment) -> None:
+    # Of a training of 120 steps, the first 20 are not among the last 100.
+    short = changed(tiny, steps=120, validate_every=50, checkpoint_every=100)
+    folder = train(short, store).folder
+    with pytest.raises(RunMismatch, match=r"no validation of step 7, .*training\.validate_every"):
+        prolong(folder, changed(short, steps=200, validate_every=7), store)
+
+
+def test_a_rate_that_knows_the_end_is_refused(store: Store, tiny: Experiment) -> None:
+    cosine = changed(tiny, schedule="cosine")
+    folder = train(cosine, store).folder
+    with pytest.raises(RunMismatch, match=r"its training\.schedule is cosine"):
+        prolong(folder, changed(cosine, steps=20), store)
+
+
+def test_a_run_that_has_begun_is_not_overwritten(store: Store, tiny: Experiment) -> None:
+    folder, longer = train(tiny, store).folder, changed(tiny, steps=20)
+    train(longer, store)
+    with pytest.raises(RunMismatch, match=r"has begun already \(step 20\): `hopscope resume"):
+        prolong(folder, longer, store)
+    assert store.find(longer.run_name()).manifest.complete
