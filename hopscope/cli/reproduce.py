@@ -1,5 +1,6 @@
 """`hopscope reproduce`: run what is missing, measure, draw."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse, use_threads
-from hopscope.errors import ConfigError, ResultsUnreadable
+from hopscope.errors import (
+    CircuitError,
+    ConfigError,
+    Diverged,
+    HopscopeError,
+    LlmError,
+    ResultsUnreadable,
+    RunBusy,
+)
 from hopscope.store import Store
 
 if TYPE_CHECKING:
     from hopscope.papers.results import Results, Table
     from hopscope.papers.target import Target
+
+ITS_OWN = (CircuitError, Diverged, LlmError, RunBusy)
+"""What goes wrong with one target and says nothing about the others."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +63,17 @@ def reproduce(arguments: Sequence[str]) -> int:
         print_targets(found, chosen, store)
         return 0
     use_threads(chosen.threads)
-    complete = [reproduced(target, chosen, store) for target in still_open(found, chosen)]
+    failed: list[HopscopeError] = []
+    complete = True
+    for target in still_open(found, chosen):
+        try:
+            complete &= reproduced(target, chosen, store)
+        except ITS_OWN as error:
+            # The others need not wait for it.
+            print(f"hopscope: {target.name}: {error}", file=sys.stderr)
+            failed.append(error)
     print(f"overview: {write_readme(chosen.results)}")
-    return 0 if all(complete) else 1
+    return failed[0].exit_code if failed else int(not complete)
 
 
 def write_readme(root: Path) -> Path:

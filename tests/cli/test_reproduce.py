@@ -8,6 +8,7 @@ import pytest
 
 from hopscope.cli.main import main
 from hopscope.configs import Experiment, Recipe
+from hopscope.errors import NotLearned
 from hopscope.papers import musat_targets
 from hopscope.papers.results import Protocol, Results, Row, Table
 from hopscope.papers.target import Target
@@ -207,6 +208,23 @@ def test_better_results_are_in_the_way_before_anything_is_trained(
     assert "musat/two: measured already, by a better protocol" in out
     assert better.read_bytes() == before
     assert Results(Path("found")).has("musat/one")
+
+
+def test_one_that_fails_does_not_keep_the_others_waiting(
+    say: Say, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+        raise NotLearned("the model learned nothing")
+
+    one = Target("musat/one", "no use", fail)
+    both = {each.name: each for each in (one, target)}
+    monkeypatch.setattr("hopscope.papers.target.targets", lambda: both)
+    code, out, err = say("musat")
+    assert code == 2
+    assert err.splitlines()[-1] == "hopscope: musat/one: the model learned nothing"
+    assert "overview: found/README.md" in out
+    assert Results(Path("found")).has("musat/two")
+    assert not Results(Path("found")).has("musat/one")
 
 
 def test_results_that_cannot_be_written_are_one_line(say: Say, target: Target) -> None:
