@@ -1,0 +1,75 @@
+"""The tables of circuits in docs/performance.md, from the rows in results.
+
+python benchmarks/circuit_tools.py --examples 32 > results/circuit_tools.jsonl
+python benchmarks/discovery.py --store runs > results/discovery.jsonl
+python benchmarks/circuit_tables.py
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+RESULTS = Path(__file__).parents[1] / "results"
+OURS = "hopscope discover"
+PAIR = ("precision", "recall")
+Row = dict[str, Any]
+
+
+def main() -> None:
+    tools, models = (read(RESULTS / f"{name}.jsonl") for name in ("circuit_tools", "discovery"))
+    ours = {row["model"]: row["seconds"] for row in tools if row["tool"] == OURS}
+    table(
+        ("", "models", *(f"{what}: precision / recall" for what in ("heads", "rows", "paths")),
+         "seconds, median", "times hopscope's, median"),
+        [
+            compared(tool, [row for row in tools if row["tool"] == tool], ours)
+            for tool in dict.fromkeys(row["tool"] for row in tools)
+        ],
+    )  # fmt: skip
+    table(
+        ("model", "loss", "circuit", "paths", "weakest", "below threefold", "that step", "seconds"),
+        [
+            (
+                row["model"], f"{row['clean']:.3f}", f"{row['circuit']:.3f}", row["paths"],
+                row["weakest"], listed(row["below threefold"]), listed(row["their steps"]),
+                round(row["seconds"]),
+            )
+            for row in models
+        ],
+    )  # fmt: skip
+
+
+def compared(tool: str, rows: Sequence[Row], ours: dict[str, float]) -> Sequence[object]:
+    ratios = sorted(row["seconds"] / ours[row["model"]] for row in rows)
+    spread = f"{median(ratios):.1f} ({ratios[0]:.1f} to {ratios[-1]:.0f})"
+    grades = [
+        " / ".join(mean(row.get(f"{what}_{which}") for row in rows) for which in PAIR)
+        for what in ("head", "row", "path")
+    ]
+    return (tool, len(rows), *grades, f"{median(row['seconds'] for row in rows):.2f}", spread)
+
+
+def mean(values: Iterable[float | None]) -> str:
+    """Over the models that a tool can name such things in."""
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):.3f}" if known else "–"
+
+
+def listed(words: Sequence[str]) -> str:
+    return "; ".join(words) or "–"
+
+
+def read(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    print()
+    for row in (head, ["---"] * len(head), *rows):
+        print("| " + " | ".join(map(str, row)) + " |")
+
+
+if __name__ == "__main__":
+    main()
