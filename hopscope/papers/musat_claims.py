@@ -63,7 +63,8 @@ CLAIMS = (
     ),
     Claim(
         "musat/abc-mostly-idle", "Most heads do nothing useful.", "§8.2",
-        "8 of 12 idle", "heads without a path in the circuit", ("musat/fig5",), judges.mostly_idle,
+        "8 of 12 idle", "heads that the circuit can do without", ("musat/fig5",),
+        judges.mostly_idle,
     ),
     Claim(
         "musat/abc-four-heads", "A, B and C use four heads each.", "§8.2, figure 5",

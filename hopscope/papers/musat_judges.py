@@ -139,19 +139,23 @@ def accurate(tables: Sequence[Table]) -> Finding:
 
 def four(tables: Sequence[Table]) -> Finding:
     counts = [len(row["useful"]) for row in tables[0].rows]
+    more = [len(row["needed"]) - len(row["useful"]) for row in tables[0].rows]
     return Finding(
         _listed(counts), verdict(all(count == 4 for count in counts)),
-        "heads with at least one path that the circuit cannot do without",
+        "heads with at least one path that the circuit cannot do without; it needs "
+        f"{_listed(more)} more, which attend by position or place",
     )  # fmt: skip
 
 
 def mostly_idle(tables: Sequence[Table]) -> Finding:
     rows = tables[0].rows
-    shares = [1 - len(row["useful"]) / (row["layers"] * row["heads"]) for row in rows]
+    shares = [1 - len(row["needed"]) / (row["layers"] * row["heads"]) for row in rows]
+    without = [1 - len(row["useful"]) / (row["layers"] * row["heads"]) for row in rows]
     return Finding(
         f"{_listed(shares)} of the heads do nothing",
         verdict(all(HALF < one < 1 for one in shares)),
-        "more than half of the heads without a path, and not all",
+        "more than half of the heads that the circuit can do without, and not all; "
+        f"{_listed(without)} are without a path",
     )
 
 

@@ -103,6 +103,7 @@ def circuit_of(run: Run) -> Row:
         "ablated": round(losses.mean("ablated"), 5),
         "solved": circuit.solved,
         "useful": [list(head) for head in useful],
+        "needed": [list(head) for head in sorted({part.at for part in circuit.parts})],
         "first_joins_pair": bool(first) and all(joins_pair(part) for part in first),
         "removals": [_removal(circuit, part) for part in circuit.parts if part.paths],
         "unexplained": len(circuit.unexplained),

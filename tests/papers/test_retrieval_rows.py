@@ -185,6 +185,7 @@ def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: Row) -> No
     assert emerged["ablated"] == pytest.approx(circuit.losses.mean("ablated"), abs=1e-5)
     assert emerged["solved"]
     assert emerged["useful"] == [[0, 0], [1, 0]]  # an induction circuit
+    assert emerged["needed"] == [list(at) for at in sorted({part.at for part in circuit.parts})]
     assert emerged["first_joins_pair"]
     parts = [part for part in circuit.parts if part.paths]
     assert [tuple(removal["head"]) for removal in emerged["removals"]] == [p.at for p in parts]
@@ -215,4 +216,5 @@ def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
     assert json.loads(json.dumps(row)) == row
     assert row["crossed"] == [None]
     assert (row["useful"], row["removals"], row["first_joins_pair"]) == ([], [], False)
+    assert row["needed"] == []
     assert "emergence" not in row
