@@ -11,6 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from markdown import table
+
 RESULTS = Path(__file__).parents[1] / "results"
 OURS = "hopscope discover"
 PAIR = ("precision", "recall")
@@ -28,6 +30,7 @@ def main() -> None:
             for tool in dict.fromkeys(row["tool"] for row in tools)
         ],
     )  # fmt: skip
+    print()
     table(
         ("model", "loss", "circuit", "paths", "weakest", "below threefold", "that step", "seconds"),
         [
@@ -63,12 +66,6 @@ def listed(words: Sequence[str]) -> str:
 
 def read(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    print()
-    for row in (head, ["---"] * len(head), *rows):
-        print("| " + " | ".join(map(str, row)) + " |")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import json
 from itertools import groupby
 from pathlib import Path
 
+from markdown import table
+
 RESULTS = Path(__file__).parents[1] / "results" / "llm"
 
 
@@ -51,11 +53,6 @@ def tries(number: float | None) -> str:
 
 
 NAMES = {"exact_ms": "exact", "generate_ms": "generate", "ratio": "ratio"}
-
-
-def table(columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
-    for line in (columns, ("---",) * len(columns), *rows):
-        print("| " + " | ".join(str(cell) for cell in line) + " |")
 
 
 if __name__ == "__main__":

@@ -128,13 +128,8 @@ def _print_settings(recipe: Recipe, hidden: tuple[str, ...]) -> None:
     """Every field but those of the hidden groups."""
     from hopscope.cli.tables import table
 
-    settings = [
-        (f"{group}.{field}" if field else group, value)
-        for group, values in recipe.model_dump(mode="json").items()
-        for field, value in (values.items() if isinstance(values, dict) else [("", values)])
-        if group not in hidden
-    ]
-    table(["setting", "value"], settings)
+    named = recipe.named().items()
+    table(["setting", "value"], [each for each in named if each[0].split(".")[0] not in hidden])
 
 
 def _show_bench(folder: RunFolder, figure: Path | None) -> int:

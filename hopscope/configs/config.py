@@ -1,7 +1,7 @@
 """What every config is: frozen, validated data that refuses what it does not know."""
 
 import json
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,6 +26,14 @@ class Config(BaseModel):
     def canonical_json(self) -> str:
         """The one spelling of this config: sorted keys, no spaces, defaults written out."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    def named(self) -> dict[str, Any]:
+        """Every field's value by its name with dots (`model.layers`), in their order."""
+        return {
+            f"{group}.{field}" if field else group: value
+            for group, values in self.model_dump(mode="json").items()
+            for field, value in (values.items() if isinstance(values, dict) else [("", values)])
+        }
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

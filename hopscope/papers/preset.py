@@ -20,10 +20,5 @@ class Preset:
 
     def fields(self) -> list[tuple[str, object, str]]:
         """Every field with its value and source, in the order of the configs."""
-        rows = []
-        for group, values in self.experiment.model_dump(mode="json").items():
-            named = values.items() if isinstance(values, dict) else [("", values)]
-            for field, value in named:
-                path = f"{group}.{field}".rstrip(".")
-                rows.append((path, value, self.sources.get(path, OURS)))
-        return rows
+        named = self.experiment.named().items()
+        return [(field, value, self.sources.get(field, OURS)) for field, value in named]

@@ -5,11 +5,10 @@ begins as a copy of a shorter one ends with the bytes that it has if trained fro
 """
 
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 
-from hopscope.configs import Experiment, Recipe
+from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import losses, part, part_name, to_parquet
@@ -49,7 +48,7 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
 
 def _check_beginning(shorter: RunFolder, experiment: Experiment) -> None:
     """Is it a beginning of the experiment?"""
-    its, ours = _fields(shorter.experiment), _fields(experiment)
+    its, ours = shorter.experiment.named(), experiment.named()
     for name in sorted({*its, *ours} - FREE):
         if its.get(name) != ours.get(name):
             raise RunMismatch(
@@ -68,17 +67,6 @@ def _check_beginning(shorter: RunFolder, experiment: Experiment) -> None:
             f"{shorter.name} cannot be prolonged: its training.schedule is {training.schedule}, so "
             "that the learning rate of every step depends on how many there are"
         )
-
-
-def _fields(recipe: Recipe) -> dict[str, Any]:
-    """All fields of an experiment by their names with dots."""
-    fields: dict[str, Any] = {}
-    for name, value in recipe.model_dump(mode="json").items():
-        if isinstance(value, dict):
-            fields.update({f"{name}.{inner}": each for inner, each in value.items()})
-        else:
-            fields[name] = value
-    return fields
 
 
 def _losses(shorter: RunFolder, experiment: Experiment) -> list[dict[str, np.ndarray]]:
