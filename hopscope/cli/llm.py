@@ -179,8 +179,9 @@ def _show(arguments: Sequence[str]) -> int:
     if chosen.json:
         from hopscope.papers.llm_rows import llm_rows
 
-        for row in llm_rows(folders):
-            print(json.dumps(row))
+        for folder in folders:
+            for row in llm_rows(folder):
+                print(json.dumps(row))
         return 0
     for folder in folders:
         print_bench(folder)

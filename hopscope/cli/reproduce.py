@@ -97,7 +97,8 @@ def print_targets(found: Sequence["Target"], chosen: ReproduceArguments, store: 
     results, rows = Results(chosen.results), []
     for target in found:
         protocol, recipes = target.runs(chosen.protocol)
-        there = sum(store.has_complete(recipe) for recipe in recipes)
+        known = results.part(target.name, protocol).runs
+        there = sum(store.has_complete(r) or r.run_name() in known for r in recipes)
         measured = results.table(target.name).protocol if results.has(target.name) else "not yet"
         rows.append(
             (target.name, target.shows, f"{there} of {len(recipes)} ({protocol})", measured)
@@ -129,30 +130,31 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
     import torch
 
     from hopscope.cli.display import display
-    from hopscope.papers.results import Results, Table, machine
+    from hopscope.papers.measuring import measured
+    from hopscope.papers.results import Results, machine
     from hopscope.sweep import carry_out
 
     results = Results(chosen.results)
     protocol, recipes = target.runs(chosen.protocol)
     print(f"{target.name}, {protocol} protocol: {target.shows}")
+    before = results.part(target.name, protocol)
+    left = [recipe for recipe in recipes if recipe.run_name() not in before.runs]
+    if before.rows:
+        print(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
-    outcome = carry_out(recipes, store, display(), seconds, chosen.device)
-    if not outcome.complete:
-        print(
-            f"the time is over: {len(outcome.folders)} of {outcome.wanted} runs are complete; the "
-            "same command goes on"
-        )
-        return False
-    found = Table(
-        target=target.name,
-        protocol=protocol,
-        rows=tuple(target.measure(outcome.folders, protocol)),
-        remark=target.remarks.get(protocol, ""),
-        machine=machine(torch.get_num_threads()),
+    outcome = carry_out(left, store, display(), seconds, chosen.device)
+    here = machine(torch.get_num_threads())
+    found = measured(target, protocol, outcome.folders, before, here)
+    if outcome.complete:
+        print(f"results: {results.save(found)}")
+        draw(found, results)
+        return True
+    where = f" ({results.save_part(found)})" if found.rows else ""
+    print(
+        f"the time is over: {len(found.runs)} of {found.wanted} runs are complete and "
+        f"measured{where}; the same command goes on"
     )
-    print(f"results: {results.save(found)}")
-    draw(found, results)
-    return True
+    return False
 
 
 def draw(found: "Table", results: "Results") -> None:

@@ -40,17 +40,16 @@ MOMENTS = 18
 """Moments of each stage that are kept for a figure."""
 
 
-def training_rows(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+def training_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
     """What became of every seed, and how it went."""
-    (folder,) = folders
     run = MarkovRun(folder)
     return [row for seed in run.experiment.seeds for row in seed_rows(run, seed, CHAINS[protocol])]
 
 
-def setting_rows(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
-    """A row per setting."""
-    named = zip(settings(protocol), folders, strict=True)
-    return [setting_row(name, MarkovRun(folder)) for name, folder in named]
+def setting_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
+    """The row of the setting that this run is of."""
+    names = {each.run_name(): name for name, each in settings(protocol).items()}
+    return [setting_row(names[folder.name], MarkovRun(folder))]
 
 
 def seed_rows(run: MarkovRun, seed: int, chains: int = CHAINS["full"]) -> Iterator[Row]:

@@ -5,7 +5,7 @@ stages, parents, alphabets and windows, and what the paper leaves open. Nothing 
 what the targets need is known before anything is trained.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hopscope.configs import Descent, MarkovExperiment, Recipe
@@ -88,16 +88,16 @@ def _seeds(count: int) -> Callable[[], tuple[Recipe, ...]]:
     return lambda: (MarkovExperiment(seeds=tuple(range(count))),)
 
 
-def _training(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+def _training(folder: RunFolder, protocol: Protocol) -> list[Row]:
     from hopscope.papers.chen_rows import training_rows
 
-    return training_rows(folders, protocol)
+    return training_rows(folder, protocol)
 
 
-def _settings(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+def _settings(folder: RunFolder, protocol: Protocol) -> list[Row]:
     from hopscope.papers.chen_rows import setting_rows
 
-    return setting_rows(folders, protocol)
+    return setting_rows(folder, protocol)
 
 
 _SHORT = "1,500 of 57,000 epochs, 1,000 of 9,000 chains"

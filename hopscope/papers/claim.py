@@ -1,6 +1,6 @@
 """A claim: a sentence of a paper with something that we can measure, and what came of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,8 +47,7 @@ class Claim:
         measured = {table.target for table in tables if table.rows}
         missing = [target for target in self.targets if target not in measured]
         if missing:
-            commands = ", ".join(f"`hopscope reproduce {target}`" for target in missing)
-            return Finding("–", "not measured", commands)
+            return Finding("–", "not measured", ", ".join(_what_is_left(results, missing)))
         found = self.judge(tables)
         if any(table.protocol == "smoke" for table in tables):
             return Finding(found.ours, "not measured", "smoke protocol: not the paper's models")
@@ -56,6 +55,19 @@ class Claim:
         if not short or found.verdict == "not measured":
             return found
         return Finding(found.ours, found.verdict, "; ".join([found.evidence, *short]))
+
+
+def _what_is_left(results: Results, missing: Sequence[str]) -> Iterator[str]:
+    """The command that measures each target, and how far it came."""
+    for target in missing:
+        parts = results.parts(target)
+        if not parts:
+            yield f"`hopscope reproduce {target}`"
+        for part in parts:
+            yield (
+                f"`hopscope reproduce {target} --protocol {part.protocol}`: {len(part.runs)} of "
+                f"{part.wanted} runs are measured"
+            )
 
 
 def claims() -> Mapping[str, Claim]:

@@ -1,10 +1,7 @@
 """Rows of results from theory: how many layers D hops need, and planted proofs that they do."""
 
-from collections.abc import Sequence
-
 from hopscope.configs import Retrieval
 from hopscope.papers.results import Protocol, Row
-from hopscope.store import RunFolder
 from hopscope.theory import depths, simulated_depth
 
 MOST_HOPS = 64
@@ -12,7 +9,7 @@ PLANTED = (1, 2, 3, 4, 5)
 EXAMPLES = 64
 
 
-def depth_rows(_: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+def depth_rows(protocol: Protocol) -> list[Row]:
     """A row per D: the paper's bound, and the exact minimum by closed form and by simulation."""
     most = MOST_HOPS if protocol != "smoke" else 8
     rows = []

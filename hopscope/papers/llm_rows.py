@@ -1,6 +1,5 @@
 """Rows of results from language models: figure 2."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 
@@ -10,12 +9,8 @@ from hopscope.papers.results import Row
 from hopscope.store import RunFolder
 
 
-def llm_rows(folders: Sequence[RunFolder]) -> list[Row]:
-    """A row per model and kind of question."""
-    return [row for folder in folders for row in _of(folder)]
-
-
-def _of(folder: RunFolder) -> list[Row]:
+def llm_rows(folder: RunFolder) -> list[Row]:
+    """A row per kind of question that a model was asked."""
     bench = folder.experiment
     assert isinstance(bench, LlmBench)
     about = {

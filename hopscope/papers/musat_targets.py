@@ -1,7 +1,5 @@
 """What can be reproduced of Musat (ICLR 2025): the runs behind each figure, and their rows."""
 
-from collections.abc import Sequence
-
 from hopscope.configs import (
     Asking,
     Experiment,
@@ -21,34 +19,37 @@ SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
 
 
-def _depth(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+def _depth(protocol: Protocol) -> list[Row]:
     from hopscope.papers.depth_rows import depth_rows
 
-    return depth_rows(folders, protocol)
+    return depth_rows(protocol)
 
 
-def _losses(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+def _losses(folder: RunFolder, _: Protocol) -> list[Row]:
     from hopscope.papers.retrieval_rows import loss_rows
+    from hopscope.training import Run
 
-    return loss_rows(folders, protocol)
-
-
-def _circuits(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
-    from hopscope.papers.retrieval_rows import circuit_rows
-
-    return circuit_rows(folders, protocol)
+    return loss_rows(Run(folder))
 
 
-def _emergence(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
-    from hopscope.papers.retrieval_rows import emergence_rows
+def _circuits(folder: RunFolder, _: Protocol) -> list[Row]:
+    from hopscope.papers.retrieval_rows import circuit_row
+    from hopscope.training import Run
 
-    return emergence_rows(folders, protocol)
+    return [circuit_row(Run(folder))]
 
 
-def _answers(folders: Sequence[RunFolder], _: Protocol) -> list[Row]:
+def _emergence(folder: RunFolder, _: Protocol) -> list[Row]:
+    from hopscope.papers.retrieval_rows import emergence_row
+    from hopscope.training import Run
+
+    return [emergence_row(Run(folder))]
+
+
+def _answers(folder: RunFolder, _: Protocol) -> list[Row]:
     from hopscope.papers.llm_rows import llm_rows
 
-    return llm_rows(folders)
+    return llm_rows(folder)
 
 
 def _of(name: str) -> Experiment:
@@ -139,7 +140,7 @@ TARGETS = (
     Target(
         "musat/depth",
         "theorem 1, figures 3 and 8: how many layers D hops need",
-        _depth,
+        compute=_depth,
         method="Information is followed from position to position under the theorem's two "
         "assumptions, layer by layer, for every D; and transformers are written by hand that "
         "solve D hops in the number of layers found.",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from hopscope import __version__
 from hopscope.errors import ResultsMissing, ResultsUnreadable
-from hopscope.store.files import read_bytes, write_bytes
+from hopscope.store.files import read_bytes, write_bytes, writing
 
 Protocol = Literal["full", "reduced", "smoke"]
 PROTOCOLS: Mapping[Protocol, int] = {"smoke": 0, "reduced": 1, "full": 2}
@@ -36,9 +36,16 @@ class Table:
     rows: tuple[Row, ...]
     remark: str = ""
     """What the protocol left out, in words."""
+    wanted: int = 0
+    """How many runs the protocol has."""
     format: int = FORMAT
     hopscope: str = __version__
     machine: str = ""
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that the rows come from."""
+        return tuple(dict.fromkeys(row["run"] for row in self.rows if "run" in row))
 
     def to_bytes(self) -> bytes:
         head = {name: value for name, value in asdict(self).items() if name != "rows"}
@@ -80,6 +87,36 @@ class Results:
         """Write a table."""
         self.check(table.target, table.protocol)
         path = self.path(table.target)
+        write_bytes(path, table.to_bytes())
+        part = self.part_path(table.target, table.protocol)
+        with writing(part):
+            part.unlink(missing_ok=True)
+        return path
+
+    def part_path(self, target: str, protocol: Protocol) -> Path:
+        return self.root / f"{target}.{protocol}.part.jsonl"
+
+    def part(self, target: str, protocol: Protocol) -> Table:
+        """The rows of the runs that were measured so far, while others are still to be trained."""
+        path = self.part_path(target, protocol)
+        if not path.is_file():
+            return Table(target, protocol, ())
+        found = _table(path, target)
+        if found.protocol != protocol or not all("run" in row for row in found.rows):
+            raise ResultsUnreadable(
+                f"{path} is no part of the {protocol} protocol: remove it, and `hopscope reproduce "
+                f"{target}` measures it anew"
+            )
+        return found
+
+    def parts(self, target: str) -> list[Table]:
+        """What there is of protocols that are not complete."""
+        found = [self.part(target, protocol) for protocol in PROTOCOLS]
+        return [table for table in found if table.rows]
+
+    def save_part(self, table: Table) -> Path:
+        """Keep the rows of some of the runs, beside the complete table that there may be."""
+        path = self.part_path(table.target, table.protocol)
         write_bytes(path, table.to_bytes())
         return path
 

@@ -11,8 +11,7 @@ from hopscope.circuits import Circuit, attention_maps, discover
 from hopscope.circuits.circuit import Part
 from hopscope.circuits.emergence import emergence
 from hopscope.models import Transformer
-from hopscope.papers.results import Protocol, Row
-from hopscope.store import RunFolder
+from hopscope.papers.results import Row
 from hopscope.tasks import guessing_level
 from hopscope.training import Run
 
@@ -25,12 +24,8 @@ LATE = 0.9
 """Checkpoints of the last tenth are late."""
 
 
-def loss_rows(folders: Sequence[RunFolder], _: Protocol) -> list[Row]:
+def loss_rows(run: Run) -> list[Row]:
     """A row per model: final partial losses, when each passed one half, and their course."""
-    return [row for folder in folders for row in _losses_of(Run(folder))]
-
-
-def _losses_of(run: Run) -> list[Row]:
     experiment, final = run.experiment, run.final_losses()
     steps, train = run.losses("train")
     seen, validation = run.losses("validation")
@@ -55,7 +50,6 @@ def described(run: Run, seed: int) -> Row:
     experiment = run.experiment
     task, model, training = experiment.task, experiment.model, experiment.training
     return {
-        "run": run.name,
         "seed": seed,
         "hops": task.hops if hasattr(task, "hops") else None,
         "curriculum": getattr(task, "curriculum", None),
@@ -82,9 +76,9 @@ def crossed(
     ]
 
 
-def circuit_rows(folders: Sequence[RunFolder], _: Protocol) -> list[Row]:
-    """A row per run: its losses, the circuit in it, what each path is worth, its attention."""
-    return [{**_losses_of(run)[0], **circuit_of(run)} for run in map(Run, folders)]
+def circuit_row(run: Run) -> Row:
+    """A run's losses, the circuit in it, what each path is worth, its attention."""
+    return {**loss_rows(run)[0], **circuit_of(run)}
 
 
 def circuit_of(run: Run) -> Row:
@@ -153,21 +147,19 @@ def _maps(model: Transformer, run: Run) -> dict[str, Any]:
     return {"roles": [str(role) for role in maps.roles], **values}
 
 
-def emergence_rows(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
-    """Circuits, and when each of their paths appeared."""
-    rows = circuit_rows(folders, protocol)
-    for row, folder in zip(rows, folders, strict=True):
-        run = Run(folder)
-        circuit = Circuit.model_validate(row["circuit"])
-        training = run.experiment.training
-        if circuit.paths:
-            story = emergence(
-                run, circuit, run.experiment.task,
-                member=0 if len(run.experiment.seeds) > 1 else None,
-                steps_per_epoch=training.examples / training.batch,
-            )  # fmt: skip
-            row["emergence"] = story.to_dict()
-    return rows
+def emergence_row(run: Run) -> Row:
+    """A run's circuit, and when each of its paths appeared."""
+    row = circuit_row(run)
+    circuit = Circuit.model_validate(row["circuit"])
+    training = run.experiment.training
+    if circuit.paths:
+        story = emergence(
+            run, circuit, run.experiment.task,
+            member=0 if len(run.experiment.seeds) > 1 else None,
+            steps_per_epoch=training.examples / training.batch,
+        )  # fmt: skip
+        row["emergence"] = story.to_dict()
+    return row
 
 
 def rounded(values: Float[np.ndarray, "number"]) -> list[float]:

@@ -1,6 +1,6 @@
 """A target: what can be reproduced by name, from the runs it needs to the rows it leaves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hopscope.configs import Recipe
@@ -8,7 +8,9 @@ from hopscope.errors import ConfigError
 from hopscope.papers.results import PROTOCOLS, Protocol, Row
 from hopscope.store import RunFolder
 
-Measure = Callable[[Sequence[RunFolder], Protocol], list[Row]]
+
+def no_rows(*_: object) -> list[Row]:
+    return []
 
 
 @dataclass(frozen=True)
@@ -19,10 +21,12 @@ class Target:
     """paper/figure, e.g. musat/fig4-ic; also the name of its results."""
     shows: str
     """What of the paper it is, in a few words."""
-    measure: Measure
-    """The rows, from the complete runs in the order of the recipes."""
+    measure: Callable[[RunFolder, Protocol], list[Row]] = no_rows
+    """The rows of one complete run."""
     recipes: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = field(default_factory=dict)
     """The runs it needs; nothing where it is computed without."""
+    compute: Callable[[Protocol], list[Row]] = no_rows
+    """The rows that need no run."""
     method: str = ""
     """How it is measured, in a paragraph."""
     remarks: Mapping[Protocol, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from hopscope.papers.claim import Claim
-from hopscope.papers.results import Results
+from hopscope.papers.results import Results, Table
 from hopscope.papers.target import Target
 
 HEAD = """\
@@ -21,11 +21,15 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
         (claim.id, claim.says, claim.paper, finding.ours, finding.verdict, finding.evidence)
         for claim, finding in judged
     ]
-    tables = [results.table(name) for name in targets if results.has(name)]
+    tables = [
+        table
+        for name in targets
+        for table in ([results.table(name)] if results.has(name) else []) + results.parts(name)
+    ]
     measured = [
         (
             t.target,
-            f"{t.protocol}{': ' * bool(t.remark)}{t.remark}",
+            _protocol(t),
             len(t.rows),
             t.hopscope,
             t.machine,
@@ -41,6 +45,15 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
             _table(("target", "protocol", "rows", "hopscope", "machine"), measured),
             "",
         ]
+    )
+
+
+def _protocol(table: Table) -> str:
+    """The protocol, what it left out, and whether runs are still missing."""
+    missing = len(table.runs) < table.wanted
+    so_far = f"{len(table.runs)} of {table.wanted} runs so far" if missing else ""
+    return ": ".join(
+        filter(None, (table.protocol, "; ".join(filter(None, (so_far, table.remark)))))
     )
 
 

@@ -1,7 +1,9 @@
 """`hopscope reproduce`: from runs to tables and figures, and on again where it stopped."""
 
 import json
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,9 +53,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def ends(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
-    """A row per run."""
-    return [{"loss": float(Run(folder).final_losses().mean())} for folder in folders]
+def ends(folder: RunFolder, protocol: Protocol) -> list[Row]:
+    """How a run ended."""
+    return [{"loss": float(Run(folder).final_losses().mean())}]
 
 
 @pytest.fixture
@@ -152,13 +154,51 @@ def test_a_sweep_whose_time_is_over_goes_on_with_the_same_command(
     words = ("musat/two", "--time-limit", "2.9")  # 174 seconds: 12 steps and 6
     code, out, err = say(*words)
     assert (code, err) == (1, "")
-    assert "\nthe time is over: 1 of 2 runs are complete; the same command goes on\n" in out
+    part = Path("found/musat/two.reduced.part.jsonl")
+    assert (
+        f"\nthe time is over: 1 of 2 runs are complete and measured ({part}); the same command "
+        "goes on\n"
+    ) in out
     assert not Results(Path("found")).has("musat/two")
+    assert "1 of 2 runs so far; two instead of all" in Path("found/README.md").read_text()
     assert Store("kept").create(recipes[1]).manifest.step == 6
     code, out, _ = say(*words)
     assert code == 0
     assert "results: found/musat/two.jsonl" in out
     assert len(Results(Path("found")).table("musat/two").rows) == 2
+    assert not part.exists()
+
+
+def test_a_sweep_goes_on_where_another_machine_left_it(
+    say: Say, target: Target, recipes: tuple[Recipe, ...]
+) -> None:
+    assert say("musat/two")[0] == 0
+    results = Results(Path("found"))
+    whole = results.table("musat/two")
+    results.path("musat/two").unlink()
+    for last in (False, True):
+        shutil.rmtree("kept")
+        elsewhere = tuple(row for row in whole.rows if (row == whole.rows[-1]) == last)
+        results.save_part(replace(whole, rows=elsewhere, machine="a faster one"))
+        assert "1 of 2 (reduced)" in say("--list")[1]
+        code, out, _ = say("musat/two")
+        assert code == 0
+        assert "1 of 2 runs are measured already" in out
+        assert Store("kept").names() == [recipes[not last].run_name()]
+        table = results.table("musat/two")
+        assert table.rows == whole.rows
+        assert table.machine == f"a faster one; {whole.machine}"
+        assert results.parts("musat/two") == []
+
+
+def test_nothing_measured_leaves_no_part(
+    say: Say, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hopscope.sweep.carry.time_is_over", lambda: True)
+    code, out, _ = say("musat/two", "--time-limit", "1")
+    assert code == 1
+    assert "0 of 2 runs are complete and measured; the same command goes on" in out
+    assert not Path("found/musat").exists()
 
 
 @pytest.mark.parametrize(
@@ -191,7 +231,7 @@ def better(target: Target) -> Path:
 def test_better_results_are_in_the_way_before_anything_is_trained(
     say: Say, target: Target, better: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Target("musat/one", "computed", lambda folders, protocol: [{"n": 1}])
+    other = Target("musat/one", "computed", compute=lambda protocol: [{"n": 1}])
     both = {each.name: each for each in (other, target)}
     monkeypatch.setattr("hopscope.papers.target.targets", lambda: both)
     before = better.read_bytes()
@@ -213,10 +253,10 @@ def test_better_results_are_in_the_way_before_anything_is_trained(
 def test_one_that_fails_does_not_keep_the_others_waiting(
     say: Say, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(folders: Sequence[RunFolder], protocol: Protocol) -> list[Row]:
+    def fail(protocol: Protocol) -> list[Row]:
         raise NotLearned("the model learned nothing")
 
-    one = Target("musat/one", "no use", fail)
+    one = Target("musat/one", "no use", compute=fail)
     both = {each.name: each for each in (one, target)}
     monkeypatch.setattr("hopscope.papers.target.targets", lambda: both)
     code, out, err = say("musat")

@@ -21,7 +21,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         protocol, recipes = target.runs("smoke")
         assert protocol == "smoke"
         folders = [train(recipe, store).folder for recipe in recipes]  # type: ignore[arg-type]
-        rows = target.measure(folders, protocol)
+        rows = [row for folder in folders for row in target.measure(folder, protocol)]
         made.save(Table(target.name, protocol, tuple(rows), target.remarks[protocol]))
         assert list(made.table(target.name).rows) == rows  # as they come back from JSON
     return made

@@ -10,7 +10,7 @@ from hopscope.papers.results import Row
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    return depth_rows((), "smoke")
+    return depth_rows("smoke")
 
 
 def test_rows_survive_json(rows: list[Row]) -> None:

@@ -2,11 +2,13 @@
 
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hopscope.errors import HopscopeError, ResultsMissing, ResultsUnreadable, StoreUnwritable
+from hopscope.papers.claim import claims
 from hopscope.papers.results import (
     FORMAT,
     PROTOCOLS,
@@ -168,3 +170,47 @@ def test_a_file_where_the_folder_should_be_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("")
     with pytest.raises(StoreUnwritable, match="cannot write .*choose another folder"):
         Results(tmp_path / "results").save(Table(NAME, "smoke", ()))
+
+
+PART = Table(NAME, "full", ({"run": "b", "n": 1}, {"run": "a", "n": 2}, {"run": "b"}), wanted=3)
+
+
+def test_a_part_is_kept_beside_lesser_results_until_all_is_there(results: Results) -> None:
+    lesser = Table(NAME, "reduced", ({"run": "c"},))
+    results.save(lesser)
+    assert results.part(NAME, "full") == Table(NAME, "full", ())
+    path = results.save_part(PART)
+    assert path == results.root / "musat" / "depth.full.part.jsonl"
+    assert results.part(NAME, "full") == PART
+    assert results.parts(NAME) == [PART]
+    assert PART.runs == ("b", "a")
+    assert results.table(NAME) == lesser
+    results.save(lesser)
+    assert results.parts(NAME) == [PART]
+    results.save(PART)
+    assert results.parts(NAME) == []
+
+
+@pytest.mark.parametrize(
+    "changed", [replace(PART, protocol="reduced"), replace(PART, rows=({"n": 1},))]
+)
+def test_a_part_that_is_none_is_one_line(results: Results, changed: Table) -> None:
+    path = results.save_part(PART)
+    path.write_bytes(changed.to_bytes())
+    with pytest.raises(ResultsUnreadable) as caught:
+        results.part(NAME, "full")
+    assert one_line(caught.value) == (
+        f"{path} is no part of the full protocol: remove it, and `hopscope reproduce {NAME}` "
+        "measures it anew"
+    )
+
+
+def test_a_claim_says_how_far_its_runs_came(results: Results) -> None:
+    claim = claims()["musat/theorem-1"]
+    assert claim.finding(results).evidence == f"`hopscope reproduce {NAME}`"
+    results.save_part(PART)
+    found = claim.finding(results)
+    assert found.verdict == "not measured"
+    assert found.evidence == (
+        f"`hopscope reproduce {NAME} --protocol full`: 2 of 3 runs are measured"
+    )

@@ -18,9 +18,9 @@ from hopscope.papers.retrieval_rows import (
     POINTS,
     WINDOW,
     calmest,
-    circuit_rows,
+    circuit_row,
     crossed,
-    emergence_rows,
+    emergence_row,
     loss_rows,
 )
 from hopscope.store import Store
@@ -45,8 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def emerged(run: Run) -> Row:
     """Its row with everything in it."""
-    (row,) = emergence_rows([run.folder], "smoke")
-    return row
+    return emergence_row(run)
 
 
 def slowly(steps: list[int], losses: list[list[float]]) -> list[int | None]:
@@ -103,9 +102,8 @@ def test_crossed_by_hand(losses: list[float], step: int | None) -> None:
 
 
 def test_rows_of_losses_are_those_of_the_run(run: Run) -> None:
-    (row,) = loss_rows([run.folder], "full")
+    (row,) = loss_rows(run)
     assert json.loads(json.dumps(row)) == row
-    assert row["run"] == run.name
     about = ("seed", "hops", "curriculum", "layers", "heads", "steps", "batch", "examples")
     assert [row[name] for name in about] == [0, 1, True, 2, 1, 250, 32, 4096]
     assert row["seconds"] == run.folder.manifest.seconds > 0
@@ -157,8 +155,8 @@ def test_of_a_fleet_the_first_is_examined(store: Store) -> None:
     assert step == 18
     kept = fleet.model_at(18).member(0).state_dict()
     assert all((weight == kept[name]).all() for name, weight in model.state_dict().items())
-    assert [row["seed"] for row in loss_rows([fleet.folder], "full")] == [1, 2]
-    (row,) = circuit_rows([fleet.folder], "full")
+    assert [row["seed"] for row in loss_rows(fleet)] == [1, 2]
+    row = circuit_row(fleet)
     assert (row["seed"], row["step"]) == (1, calmest(fleet)[0])
 
 
@@ -167,8 +165,8 @@ def test_a_circuit_of_a_fleet_is_followed_in_its_first(
 ) -> None:
     fleet = train(changed((3, 1), steps=4), store)
     known = {"circuit": emerged["circuit"]}
-    monkeypatch.setattr(retrieval_rows, "circuit_rows", lambda folders, protocol: [dict(known)])
-    (row,) = emergence_rows([fleet.folder], "full")
+    monkeypatch.setattr(retrieval_rows, "circuit_row", lambda run: dict(known))
+    row = emergence_row(fleet)
     circuit = Circuit.model_validate(known["circuit"])
     story = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
     assert row["emergence"] == story.to_dict()
@@ -212,7 +210,7 @@ def test_paths_are_followed_through_the_checkpoints(run: Run, emerged: Row) -> N
 
 def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
     run = train(changed(steps=4), tmp_path)
-    (row,) = emergence_rows([run.folder], "smoke")
+    row = emergence_row(run)
     assert json.loads(json.dumps(row)) == row
     assert row["crossed"] == [None]
     assert (row["useful"], row["removals"], row["first_joins_pair"]) == ([], [], False)

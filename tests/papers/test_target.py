@@ -30,12 +30,12 @@ def test_a_protocol_without_runs_takes_the_nearest_better_or_else_lesser(
     has: str, wanted: Protocol, taken: Protocol
 ) -> None:
     recipes = {name: lambda name=name: RUNS[name] for name in PROTOCOLS if name in has.split()}
-    target = Target("musat/x", "x", lambda folders, protocol: [], recipes)
+    target = Target("musat/x", "x", recipes=recipes)
     assert target.runs(wanted) == (taken, RUNS[taken])
 
 
 def test_what_is_computed_needs_no_runs() -> None:
-    target = Target("musat/x", "x", lambda folders, protocol: [])
+    target = Target("musat/x", "x")
     taken = {protocol: target.runs(protocol) for protocol in PROTOCOLS}
     assert taken == {"smoke": ("smoke", ()), "reduced": ("full", ()), "full": ("full", ())}
 

@@ -71,7 +71,7 @@ def idle(row: Row) -> Row:
 
 def rows_of(target: str, circuit: Row) -> list[Row]:
     if target == "musat/depth":
-        return depth_rows((), "smoke")
+        return depth_rows("smoke")
     if target == "musat/fig2":
         return [answer_row(model, *kind) for model in ("small", "large") for kind in KINDS]
     if target == "musat/fig5":
@@ -147,7 +147,7 @@ def test_one_model_is_enough() -> None:
 
 
 def test_layers_are_those_of_the_rows() -> None:
-    rows = depth_rows((), "smoke")
+    rows = depth_rows("smoke")
     _, figure = drawn("musat/depth", rows)["layers"]
     shown = lines(figure.axes[0])
     for label, kind in {

@@ -1,0 +1,39 @@
+"""From complete runs to a table of results.
+
+A sweep may be longer than anybody's patience with one machine. The rows of each run are all that is
+needed of it; so runs that were measured, here or elsewhere, are not trained again to measure the
+others.
+"""
+
+from collections.abc import Sequence
+
+from hopscope.papers.results import Protocol, Row, Table
+from hopscope.papers.target import Target
+from hopscope.store import RunFolder
+
+
+def measured(
+    target: Target, protocol: Protocol, folders: Sequence[RunFolder], before: Table, machine: str
+) -> Table:
+    """The rows of these runs and of those measured before, in the order of the target's recipes."""
+    _, recipes = target.runs(protocol)
+    rows: dict[str, list[Row]] = {name: [] for name in before.runs}
+    for row in before.rows:
+        rows[row["run"]].append(row)
+    for folder in folders:
+        rows[folder.name] = [
+            {"run": folder.name, **row} for row in target.measure(folder, protocol)
+        ]
+    here = [machine] if folders or not before.rows else []
+    machines = dict.fromkeys([*before.machine.split("; "), *here])
+    return Table(
+        target=target.name,
+        protocol=protocol,
+        rows=(
+            *target.compute(protocol),
+            *(row for recipe in recipes for row in rows.get(recipe.run_name(), [])),
+        ),
+        remark=target.remarks.get(protocol, ""),
+        wanted=len(recipes),
+        machine="; ".join(filter(None, machines)),
+    )
