@@ -212,7 +212,7 @@ TARGETS = (
             "full": lambda: (_of("transformer-d"), _of("transformer-d-epochs")),
             "smoke": lambda: (_tiny(1, 2, 400),),
         },
-        method="Both readings of section 9.1's schedule: 262k examples (25 epochs of 256 steps), "
+        method="Both readings of section 9.1's schedule: 262k examples (6 epochs of 1,024 steps), "
         "and 2,048 examples (800 epochs of 8 steps). Attention along every path of the circuit is "
         "averaged over 32 sequences at each checkpoint.",
         remarks={"smoke": "one tiny model of one hop"},

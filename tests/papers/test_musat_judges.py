@@ -123,7 +123,6 @@ def test_ids_are_unique_and_sources_known() -> None:
 
 NEVER_PLAIN = {
     "llm-solve": "the paper's models are larger by far",
-    "d-slow-start": "only the reading with 2,048 examples",
 }
 """Claims of which no rows could show more than a reading."""
 
@@ -249,10 +248,19 @@ def test_paths_must_be_found_to_emerge() -> None:
 
 def test_the_start_that_counts_is_by_epochs() -> None:
     rows = tables()
-    assert judged("d-slow-start", rows).ours == "step 3,600 (epoch 4), step 3,600 (epoch 450)"
-    rows[D][1]["crossed"] = [None] * 4
+    late = "step 3,600 (epoch 450) with 262,144 examples"
     found = judged("d-slow-start", rows)
-    assert (found.verdict, found.ours) == ("not reproduced", "step 3,600 (epoch 4)")
+    assert found.verdict == "reproduced"
+    assert found.ours == f"{late}, step 3,600 (epoch 450) with 2,048 examples"
+    for other in (900, None):
+        rows[D][1]["crossed"] = [other] * 4
+        assert judged("d-slow-start", rows).verdict == "under a reading"
+    assert judged("d-slow-start", rows).ours == late
+    rows[D][0]["crossed"][0] = 900
+    found = judged("d-slow-start", rows)
+    assert (found.verdict, found.ours) == (
+        "not reproduced", "step 900 (epoch 112) with 262,144 examples"
+    )  # fmt: skip
 
 
 def test_the_values_are_those_of_the_rows() -> None:
