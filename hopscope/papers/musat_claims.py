@@ -1,5 +1,6 @@
 """What Musat (ICLR 2025) says, claim by claim."""
 
+from hopscope.papers import musat_circuit_judges as circuits
 from hopscope.papers import musat_judges as judges
 from hopscope.papers.claim import Claim
 
@@ -59,56 +60,58 @@ CLAIMS = (
     ),
     Claim(
         "musat/abc-below-0.01", "Transformers A, B and C end below 0.01.", "§8.2",
-        "< 0.01", "validation loss, three seeds", ("musat/fig5",), judges.accurate,
+        "< 0.01", "validation loss, three seeds", ("musat/fig5",), circuits.accurate,
     ),
     Claim(
         "musat/abc-mostly-idle", "Most heads do nothing useful.", "§8.2",
         "8 of 12 idle", "heads that the circuit can do without", ("musat/fig5",),
-        judges.mostly_idle,
+        circuits.mostly_idle,
     ),
     Claim(
         "musat/abc-four-heads", "A, B and C use four heads each.", "§8.2, figure 5",
-        "4, 4, 4", "heads with a path in the circuit", ("musat/fig5",), judges.four,
+        "4, 4, 4", "heads with a path in the circuit", ("musat/fig5",), circuits.four,
     ),
     Claim(
         "musat/abc-first-head", "The first useful head joins the two symbols of each pair.", "§8.2",
-        "3 of 3", "the paths of the first useful head", ("musat/fig5",), judges.first_joins,
+        "3 of 3", "the paths of the first useful head", ("musat/fig5",), circuits.first_joins,
     ),
     Claim(
         "musat/abc-different", "But for the first head, circuits differ between seeds.", "§8.2",
-        "3 different circuits", "what the other heads do", ("musat/fig5",), judges.different,
+        "3 different circuits", "what the other heads do", ("musat/fig5",), circuits.different,
     ),
     Claim(
         "musat/abc-circuit-loss", "The circuits alone keep the loss below 0.05.", "appendix E",
-        "< 0.05", "all heads replaced by their mechanisms", ("musat/fig5",), judges.explained(0.05),
+        "< 0.05", "all heads replaced by their mechanisms", ("musat/fig5",),
+        circuits.explained(0.05),
     ),
     Claim(
         "musat/abc-single-removals", "Removing any one path costs much.", "appendix E",
         "0.17 … 0.89", "every path removed alone, first layers apart", ("musat/fig5",),
-        judges.removed,
+        circuits.removed,
     ),
     Claim(
         "musat/abc-first-layers", "Removing the first layer's paths costs little.", "appendix E",
-        "0.05 … 0.1", "heads that join pairs, removed alone", ("musat/fig5",), judges.first_layers,
+        "0.05 … 0.1", "heads that join pairs, removed alone", ("musat/fig5",),
+        circuits.first_layers,
     ),
     Claim(
         "musat/d-loss", "Transformer D ends at 0.031.", "§9.2",
         "0.031", "final validation loss, both readings of the schedule", ("musat/fig7",),
-        judges.d_loss,
+        circuits.d_loss,
     ),
     Claim(
         "musat/d-circuit-loss", "Its circuit alone keeps the loss at 0.045.", "§9.2",
         "0.045", "all heads replaced by their mechanisms; at most twice the paper's value",
-        ("musat/fig7",), judges.explained(2 * D_CIRCUIT),
+        ("musat/fig7",), circuits.explained(2 * D_CIRCUIT),
     ),
     Claim(
         "musat/d-slow-start", "The first head emerges abruptly after 450 slow epochs.", "§9.2",
         "epoch 450", "when x_1 passes 0.5; within a factor of two", ("musat/fig7",),
-        judges.slow_start,
+        circuits.slow_start,
     ),
     Claim(
         "musat/d-order", "Heads emerge one after the other, in the order of the hops.",
         "§9.2, figures 6 and 7", "B, then C, then D, then E", "when x_1, x_2, … pass 0.5",
-        ("musat/fig7",), judges.emergence_order,
+        ("musat/fig7",), circuits.emergence_order,
     ),
 )  # fmt: skip
