@@ -124,3 +124,7 @@ class ModelUnavailable(LlmError):
 
 class EndpointFailed(LlmError):
     """A server refused, failed, or answered nonsense."""
+
+
+OF_ONE_RUN = (Diverged, LlmError, RunBusy, RunDamaged, RunMismatch, RunTooNew)
+"""What may be wrong with one run and says nothing about any other."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import parse
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, ResultsUnreadable
 from hopscope.papers.claim import Claim, Finding, Verdict
 from hopscope.papers.results import Results
 
@@ -55,9 +55,22 @@ def claims(arguments: Sequence[str]) -> int:
     if chosen.json:
         for claim, finding in judged:
             print(json.dumps(_fields(claim, finding), ensure_ascii=False))
-        return 0
-    _print_table(judged)
-    return 0
+    else:
+        _print_table(judged)
+    return _complain([claim for claim, _ in judged], results)
+
+
+def _complain(judged: Sequence[Claim], results: Results) -> int:
+    """A line for every file of results that cannot be read, and the exit code that this means."""
+    code = 0
+    for target in sorted({target for claim in judged for target in claim.targets}):
+        try:
+            if results.has(target):
+                results.table(target)
+        except ResultsUnreadable as error:
+            print(f"hopscope: {error}", file=sys.stderr)
+            code = error.exit_code
+    return code
 
 
 def report(arguments: Sequence[str]) -> int:

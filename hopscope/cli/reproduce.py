@@ -10,22 +10,17 @@ import tyro
 
 from hopscope.cli.arguments import parse, use_threads
 from hopscope.errors import (
+    OF_ONE_RUN,
     CircuitError,
     ConfigError,
-    Diverged,
     HopscopeError,
-    LlmError,
     ResultsUnreadable,
-    RunBusy,
 )
 from hopscope.store import Store
 
 if TYPE_CHECKING:
     from hopscope.papers.results import Results, Table
     from hopscope.papers.target import Target
-
-ITS_OWN = (CircuitError, Diverged, LlmError, RunBusy)
-"""What goes wrong with one target and says nothing about the others."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +63,8 @@ def reproduce(arguments: Sequence[str]) -> int:
     for target in still_open(found, chosen):
         try:
             complete &= reproduced(target, chosen, store)
-        except ITS_OWN as error:
-            # The others need not wait for it.
+        except (CircuitError, ResultsUnreadable, *OF_ONE_RUN) as error:
+            # It says nothing about the other targets.
             print(f"hopscope: {target.name}: {error}", file=sys.stderr)
             failed.append(error)
     print(f"overview: {write_readme(chosen.results)}")
@@ -126,7 +121,10 @@ def still_open(found: Sequence["Target"], chosen: ReproduceArguments) -> list["T
 
 
 def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bool:
-    """Runs, measures and draws one target; False if the time was over before its runs were."""
+    """Runs, measures and draws one target; False if the time was over before its runs were.
+
+    What is complete is measured and kept, though a run may fail.
+    """
     import torch
 
     from hopscope.cli.display import display
@@ -151,9 +149,13 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
         return True
     where = f" ({results.save_part(found)})" if found.rows else ""
     print(
-        f"the time is over: {len(found.runs)} of {found.wanted} runs are complete and "
-        f"measured{where}; the same command goes on"
+        f"{len(found.runs)} of {found.wanted} runs are complete and measured{where}; the same "
+        "command goes on"
     )
+    for trouble in outcome.troubles[1:]:
+        print(f"hopscope: {target.name}: {trouble}", file=sys.stderr)
+    if outcome.troubles:
+        raise outcome.troubles[0]
     return False
 
 

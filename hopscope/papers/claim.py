@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hopscope.errors import ResultsUnreadable
 from hopscope.papers.results import Results, Table
 
 Verdict = Literal["reproduced", "not reproduced", "under a reading", "not measured"]
@@ -40,11 +41,21 @@ class Claim:
     targets: tuple[str, ...]
     """The results that it is judged from."""
     judge: Judge
+    only_full: bool = False
+    """A lesser protocol can refute it, and not confirm it: less training cannot show "never"."""
 
     def finding(self, results: Results) -> Finding:
-        """The verdict from a folder of results; what is missing is said with its command."""
+        """The verdict from a folder of results; what is missing is said with its command, and of
+        results that cannot be read, why.
+        """
+        try:
+            return self._finding(results)
+        except ResultsUnreadable as error:
+            return Finding("–", "not measured", str(error))
+
+    def _finding(self, results: Results) -> Finding:
         tables = [results.table(target) for target in self.targets if results.has(target)]
-        measured = {table.target for table in tables if table.rows}
+        measured = {table.target for table in tables if table.rows and not table.missing}
         missing = [target for target in self.targets if target not in measured]
         if missing:
             return Finding("–", "not measured", ", ".join(_what_is_left(results, missing)))
@@ -54,7 +65,10 @@ class Claim:
         short = [f"{t.target}: {t.protocol} protocol" for t in tables if t.protocol != "full"]
         if not short or found.verdict == "not measured":
             return found
-        return Finding(found.ours, found.verdict, "; ".join([found.evidence, *short]))
+        evidence = "; ".join([found.evidence, *short])
+        if self.only_full and found.verdict == "reproduced":
+            return Finding(found.ours, "under a reading", f"{evidence}, which cannot confirm it")
+        return Finding(found.ours, found.verdict, evidence)
 
 
 def _what_is_left(results: Results, missing: Sequence[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ others.
 
 from collections.abc import Sequence
 
+from hopscope import __version__
 from hopscope.papers.results import Protocol, Row, Table
 from hopscope.papers.target import Target
 from hopscope.store import RunFolder
@@ -24,8 +25,7 @@ def measured(
         rows[folder.name] = [
             {"run": folder.name, **row} for row in target.measure(folder, protocol)
         ]
-    here = [machine] if folders or not before.rows else []
-    machines = dict.fromkeys([*before.machine.split("; "), *here])
+    new = bool(folders) or not before.rows
     return Table(
         target=target.name,
         protocol=protocol,
@@ -35,5 +35,11 @@ def measured(
         ),
         remark=target.remarks.get(protocol, ""),
         wanted=len(recipes),
-        machine="; ".join(filter(None, machines)),
+        hopscope=_both(before.hopscope if before.rows else "", __version__ if new else ""),
+        machine=_both(before.machine, machine if new else ""),
     )
+
+
+def _both(before: str, here: str) -> str:
+    """Where rows come from that were not all made in one place."""
+    return "; ".join(dict.fromkeys(filter(None, [*before.split("; "), here])))

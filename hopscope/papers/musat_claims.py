@@ -1,11 +1,9 @@
 """What Musat (ICLR 2025) says, claim by claim."""
 
 from hopscope.papers import musat_circuit_judges as circuits
+from hopscope.papers import musat_emergence_judges as emergence
 from hopscope.papers import musat_judges as judges
 from hopscope.papers.claim import Claim
-
-D_CIRCUIT = 0.045
-"""The paper's loss of transformer D with its circuit alone (§9.2)."""
 
 CLAIMS = (
     Claim(
@@ -20,7 +18,7 @@ CLAIMS = (
     ),
     Claim(
         "musat/llm-solve", "Language models solve up to five hops almost perfectly.",
-        "§4, figure 2", "almost 1", "accuracy of the likeliest acceptable answer, D = 1 … 5",
+        "§4, figure 2", "almost 1", "accuracy by the paper's protocol, D = 1 … 5",
         ("musat/fig2",), judges.solve,
     ),
     Claim(
@@ -31,12 +29,12 @@ CLAIMS = (
     Claim(
         "musat/nonic-above-0.7", "Without curriculum no transformer learns, whatever its depth.",
         "§7.2", "100 % of 64 runs above 0.7", "final validation loss of every run",
-        ("musat/fig4-nonic",), judges.never,
+        ("musat/fig4-nonic",), judges.never, only_full=True,
     ),
     Claim(
         "musat/ic-essential", "The implicit curriculum makes learning possible.", "§7.2, figure 4",
         "learned with, not without", "the lowest final loss below 0.5 with and above it without",
-        ("musat/fig4-ic", "musat/fig4-nonic"), judges.essential,
+        ("musat/fig4-ic", "musat/fig4-nonic"), judges.essential, only_full=True,
     ),
     Claim(
         "musat/later-harder", "Later symbols of a chain are harder.", "§7.2, figure 4 right",
@@ -97,21 +95,37 @@ CLAIMS = (
     Claim(
         "musat/d-loss", "Transformer D ends at 0.031.", "§9.2",
         "0.031", "final validation loss, both readings of the schedule", ("musat/fig7",),
-        circuits.d_loss,
+        emergence.loss,
     ),
     Claim(
         "musat/d-circuit-loss", "Its circuit alone keeps the loss at 0.045.", "§9.2",
         "0.045", "all heads replaced by their mechanisms; at most twice the paper's value",
-        ("musat/fig7",), circuits.explained(2 * D_CIRCUIT),
+        ("musat/fig7",), emergence.circuit_loss,
     ),
     Claim(
-        "musat/d-slow-start", "The first head emerges abruptly after 450 slow epochs.", "§9.2",
-        "epoch 450", "when x_1 passes 0.5; within a factor of two", ("musat/fig7",),
-        circuits.slow_start,
+        "musat/d-single-removals", "Removing any one path of it costs much.", "appendix E",
+        "0.17 … 0.89", "every path removed alone, those that join pairs apart", ("musat/fig7",),
+        emergence.removals,
+    ),
+    Claim(
+        "musat/d-slow-start", "Its first head emerges after 450 slow epochs.", "§9.2",
+        "epoch 450", "when x_1 passes 0.5; up to half of that earlier or later",
+        ("musat/fig7",), emergence.slow_start,
+    ),
+    Claim(
+        "musat/d-hops-in-order", "It learns one hop after the other, all four.",
+        "§9.2, figure 6 right", "x_1, then x_2, x_3, x_4", "when x_1, x_2, … pass 0.5",
+        ("musat/fig7",), emergence.hops_in_order,
     ),
     Claim(
         "musat/d-order", "Heads emerge one after the other, in the order of the hops.",
-        "§9.2, figures 6 and 7", "B, then C, then D, then E", "when x_1, x_2, … pass 0.5",
-        ("musat/fig7",), circuits.emergence_order,
+        "§9.2, figure 7 right", "B, then C, then D, then E",
+        "when attention passes 0.5 along the first path that reaches x_1, x_2, …",
+        ("musat/fig7",), emergence.heads_in_order,
+    ),
+    Claim(
+        "musat/d-last-late", "The last hop comes much later than the one before.", "§9.2",
+        "head 24 much later than 23", "steps between the hops' passing 0.5",
+        ("musat/fig7",), emergence.last_late,
     ),
 )  # fmt: skip

@@ -8,13 +8,13 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from hopscope import __version__
-from hopscope.errors import ResultsMissing, ResultsUnreadable
+from hopscope.errors import ResultsError, ResultsMissing, ResultsUnreadable
 from hopscope.store.files import read_bytes, write_bytes, writing
 
 Protocol = Literal["full", "reduced", "smoke"]
@@ -25,6 +25,17 @@ FORMAT = 1
 """Grows when old files cannot be read any more."""
 
 Row = dict[str, Any]
+
+
+class _Kept(Row):
+    """A row from a file; what it lacks, another hopscope left out."""
+
+    def __init__(self, values: Row, path: Path, anew: str) -> None:
+        super().__init__(values)
+        self._said = f"a row of {path} has no {{!r}}: another hopscope wrote it; {anew}"
+
+    def __missing__(self, name: str) -> Any:
+        raise ResultsUnreadable(self._said.format(name))
 
 
 @dataclass(frozen=True)
@@ -47,8 +58,14 @@ class Table:
         """The runs that the rows come from."""
         return tuple(dict.fromkeys(row["run"] for row in self.rows if "run" in row))
 
+    @property
+    def missing(self) -> int:
+        """How many runs are not measured."""
+        return max(0, self.wanted - len(self.runs))
+
     def to_bytes(self) -> bytes:
-        head = {name: value for name, value in asdict(self).items() if name != "rows"}
+        names = (field.name for field in fields(self) if field.name != "rows")
+        head = {name: getattr(self, name) for name in names}
         return "".join(json.dumps(line) + "\n" for line in (head, *self.rows)).encode()
 
 
@@ -72,6 +89,13 @@ class Results:
                 f"{path} does not exist: `hopscope reproduce {target}` measures what it holds"
             )
         return _table(path, target)
+
+    def readable(self, target: str) -> Table | None:
+        """The rows of a target, if there are any, in a file that can be read."""
+        try:
+            return self.table(target)
+        except ResultsError:
+            return None
 
     def check(self, target: str, protocol: Protocol) -> None:
         """May a table of this protocol be written? One of a better protocol is not replaced."""
@@ -143,7 +167,7 @@ def _table(path: Path, target: str) -> Table:
         )
     if not _is_head(head, target) or not all(isinstance(row, dict) for row in rows):
         raise ResultsUnreadable(f"{path} is no table of results of {target}: remove it, and {anew}")
-    return Table(**head, rows=tuple(rows))
+    return Table(**head, rows=tuple(_Kept(row, path, anew) for row in rows))
 
 
 def _is_head(line: Any, target: str) -> bool:
@@ -154,6 +178,8 @@ def _is_head(line: Any, target: str) -> bool:
         and {"target", "protocol", "format"} <= set(line) <= known
         and line["target"] == target
         and line["protocol"] in tuple(PROTOCOLS)
+        and isinstance(line.get("wanted", 0), int)
+        and all(isinstance(line.get(name, ""), str) for name in ("remark", "hopscope", "machine"))
     )
 
 

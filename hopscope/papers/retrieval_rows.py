@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.lib.stride_tricks import sliding_window_view
 
 from hopscope.circuits import Circuit, attention_maps, discover
@@ -29,19 +29,47 @@ def loss_rows(run: Run) -> list[Row]:
     experiment, final = run.experiment, run.final_losses()
     steps, train = run.losses("train")
     seen, validation = run.losses("validation")
-    thin = np.unique(np.linspace(0, len(seen) - 1, POINTS).astype(int))
+    thin = spread(seen)
     return [
         {
             **described(run, seed),
             "guess": guessing_level(experiment.task),
             "final": rounded(final[number]),
-            "crossed": crossed(steps, train[:, number]),
+            "crossed": learned(crossed(steps, train[:, number]), validation[:, number]),
             "course": {
                 "steps": seen[thin].tolist(),
                 "losses": [rounded(hop) for hop in validation[thin, number].T],
+                "train": [rounded(hop) for hop in around(steps, train[:, number], seen[thin]).T],
             },
         }
         for number, seed in enumerate(experiment.seeds)
+    ]
+
+
+def spread(steps: Int[np.ndarray, "step"]) -> Int[np.ndarray, "kept"]:
+    """Numbers of steps that lie evenly, however densely some stretches are filled."""
+    wanted = np.linspace(steps[0], steps[-1], POINTS)
+    kept: np.ndarray = np.unique(np.abs(steps[:, None] - wanted).argmin(axis=0))
+    return kept
+
+
+def around(
+    steps: Int[np.ndarray, "step"],
+    losses: Float[np.ndarray, "step hop"],
+    moments: Int[np.ndarray, "kept"],
+) -> Float[np.ndarray, "kept hop"]:
+    """Training losses at a few moments, each a mean over the steps up to it."""
+    last = np.searchsorted(steps, moments, side="right")
+    return np.stack([losses[max(0, end - WINDOW) : max(end, 1)].mean(axis=0) for end in last])
+
+
+def learned(
+    crossed: list[int | None], validation: Float[np.ndarray, "step hop"]
+) -> list[int | None]:
+    """Without the hops whose training loss fell because examples were learned by heart."""
+    return [
+        step if (losses < HALF).any() else None
+        for step, losses in zip(crossed, validation.T, strict=True)
     ]
 
 
@@ -86,9 +114,6 @@ def circuit_of(run: Run) -> Row:
     step, model = calmest(run)
     circuit = discover(model, run.experiment.task, force=True)
     useful = sorted({part.at for part in circuit.parts if part.paths})
-    first = (
-        [part for part in circuit.parts if part.paths and part.at == useful[0]] if useful else []
-    )
     losses = circuit.losses
     return {
         "step": step,
@@ -98,7 +123,6 @@ def circuit_of(run: Run) -> Row:
         "solved": circuit.solved,
         "useful": [list(head) for head in useful],
         "needed": [list(head) for head in sorted({part.at for part in circuit.parts})],
-        "first_joins_pair": bool(first) and all(joins_pair(part) for part in first),
         "removals": [_removal(circuit, part) for part in circuit.parts if part.paths],
         "unexplained": len(circuit.unexplained),
         "circuit": circuit.model_dump(mode="json"),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from hopscope.store.files import writing
@@ -71,5 +72,6 @@ def save_figure(figure: Figure, path: Path) -> Path:
     """Write a figure in the format its name asks for."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        with rc_context({"svg.hashsalt": path.name}):  # else ids differ from call to call
+            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     return path

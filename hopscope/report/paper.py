@@ -30,7 +30,8 @@ PAPERS = {
 MEANING: Mapping[Verdict, str] = {
     "reproduced": "our value is the paper’s, within the tolerance that is stated",
     "not reproduced": "our value is another",
-    "under a reading": "the paper leaves a choice open; it is so under the choice that is named",
+    "under a reading": "the paper leaves a choice open, or less was run than the paper did; it is "
+    "so under what is named",
     "not measured": "no result decides it yet; what would is named",
 }
 COLUMNS = ("Claim", "Paper", "Ours", "Verdict", "Evidence")
@@ -83,7 +84,8 @@ def paper_page(
 ) -> str:
     """Every claim with its verdict, then everything that was measured, then how to do it again."""
     judged = [(claim, claim.finding(results)) for claim in claims.values()]
-    tables = {name: results.table(name) for name in targets if results.has(name)}
+    found = {name: results.readable(name) for name in targets}
+    tables = {name: table for name, table in found.items() if table is not None}
     return page(
         "Two papers, measured again",
         f"{len(claims)} claims, {len(targets)} figures and tables, {len(tables)} of them measured.",

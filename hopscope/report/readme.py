@@ -18,13 +18,22 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
     """Every claim with its verdict, and every table with what it comes from."""
     judged = [(claim, claim.finding(results)) for claim in claims.values()]
     said = [
-        (claim.id, claim.says, claim.paper, finding.ours, finding.verdict, finding.evidence)
+        (
+            claim.id,
+            claim.says,
+            claim.where,
+            claim.paper,
+            finding.ours,
+            finding.verdict,
+            finding.evidence,
+        )
         for claim, finding in judged
     ]
     tables = [
         table
         for name in targets
-        for table in ([results.table(name)] if results.has(name) else []) + results.parts(name)
+        for table in (results.readable(name), *results.parts(name))
+        if table is not None
     ]
     measured = [
         (
@@ -40,7 +49,7 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
         [
             HEAD,
             "## Claims\n",
-            _table(("claim", "the paper says", "paper", "ours", "verdict", "evidence"), said),
+            _table(("claim", "says", "where", "paper", "ours", "verdict", "evidence"), said),
             "\n## Tables\n",
             _table(("target", "protocol", "rows", "hopscope", "machine"), measured),
             "",
@@ -50,8 +59,7 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
 
 def _protocol(table: Table) -> str:
     """The protocol, what it left out, and whether runs are still missing."""
-    missing = len(table.runs) < table.wanted
-    so_far = f"{len(table.runs)} of {table.wanted} runs so far" if missing else ""
+    so_far = f"{len(table.runs)} of {table.wanted} runs so far" if table.missing else ""
     return ": ".join(
         filter(None, (table.protocol, "; ".join(filter(None, (so_far, table.remark)))))
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hopscope.configs import Experiment, LlmBench, MarkovExperiment, Recipe
-from hopscope.errors import Interrupted
+from hopscope.errors import OF_ONE_RUN, HopscopeError, Interrupted
 from hopscope.store import RunFolder, Store
 from hopscope.training import Watcher
 from hopscope.training.signals import time_is_over, time_limit
@@ -22,6 +22,8 @@ class Outcome:
     folders: tuple[RunFolder, ...]
     """Complete runs, in the order of the recipes."""
     wanted: int
+    troubles: tuple[HopscopeError, ...] = ()
+    """Why runs are missing, beside the time."""
 
     @property
     def complete(self) -> bool:
@@ -35,8 +37,12 @@ def carry_out(
     seconds: float | None = None,
     device: str = "auto",
 ) -> Outcome:
-    """Complete every recipe's run, for as long as there is time."""
+    """Complete every recipe's run, for as long as there is time.
+
+    A run that another process trains, or that fails, is left out: the others need not wait for it.
+    """
     done: list[RunFolder] = []
+    troubles: list[HopscopeError] = []
     with time_limit(seconds):
         for recipe in recipes:
             if time_is_over() and not store.has_complete(recipe):
@@ -46,7 +52,9 @@ def carry_out(
             except Interrupted as error:
                 if error.exit_code != 128 + signal.SIGALRM:  # a person asked, not the clock
                     raise
-    return Outcome(tuple(done), len(recipes))
+            except OF_ONE_RUN as error:
+                troubles.append(error)
+    return Outcome(tuple(done), len(recipes), tuple(troubles))
 
 
 def run_of(recipe: Recipe, store: Store, watcher: Watcher | None, device: str) -> RunFolder:

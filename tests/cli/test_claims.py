@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from hopscope.cli.claims import claims, report
-from hopscope.errors import ConfigError, ResultsUnreadable, StoreUnwritable
+from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.results import Results, Table
 from hopscope.papers.target import Target
@@ -107,10 +107,23 @@ def test_a_folder_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) 
     assert captured.out.endswith("\n2 not measured\n")
 
 
-def test_results_that_cannot_be_read_are_an_error(folder: Path) -> None:
+def test_results_that_cannot_be_read_do_not_hide_the_others(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claims([])
+    before = capsys.readouterr().out
     (folder / "results/musat/fig4.jsonl").write_text("{}\n")
-    with pytest.raises(ResultsUnreadable, match="is no table of results"):
-        claims([])
+    assert claims([]) == 2
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 1
+    assert captured.err.startswith(
+        "hopscope: results/musat/fig4.jsonl is no table of results of musat/fig4: remove it"
+    )
+    others = [line for line in before.splitlines() if line.startswith("chen/")]
+    assert others
+    begun = [line.split()[:2] for line in captured.out.splitlines()]
+    assert all(line.split()[:2] in begun for line in others)
+    assert claims(["chen"]) == 0
 
 
 def test_the_report_is_one_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,9 @@ from hopscope.papers.retrieval_rows import (
     circuit_row,
     crossed,
     emergence_row,
+    learned,
     loss_rows,
+    spread,
 )
 from hopscope.store import Store
 from hopscope.training import Run, train
@@ -115,9 +117,37 @@ def test_rows_of_losses_are_those_of_the_run(run: Run) -> None:
     seen, validation = run.losses("validation")
     places = [seen.tolist().index(step) for step in row["course"]["steps"]]
     assert (places[0], places[-1]) == (0, len(seen) - 1)
-    assert len(places) == POINTS < len(seen)
+    # Sparse at first, every step in the last 100: all of the first are kept, few of the last.
+    assert row["course"]["steps"][:12] == seen[seen < 150].tolist()
+    late = row["course"]["steps"][12:]
+    assert len(late) < 40
+    assert max(np.diff(late)) <= 5
     (course,) = row["course"]["losses"]
     assert course == pytest.approx(validation[places, 0, 0], abs=1e-5)
+    (train,) = row["course"]["train"]
+    assert train[0] == pytest.approx(losses[0, 0, 0], abs=1e-5)
+    before = [
+        losses[(steps > step - WINDOW) & (steps <= step), 0, 0].mean()
+        for step in row["course"]["steps"][1:]
+    ]
+    assert train[1:] == pytest.approx(before, abs=1e-5)
+
+
+def test_steps_are_spread_evenly() -> None:
+    few = np.array([0, 5, 9])
+    assert spread(few).tolist() == [0, 1, 2]
+    dense = np.array([*range(0, 3_900, 100), *range(3_901, 4_001)])
+    kept = dense[spread(dense)]
+    assert (kept[0], kept[-1]) == (0, 4_000)
+    assert len(kept) <= POINTS
+    assert set(np.diff(kept[kept < 3_900])) == {100}
+
+
+def test_what_is_learned_by_heart_is_not_learned() -> None:
+    validation = np.array([[0.7, 0.8], [0.49, 0.9], [0.6, 1.4]], np.float32)
+    assert learned([30, 40], validation) == [30, None]
+    assert learned([None, None], validation) == [None, None]
+    assert learned([30, 40], validation[:1]) == [None, None]
 
 
 def test_the_calmest_of_the_late_checkpoints_is_taken(run: Run) -> None:
@@ -184,7 +214,6 @@ def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: Row) -> No
     assert emerged["solved"]
     assert emerged["useful"] == [[0, 0], [1, 0]]  # an induction circuit
     assert emerged["needed"] == [list(at) for at in sorted({part.at for part in circuit.parts})]
-    assert emerged["first_joins_pair"]
     parts = [part for part in circuit.parts if part.paths]
     assert [tuple(removal["head"]) for removal in emerged["removals"]] == [p.at for p in parts]
     first, *_, last = emerged["removals"]
@@ -213,6 +242,6 @@ def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
     row = emergence_row(run)
     assert json.loads(json.dumps(row)) == row
     assert row["crossed"] == [None]
-    assert (row["useful"], row["removals"], row["first_joins_pair"]) == ([], [], False)
+    assert (row["useful"], row["removals"]) == ([], [])
     assert row["needed"] == []
     assert "emergence" not in row

@@ -24,7 +24,8 @@ def test_claims_and_tables_are_told(tmp_path: Path) -> None:
     )  # fmt: skip
     lines = readme({claim.id: claim}, targets_, results).splitlines()
     assert (
-        "| paper/x | x \\| y | 1 | 1 | reproduced | a row; paper/one: reduced protocol |" in lines
+        "| paper/x | x \\| y | §1 | 1 | 1 | reproduced | a row; paper/one: reduced protocol |"
+        in lines
     )
     assert any(line.startswith("| paper/one | reduced: one seed | 1 | ") for line in lines)
     assert not any(line.startswith("| paper/two") for line in lines)

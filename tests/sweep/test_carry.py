@@ -15,7 +15,7 @@ from hopscope.configs import (
     Retrieval,
     Training,
 )
-from hopscope.errors import Interrupted, ModelUnavailable
+from hopscope.errors import Diverged, Interrupted, ModelUnavailable, RunBusy
 from hopscope.store import RunFolder, Store
 from hopscope.sweep import Outcome, carry_out
 
@@ -196,12 +196,35 @@ def test_the_n_gram_experiment_is_stopped_and_resumed_as_well(
     assert content(rest) == {rest.folders[0].name: content(whole)[MARKOV.run_name()]}
 
 
+def test_what_another_process_trains_is_left_to_it(store: Store) -> None:
+    with store.create(RECIPES[0]).locked():
+        outcome = carry_out(RECIPES, store)
+        assert [folder.name for folder in outcome.folders] == NAMES[1:]
+        (trouble,) = outcome.troubles
+        assert isinstance(trouble, RunBusy)
+        assert NAMES[0] in str(trouble)
+        assert not outcome.complete
+    assert carry_out(RECIPES, store).complete
+
+
+def test_a_training_that_diverges_does_not_end_the_sweep(store: Store) -> None:
+    wild = Experiment(
+        task=Retrieval(hops=1, chains=2),
+        model=Model(layers=1, heads=1, d_model=8, norm="none"),
+        training=TRAINING.model_copy(update={"lr": 1e9, "steps": 50}),
+    )
+    outcome = carry_out((wild, *RECIPES), store)
+    assert [type(trouble) for trouble in outcome.troubles] == [Diverged]
+    assert [folder.name for folder in outcome.folders] == NAMES
+
+
 def test_an_unknown_language_model_is_one_line(store: Store) -> None:
     bench = LlmBench(model="nobody-7b", prompts=(Prompts(formulation="f1"),))
     recipes = (RECIPES[0], bench)
-    with pytest.raises(ModelUnavailable, match="no model 'nobody-7b': expected one of ") as caught:
-        carry_out(recipes, store)
-    assert str(caught.value).isprintable()
+    (trouble,) = carry_out(recipes, store).troubles
+    assert isinstance(trouble, ModelUnavailable)
+    assert str(trouble).startswith("no model 'nobody-7b': expected one of ")
+    assert str(trouble).isprintable()
     assert store.has_complete(RECIPES[0])
     assert not store.has_complete(bench)
     short = carry_out(recipes, store, seconds=0.0)
