@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from hopscope.circuits.emergence import Emergence
 
 REPORTS = Path("reports")
+EXAMPLES = 10_000
+"""Examples one of which can be drawn; all before it are made as well."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +96,20 @@ def maps(arguments: Sequence[str]) -> int:
     from hopscope.report.curves import save_figure
     from hopscope.report.maps import example_figure, role_maps_figure
 
+    what = "maps" if chosen.example is None else f"example-{chosen.example}"
     if chosen.example is not None:
-        probe = probe_of(examined.task, max(1, chosen.example + 1))
+        if not 0 <= chosen.example < EXAMPLES:
+            raise ConfigError(
+                f"--example is {chosen.example}; expected a number from 0 to {EXAMPLES - 1:,}"
+            )
+        probe = probe_of(examined.task, chosen.example + 1)
         shown = circuitsvis(subject_of(examined.model), probe, chosen.example)
         figure = example_figure(shown["attention"], shown["tokens"])
     else:
         found = attention_maps(examined.model, examined.task, chosen.examples)
         figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
-    path = chosen.figure or REPORTS / f"{examined.name}-maps.svg"
-    print(f"maps of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
+    path = chosen.figure or REPORTS / f"{examined.name}-{what}.svg"
+    print(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
     if chosen.data:
         write_bytes(chosen.data, json.dumps(shown).encode())
         print(f"numbers: {chosen.data}")

@@ -127,6 +127,8 @@ def _kinds(formulations: str, hops: str, chains: int, opening: bool) -> tuple[Pr
     if match is None:
         raise ConfigError(f"--hops is {hops!r}; expected a number or a range, e.g. 5 or 1..5")
     first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        raise ConfigError(f"--hops is {hops!r}; expected the smaller number first, e.g. 1..5")
     kinds = []
     for short in formulations.split(","):
         name: Any = FORMULATIONS.get(short, short)

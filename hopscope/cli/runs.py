@@ -10,7 +10,7 @@ import tyro
 
 from hopscope.cli.arguments import parse
 from hopscope.configs import LlmBench, MarkovExperiment, Recipe
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import RunFolder, Store
 from hopscope.store import sql as ask
 from hopscope.store.gallery import about
@@ -66,7 +66,7 @@ class RmArguments:
     """Remove runs, with everything in their folders."""
 
     runs: Annotated[tuple[str, ...], tyro.conf.Positional]
-    """The runs' names, or enough of each to be unique."""
+    """The runs' whole names, or the hashes that these end in."""
     store: Path | None = None
     """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
 
@@ -79,8 +79,13 @@ def runs(arguments: Sequence[str]) -> int:
     if not found and not problems:
         print(f"no runs in {store.root}: `hopscope train demo` makes one")
         return 0
-    columns = ["run", "step", "models", "loss of each hop", "course of the loss"]
-    table(columns, [_summary(folder) for folder in found])
+    rows = []
+    for folder in found:
+        try:
+            rows.append(_summary(folder))
+        except RunDamaged as error:
+            problems.append(str(error))
+    table(["run", "step", "models", "loss of each hop", "course of the loss"], rows)
     for problem in problems:
         print(f"hopscope: {problem}", file=sys.stderr)
     return 1 if problems else 0
@@ -176,9 +181,8 @@ def rm(arguments: Sequence[str]) -> int:
     if not chosen.runs:
         raise ConfigError("rm needs the name of a run; `hopscope runs` lists them")
     store = Store(chosen.store)
-    for folder in [store.find(name) for name in chosen.runs]:
-        folder.remove()
-        print(f"removed {folder.path}")
+    for name in chosen.runs:
+        print(f"removed {store.remove(name)}")
     return 0
 
 

@@ -101,7 +101,8 @@ def resume(arguments: Sequence[str]) -> int:
 
 def demo(arguments: Sequence[str]) -> int:
     chosen = parse(DemoArguments, "demo", arguments)
-    experiment = preset("demo").experiment.model_copy(update={"seeds": (chosen.seed,)})
+    recipe = preset("demo").experiment
+    experiment = Experiment.model_validate({**recipe.model_dump(), "seeds": (chosen.seed,)})
     run = _train(experiment, Store(chosen.store), "cpu", None)
     _finish(run)
     from hopscope.circuits import attention_maps

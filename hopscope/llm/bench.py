@@ -36,9 +36,12 @@ def ask(
     """Run the benchmark, or finish it; if it is complete, return that run. The model is only
     loaded if there is something to ask.
     """
+    store = store if isinstance(store, Store) else Store(store)
+    # Before there is a run: a model that cannot be had leaves nothing behind.
+    asked_of = None if store.has_complete(bench) else backend()
 
     def work(folder: RunFolder, request: StopRequest) -> None:
-        _run(bench, folder, backend(), watcher or NobodyWatches(), request)
+        _run(bench, folder, asked_of or backend(), watcher or NobodyWatches(), request)
 
     return finished(bench, store, work)
 

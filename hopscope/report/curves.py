@@ -7,6 +7,7 @@ from jaxtyping import Float
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from hopscope.errors import ConfigError
 from hopscope.store.files import writing
 from hopscope.tasks import guessing_level
 from hopscope.training import Run
@@ -14,6 +15,7 @@ from hopscope.training import Run
 COLOURS = ("#3366aa", "#ee7733", "#228833", "#aa3377", "#997700", "#66ccee", "#bb5566", "#333333")
 WINDOW = 25
 POINTS = 500
+FORMATS = (".svg", ".pdf", ".png")
 FULL_SCALE = 1.6
 """Height of the axis in guessing levels; the first steps are worse, and say little."""
 
@@ -70,6 +72,10 @@ def first_below(
 
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a figure in the format its name asks for."""
+    if path.suffix not in FORMATS:
+        raise ConfigError(f"a figure goes to a file that ends in {', '.join(FORMATS)}, not {path}")
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; expected a file for the figure")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with rc_context({"svg.hashsalt": path.name}):  # else ids differ from call to call

@@ -102,7 +102,8 @@ def _circuits(table: Table) -> list[Drawn]:
 def _letter(number: int, row: Row) -> str:
     """A, B and C have 12 layers; D comes in two readings."""
     if row["layers"] == 24:
-        return f"d-{row['examples']}" + f"-seed-{row['seed']}" * (row["seed"] > 0)
+        seed = f"-seed-{row['seed']}" if row["seed"] else ""
+        return f"d-{row['examples']}{seed}"
     return "abc"[number] if row["layers"] == 12 else f"{row['layers']}x{row['heads']}-{number}"
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hopscope.configs import Recipe, read_recipe
-from hopscope.errors import RunBusy, RunDamaged, RunMismatch, RunReadOnly
+from hopscope.errors import ConfigError, RunBusy, RunDamaged, RunMismatch, RunReadOnly
 from hopscope.store.files import flush_folder, read_bytes, write_bytes, writing
 from hopscope.store.manifest import MANIFEST, FileEntry, read_manifest
 
@@ -29,13 +29,21 @@ class RunFolder:
     def __init__(self, path: Path, gallery: bool = False) -> None:
         self.path, self.gallery = path, gallery
         self.manifest = read_manifest(path)
-        self.experiment: Recipe = read_recipe(self.read(CONFIG))
+        self.experiment: Recipe = self._recipe()
         wanted = self.experiment.run_name()
         if self.manifest.name != wanted:
             raise RunMismatch(
                 f"{path}: the manifest is of run {self.manifest.name}, but {CONFIG} describes "
                 f"{wanted}: restore the file that was changed"
             )
+
+    def _recipe(self) -> Recipe:
+        try:
+            return read_recipe(self.read(CONFIG))
+        except ConfigError as error:
+            raise RunMismatch(
+                f"{self.path / CONFIG} describes no run ({error}): `hopscope rm {self.path.name}`"
+            ) from error
 
     @property
     def name(self) -> str:
@@ -139,8 +147,13 @@ class RunFolder:
             yield
 
     def remove(self) -> None:
-        with self.locked(), writing(self.path):
-            # The manifest goes first: half a removal is no run at all.
-            (self.path / MANIFEST).unlink()
-            shutil.rmtree(self.path)
-            flush_folder(self.path.parent)
+        with self.locked():
+            discard(self.path)
+
+
+def discard(path: Path) -> None:
+    """Remove a run's folder. The manifest goes first: half a removal is no run at all."""
+    with writing(path):
+        (path / MANIFEST).unlink()
+        shutil.rmtree(path)
+        flush_folder(path.parent)

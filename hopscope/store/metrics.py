@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, Int32
 
+from hopscope.errors import RunDamaged
 from hopscope.store.folder import RunFolder
 
 LOSSES = "metrics/losses.parquet"
@@ -74,8 +75,16 @@ def select(
     paths = [str(folder.path / name) for name in folder.files(prefix)]
     if not paths:
         return {}
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
     with _connection() as connection:
-        found = connection.execute(query, {"paths": paths, **values}).fetchnumpy()
+        try:
+            found = connection.execute(query, {"paths": paths, **values}).fetchnumpy()
+        except duckdb.Error as error:
+            raise RunDamaged(
+                f"the metrics of {folder.name} cannot be read: "
+                f"`hopscope verify {folder.name}` says which file"
+            ) from error
     return {name: _unmasked(column) for name, column in found.items()}
 
 

@@ -51,6 +51,8 @@ def sql(store: Store, query: str) -> Answer:
         _create_views(connection, runs)
         try:
             result = connection.execute(query)
+            if result is None:
+                raise StoreError("the query is empty (tables: runs, metrics, parameters)")
             columns = tuple(column[0] for column in result.description or ())
             return Answer(columns, tuple(result.fetchall()))
         except duckdb.Error as error:

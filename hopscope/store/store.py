@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hopscope.configs import Recipe
-from hopscope.errors import RunMismatch, RunMissing, StoreError
+from hopscope.errors import RunDamaged, RunMismatch, RunMissing, StoreError
 from hopscope.store import gallery
 from hopscope.store.files import flush_folder, write_bytes, writing
-from hopscope.store.folder import CONFIG, GALLERY, RunFolder
+from hopscope.store.folder import CONFIG, GALLERY, RunFolder, discard
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
 
 NEW = ".new-"
@@ -64,6 +64,28 @@ class Store:
             kind = "They are" if matches else "There are"
             raise RunMissing(f"{problem} {name!r} in {self.root}. {kind}: {listed}")
         return RunFolder(self.root / matches[0])
+
+    def remove(self, name: str) -> Path:
+        """Remove the run of this name, or whose name ends in this hash; a part of a name could hit
+        another run than was meant. A run that cannot be read any more goes as well.
+        """
+        if name.startswith(GALLERY):
+            gallery.find(name).check_writable()
+        found = [n for n in self.names() if name in (n, n.rpartition("-")[2])]
+        if len(found) != 1:
+            listed = ", ".join(found or self.names()) or "none"
+            raise RunMissing(
+                f"{len(found) or 'no'} runs in {self.root} are named {name!r}, and rm takes no "
+                f"less than a whole name or hash. There are: {listed}"
+            )
+        path = self.root / found[0]
+        try:
+            folder = RunFolder(path)
+        except (RunDamaged, RunMismatch):
+            discard(path)
+        else:
+            folder.remove()
+        return path
 
     def names(self) -> list[str]:
         """The runs there are, oldest first."""

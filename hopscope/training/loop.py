@@ -61,6 +61,7 @@ def train(
     watcher: Watcher | None = None,
 ) -> Run:
     """Train the experiment, or finish it; if it is trained already, return that run."""
+    device_of(device)  # a device that is not there is a mistake to hear of before there is a run
 
     def work(folder: RunFolder, request: StopRequest) -> None:
         _Training(experiment, folder, device, watcher or NobodyWatches()).run(request)

@@ -1,5 +1,6 @@
 """The command as a user calls it: one line for each mistake, and an exit code."""
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from hopscope.cli.main import COMMANDS, main, run
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
+from hopscope.store.manifest import FileEntry
 from hopscope.training import train
 
 CALL = "from hopscope.cli.main import main; main()"
@@ -64,7 +66,14 @@ def test_help_imports_neither_torch_nor_the_commands() -> None:
         (["show", "x"], "no run matches 'x'"),
         (["verify", "x"], "no run matches 'x'"),
         (["rm"], "rm needs the name of a run"),
-        (["rm", "x"], "no run matches 'x'"),
+        (["rm", "x"], "are named 'x', and rm takes no less than a whole name or hash"),
+        (["demo", "--seed", "-1"], "seeds.0: Input should be greater than or equal to 0, got -1"),
+        (["train", "demo", "--threads", "99999"], "--threads is 99999; expected at most 1024"),
+        (["sql", ""], "the query is empty"),
+        (["maps", "gallery/demo", "--example", "99999999"], "a number from 0 to 9,999"),
+        (["maps", "gallery/demo", "--example", "-1"], "a number from 0 to 9,999"),
+        (["llm", "bench", "--hops", "5..1"], "the smaller number first"),
+        (["llm", "bench", "--model", "nobody-7b"], "no model 'nobody-7b'"),
         (["sql", "select"], "Parser Error"),
         (["presets", "x"], "unknown preset 'x'"),
         (["maps", "x"], "no run matches 'x'"),
@@ -86,6 +95,64 @@ def test_a_mistake_is_one_line_and_an_exit_code(
     assert err.count("\n") == 1
     assert "│" not in err
     assert out == ""
+    assert Store().names() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.foo", "ends in .svg, .pdf, .png, not x.foo"),
+        ("x", "ends in .svg, .pdf, .png, not x"),
+        ("folder.svg", "folder.svg is a folder"),
+    ],
+)
+def test_a_figure_needs_a_file_of_a_known_format(
+    root: Path, capsys: pytest.CaptureFixture[str], name: str, text: str
+) -> None:
+    (root / "folder.svg").mkdir()
+    code, _, err = hopscope(capsys, "depth", "--figure", name)
+    assert code == 2
+    assert text in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = "--training.steps 2 --training.batch 4 --training.validation-examples 8 --threads 1"
+    for seed in ("0", "1", "2"):
+        hopscope(capsys, "train", "demo", *flags.split(), "--seeds", seed)
+    strange, damaged, whole = Store().names()
+    config = root / "runs" / strange / "config.json"
+    text = config.read_text().replace('"seeds":[0]', '"seeds":[-1]')
+    config.write_text(text)
+    manifest = root / "runs" / strange / "manifest.json"
+    entry = json.loads(manifest.read_text())
+    entry["files"]["config.json"] = json.loads(FileEntry.of(text.encode()).model_dump_json())
+    manifest.write_text(json.dumps(entry))
+    with (root / "runs" / damaged / "metrics" / "losses.parquet").open("ab") as file:
+        file.write(b"more")
+    code, out, err = hopscope(capsys, "runs")
+    assert code == 1
+    assert whole in out
+    assert len(err.splitlines()) == 2
+    assert f"{config} describes no run" in err
+    assert f"`hopscope verify {damaged}` says which file" in err
+    for name in (strange, damaged[-10:], whole):
+        assert "removed" in hopscope(capsys, "rm", name)[1]
+    assert Store().names() == []
+
+
+def test_rm_takes_no_part_of_a_name(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "--training.steps 2 --training.batch 4 --training.validation-examples 8 --threads 1"
+    hopscope(capsys, "train", "demo", *flags.split())
+    (name,) = Store().names()
+    for part in (name[:-1], name[-9:], "retrieval", ""):
+        assert hopscope(capsys, "rm", part)[0] == 2
+    assert Store().names() == [name]
+    code, _, err = hopscope(capsys, "rm", "gallery/demo")
+    assert code == 2
+    assert "read-only" in err
 
 
 def test_train_resume_show_and_remove(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

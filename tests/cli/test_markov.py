@@ -51,7 +51,7 @@ def test_a_run_from_its_training_to_its_removal(say: Say, tmp_path: Path) -> Non
     assert rows[:3] == ["name", "a", '"c{1,2}"']
     assert say("show", "markov", "--figure", "losses.svg")[0] == 0
     assert (tmp_path / "losses.svg").exists()
-    assert "removed" in say("rm", "markov")[1]
+    assert "removed" in say("rm", name)[1]
 
 
 def test_figures_of_a_run(say: Say, tmp_path: Path) -> None:
