@@ -102,7 +102,7 @@ def emergence(
     if len(steps) < 2:
         raise CircuitError(
             f"emergence needs at least 2 checkpoints, got {len(steps)}: train with a smaller "
-            "training.checkpoint_every"
+            "training.checkpoint_every (of the models in the gallery, demo has many)"
         )
     questions = task or circuit.task
     if questions is None:

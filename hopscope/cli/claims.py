@@ -89,7 +89,11 @@ def report(arguments: Sequence[str]) -> int:
 def _results(root: Path) -> Results:
     """The folder; that nothing is there is worth a word, as it may be a slip of the pen."""
     if not root.is_dir():
-        print(f"hopscope: no folder {root}: nothing is measured", file=sys.stderr)
+        print(
+            f"hopscope: no folder {root}, so nothing is measured: what comes with the repository "
+            "is in its results/; --results names another folder",
+            file=sys.stderr,
+        )
     return Results(root)
 
 

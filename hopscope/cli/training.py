@@ -73,7 +73,8 @@ def train(arguments: Sequence[str]) -> int:
     if chosen.prolong is not None:
         from hopscope.training import prolong
 
-        prolong(store.find(chosen.prolong), chosen.experiment, store)
+        shorter = store.find(chosen.prolong, beside=chosen.experiment.run_name())
+        prolong(shorter, chosen.experiment, store)
     _finish(_train(chosen.experiment, store, chosen.device, chosen.threads))
     return 0
 

@@ -50,13 +50,13 @@ class Store:
         path = self.root / experiment.run_name()
         return (path / MANIFEST).exists() and RunFolder(path).manifest.complete
 
-    def find(self, name: str) -> RunFolder:
-        """The run whose name is, starts with, or contains the given one, if it is the only one;
-        `gallery/NAME` is a model that comes with hopscope.
+    def find(self, name: str, beside: str = "") -> RunFolder:
+        """The run whose name is, starts with, or contains the given one, if it is the only one
+        (beside the run that is excepted); `gallery/NAME` is a model that comes with hopscope.
         """
         if name.startswith(GALLERY):
             return gallery.find(name)
-        names = self.names()
+        names = [each for each in self.names() if each != beside]
         matches = [n for n in names if n == name] or [n for n in names if name and name in n]
         if len(matches) != 1:
             problem = f"{len(matches)} runs match" if matches else "no run matches"

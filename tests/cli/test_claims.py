@@ -103,7 +103,8 @@ def test_json_is_a_line_for_each_claim(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_folder_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert claims(["--results", "elsewhere"]) == 0
     captured = capsys.readouterr()
-    assert captured.err == "hopscope: no folder elsewhere: nothing is measured\n"
+    assert captured.err.startswith("hopscope: no folder elsewhere, so nothing is measured: ")
+    assert captured.err.count("\n") == 1
     assert captured.out.endswith("\n2 not measured\n")
 
 
