@@ -45,6 +45,9 @@ def _levels(table: Table) -> list[Drawn]:
             axes.plot(
                 row["layers"], row["final"][hop], ".", alpha=0.4, color=COLOURS[hop % len(COLOURS)]
             )
+    if hops > 1:
+        totals = [_mean(_mean(row["final"]) for row in rows if row["layers"] == d) for d in depths]
+        axes.plot(depths, totals, "k--", linewidth=1, label="all")
     axes.axhline(rows[0]["guess"], color="#999999", linestyle=":", label="guess")
     axes.set(xlabel="layers", ylabel="final validation loss", ylim=(0, None), xticks=depths)
     axes.legend(frameon=False, fontsize=8)
@@ -54,7 +57,9 @@ def _levels(table: Table) -> list[Drawn]:
 
 
 def _courses(rows: Sequence[Row]) -> Figure:
-    """The validation loss of every hop during training, a panel per model."""
+    """The loss of every hop during training, validation in full and training dotted (where rows
+    have it), a panel per model.
+    """
     columns = min(4, len(rows))
     lines = -(-len(rows) // columns)
     figure = Figure(figsize=(2.6 * columns, 2.0 * lines), layout="constrained")
@@ -67,6 +72,9 @@ def _courses(rows: Sequence[Row]) -> Figure:
         for hop, losses in enumerate(row["course"]["losses"]):
             colour = COLOURS[hop % len(COLOURS)]
             axes.plot(row["course"]["steps"], losses, color=colour, linewidth=1)
+            if "train" in row["course"]:
+                own = row["course"]["train"][hop]
+                axes.plot(row["course"]["steps"], own, ":", color=colour, linewidth=1)
         axes.axhline(0.5, color="#999999", linestyle=":", linewidth=0.8)
         axes.set_ylim(0, FULL_SCALE * row["guess"])
         axes.set_title(f"{row['layers']} layers, seed {row['seed']}", fontsize=8)

@@ -23,7 +23,10 @@ def loss_row(layers: int, seed: int = 0, *, hops: int = 2, curriculum: bool = Tr
     return {
         "layers": layers, "heads": 2, "seed": seed, "hops": hops, "curriculum": curriculum,
         "examples": 2_048, "guess": 0.75, "final": [0.5 / layers + seed / 10] * asked,
-        "course": {"steps": [0, 10, 20], "losses": [[1.0, 0.9, 0.5 / layers]] * asked},
+        "course": {
+            "steps": [0, 10, 20], "losses": [[1.0, 0.9, 0.5 / layers]] * asked,
+            "train": [[1.0, 0.8, 0.4 / layers]] * asked,
+        },
     }  # fmt: skip
 
 
@@ -195,3 +198,13 @@ def test_the_order_is_that_of_the_story(circuit_row: Row) -> None:
     widths = [patch.get_width() for patch in order.axes[0].patches]
     paths = Circuit.model_validate(circuit_row["circuit"]).paths
     assert widths == [10.0 * number + 5 for number in reversed(range(len(paths)))]
+
+
+def test_all_hops_together_and_what_was_trained_on_are_drawn_too() -> None:
+    rows = [loss_row(layers, hops=2) for layers in (1, 2)]
+    found = drawn("musat/fig4-ic", rows)
+    means = [sum(row["final"]) / 2 for row in rows]
+    assert lines(found["layers"][1].axes[0])["all"] == pytest.approx(means)
+    panel = found["courses"][1].axes[1]
+    dotted = [list(line.get_ydata()) for line in panel.lines if line.get_linestyle() == ":"]
+    assert dotted[:2] == rows[1]["course"]["train"]
