@@ -60,7 +60,8 @@ figure svg { max-width: max(100%, 44rem) } /* narrow screens: rather scroll than
 .judged { list-style: none; padding: 0; max-width: 44rem } .judged li { margin: .3rem 0 }
 .claims { table-layout: fixed; width: 100%; line-height: 1.45; margin: 1rem 0 }
 .claims th, .claims td { padding: .6rem 1.2rem .6rem 0 } .claims td p { margin: 0 0 .25rem }
-.claims th:is(:nth-child(1), :nth-child(5)) { width: 30% } .claims th:nth-child(4) { width: 9.5rem }
+.claims th:nth-child(1) { width: 26% } .claims th:nth-child(2) { width: 13% }
+.claims th:nth-child(4) { width: 9.5rem } .claims th:nth-child(5) { width: 28% }
 .claims th.paper { color: var(--ink); font-weight: 600; padding-top: 1.6rem; width: auto }
 .claims tr:target td { background: var(--card) }
 .claims .key { display: none }

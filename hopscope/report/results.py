@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hopscope.circuits import Circuit, RoleMaps
@@ -20,6 +21,8 @@ from hopscope.report.maps import role_maps_figure
 
 Drawn = tuple[str, str, Figure]
 """A short name, an alternative text, a figure."""
+D_LAYERS = 24
+"""By which transformer D is known."""
 
 
 def figures(table: Table) -> list[Drawn]:
@@ -31,10 +34,7 @@ def figures(table: Table) -> list[Drawn]:
 def _levels(table: Table) -> list[Drawn]:
     """Figure 4: final losses by number of layers, and how they came about."""
     rows = table.rows
-    hops = len(rows[0]["final"])
-    names = [f"$x_{{{hop + 1}}}$" for hop in range(hops)]
-    if not rows[0]["curriculum"]:
-        names = [f"$x_{{{rows[0]['hops']}}}$"]
+    names = _hops(rows[0])
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
     depths = sorted({row["layers"] for row in rows})
@@ -45,7 +45,7 @@ def _levels(table: Table) -> list[Drawn]:
             axes.plot(
                 row["layers"], row["final"][hop], ".", alpha=0.4, color=COLOURS[hop % len(COLOURS)]
             )
-    if hops > 1:
+    if len(names) > 1:
         totals = [_mean(_mean(row["final"]) for row in rows if row["layers"] == d) for d in depths]
         axes.plot(depths, totals, "k--", linewidth=1, label="all")
     axes.axhline(rows[0]["guess"], color="#999999", linestyle=":", label="guess")
@@ -57,30 +57,43 @@ def _levels(table: Table) -> list[Drawn]:
 
 
 def _courses(rows: Sequence[Row]) -> Figure:
-    """The loss of every hop during training, validation in full and training dotted (where rows
-    have it), a panel per model.
-    """
+    """The loss of every hop during training, a panel per model."""
     columns = min(4, len(rows))
     lines = -(-len(rows) // columns)
-    figure = Figure(figsize=(2.6 * columns, 2.0 * lines), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    for number, axes in enumerate(panels.flat):
-        if number >= len(rows):
-            axes.set_axis_off()
-            continue
-        row = rows[number]
-        for hop, losses in enumerate(row["course"]["losses"]):
-            colour = COLOURS[hop % len(COLOURS)]
-            axes.plot(row["course"]["steps"], losses, color=colour, linewidth=1)
-            if "train" in row["course"]:
-                own = row["course"]["train"][hop]
-                axes.plot(row["course"]["steps"], own, ":", color=colour, linewidth=1)
-        axes.axhline(0.5, color="#999999", linestyle=":", linewidth=0.8)
-        axes.set_ylim(0, FULL_SCALE * row["guess"])
-        axes.set_title(f"{row['layers']} layers, seed {row['seed']}", fontsize=8)
-        axes.tick_params(labelsize=7)
-        axes.spines[["top", "right"]].set_visible(False)
+    figure = Figure(figsize=(2.6 * columns, 2.0 * lines + 0.3), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axes, row in zip(panels, rows, strict=False):
+        _course(axes, row)
+    for axes in panels[len(rows) :]:
+        axes.set_axis_off()
+    known = [axes.get_legend_handles_labels() for axes in panels]
+    most = max(known, key=lambda found: len(found[0]))
+    figure.legend(*most, loc="outside lower center", ncols=8, fontsize=8, frameon=False)
     return figure
+
+
+def _course(axes: Axes, row: Row) -> None:
+    """Validation in full, training dotted (where the row has it)."""
+    course, several = row["course"], row["layers"] == D_LAYERS
+    for number, name in enumerate(_hops(row)):
+        colour = COLOURS[number % len(COLOURS)]
+        steps, losses = course["steps"], course["losses"][number]
+        axes.plot(steps, losses, color=colour, linewidth=1, label=name)
+        if "train" in course:
+            label = "training" if number == 0 else None
+            axes.plot(steps, course["train"][number], ":", color=colour, linewidth=1, label=label)
+    axes.axhline(0.5, color="#999999", linestyle=":", linewidth=0.8)
+    axes.set_ylim(0, FULL_SCALE * row["guess"])
+    examples = f", {row['examples']:,} examples" if several else ""
+    axes.set_title(f"{row['layers']} layers, seed {row['seed']}{examples}", fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _hops(row: Row) -> list[str]:
+    """What the losses of a row are of."""
+    asked = range(1, len(row["final"]) + 1) if row["curriculum"] else [row["hops"]]
+    return [f"$x_{{{hop}}}$" for hop in asked]
 
 
 def _orders(table: Table) -> list[Drawn]:
@@ -109,7 +122,7 @@ def _circuits(table: Table) -> list[Drawn]:
 
 def _letter(number: int, row: Row) -> str:
     """A, B and C have 12 layers; D comes in two readings."""
-    if row["layers"] == 24:
+    if row["layers"] == D_LAYERS:
         seed = f"-seed-{row['seed']}" if row["seed"] else ""
         return f"d-{row['examples']}{seed}"
     return "abc"[number] if row["layers"] == 12 else f"{row['layers']}x{row['heads']}-{number}"
