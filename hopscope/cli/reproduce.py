@@ -164,6 +164,6 @@ def draw(found: "Table", results: "Results") -> None:
     from hopscope.report.curves import save_figure
     from hopscope.report.results import figures
 
-    for name, _, figure in figures(found):
+    for name, _, figure in figures(found, results.readable):
         path = results.path(found.target)
         print(f"figure: {save_figure(figure, path.with_name(f'{path.stem}-{name}.svg'))}")

@@ -19,8 +19,10 @@ from hopscope.papers.results import Results, Table
 from hopscope.papers.target import Target
 from hopscope.report.page import Section, figure_html, page, prose
 
-Draw = Callable[[Table], Sequence[tuple[str, str, Figure]]]
-"""The figures of a table: name, alternative text, figure."""
+Drawn = Sequence[tuple[str, str, Figure]]
+"""Name, alternative text, figure."""
+Draw = Callable[[Table, Callable[[str], Table | None]], Drawn]
+"""The figures of a table, which may show another one (asked for by name) as well."""
 
 PAPERS = {
     "musat": "Musat, Mechanism and Emergence of Stacked Attention Heads in Multi-Layer "
@@ -93,7 +95,10 @@ def paper_page(
         [
             _introduction(judged),
             Section("The claims", "", [_claims_table(judged, targets)], anchor="claims"),
-            *(_target(one, tables.get(name), judged, draw) for name, one in targets.items()),
+            *(
+                _target(one, tables.get(name), judged, lambda table: draw(table, tables.get))
+                for name, one in targets.items()
+            ),
             _again(targets, tables),
         ],
         STYLE,
@@ -169,7 +174,10 @@ def _claim_row(claim: Claim, finding: Finding, targets: Mapping[str, Target]) ->
 
 
 def _target(
-    target: Target, table: Table | None, judged: Sequence[tuple[Claim, Finding]], draw: Draw
+    target: Target,
+    table: Table | None,
+    judged: Sequence[tuple[Claim, Finding]],
+    draw: Callable[[Table], Drawn],
 ) -> Section:
     anchor = _anchor(target.name)
     body = [

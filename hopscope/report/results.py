@@ -25,14 +25,40 @@ D_LAYERS = 24
 """By which transformer D is known."""
 
 
-def figures(table: Table) -> list[Drawn]:
-    """All figures of a target."""
+def figures(table: Table, others: Callable[[str], Table | None] = lambda _: None) -> list[Drawn]:
+    """All figures of a target; what shows two targets stands with the second."""
     draw = FIGURES.get(table.target)
-    return draw(table) if draw and table.rows else []
+    found = draw(table) if draw and table.rows else []
+    with_ = others("musat/fig4-ic") if table.target == "musat/fig4-nonic" else None
+    if with_ is not None and with_.rows and table.rows:
+        said = "mean final loss by number of layers, with and without implicit curriculum"
+        found.insert(0, ("curriculum", said, _curriculum(with_, table)))
+    return found
+
+
+def _curriculum(with_: Table, without: Table) -> Figure:
+    """Figure 4, left."""
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for colour, (name, table) in zip(
+        COLOURS, (("with", with_), ("without", without)), strict=False
+    ):
+        ends: dict[int, list[float]] = {}
+        for row in table.rows:
+            ends.setdefault(row["layers"], []).append(_mean(row["final"]))
+            axes.plot(row["layers"], ends[row["layers"]][-1], ".", alpha=0.4, color=colour)
+        depths = sorted(ends)
+        label = f"{name} curriculum, D = {table.rows[0]['hops']}"
+        axes.plot(depths, [_mean(ends[depth]) for depth in depths], "o-", color=colour, label=label)
+    axes.axhline(without.rows[0]["guess"], color="#999999", linestyle=":", label="guess")
+    axes.set(xlabel="layers", ylabel="final validation loss, all hops", ylim=(0, None))
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
 
 
 def _levels(table: Table) -> list[Drawn]:
-    """Figure 4: final losses by number of layers, and how they came about."""
+    """Figure 4, right: final losses by number of layers, and how they came about."""
     rows = table.rows
     names = _hops(rows[0])
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def draw(table: Table) -> Sequence[tuple[str, str, Figure]]:
+def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, str, Figure]]:
     wide, small = Figure(figsize=(16, 3)), Figure(figsize=(2, 2))
     for figure in (wide, small):
         figure.subplots().plot([0, 1])

@@ -1,7 +1,7 @@
 """The page of both papers: verdicts by word, protocols in sight, commands, nothing from outside."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -55,7 +55,7 @@ TARGETS = {
 }
 
 
-def draw(table: Table) -> Sequence[tuple[str, str, Figure]]:
+def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, str, Figure]]:
     figure = Figure(figsize=(3, 2))
     figure.subplots().plot([row["loss"] for row in table.rows])
     return [("loss", f'"{table.target}" by layer', figure)]

@@ -208,3 +208,19 @@ def test_all_hops_together_and_what_was_trained_on_are_drawn_too() -> None:
     panel = found["courses"][1].axes[1]
     dotted = [list(line.get_ydata()) for line in panel.lines if line.get_linestyle() == ":"]
     assert dotted[:2] == rows[1]["course"]["train"]
+
+
+def test_figure_4_shows_both_sweeps_where_both_are_measured() -> None:
+    with_ = Table("musat/fig4-ic", "full", tuple(loss_row(layers, hops=3) for layers in (1, 2)))
+    rows = [
+        loss_row(layers, seed, hops=2, curriculum=False) for layers in (1, 2) for seed in (0, 1)
+    ]
+    without = Table("musat/fig4-nonic", "full", tuple(rows))
+    known = {table.target: table for table in (with_, without)}
+    (name, said, figure), *rest = figures(without, known.get)
+    assert (name, said.split(",")[0]) == ("curriculum", "mean final loss by number of layers")
+    shown = lines(figure.axes[0])
+    assert shown["with curriculum, D = 3"] == pytest.approx([0.5, 0.25])
+    assert shown["without curriculum, D = 2"] == pytest.approx([0.55, 0.3])
+    assert [each[0] for each in rest] == [each[0] for each in figures(without)]
+    assert "curriculum" not in [each[0] for each in figures(with_, known.get)]
