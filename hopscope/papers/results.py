@@ -108,13 +108,15 @@ class Results:
             )
 
     def save(self, table: Table) -> Path:
-        """Write a table."""
+        """Write a table; what was kept of an unfinished one that is no better, goes."""
         self.check(table.target, table.protocol)
         path = self.path(table.target)
         write_bytes(path, table.to_bytes())
-        part = self.part_path(table.target, table.protocol)
-        with writing(part):
-            part.unlink(missing_ok=True)
+        for protocol, rank in PROTOCOLS.items():
+            if rank <= PROTOCOLS[table.protocol]:
+                part = self.part_path(table.target, protocol)
+                with writing(part):
+                    part.unlink(missing_ok=True)
         return path
 
     def part_path(self, target: str, protocol: Protocol) -> Path:

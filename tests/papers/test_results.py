@@ -185,8 +185,12 @@ def test_a_part_is_kept_beside_lesser_results_until_all_is_there(results: Result
     assert results.parts(NAME) == [PART]
     assert PART.runs == ("b", "a")
     assert results.table(NAME) == lesser
+    less = replace(PART, protocol="reduced")
+    results.save_part(less)
+    assert results.parts(NAME) == [less, PART]
     results.save(lesser)
     assert results.parts(NAME) == [PART]
+    results.save_part(less)
     results.save(PART)
     assert results.parts(NAME) == []
 
