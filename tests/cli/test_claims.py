@@ -44,7 +44,7 @@ TARGETS = {"musat/fig4": Target("musat/fig4", "Figure 4: losses", lambda runs, p
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with results of one target, and two claims of which it decides one."""
     drawing = ModuleType("hopscope.report.results")
-    drawing.figures = lambda table: [("one", "a figure", Figure())]  # type: ignore[attr-defined]
+    drawing.figures = lambda table, others: [("one", "a figure", Figure())]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "hopscope.report.results", drawing)
     monkeypatch.setattr("hopscope.papers.claim.claims", lambda: CLAIMS)
     monkeypatch.setattr("hopscope.papers.target.targets", lambda: TARGETS)
