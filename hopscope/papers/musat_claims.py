@@ -62,7 +62,7 @@ CLAIMS = (
     ),
     Claim(
         "musat/abc-mostly-idle", "Most heads do nothing useful.", "§8.2",
-        "8 of 12 idle", "heads that the circuit can do without", ("musat/fig5",),
+        "8 of 12 idle", "heads that neither the circuit nor the model needs", ("musat/fig5",),
         circuits.mostly_idle,
     ),
     Claim(
@@ -71,7 +71,7 @@ CLAIMS = (
     ),
     Claim(
         "musat/abc-first-head", "The first useful head joins the two symbols of each pair.", "§8.2",
-        "3 of 3", "the paths of the first useful head", ("musat/fig5",), circuits.first_joins,
+        "3 of 3", "attention of the first head that has a path", ("musat/fig5",), circuits.first_joins,
     ),
     Claim(
         "musat/abc-different", "But for the first head, circuits differ between seeds.", "§8.2",
