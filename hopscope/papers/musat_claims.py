@@ -71,7 +71,8 @@ CLAIMS = (
     ),
     Claim(
         "musat/abc-first-head", "The first useful head joins the two symbols of each pair.", "§8.2",
-        "3 of 3", "attention of the first head that has a path", ("musat/fig5",), circuits.first_joins,
+        "3 of 3", "attention of the first head that has a path", ("musat/fig5",),
+        circuits.first_joins,
     ),
     Claim(
         "musat/abc-different", "But for the first head, circuits differ between seeds.", "§8.2",
