@@ -181,7 +181,7 @@ def rm(arguments: Sequence[str]) -> int:
     if not chosen.runs:
         raise ConfigError("rm needs the name of a run; `hopscope runs` lists them")
     store = Store(chosen.store)
-    for name in chosen.runs:
+    for name in [store.removable(each) for each in chosen.runs]:  # all, or none
         print(f"removed {store.remove(name)}")
     return 0
 

@@ -65,9 +65,9 @@ class Store:
             raise RunMissing(f"{problem} {name!r} in {self.root}. {kind}: {listed}")
         return RunFolder(self.root / matches[0])
 
-    def remove(self, name: str) -> Path:
-        """Remove the run of this name, or whose name ends in this hash; a part of a name could hit
-        another run than was meant. A run that cannot be read any more goes as well.
+    def removable(self, name: str) -> str:
+        """The run of this name, or whose name ends in this hash; a part of a name could hit another
+        run than was meant.
         """
         if name.startswith(GALLERY):
             gallery.find(name).check_writable()
@@ -78,7 +78,11 @@ class Store:
                 f"{len(found) or 'no'} runs in {self.root} are named {name!r}, and rm takes no "
                 f"less than a whole name or hash. There are: {listed}"
             )
-        path = self.root / found[0]
+        return found[0]
+
+    def remove(self, name: str) -> Path:
+        """Remove a run, by its whole name or hash; one that cannot be read any more goes as well."""
+        path = self.root / self.removable(name)
         try:
             folder = RunFolder(path)
         except (RunDamaged, RunMismatch):

@@ -148,7 +148,7 @@ def test_rm_takes_no_part_of_a_name(root: Path, capsys: pytest.CaptureFixture[st
     hopscope(capsys, "train", "demo", *flags.split())
     (name,) = Store().names()
     for part in (name[:-1], name[-9:], "retrieval", ""):
-        assert hopscope(capsys, "rm", part)[0] == 2
+        assert hopscope(capsys, "rm", name, part)[0] == 2
     assert Store().names() == [name]
     code, _, err = hopscope(capsys, "rm", "gallery/demo")
     assert code == 2
