@@ -81,7 +81,7 @@ class Store:
         return found[0]
 
     def remove(self, name: str) -> Path:
-        """Remove a run, by its whole name or hash; one that cannot be read any more goes as well."""
+        """Remove a run, by its whole name or hash, even one that cannot be read any more."""
         path = self.root / self.removable(name)
         try:
             folder = RunFolder(path)
