@@ -8,6 +8,10 @@ from hopscope.papers.results import Row, Table
 
 SOLVED = 0.01
 """Loss of transformers A to C (§8.2)."""
+REMOVALS = (0.17, 0.89)
+"""What removing a path costs,"""
+FIRST_LAYERS = (0.05, 0.1)
+"""and what removing the first useful layer does (appendix E)."""
 
 
 def accurate(tables: Sequence[Table]) -> Finding:
@@ -100,28 +104,26 @@ def explained(limit: float) -> Judge:
 
 
 def removed(tables: Sequence[Table]) -> Finding:
-    losses = [r["ideal"] for r in _removals(tables) if not r["joins_pair"]]
-    if not losses:
-        return Finding("–", "not reproduced", "no path beyond the first layers was found")
-    inside = sum(0.17 <= loss <= 0.89 for loss in losses)
-    return Finding(
-        f"{min(losses):.2f} … {max(losses):.2f}; {share(inside, len(losses))} within",
-        verdict(inside == len(losses)),
+    return _within(
+        [r["ideal"] for r in _removals(tables) if not r["joins_pair"]], REMOVALS,
         "each path removed alone from the circuit, all others ideal",
-    )
+    )  # fmt: skip
 
 
 def first_layers(tables: Sequence[Table]) -> Finding:
-    losses = [r["ideal"] for r in _removals(tables) if r["joins_pair"]]
-    if not losses:
-        return Finding("–", "not reproduced", "no head that joins pairs was found")
-    inside = sum(0.05 <= loss <= 0.1 for loss in losses)
-    return Finding(
-        f"{min(losses):.2f} … {max(losses):.2f}; {share(inside, len(losses))} within",
-        verdict(inside == len(losses)),
+    return _within(
+        [r["ideal"] for r in _removals(tables) if r["joins_pair"]], FIRST_LAYERS,
         "each path that joins a pair removed alone from the circuit (the paper: the whole layer), "
         "all others ideal",
-    )
+    )  # fmt: skip
+
+
+def _within(losses: Sequence[float], limits: tuple[float, float], evidence: str) -> Finding:
+    if not losses:
+        return Finding("–", "not reproduced", "no such path was found")
+    inside = sum(limits[0] <= loss <= limits[1] for loss in losses)
+    ours = f"{min(losses):.2f} … {max(losses):.2f}; {share(inside, len(losses))} within"
+    return Finding(ours, verdict(inside == len(losses)), evidence)
 
 
 def _removals(tables: Sequence[Table]) -> list[Row]:

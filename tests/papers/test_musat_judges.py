@@ -221,6 +221,7 @@ READING: list[tuple[str, str, str, dict[str, Any]]] = [
     ("d-single-removals", D, "", {"removals": [removal(4, "query → value 0", 0.16)]}),
     ("d-single-removals", D, "", {"removals": PLAIN[:1]}),
     ("d-single-removals", D, "", {"removals": []}),
+    ("d-single-removals", D, "", {"ideal": 0.2}),
     ("d-hops-in-order", D, "", {"crossed": [3_600, 4_500, 4_000, 5_000]}),
     ("d-hops-in-order", D, "", {"crossed": [3_600, 4_000, 4_500, None]}),
     ("d-order", D, "", {"emergence": emergence_row([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
