@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from hopscope.configs import Model
+from hopscope.models import kernels
 
 NORM_EPS = 1e-5
 
@@ -32,13 +33,30 @@ class Affine(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq inputs"]
     ) -> Float[Tensor, "*model batch seq outputs"]:
-        if self.weight.ndim == 2:
-            return functional.linear(x, self.weight, self.bias)
-        rows, matrix = x.flatten(-3, -2), self.weight.mT
-        shift = None if self.bias is None else self.bias[:, None]
-        y = rows @ matrix if shift is None else torch.baddbmm(shift, rows, matrix)
-        out: Tensor = y.unflatten(-2, x.shape[-3:-1])
-        return out
+        return affine(x, self.weight, self.bias)
+
+
+def affine(
+    x: Float[Tensor, "*model batch seq inputs"],
+    weight: Float[Tensor, "*model outputs inputs"],
+    bias: Float[Tensor, "*model outputs"] | None,
+) -> Float[Tensor, "*model batch seq outputs"]:
+    """x Wᵀ + b, each model of a fleet with its own W and b."""
+    if weight.ndim == 2:
+        return functional.linear(x, weight, bias)
+    rows = x.flatten(-3, -2)
+    y = rows @ weight.mT if bias is None else torch.baddbmm(bias[:, None], rows, weight.mT)
+    out: Tensor = y.unflatten(-2, x.shape[-3:-1])
+    return out
+
+
+def side_by_side(layers: list[Affine]) -> tuple[Tensor, Tensor]:
+    """Weight and bias of one map that does what these do of the same input."""
+    shifts = [
+        each.weight.new_zeros(each.weight.shape[:-1]) if each.bias is None else each.bias
+        for each in layers
+    ]
+    return torch.cat([each.weight for each in layers], -2), torch.cat(shifts, -1)
 
 
 class Norm(nn.Module):
@@ -52,6 +70,8 @@ class Norm(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq width"]
     ) -> Float[Tensor, "*model batch seq width"]:
+        if kernels.suit(x):
+            return kernels.norm(x, self.weight, self.bias, NORM_EPS)
         width = (x.shape[-1],)
         if self.weight.ndim == 1:
             return functional.layer_norm(x, width, self.weight, self.bias, NORM_EPS)
@@ -85,8 +105,10 @@ class Mlp(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch seq d_model"]:
+        hidden = self.up(x)
         # The exact GELU: GPT-2's tanh formula costs five times as much on a CPU in bf16.
-        out: Tensor = self.down(functional.gelu(self.up(x)))
+        gelu = kernels.gelu if kernels.suit(hidden) else functional.gelu
+        out: Tensor = self.down(gelu(hidden))
         return out
 
 
@@ -125,13 +147,32 @@ class Attention(nn.Module):
     def __init__(self, fleet: tuple[int, ...], config: Model) -> None:
         super().__init__()
         width = config.heads * config.head_width
-        self.heads = config.heads
+        self.heads, self.width, self.causal = config.heads, config.head_width, config.causal
         self.scale = config.head_width**-0.5
         self.query = Affine(fleet, config.d_model, width)
         # A bias of the keys would move all scores of a row alike, and softmax forgets that.
         self.key = Affine(fleet, config.d_model, width, bias=False)
         self.value = Affine(fleet, config.d_model, width)
         self.out = Affine(fleet, width, config.d_model)
+
+    def forward(
+        self,
+        x: Float[Tensor, "*model batch seq d_model"],
+        mask: Float[Tensor, "seq seq"],
+        read: int,
+    ) -> Float[Tensor, "*model batch read d_model"]:
+        """What all heads add at the last `read` positions, where nobody asks for their patterns."""
+        if not kernels.suit_attention(x, self.width):
+            return self.written(self.mixed(x, self.pattern(x, mask, read)))
+        query, joined = None, [self.key, self.value]
+        if read == x.shape[-2]:
+            joined.insert(0, self.query)
+        else:
+            query = self.query(x[..., -read:, :])
+        out: Tensor = self.out(
+            kernels.attend(affine(x, *side_by_side(joined)), query, self.heads, self.causal)
+        )
+        return out
 
     def pattern(
         self,

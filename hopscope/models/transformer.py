@@ -43,6 +43,10 @@ class Edits:
     given: Float[Tensor, "*model batch head seq seq"] | None = None
     """The attention of a layer that is walked, where there is no need to compute it."""
 
+    @property
+    def none(self) -> bool:
+        return self.attention is None and self.heads is None and self.given is None
+
 
 NO_EDITS = Edits()
 
@@ -66,16 +70,31 @@ class Block(nn.Module):
         edits: Edits,
     ) -> Float[Tensor, "*model batch read d_model"]:
         y = self.attention_norm(x)
+        if edits.none:
+            written = self.attention(y, mask, read)
+        else:
+            written = self._edited(y, mask, read, layer, edits)
+        x = x[..., -read:, :] + written
+        if self.mlp is not None and self.mlp_norm is not None:
+            x = x + self.mlp(self.mlp_norm(x))
+        return x
+
+    def _edited(
+        self,
+        y: Float[Tensor, "*model batch seq d_model"],
+        mask: Float[Tensor, "seq seq"],
+        read: int,
+        layer: int,
+        edits: Edits,
+    ) -> Float[Tensor, "*model batch read d_model"]:
+        """What attention adds when something of it is replaced."""
         if edits.given is None:
             pattern = self.attention.pattern(y, mask, read)
             pattern = _edited("attention", edits.attention, layer, pattern)
         else:
             pattern = edits.given[..., -read:, :].to(y.dtype)
         mixed = _edited("heads", edits.heads, layer, self.attention.mixed(y, pattern))
-        x = x[..., -read:, :] + self.attention.written(mixed)
-        if self.mlp is not None and self.mlp_norm is not None:
-            x = x + self.mlp(self.mlp_norm(x))
-        return x
+        return self.attention.written(mixed)
 
 
 def _edited(
