@@ -306,6 +306,82 @@ static void attend_back(const Attention *a) {
 void hopscope_attend(const Attention *all_heads) { FOR_EACH_HEAD(attend) }
 void hopscope_attend_back(const Attention *all_heads) { FOR_EACH_HEAD(attend_back) }
 
+/* ---- Gradients of y = x W^T + b: for W the sum over rows of (gradient of y)^T x ---- */
+
+enum { STRIP = 64, OUTS = 64, INS = 128, GROUP = 4 };
+
+typedef struct {
+    int models, ins, outs; /* multiples of 64 */
+    long rows;             /* of each model */
+    const bf16 *x, *gradient;
+    bf16 *weight_gradient, *bias_gradient;
+} Affine;
+
+/* sums[o][i] += left[p][o] . right[p][i], GROUP x GROUP vectors at a time */
+static void add_products(const uint32_t *left, const uint32_t *right, int pairs, int ins, float *sums) {
+    for (int o = 0; o < OUTS; o += GROUP)
+        for (int i = 0; i < ins; i += GROUP * LANES) {
+            __m512 sum[GROUP][GROUP];
+            for (int r = 0; r < GROUP; r++)
+                for (int v = 0; v < GROUP; v++) sum[r][v] = _mm512_loadu_ps(sums + (o + r) * INS + i + v * LANES);
+            for (int p = 0; p < pairs; p++) {
+                const uint32_t *columns = right + p * INS + i;
+                for (int r = 0; r < GROUP; r++) {
+                    __m512bh pair = (__m512bh)_mm512_set1_epi32((int)left[p * OUTS + o + r]);
+                    for (int v = 0; v < GROUP; v++)
+                        sum[r][v] = _mm512_dpbf16_ps(
+                            sum[r][v], pair, (__m512bh)_mm512_loadu_si512(columns + v * LANES));
+                }
+            }
+            for (int r = 0; r < GROUP; r++)
+                for (int v = 0; v < GROUP; v++) _mm512_storeu_ps(sums + (o + r) * INS + i + v * LANES, sum[r][v]);
+        }
+}
+
+/* Some columns of rows as pairs: pairs[p][d] = (x[2p][d], x[2p + 1][d]) */
+INLINE void pair_strip(const bf16 *x, long row, int rows, int columns, int stride, uint32_t *pairs) {
+    for (int r = 0; r < rows; r += 2)
+        for (int d = 0; d < columns; d += LANES) {
+            const bf16 *from = x + r * row + d;
+            __m512i both = low(get(from));
+            if (r + 1 < rows) both = _mm512_or_si512(both, high(get(from + row)));
+            _mm512_storeu_si512(pairs + r / 2 * stride + d, both);
+        }
+}
+
+/* OUTS x INS numbers of one model's gradient, strip after strip of rows. */
+static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, int ins, bf16 *weight, bf16 *bias) {
+    ALIGNED uint32_t left[STRIP / 2 * OUTS], right[STRIP / 2 * INS];
+    ALIGNED float sums[OUTS * INS] = {0}, shifts[OUTS] = {0};
+    __m512bh ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
+    for (long r = 0; r < a->rows; r += STRIP) {
+        int rows = a->rows - r < STRIP ? (int)(a->rows - r) : STRIP, pairs = (rows + 1) / 2;
+        pair_strip(gradient + r * a->outs, a->outs, rows, OUTS, OUTS, left);
+        pair_strip(x + r * a->ins, a->ins, rows, ins, INS, right);
+        add_products(left, right, pairs, ins, sums);
+        for (int o = 0; bias && o < OUTS; o += LANES) {
+            __m512 shift = _mm512_load_ps(shifts + o);
+            for (int p = 0; p < pairs; p++)
+                shift = _mm512_dpbf16_ps(shift, (__m512bh)_mm512_load_si512(left + p * OUTS + o), ones);
+            _mm512_store_ps(shifts + o, shift);
+        }
+    }
+    for (int o = 0; o < OUTS; o++)
+        for (int i = 0; i < ins; i += LANES) store(weight + (long)o * a->ins + i, _mm512_load_ps(sums + o * INS + i));
+    for (int o = 0; bias && o < OUTS; o += LANES) store(bias + o, _mm512_load_ps(shifts + o));
+}
+
+void hopscope_affine_back(const Affine *a) {
+    int across = (a->ins + INS - 1) / INS, down = a->outs / OUTS;
+#pragma omp parallel for schedule(static)
+    for (int block = 0; block < a->models * down * across; block++) {
+        long model = block / (down * across), o = block / across % down * OUTS, i = block % across * INS;
+        affine_back(a, a->x + model * a->rows * a->ins + i, a->gradient + model * a->rows * a->outs + o,
+                    least(INS, a->ins - (int)i), a->weight_gradient + (model * a->outs + o) * a->ins + i,
+                    i == 0 ? a->bias_gradient + model * a->outs + o : 0);
+    }
+}
+
 /* ---- GELU: x times the share of a normal distribution below x; and its slope ---- */
 
 void hopscope_gelu(long n, const bf16 *x, bf16 *y, bf16 *slope) {

@@ -33,6 +33,17 @@ class _AttentionTask(ctypes.Structure):
     )
 
 
+class _AffineTask(ctypes.Structure):
+    """`Affine` of kernels.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("models", "ins", "outs")),
+        ("rows", ctypes.c_long),
+        *((name, ctypes.c_void_p) for name in ("x", "y_gradient")),
+        *((f"{name}_gradient", ctypes.c_void_p) for name in ("weight", "bias")),
+    )
+
+
 class _NormTask(ctypes.Structure):
     """`Norm` of kernels.c."""
 
@@ -60,6 +71,11 @@ def suit(x: Tensor) -> bool:
     """Whether norm and GELU can be computed here."""
     plain = x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.shape[-1] % LANES == 0
     return plain and library() is not None
+
+
+def suit_affine(x: Tensor, weight: Tensor) -> bool:
+    """Whether an affine map with these weights can be computed here."""
+    return weight.shape[-1] % 64 == 0 and weight.shape[-2] % 64 == 0 and suit(x)
 
 
 def suit_attention(x: Tensor, width: int) -> bool:
@@ -115,6 +131,38 @@ def _point(
     setattr(task, f"value{what}", value)
 
 
+class _Affine(Function):
+    """torch's product of a transposed bf16 matrix copies it first; ours sums over rows as they lie."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        rows = x.flatten(-3, -2).contiguous()
+        ctx.save_for_backward(rows, weight)
+        if weight.ndim == 2:
+            y = torch.addmm(bias, rows, weight.mT)
+        else:
+            y = torch.baddbmm(bias[:, None], rows, weight.mT)
+        return y.unflatten(-2, x.shape[-3:-1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        rows, weight = ctx.saved_tensors
+        folded = gradient.flatten(-3, -2).contiguous()
+        weight_gradient, bias_gradient = torch.empty_like(weight), weight.new_empty(weight.shape[:-1])
+        task = _AffineTask(
+            models=weight.shape[:-2].numel(), ins=weight.shape[-1], outs=weight.shape[-2],
+            rows=rows.shape[-2],
+            **_places(
+                x=rows, y_gradient=folded, weight_gradient=weight_gradient,
+                bias_gradient=bias_gradient,
+            ),
+        )  # fmt: skip
+        _run("affine_back", task)
+        x_gradient = (folded @ weight).unflatten(-2, gradient.shape[-3:-1])
+        return x_gradient, weight_gradient, bias_gradient
+
+
 class _Norm(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:
@@ -164,6 +212,16 @@ class _Gelu(Function):
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (slope,) = ctx.saved_tensors
         return gradient * slope
+
+
+def affine(
+    x: BFloat16[Tensor, "*model batch seq inputs"],
+    weight: BFloat16[Tensor, "*model outputs inputs"],
+    bias: BFloat16[Tensor, "*model outputs"],
+) -> BFloat16[Tensor, "*model batch seq outputs"]:
+    """x Wᵀ + b."""
+    out: Tensor = _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+    return out
 
 
 def attend(

@@ -42,6 +42,8 @@ def affine(
     bias: Float[Tensor, "*model outputs"] | None,
 ) -> Float[Tensor, "*model batch seq outputs"]:
     """x Wᵀ + b, each model of a fleet with its own W and b."""
+    if bias is not None and kernels.suit_affine(x, weight):
+        return kernels.affine(x, weight, bias)
     if weight.ndim == 2:
         return functional.linear(x, weight, bias)
     rows = x.flatten(-3, -2)
