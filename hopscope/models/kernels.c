@@ -140,15 +140,21 @@ static void pair_numbers(const bf16 *x, long row, int n, int width, uint32_t *pa
         }
 }
 
-/* Rows as right operand: pairs[p][d] = (x[2p][d], x[2p + 1][d]); an odd last row is paired with zeros. */
-static void pair_rows(const bf16 *x, long row, int n, int width, uint32_t *pairs) {
+/* Rows as they lie: pairs[p][d] = (x[2p][d], x[2p + 1][d]); an odd last row is paired with zeros. */
+INLINE void pair_rows(const bf16 *x, long row, int n, int width, int stride, uint32_t *pairs) {
     for (int i = 0; i < n; i += 2)
         for (int d = 0; d < width; d += LANES) {
             const bf16 *from = x + i * row + d;
             __m512i both = low(get(from));
             if (i + 1 < n) both = _mm512_or_si512(both, high(get(from + row)));
-            _mm512_storeu_si512(pairs + i / 2 * width + d, both);
+            _mm512_storeu_si512(pairs + i / 2 * stride + d, both);
         }
+}
+
+/* Rows that will be needed soon. Beyond the end of a tensor this does nothing. */
+INLINE void fetch(const bf16 *x, long row, int n, int width) {
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < width; d += 2 * LANES) __builtin_prefetch(x + i * row + d);
 }
 
 /* ---- Attention: the last `read` of `seq` positions look at all (causal: at none behind them) ---- */
@@ -204,7 +210,7 @@ static void attend(const Attention *a) {
     int padded = vectors_of(a->seq) * LANES;
     long row = (long)a->heads * a->width;
     pair_numbers(a->key, a->key_row, a->seq, a->width, keys);
-    pair_rows(a->value, a->key_row, a->seq, a->width, values);
+    pair_rows(a->value, a->key_row, a->seq, a->width, a->width, values);
     for (int i = 0; i < a->read; i += ROWS) {
         int rows = least(ROWS, a->read - i), last = seen(a, i + rows - 1);
         Left queries = {(const uint32_t *)(a->query + i * a->query_row), a->query_row / 2, 1};
@@ -238,11 +244,11 @@ static void softmax_back(float *scores, float *slopes, int n, int vectors, float
     }
 }
 
-/* Rows of sums, rounded: each as it is, and two and two as pairs. An odd last row is paired with zeros. */
 static void round_rows(const float *x, int rows, int padded, bf16 *rounded_rows) {
     for (int i = 0; i < rows * padded; i += LANES) store(rounded_rows + i, _mm512_loadu_ps(x + i));
 }
 
+/* Rows of sums, rounded, as pairs: as pair_rows does it. */
 static void pair_sums(const float *x, int rows, int padded, uint32_t *pairs) {
     for (int r = 0; r < rows; r += 2)
         for (int i = 0; i < padded; i += LANES) {
@@ -272,7 +278,7 @@ static void attend_back(const Attention *a) {
     long row = (long)a->heads * width;
     pair_numbers(a->key, a->key_row, a->seq, width, keys);
     pair_numbers(a->value, a->key_row, a->seq, width, values);
-    pair_rows(a->key, a->key_row, a->seq, width, right);
+    pair_rows(a->key, a->key_row, a->seq, width, width, right);
     for (int i = 0; i < a->read; i += ROWS) {
         int rows = least(ROWS, a->read - i), last = seen(a, i + rows - 1), near = vectors_of(last);
         Left queries = {(const uint32_t *)(a->query + i * a->query_row), a->query_row / 2, 1};
@@ -288,23 +294,34 @@ static void attend_back(const Attention *a) {
         multiply(rows, width / LANES, (Left){slope_rows, padded / 2, 1}, (Right){right, width}, 0,
                  (last + 1) / 2, (Out){0, a->query_gradient + i * a->query_row, a->query_row});
     }
-    pair_rows(a->gradient, row, a->read, width, right);
+    pair_rows(a->gradient, row, a->read, width, width, right);
     gather_back(a, weight_pairs, right, a->value_gradient);
-    pair_rows(a->query, a->query_row, a->read, width, right);
+    pair_rows(a->query, a->query_row, a->read, width, width, right);
     gather_back(a, slope_pairs, right, a->key_gradient);
 }
 
-/* Threads share examples, and not heads: the heads of a position lie in the same cache lines. */
-#define FOR_EACH_HEAD(run) \
-    _Pragma("omp parallel for schedule(static)") \
-    for (int example = 0; example < all_heads->batch; example++) \
-        for (int head = 0; head < all_heads->heads; head++) { \
-            Attention one = at_head(all_heads, example, head); \
-            run(&one); \
-        }
+static void fetch_head(const Attention *a, int example, int head) {
+    Attention one = at_head(a, example, head);
+    fetch(one.key, a->key_row, a->seq, a->width);
+    fetch(one.value, a->key_row, a->seq, a->width);
+    fetch(one.query, a->query_row, a->read, a->width);
+    if (a->gradient) fetch(one.gradient, (long)a->heads * a->width, a->read, a->width);
+}
 
-void hopscope_attend(const Attention *all_heads) { FOR_EACH_HEAD(attend) }
-void hopscope_attend_back(const Attention *all_heads) { FOR_EACH_HEAD(attend_back) }
+/* Threads share examples, and not heads: the heads of a position lie in the same cache lines. */
+static void for_each_head(const Attention *a, void (*run)(const Attention *)) {
+#pragma omp parallel for schedule(static)
+    for (int example = 0; example < a->batch; example++)
+        for (int head = 0; head < a->heads; head++) {
+            Attention one = at_head(a, example, head);
+            int last = head == a->heads - 1;
+            fetch_head(a, example + last, last ? 0 : head + 1);
+            run(&one);
+        }
+}
+
+void hopscope_attend(const Attention *a) { for_each_head(a, attend); }
+void hopscope_attend_back(const Attention *a) { for_each_head(a, attend_back); }
 
 /* ---- Gradients of y = x W^T + b: for W the sum over rows of (gradient of y)^T x ---- */
 
@@ -338,17 +355,6 @@ static void add_products(const uint32_t *left, const uint32_t *right, int pairs,
         }
 }
 
-/* Some columns of rows as pairs: pairs[p][d] = (x[2p][d], x[2p + 1][d]) */
-INLINE void pair_strip(const bf16 *x, long row, int rows, int columns, int stride, uint32_t *pairs) {
-    for (int r = 0; r < rows; r += 2)
-        for (int d = 0; d < columns; d += LANES) {
-            const bf16 *from = x + r * row + d;
-            __m512i both = low(get(from));
-            if (r + 1 < rows) both = _mm512_or_si512(both, high(get(from + row)));
-            _mm512_storeu_si512(pairs + r / 2 * stride + d, both);
-        }
-}
-
 /* OUTS x INS numbers of one model's gradient, strip after strip of rows. */
 static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, int ins, bf16 *weight, bf16 *bias) {
     ALIGNED uint32_t left[STRIP / 2 * OUTS], right[STRIP / 2 * INS];
@@ -356,8 +362,10 @@ static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, in
     __m512bh ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
     for (long r = 0; r < a->rows; r += STRIP) {
         int rows = a->rows - r < STRIP ? (int)(a->rows - r) : STRIP, pairs = (rows + 1) / 2;
-        pair_strip(gradient + r * a->outs, a->outs, rows, OUTS, OUTS, left);
-        pair_strip(x + r * a->ins, a->ins, rows, ins, INS, right);
+        pair_rows(gradient + r * a->outs, a->outs, rows, OUTS, OUTS, left);
+        pair_rows(x + r * a->ins, a->ins, rows, ins, INS, right);
+        fetch(gradient + (r + STRIP) * a->outs, a->outs, rows, OUTS);
+        fetch(x + (r + STRIP) * a->ins, a->ins, rows, ins);
         add_products(left, right, pairs, ins, sums);
         for (int o = 0; bias && o < OUTS; o += LANES) {
             __m512 shift = _mm512_load_ps(shifts + o);
@@ -382,12 +390,18 @@ void hopscope_affine_back(const Affine *a) {
     }
 }
 
-/* ---- GELU: x times the share of a normal distribution below x; and its slope ---- */
+/* ---- GELU: x times the share of a normal distribution below x ---- */
 
-void hopscope_gelu(long n, const bf16 *x, bf16 *y, bf16 *slope) {
+typedef struct {
+    long numbers;
+    const bf16 *x;
+    bf16 *y, *slope; /* slope: NULL if not wanted */
+} Gelu;
+
+void hopscope_gelu(const Gelu *g) {
 #pragma omp parallel for schedule(static)
-    for (long i = 0; i < n; i += LANES) {
-        __m512 at = load(x + i);
+    for (long i = 0; i < g->numbers; i += LANES) {
+        __m512 at = load(g->x + i);
         __m512 bell = exponential(_mm512_mul_ps(_mm512_mul_ps(at, at), all(-0.5f)));
         /* Abramowitz and Stegun 7.1.26, halved: off by 1e-7 at most */
         __m512 z = _mm512_fmadd_ps(_mm512_abs_ps(at), all(0.3275911f * 0.70710678f), all(1));
@@ -400,8 +414,8 @@ void hopscope_gelu(long n, const bf16 *x, bf16 *y, bf16 *slope) {
         tail = _mm512_mul_ps(_mm512_mul_ps(tail, t), bell);
         __mmask16 below = _mm512_movepi32_mask(_mm512_castps_si512(at));
         __m512 share = _mm512_mask_mov_ps(_mm512_sub_ps(all(1), tail), below, tail);
-        store(y + i, _mm512_mul_ps(at, share));
-        store(slope + i, _mm512_fmadd_ps(_mm512_mul_ps(at, all(0.39894228f)), bell, share));
+        store(g->y + i, _mm512_mul_ps(at, share));
+        if (g->slope) store(g->slope + i, _mm512_fmadd_ps(_mm512_mul_ps(at, all(0.39894228f)), bell, share));
     }
 }
 

@@ -6,9 +6,6 @@ They are twice as fast at the shapes of the papers, since no attention weight le
 and a little more exact, since all that is summed is float32.
 """
 
-import ctypes
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -16,94 +13,57 @@ from jaxtyping import BFloat16
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
-LANES, LONGEST, WIDEST, CHUNKS = 16, 128, 128, 32  # as in kernels.c
+from hopscope.models import compiled
+from hopscope.models.compiled import (
+    AffineTask,
+    AttentionTask,
+    GeluTask,
+    NormTask,
+    places,
+    run,
+)
 
 
-class _AttentionTask(ctypes.Structure):
-    """`Attention` of kernels.c."""
-
-    _fields_ = (
-        *((name, ctypes.c_int) for name in ("batch", "heads", "read", "seq", "width", "causal")),
-        ("query_row", ctypes.c_long),
-        ("key_row", ctypes.c_long),
-        ("scale", ctypes.c_float),
-        *((name, ctypes.c_void_p) for name in ("query", "key", "value", "out", "logsum")),
-        *((f"{name}_gradient", ctypes.c_void_p) for name in ("out", "query", "key", "value")),
+def suit(*tensors: Tensor) -> bool:
+    """Whether what has these inputs can be computed here."""
+    return compiled.library() is not None and all(
+        x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.shape[-1] % compiled.LANES == 0
+        for x in tensors
     )
-
-
-class _AffineTask(ctypes.Structure):
-    """`Affine` of kernels.c."""
-
-    _fields_ = (
-        *((name, ctypes.c_int) for name in ("models", "ins", "outs")),
-        ("rows", ctypes.c_long),
-        *((name, ctypes.c_void_p) for name in ("x", "y_gradient")),
-        *((f"{name}_gradient", ctypes.c_void_p) for name in ("weight", "bias")),
-    )
-
-
-class _NormTask(ctypes.Structure):
-    """`Norm` of kernels.c."""
-
-    _fields_ = (
-        ("models", ctypes.c_int),
-        ("width", ctypes.c_int),
-        ("rows", ctypes.c_long),
-        ("epsilon", ctypes.c_float),
-        *((name, ctypes.c_void_p) for name in ("x", "gain", "shift", "y", "statistics")),
-        *((name, ctypes.c_void_p) for name in ("y_gradient", "x_gradient", "partial")),
-    )
-
-
-@cache
-def library() -> ctypes.CDLL | None:
-    """The compiled kernels, or None where there are none or the processor cannot run them."""
-    compiled = find_spec("hopscope.models._kernels")
-    # torch's own query, which has no public name.
-    if compiled is None or not torch.cpu._is_avx512_bf16_supported():  # noqa: SLF001
-        return None
-    return ctypes.CDLL(compiled.origin)
-
-
-def suit(x: Tensor) -> bool:
-    """Whether norm and GELU can be computed here."""
-    plain = x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.shape[-1] % LANES == 0
-    return plain and library() is not None
 
 
 def suit_affine(x: Tensor, weight: Tensor) -> bool:
     """Whether an affine map with these weights can be computed here."""
-    return weight.shape[-1] % 64 == 0 and weight.shape[-2] % 64 == 0 and suit(x)
+    outs, ins = weight.shape[-2:]
+    return outs % compiled.BLOCK == 0 and ins % compiled.BLOCK == 0 and suit(x, weight)
 
 
 def suit_attention(x: Tensor, width: int) -> bool:
     """Whether attention between these positions, with heads of this width, can be computed here."""
-    small = x.shape[-2] <= LONGEST and width <= WIDEST and width % LANES == 0
-    return small and suit(x)
+    small = x.shape[-2] <= compiled.LONGEST and width <= compiled.WIDEST
+    return small and width % compiled.LANES == 0 and suit(x)
 
 
 class _Attend(Function):
     """The softmax is not kept: the backward pass computes it again, from each row's log-sum."""
 
     @staticmethod
-    def forward(
-        ctx: Any, joined: Tensor, query: Tensor | None, heads: int, causal: bool
-    ) -> Tensor:
+    def forward(ctx: Any, joined: Tensor, query: Tensor | None, heads: int, causal: bool) -> Tensor:
         joined = joined.contiguous()
         asked = joined if query is None else query.contiguous()
         width = joined.shape[-1] // (3 if query is None else 2)
         out = asked.new_empty(*asked.shape[:-1], width)
         logsum = torch.empty(*asked.shape[:-2], heads, asked.shape[-2])
-        ctx.task = _AttentionTask(
+        ctx.task = AttentionTask(
             batch=asked.shape[:-2].numel(), heads=heads, read=asked.shape[-2],
             seq=joined.shape[-2], width=width // heads, causal=causal,
             query_row=asked.shape[-1], key_row=joined.shape[-1], scale=(width // heads) ** -0.5,
-            out=out.data_ptr(), logsum=logsum.data_ptr(),
+            **places(out=out, logsum=logsum),
         )  # fmt: skip
         _point(ctx.task, "", joined, query, width)
-        _run("attend", ctx.task)
+        run("attend", ctx.task)
         ctx.save_for_backward(joined, query, logsum)
         return out
 
@@ -111,17 +71,18 @@ class _Attend(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         gradient = gradient.contiguous()
-        joined, query, _ = ctx.saved_tensors
+        joined, query, logsum = ctx.saved_tensors
         joined_gradient = torch.empty_like(joined)
         query_gradient = None if query is None else torch.empty_like(query)
-        ctx.task.out_gradient = gradient.data_ptr()
+        ctx.task.out_gradient, ctx.task.logsum = gradient.data_ptr(), logsum.data_ptr()
+        _point(ctx.task, "", joined, query, gradient.shape[-1])
         _point(ctx.task, "_gradient", joined_gradient, query_gradient, gradient.shape[-1])
-        _run("attend_back", ctx.task)
+        run("attend_back", ctx.task)
         return joined_gradient, query_gradient, None, None
 
 
 def _point(
-    task: _AttentionTask, what: str, joined: Tensor, query: Tensor | None, width: int
+    task: AttentionTask, what: str, joined: Tensor, query: Tensor | None, width: int
 ) -> None:
     """Tell the task where queries, keys and values begin (or their gradients)."""
     value = joined.data_ptr() + (joined.shape[-1] - width) * joined.element_size()
@@ -132,35 +93,88 @@ def _point(
 
 
 class _Affine(Function):
-    """torch's product of a transposed bf16 matrix copies it first; ours sums over rows as they lie."""
+    """The gradients of weight and bias are ours: torch copies a transposed matrix first."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        rows = x.flatten(-3, -2).contiguous()
+        rows = _folded(x)
         ctx.save_for_backward(rows, weight)
-        if weight.ndim == 2:
-            y = torch.addmm(bias, rows, weight.mT)
-        else:
-            y = torch.baddbmm(bias[:, None], rows, weight.mT)
-        return y.unflatten(-2, x.shape[-3:-1])
+        return _unfolded(_mapped(rows, weight, bias), x)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         rows, weight = ctx.saved_tensors
-        folded = gradient.flatten(-3, -2).contiguous()
-        weight_gradient, bias_gradient = torch.empty_like(weight), weight.new_empty(weight.shape[:-1])
-        task = _AffineTask(
-            models=weight.shape[:-2].numel(), ins=weight.shape[-1], outs=weight.shape[-2],
-            rows=rows.shape[-2],
-            **_places(
-                x=rows, y_gradient=folded, weight_gradient=weight_gradient,
-                bias_gradient=bias_gradient,
-            ),
-        )  # fmt: skip
-        _run("affine_back", task)
-        x_gradient = (folded @ weight).unflatten(-2, gradient.shape[-3:-1])
-        return x_gradient, weight_gradient, bias_gradient
+        x_gradient, *others = _mapped_back(rows, weight, _folded(gradient))
+        return _unfolded(x_gradient, gradient), *others
+
+
+class _Mlp(Function):
+    """Of the hidden layer, the largest tensor of a step, only what GELU got is kept.
+
+    To compute the rest again takes as long as to fetch it, and half the memory.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, up: Tensor, up_bias: Tensor, down: Tensor, down_bias: Tensor
+    ) -> Tensor:
+        rows = _folded(x)
+        hidden = _mapped(rows, up, up_bias)
+        ctx.save_for_backward(rows, hidden, up, down)
+        return _unfolded(_mapped(_gelu(hidden), down, down_bias), x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        rows, hidden, up, down = ctx.saved_tensors
+        slope = torch.empty_like(hidden)
+        active = _gelu(hidden, slope)
+        hidden_gradient, *of_down = _mapped_back(active, down, _folded(gradient))
+        x_gradient, *of_up = _mapped_back(rows, up, hidden_gradient.mul_(slope))
+        return _unfolded(x_gradient, gradient), *of_up, *of_down
+
+
+def _folded(x: Tensor) -> Tensor:
+    """All positions of all examples as rows."""
+    return x.flatten(-3, -2).contiguous()
+
+
+def _unfolded(rows: Tensor, like: Tensor) -> Tensor:
+    """Rows as positions of the examples that `like` has."""
+    out: Tensor = rows.unflatten(-2, like.shape[-3:-1])
+    return out
+
+
+def _mapped(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """W x + b for every row, of each model of a fleet."""
+    if weight.ndim == 2:
+        return functional.linear(rows, weight, bias)
+    return torch.baddbmm(bias[:, None], rows, weight.mT)
+
+
+def _mapped_back(rows: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of x, W and b."""
+    weight_gradient = weight.new_empty(weight.shape)
+    bias_gradient = weight.new_empty(weight.shape[:-1])
+    task = AffineTask(
+        models=weight.shape[:-2].numel(), ins=weight.shape[-1], outs=weight.shape[-2],
+        rows=rows.shape[-2],
+        **places(
+            x=rows, y_gradient=gradient, weight_gradient=weight_gradient,
+            bias_gradient=bias_gradient,
+        ),
+    )  # fmt: skip
+    run("affine_back", task)
+    return gradient @ weight, weight_gradient, bias_gradient
+
+
+def _gelu(x: Tensor, slope: Tensor | None = None) -> Tensor:
+    """GELU of x; its slope is written to where it is wanted."""
+    y = torch.empty_like(x)
+    wanted = None if slope is None else slope.data_ptr()
+    run("gelu", GeluTask(x.numel(), x.data_ptr(), y.data_ptr(), wanted))
+    return y
 
 
 class _Norm(Function):
@@ -170,11 +184,11 @@ class _Norm(Function):
         y = torch.empty_like(x)
         statistics = torch.empty(*x.shape[:-1], 2)
         models, width = gain.numel() // x.shape[-1], x.shape[-1]
-        ctx.task = _NormTask(
+        ctx.task = NormTask(
             models=models, width=width, rows=x.numel() // (models * width), epsilon=epsilon,
-            **_places(x=x, gain=gain, shift=shift, y=y, statistics=statistics),
+            **places(x=x, gain=gain, shift=shift, y=y, statistics=statistics),
         )  # fmt: skip
-        _run("norm", ctx.task)
+        run("norm", ctx.task)
         ctx.save_for_backward(x, gain, statistics)
         return y
 
@@ -182,36 +196,19 @@ class _Norm(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         gradient = gradient.contiguous()
-        x, gain, _ = ctx.saved_tensors
+        x, gain, statistics = ctx.saved_tensors
         x_gradient = torch.empty_like(x)
-        partial = torch.empty(ctx.task.models, CHUNKS, 2, x.shape[-1])
-        ctx.task.y_gradient, ctx.task.x_gradient = gradient.data_ptr(), x_gradient.data_ptr()
-        ctx.task.partial = partial.data_ptr()
-        _run("norm_back", ctx.task)
+        partial = torch.empty(ctx.task.models, compiled.CHUNKS, 2, x.shape[-1])
+        task = NormTask(
+            ctx.task.models, ctx.task.width, ctx.task.rows, ctx.task.epsilon,
+            **places(
+                x=x, gain=gain, statistics=statistics, y_gradient=gradient, x_gradient=x_gradient,
+                partial=partial,
+            ),
+        )  # fmt: skip
+        run("norm_back", task)
         gains, shifts = partial.sum(1).to(x.dtype).unbind(1)
         return x_gradient, gains.view_as(gain), shifts.view_as(gain), None
-
-
-class _Gelu(Function):
-    """The slope is computed beside the value, which it shares its exponential with, and kept."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        x = x.contiguous()
-        y, slope = torch.empty_like(x), torch.empty_like(x)
-        kernels = library()
-        assert kernels is not None
-        kernels.hopscope_gelu(
-            ctypes.c_long(x.numel()), *(ctypes.c_void_p(t.data_ptr()) for t in (x, y, slope))
-        )
-        ctx.save_for_backward(slope)
-        return y
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (slope,) = ctx.saved_tensors
-        return gradient * slope
 
 
 def affine(
@@ -219,7 +216,7 @@ def affine(
     weight: BFloat16[Tensor, "*model outputs inputs"],
     bias: BFloat16[Tensor, "*model outputs"],
 ) -> BFloat16[Tensor, "*model batch seq outputs"]:
-    """x Wᵀ + b."""
+    """W x + b at every position."""
     out: Tensor = _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return out
 
@@ -249,17 +246,11 @@ def norm(
     return out
 
 
-def gelu(x: BFloat16[Tensor, "*model batch seq width"]) -> BFloat16[Tensor, "*model batch seq width"]:
-    """x times the share of a standard normal distribution that lies below x."""
-    out: Tensor = _Gelu.apply(x)  # type: ignore[no-untyped-call]
+def mlp(
+    x: BFloat16[Tensor, "*model batch seq width"],
+    up: tuple[BFloat16[Tensor, "*model hidden width"], BFloat16[Tensor, "*model hidden"]],
+    down: tuple[BFloat16[Tensor, "*model width hidden"], BFloat16[Tensor, "*model width"]],
+) -> BFloat16[Tensor, "*model batch seq width"]:
+    """Up, GELU, down."""
+    out: Tensor = _Mlp.apply(x, *up, *down)  # type: ignore[no-untyped-call]
     return out
-
-
-def _places(**tensors: Tensor) -> dict[str, int]:
-    return {name: tensor.data_ptr() for name, tensor in tensors.items()}
-
-
-def _run(name: str, task: ctypes.Structure) -> None:
-    kernels = library()
-    assert kernels is not None
-    getattr(kernels, f"hopscope_{name}")(ctypes.byref(task))

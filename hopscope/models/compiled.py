@@ -1,0 +1,78 @@
+"""The compiled `kernels.c`: its structures, where it is found, how it is called."""
+
+import ctypes
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+LANES, LONGEST, WIDEST, BLOCK, CHUNKS = 16, 128, 128, 64, 32  # as in kernels.c
+
+
+class AttentionTask(ctypes.Structure):
+    """`Attention` of kernels.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("batch", "heads", "read", "seq", "width", "causal")),
+        ("query_row", ctypes.c_long),
+        ("key_row", ctypes.c_long),
+        ("scale", ctypes.c_float),
+        *((name, ctypes.c_void_p) for name in ("query", "key", "value", "out", "logsum")),
+        *((f"{name}_gradient", ctypes.c_void_p) for name in ("out", "query", "key", "value")),
+    )
+
+
+class AffineTask(ctypes.Structure):
+    """`Affine` of kernels.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("models", "ins", "outs")),
+        ("rows", ctypes.c_long),
+        *((name, ctypes.c_void_p) for name in ("x", "y_gradient")),
+        *((f"{name}_gradient", ctypes.c_void_p) for name in ("weight", "bias")),
+    )
+
+
+class GeluTask(ctypes.Structure):
+    """`Gelu` of kernels.c."""
+
+    _fields_ = (
+        ("numbers", ctypes.c_long),
+        *((name, ctypes.c_void_p) for name in ("x", "y", "slope")),
+    )
+
+
+class NormTask(ctypes.Structure):
+    """`Norm` of kernels.c."""
+
+    _fields_ = (
+        ("models", ctypes.c_int),
+        ("width", ctypes.c_int),
+        ("rows", ctypes.c_long),
+        ("epsilon", ctypes.c_float),
+        *((name, ctypes.c_void_p) for name in ("x", "gain", "shift", "y", "statistics")),
+        *((name, ctypes.c_void_p) for name in ("y_gradient", "x_gradient", "partial")),
+    )
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The compiled kernels, or None where there are none or the processor cannot run them."""
+    compiled = find_spec("hopscope.models._kernels")
+    # torch's own query, which has no public name.
+    if compiled is None or not torch.cpu._is_avx512_bf16_supported():  # noqa: SLF001
+        return None
+    return ctypes.CDLL(compiled.origin)
+
+
+def places(**tensors: Tensor) -> dict[str, int]:
+    """Where the numbers of each tensor begin."""
+    return {name: tensor.data_ptr() for name, tensor in tensors.items()}
+
+
+def run(name: str, task: ctypes.Structure) -> None:
+    """Call the kernel of this name."""
+    kernels = library()
+    assert kernels is not None
+    getattr(kernels, f"hopscope_{name}")(ctypes.byref(task))
