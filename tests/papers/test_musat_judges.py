@@ -1,146 +1,29 @@
 """Every claim can come out either way: reproduced on rows as they should be, not on bent ones."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from musat_rows import (
+    ABC,
+    ASKED,
+    DEPTH,
+    IC,
+    KNOWN,
+    NONIC,
+    ORDER,
+    D,
+    Tables,
+    bent,
+    circuit_row,
+    emergence_row,
+    judged,
+    maps_row,
+    removal,
+    tables,
+)
 
-from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.musat_claims import CLAIMS
 from hopscope.papers.musat_targets import TARGETS
-from hopscope.papers.results import Protocol, Results, Row, Table
-
-KNOWN = {claim.id: claim for claim in CLAIMS}
-Tables = dict[str, list[Row]]
-
-
-def depth_row(hops: int, theorem_1: int, bidirectional: int, causal: int) -> Row:
-    exact = {"bidirectional": bidirectional, "causal": causal}
-    return {"hops": hops, "theorem_1": theorem_1, **exact, "simulated": dict(exact)}
-
-
-def planted_row(hops: int, layers: int) -> Row:
-    return {"planted": hops, "layers": layers, "heads": 1, "error": 1e-20}
-
-
-def answer_row(model: str, kind: str) -> Row:
-    return {
-        "model": model,
-        "kind": kind,
-        "guessing": 0.25,
-        "interval": [0.92, 0.98],
-        "accuracy": 0.94,
-        "best": 0.96,
-    }
-
-
-def loss_row(layers: int, final: list[float], crossed: list[int | None]) -> Row:
-    return {
-        "layers": layers, "heads": 1, "seed": 0, "hops": len(final), "guess": 0.75, "final": final,
-        "crossed": crossed,
-    }  # fmt: skip
-
-
-def removal(layer: int, what: str, ideal: float, *, joins: bool = False) -> Row:
-    return {"head": [layer, 0], "what": what, "joins_pair": joins, "ideal": ideal}
-
-
-def maps_row(attention: list[float]) -> Row:
-    """Of three layers, the last of which attends so from values to their own keys."""
-    roles = [f"{kind} {fact}" for fact in range(3) for kind in ("key", "value")]
-    layers = [[[[0.0] * 6 for _ in roles]] for _ in range(3)]
-    for fact, value in enumerate(attention):
-        layers[2][0][2 * fact + 1][2 * fact] = value
-    return {"roles": roles, "own": layers}
-
-
-def circuit_row(name: str) -> Row:
-    return {
-        **loss_row(12, [0.002, 0.004, 0.006], [200, 300, 400]),
-        "clean": 0.003,
-        "ideal": 0.02,
-        "useful": [[2, 0], [4, 0], [6, 0], [8, 0]],
-        "needed": [[2, 0], [4, 0], [6, 0], [8, 0], [9, 0]],
-        "maps": maps_row([0.9, 0.8, 0.6]),
-        "removals": [
-            removal(2, "value 0 → key 0", 0.07, joins=True),
-            removal(4, f"query → {name}", 0.3),
-            removal(6, "query → value 1", 0.5),
-            removal(8, "query → value 2", 0.8),
-        ],
-    }
-
-
-def emerging_row(examples: int) -> Row:
-    return {
-        **loss_row(24, [0.02, 0.03, 0.03, 0.04], [3_600, 4_000, 4_500, 5_100]),
-        "clean": 0.031,
-        "ideal": 0.05,
-        "examples": examples,
-        "removals": [
-            removal(2, "value 0 → key 0", 0.01, joins=True),
-            removal(4, "query → value 0", 0.3),
-        ],
-        "emergence": emergence_row([3_500.0, 3_900.0, 4_400.0, 4_900.0]),
-    }
-
-
-ENDS = (("query", "value 0"), ("value 0", "value 1"), ("query", "key 2"), ("key 3", "value 2"))
-
-
-def emergence_row(steps: list[float | None]) -> Row:
-    """Two paths for every hop, the second 2,000 steps after the first."""
-    late = [None if step is None else step + 2_000 for step in steps]
-    return {
-        "paths": [
-            {"reader": reader, "source": source, "emerged_at_step": step}
-            for moments in (late, steps)
-            for (reader, source), step in zip(ENDS, moments, strict=True)
-        ]
-    }
-
-
-def tables() -> Tables:
-    """What comes out if all is as the paper says."""
-    kinds = [*(f"equations-d{hops}" for hops in (1, 2, 5)), "lives-with-d5", "kingdoms"]
-    return {
-        "musat/depth": [
-            depth_row(1, 1, 1, 2), depth_row(2, 2, 2, 3), depth_row(3, 2, 3, 3),
-            planted_row(2, 3), planted_row(3, 3),
-        ],
-        "musat/fig2": [answer_row(model, kind) for model in ("small", "large") for kind in kinds],
-        "musat/fig4-ic": [
-            loss_row(1, [0.6, 0.74], [None, None]),
-            loss_row(2, [0.1, 0.95], [100, None]),
-            loss_row(3, [0.01, 0.1], [90, 400]),
-        ],
-        "musat/fig4-nonic": [loss_row(layers, [0.75], [None]) for layers in (1, 2, 3)],
-        "musat/order": [loss_row(4, [0.01, 0.02], [50, 80]), loss_row(4, [0.01, 0.02], [60, 60])],
-        "musat/fig5": [circuit_row(name) for name in ("key 0", "value 0", "key 1")],
-        "musat/fig7": [emerging_row(examples) for examples in (262_144, 2_048)],
-    }  # fmt: skip
-
-
-def judged(name: str, rows: Tables) -> Finding:
-    claim = KNOWN[f"musat/{name}"]
-    return claim.judge([Table(target, "full", tuple(rows[target])) for target in claim.targets])
-
-
-def bent(target: str, place: int, **values: Any) -> Tables:
-    """The tables, one row of which has other values."""
-    rows = tables()
-    assert set(values) <= set(rows[target][place])
-    rows[target][place].update(values)
-    return rows
-
-
-def saved(root: Path, rows: Mapping[str, list[Row]], protocol: Protocol) -> Results:
-    results = Results(root)
-    for target, own in rows.items():
-        results.save(Table(target, protocol, tuple(own)))
-    return results
 
 
 def test_ids_are_unique_and_sources_known() -> None:
@@ -171,8 +54,6 @@ def test_rows_as_the_paper_says_reproduce(name: str) -> None:
     assert found.evidence
 
 
-DEPTH, ASKED, IC, NONIC = "musat/depth", "musat/fig2", "musat/fig4-ic", "musat/fig4-nonic"
-ORDER, ABC, D = "musat/order", "musat/fig5", "musat/fig7"
 PLAIN = circuit_row("key 0")["removals"]
 BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("theorem-1", DEPTH, 2, {"simulated": {"bidirectional": 1, "causal": 3}, "bidirectional": 1}),
@@ -362,91 +243,3 @@ def test_who_learned_nothing_reproduces_nothing(name: str, single: bool) -> None
     assert found.verdict == expected.get(name, "not reproduced"), found
     assert found.ours
     assert found.evidence
-
-
-def findings(results: Results) -> Mapping[str, tuple[Claim, Finding]]:
-    return {claim.id: (claim, claim.finding(results)) for claim in CLAIMS}
-
-
-def test_what_is_missing_names_its_commands(tmp_path: Path) -> None:
-    for claim, found in findings(Results(tmp_path)).values():
-        assert (found.ours, found.verdict) == ("–", "not measured")
-        commands = [f"`hopscope reproduce {target}`" for target in claim.targets]
-        assert found.evidence == ", ".join(commands)
-    results = saved(tmp_path, {IC: tables()[IC]}, "full")
-    _, found = findings(results)["musat/ic-essential"]
-    assert found == Finding("–", "not measured", "`hopscope reproduce musat/fig4-nonic`")
-
-
-def test_a_table_without_rows_is_not_measured(tmp_path: Path) -> None:
-    results = saved(tmp_path, {target: [] for target in tables()}, "full")
-    for claim, found in findings(results).values():
-        assert found.verdict == "not measured"
-        assert f"`hopscope reproduce {claim.targets[0]}`" in found.evidence
-
-
-def test_full_tables_decide(tmp_path: Path) -> None:
-    for claim, found in findings(saved(tmp_path, tables(), "full")).values():
-        assert found == judged(claim.id.removeprefix("musat/"), tables())
-
-
-def test_a_smoke_table_decides_nothing(tmp_path: Path) -> None:
-    for claim, found in findings(saved(tmp_path, tables(), "smoke")).values():
-        assert found.verdict == "not measured"
-        assert found.evidence == "smoke protocol: not the paper's models"
-        assert found.ours == judged(claim.id.removeprefix("musat/"), tables()).ours
-
-
-def test_one_smoke_table_of_two_decides_nothing(tmp_path: Path) -> None:
-    results = saved(tmp_path, tables(), "full")
-    results.path(NONIC).unlink()
-    results.save(Table(NONIC, "smoke", tuple(tables()[NONIC])))
-    assert findings(results)["musat/ic-essential"][1].verdict == "not measured"
-    assert findings(results)["musat/later-deeper"][1].verdict == "reproduced"
-
-
-def test_a_reduced_table_is_named(tmp_path: Path) -> None:
-    full = saved(tmp_path / "full", tables(), "full")
-    for claim, found in findings(saved(tmp_path / "reduced", tables(), "reduced")).values():
-        whole = claim.finding(full)
-        short = [f"{target}: reduced protocol" for target in claim.targets]
-        evidence = "; ".join([whole.evidence, *short])
-        if claim.only_full:
-            assert (found.verdict, whole.verdict) == ("under a reading", "reproduced")
-            evidence += ", which cannot confirm it"
-        else:
-            assert found.verdict == whole.verdict
-        assert found.evidence == evidence
-
-
-def test_a_reduced_table_can_refute_never(tmp_path: Path) -> None:
-    assert [claim.id for claim in CLAIMS if claim.only_full] == [
-        "musat/nonic-above-0.7",
-        "musat/ic-essential",
-    ]
-    rows = bent(NONIC, 1, final=[0.69])
-    _, found = findings(saved(tmp_path, rows, "reduced"))["musat/nonic-above-0.7"]
-    assert found.verdict == "not reproduced"
-
-
-def test_a_table_that_lacks_runs_is_not_judged(tmp_path: Path) -> None:
-    results = saved(tmp_path, tables(), "full")
-    whole = results.table(NONIC)
-    rows = tuple({"run": f"run {number}", **row} for number, row in enumerate(whole.rows))
-    results.save(replace(whole, rows=rows, wanted=3))
-    assert KNOWN["musat/nonic-above-0.7"].finding(results).verdict == "reproduced"
-    results.save(replace(whole, rows=rows, wanted=4))
-    assert KNOWN["musat/nonic-above-0.7"].finding(results).verdict == "not measured"
-
-
-def test_rows_of_another_version_are_told(tmp_path: Path) -> None:
-    rows = tables()
-    del rows[ABC][1]["needed"]
-    found = findings(saved(tmp_path, rows, "full"))
-    for name in ("musat/abc-mostly-idle", "musat/abc-four-heads"):
-        assert found[name][1].verdict == "not measured"
-        assert found[name][1].evidence == (
-            f"a row of {tmp_path}/{ABC}.jsonl has no 'needed': another hopscope wrote it; "
-            f"`hopscope reproduce {ABC}` measures it anew"
-        )
-    assert found["musat/abc-first-head"][1].verdict == "reproduced"

@@ -1,0 +1,99 @@
+"""From tables to verdicts: what is missing, lesser protocols, other versions."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from musat_rows import ABC, IC, KNOWN, NONIC, bent, judged, saved, tables
+
+from hopscope.papers.claim import Claim, Finding
+from hopscope.papers.musat_claims import CLAIMS
+from hopscope.papers.results import Results, Table
+
+
+def findings(results: Results) -> Mapping[str, tuple[Claim, Finding]]:
+    return {claim.id: (claim, claim.finding(results)) for claim in CLAIMS}
+
+
+def test_what_is_missing_names_its_commands(tmp_path: Path) -> None:
+    for claim, found in findings(Results(tmp_path)).values():
+        assert (found.ours, found.verdict) == ("–", "not measured")
+        commands = [f"`hopscope reproduce {target}`" for target in claim.targets]
+        assert found.evidence == ", ".join(commands)
+    results = saved(tmp_path, {IC: tables()[IC]}, "full")
+    _, found = findings(results)["musat/ic-essential"]
+    assert found == Finding("–", "not measured", "`hopscope reproduce musat/fig4-nonic`")
+
+
+def test_a_table_without_rows_is_not_measured(tmp_path: Path) -> None:
+    results = saved(tmp_path, {target: [] for target in tables()}, "full")
+    for claim, found in findings(results).values():
+        assert found.verdict == "not measured"
+        assert f"`hopscope reproduce {claim.targets[0]}`" in found.evidence
+
+
+def test_full_tables_decide(tmp_path: Path) -> None:
+    for claim, found in findings(saved(tmp_path, tables(), "full")).values():
+        assert found == judged(claim.id.removeprefix("musat/"), tables())
+
+
+def test_a_smoke_table_decides_nothing(tmp_path: Path) -> None:
+    for claim, found in findings(saved(tmp_path, tables(), "smoke")).values():
+        assert found.verdict == "not measured"
+        assert found.evidence == "smoke protocol: not the paper's models"
+        assert found.ours == judged(claim.id.removeprefix("musat/"), tables()).ours
+
+
+def test_one_smoke_table_of_two_decides_nothing(tmp_path: Path) -> None:
+    results = saved(tmp_path, tables(), "full")
+    results.path(NONIC).unlink()
+    results.save(Table(NONIC, "smoke", tuple(tables()[NONIC])))
+    assert findings(results)["musat/ic-essential"][1].verdict == "not measured"
+    assert findings(results)["musat/later-deeper"][1].verdict == "reproduced"
+
+
+def test_a_reduced_table_is_named(tmp_path: Path) -> None:
+    full = saved(tmp_path / "full", tables(), "full")
+    for claim, found in findings(saved(tmp_path / "reduced", tables(), "reduced")).values():
+        whole = claim.finding(full)
+        short = [f"{target}: reduced protocol" for target in claim.targets]
+        evidence = "; ".join([whole.evidence, *short])
+        if claim.only_full:
+            assert (found.verdict, whole.verdict) == ("under a reading", "reproduced")
+            evidence += ", which cannot confirm it"
+        else:
+            assert found.verdict == whole.verdict
+        assert found.evidence == evidence
+
+
+def test_a_reduced_table_can_refute_never(tmp_path: Path) -> None:
+    assert [claim.id for claim in CLAIMS if claim.only_full] == [
+        "musat/nonic-above-0.7",
+        "musat/ic-essential",
+    ]
+    rows = bent(NONIC, 1, final=[0.69])
+    _, found = findings(saved(tmp_path, rows, "reduced"))["musat/nonic-above-0.7"]
+    assert found.verdict == "not reproduced"
+
+
+def test_a_table_that_lacks_runs_is_not_judged(tmp_path: Path) -> None:
+    results = saved(tmp_path, tables(), "full")
+    whole = results.table(NONIC)
+    rows = tuple({"run": f"run {number}", **row} for number, row in enumerate(whole.rows))
+    results.save(replace(whole, rows=rows, wanted=3))
+    assert KNOWN["musat/nonic-above-0.7"].finding(results).verdict == "reproduced"
+    results.save(replace(whole, rows=rows, wanted=4))
+    assert KNOWN["musat/nonic-above-0.7"].finding(results).verdict == "not measured"
+
+
+def test_rows_of_another_version_are_told(tmp_path: Path) -> None:
+    rows = tables()
+    del rows[ABC][1]["needed"]
+    found = findings(saved(tmp_path, rows, "full"))
+    for name in ("musat/abc-mostly-idle", "musat/abc-four-heads"):
+        assert found[name][1].verdict == "not measured"
+        assert found[name][1].evidence == (
+            f"a row of {tmp_path}/{ABC}.jsonl has no 'needed': another hopscope wrote it; "
+            f"`hopscope reproduce {ABC}` measures it anew"
+        )
+    assert found["musat/abc-first-head"][1].verdict == "reproduced"
