@@ -8,9 +8,9 @@
    leaves them: the backward pass computes the weights anew from what the forward pass kept of each
    row, the logarithm of its sum. Sums, softmax and statistics are float32.
 
-   Loaded by kernels.py, which says what must hold: sizes are multiples of 16, LONGEST and WIDEST
-   are not exceeded. OpenMP is not linked: its calls bind to the library that torch has loaded, so
-   that both share one pool of threads. */
+   Called from kernels.py, which sees to what must hold: widths are multiples of LANES (of affine maps,
+   of OUTS), LONGEST and WIDEST are not exceeded. OpenMP is not linked: its calls bind to the library
+   that torch has loaded, so that both share one pool of threads. */
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -244,11 +244,12 @@ static void softmax_back(float *scores, float *slopes, int n, int vectors, float
     }
 }
 
+/* Rows of sums, rounded: each as it is. */
 static void round_rows(const float *x, int rows, int padded, bf16 *rounded_rows) {
     for (int i = 0; i < rows * padded; i += LANES) store(rounded_rows + i, _mm512_loadu_ps(x + i));
 }
 
-/* Rows of sums, rounded, as pairs: as pair_rows does it. */
+/* The same, two and two as pairs, as pair_rows does it. */
 static void pair_sums(const float *x, int rows, int padded, uint32_t *pairs) {
     for (int r = 0; r < rows; r += 2)
         for (int i = 0; i < padded; i += LANES) {
@@ -265,7 +266,8 @@ static void gather_back(const Attention *a, const uint32_t *left, const uint32_t
     for (int j = 0; j < a->seq; j += ROWS) {
         int begin = a->causal ? most(0, j - before) / 2 : 0;
         multiply(least(ROWS, a->seq - j), a->width / LANES, (Left){left + j, 1, padded},
-                 (Right){right, a->width}, begin, (a->read + 1) / 2, (Out){0, out + j * a->key_row, a->key_row});
+                 (Right){right, a->width}, begin, (a->read + 1) / 2,
+                 (Out){0, out + j * a->key_row, a->key_row});
     }
 }
 
@@ -328,7 +330,7 @@ void hopscope_attend_back(const Attention *a) { for_each_head(a, attend_back); }
 enum { STRIP = 64, OUTS = 64, INS = 128, GROUP = 4 };
 
 typedef struct {
-    int models, ins, outs; /* multiples of 64 */
+    int models, ins, outs; /* multiples of OUTS */
     long rows;             /* of each model */
     const bf16 *x, *gradient;
     bf16 *weight_gradient, *bias_gradient;
@@ -339,8 +341,9 @@ static void add_products(const uint32_t *left, const uint32_t *right, int pairs,
     for (int o = 0; o < OUTS; o += GROUP)
         for (int i = 0; i < ins; i += GROUP * LANES) {
             __m512 sum[GROUP][GROUP];
+            float *place = sums + o * INS + i;
             for (int r = 0; r < GROUP; r++)
-                for (int v = 0; v < GROUP; v++) sum[r][v] = _mm512_loadu_ps(sums + (o + r) * INS + i + v * LANES);
+                for (int v = 0; v < GROUP; v++) sum[r][v] = _mm512_loadu_ps(place + r * INS + v * LANES);
             for (int p = 0; p < pairs; p++) {
                 const uint32_t *columns = right + p * INS + i;
                 for (int r = 0; r < GROUP; r++) {
@@ -351,12 +354,13 @@ static void add_products(const uint32_t *left, const uint32_t *right, int pairs,
                 }
             }
             for (int r = 0; r < GROUP; r++)
-                for (int v = 0; v < GROUP; v++) _mm512_storeu_ps(sums + (o + r) * INS + i + v * LANES, sum[r][v]);
+                for (int v = 0; v < GROUP; v++) _mm512_storeu_ps(place + r * INS + v * LANES, sum[r][v]);
         }
 }
 
 /* OUTS x INS numbers of one model's gradient, strip after strip of rows. */
-static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, int ins, bf16 *weight, bf16 *bias) {
+static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, int ins, bf16 *weight,
+                        bf16 *bias) {
     ALIGNED uint32_t left[STRIP / 2 * OUTS], right[STRIP / 2 * INS];
     ALIGNED float sums[OUTS * INS] = {0}, shifts[OUTS] = {0};
     __m512bh ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
@@ -375,7 +379,8 @@ static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, in
         }
     }
     for (int o = 0; o < OUTS; o++)
-        for (int i = 0; i < ins; i += LANES) store(weight + (long)o * a->ins + i, _mm512_load_ps(sums + o * INS + i));
+        for (int i = 0; i < ins; i += LANES)
+            store(weight + (long)o * a->ins + i, _mm512_load_ps(sums + o * INS + i));
     for (int o = 0; bias && o < OUTS; o += LANES) store(bias + o, _mm512_load_ps(shifts + o));
 }
 
