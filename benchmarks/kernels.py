@@ -52,7 +52,7 @@ def kernels(wanted: bool) -> Iterator[None]:
     if wanted:
         yield
     else:
-        with mock.patch.object(compiled, "library", return_value=None):
+        with mock.patch.object(compiled, "loaded", return_value=None):
             yield
 
 
@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     chosen = parser.parse_args()
-    if compiled.library() is None:
+    if compiled.loaded() is None:
         parser.error("no kernels here: no compiler at installation, or no AVX-512 BF16")
     keep_pages()
     for shape in SHAPES:

@@ -57,7 +57,7 @@ class NormTask(ctypes.Structure):
 
 
 @cache
-def library() -> ctypes.CDLL | None:
+def loaded() -> ctypes.CDLL | None:
     """The compiled kernels, or None where there are none or the processor cannot run them."""
     compiled = find_spec("hopscope.models._kernels")
     # torch's own query, which has no public name.
@@ -73,6 +73,6 @@ def places(**tensors: Tensor) -> dict[str, int]:
 
 def run(name: str, task: ctypes.Structure) -> None:
     """Call the kernel of this name."""
-    kernels = library()
+    kernels = loaded()
     assert kernels is not None
     getattr(kernels, f"hopscope_{name}")(ctypes.byref(task))

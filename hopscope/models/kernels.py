@@ -28,7 +28,7 @@ from hopscope.models.compiled import (
 
 def suit(*tensors: Tensor) -> bool:
     """Whether what has these inputs (of norms, at least) can be computed here."""
-    return compiled.library() is not None and all(
+    return compiled.loaded() is not None and all(
         x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.shape[-1] % compiled.LANES == 0
         for x in tensors
     )

@@ -17,7 +17,7 @@ from hopscope.tasks import Batch, examples, sampler_of
 ROUNDING = 2**-8  # of bf16, relative
 WIDTHS = st.sampled_from([16, 32, 48, 128])
 needs_kernels = pytest.mark.skipif(
-    compiled.library() is None, reason="not compiled, or a processor without AVX-512 BF16"
+    compiled.loaded() is None, reason="not compiled, or a processor without AVX-512 BF16"
 )
 
 
@@ -173,7 +173,7 @@ def test_a_transformer_is_the_same_with_and_without(
     outputs, truth = model(batch.inputs), exact(batch.inputs.double())
     outputs.square().sum().backward()
     truth.square().sum().backward()
-    monkeypatch.setattr(compiled, "library", lambda: None)
+    monkeypatch.setattr(compiled, "loaded", lambda: None)
     plain, _ = model_and_batch(models)
     without = plain(batch.inputs)
     without.square().sum().backward()
@@ -221,4 +221,4 @@ def test_what_they_are_not_made_for_is_left_to_torch() -> None:
     reason="no C compiler, or a processor without AVX-512 BF16",
 )
 def test_an_installation_has_them() -> None:
-    assert compiled.library() is not None
+    assert compiled.loaded() is not None
