@@ -75,7 +75,9 @@ def _levels(table: Table) -> list[Drawn]:
         totals = [_mean(_mean(row["final"]) for row in rows if row["layers"] == d) for d in depths]
         axes.plot(depths, totals, "k--", linewidth=1, label="all")
     axes.axhline(rows[0]["guess"], color="#999999", linestyle=":", label="guess")
-    axes.set(xlabel="layers", ylabel="final validation loss", ylim=(0, None), xticks=depths)
+    highest = max(rows[0]["guess"], *(max(row["final"]) for row in rows))
+    axes.set(xlabel="layers", ylabel="final validation loss", xticks=depths)
+    axes.set_ylim(0, 1.1 * highest)
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     said = f"final validation loss of each hop for models of {depths[0]} to {depths[-1]} layers"
