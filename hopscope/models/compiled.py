@@ -39,7 +39,7 @@ class GeluTask(ctypes.Structure):
 
     _fields_ = (
         ("numbers", ctypes.c_long),
-        *((name, ctypes.c_void_p) for name in ("x", "y", "slope")),
+        *((name, ctypes.c_void_p) for name in ("x", "y", "gradient")),
     )
 
 

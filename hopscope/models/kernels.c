@@ -142,12 +142,20 @@ static void pair_numbers(const bf16 *x, long row, int n, int width, uint32_t *pa
 
 /* Rows as they lie: pairs[p][d] = (x[2p][d], x[2p + 1][d]); an odd last row is paired with zeros. */
 INLINE void pair_rows(const bf16 *x, long row, int n, int width, int stride, uint32_t *pairs) {
+    __m512i first_lanes = _mm512_set_epi32( /* 0 of the even row, 0 of the odd row, 1 of the even row, ... */
+        0x2f000f, 0x2e000e, 0x2d000d, 0x2c000c, 0x2b000b, 0x2a000a, 0x290009, 0x280008,
+        0x270007, 0x260006, 0x250005, 0x240004, 0x230003, 0x220002, 0x210001, 0x200000);
+    __m512i next_lanes = _mm512_add_epi16(first_lanes, _mm512_set1_epi16(LANES));
     for (int i = 0; i < n; i += 2)
-        for (int d = 0; d < width; d += LANES) {
+        for (int d = 0; d < width; d += 2 * LANES) {
+            int both = width - d >= 2 * LANES; /* the last block may be half a one */
+            __mmask32 some = both ? ~0u : 0xffff;
             const bf16 *from = x + i * row + d;
-            __m512i both = low(get(from));
-            if (i + 1 < n) both = _mm512_or_si512(both, high(get(from + row)));
-            _mm512_storeu_si512(pairs + i / 2 * stride + d, both);
+            uint32_t *to = pairs + i / 2 * stride + d;
+            __m512i even = _mm512_maskz_loadu_epi16(some, from), odd = _mm512_setzero_si512();
+            if (i + 1 < n) odd = _mm512_maskz_loadu_epi16(some, from + row);
+            _mm512_storeu_si512(to, _mm512_permutex2var_epi16(even, first_lanes, odd));
+            if (both) _mm512_storeu_si512(to + LANES, _mm512_permutex2var_epi16(even, next_lanes, odd));
         }
 }
 
@@ -327,7 +335,7 @@ void hopscope_attend_back(const Attention *a) { for_each_head(a, attend_back); }
 
 /* ---- Gradients of y = x W^T + b: for W the sum over rows of (gradient of y)^T x ---- */
 
-enum { STRIP = 64, OUTS = 64, INS = 128, GROUP = 4 };
+enum { STRIP = 64, OUTS = 64, INS = 128, GROUP = 4, COLUMNS = GROUP * LANES };
 
 typedef struct {
     int models, ins, outs; /* multiples of OUTS */
@@ -336,41 +344,43 @@ typedef struct {
     bf16 *weight_gradient, *bias_gradient;
 } Affine;
 
-/* sums[o][i] += left[p][o] . right[p][i], GROUP x GROUP vectors at a time */
-static void add_products(const uint32_t *left, const uint32_t *right, int pairs, int ins, float *sums) {
-    for (int o = 0; o < OUTS; o += GROUP)
-        for (int i = 0; i < ins; i += GROUP * LANES) {
-            __m512 sum[GROUP][GROUP];
-            float *place = sums + o * INS + i;
-            for (int r = 0; r < GROUP; r++)
-                for (int v = 0; v < GROUP; v++) sum[r][v] = _mm512_loadu_ps(place + r * INS + v * LANES);
-            for (int p = 0; p < pairs; p++) {
-                const uint32_t *columns = right + p * INS + i;
-                for (int r = 0; r < GROUP; r++) {
-                    __m512bh pair = (__m512bh)_mm512_set1_epi32((int)left[p * OUTS + o + r]);
-                    for (int v = 0; v < GROUP; v++)
-                        sum[r][v] = _mm512_dpbf16_ps(
-                            sum[r][v], pair, (__m512bh)_mm512_loadu_si512(columns + v * LANES));
-                }
-            }
-            for (int r = 0; r < GROUP; r++)
-                for (int v = 0; v < GROUP; v++) _mm512_storeu_ps(place + r * INS + v * LANES, sum[r][v]);
+/* sums[o][i] += left[p][o] . right[p][i] for GROUP times COLUMNS of them */
+static void add_product(const uint32_t *left, const uint32_t *right, int pairs, float *sums) {
+    __m512 sum[GROUP][GROUP];
+    for (int r = 0; r < GROUP; r++)
+        for (int v = 0; v < GROUP; v++) sum[r][v] = _mm512_loadu_ps(sums + r * INS + v * LANES);
+    for (int p = 0; p < pairs; p++, left += OUTS, right += COLUMNS)
+        for (int r = 0; r < GROUP; r++) {
+            __m512bh pair = (__m512bh)_mm512_set1_epi32((int)left[r]);
+            for (int v = 0; v < GROUP; v++)
+                sum[r][v] =
+                    _mm512_dpbf16_ps(sum[r][v], pair, (__m512bh)_mm512_loadu_si512(right + v * LANES));
         }
+    for (int r = 0; r < GROUP; r++)
+        for (int v = 0; v < GROUP; v++) _mm512_storeu_ps(sums + r * INS + v * LANES, sum[r][v]);
 }
 
-/* OUTS x INS numbers of one model's gradient, strip after strip of rows. */
+/* OUTS x ins numbers of one model's gradient, strip after strip of rows. While one is multiplied, the
+   next is fetched, a few rows at a time: more would wait for each other. */
 static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, int ins, bf16 *weight,
                         bf16 *bias) {
-    ALIGNED uint32_t left[STRIP / 2 * OUTS], right[STRIP / 2 * INS];
+    ALIGNED uint32_t left[STRIP / 2 * OUTS], right[STRIP / 2 * INS]; /* right: COLUMNS after COLUMNS */
     ALIGNED float sums[OUTS * INS] = {0}, shifts[OUTS] = {0};
+    int few = STRIP / (OUTS / GROUP * ins / COLUMNS);
     __m512bh ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
     for (long r = 0; r < a->rows; r += STRIP) {
         int rows = a->rows - r < STRIP ? (int)(a->rows - r) : STRIP, pairs = (rows + 1) / 2;
-        pair_rows(gradient + r * a->outs, a->outs, rows, OUTS, OUTS, left);
-        pair_rows(x + r * a->ins, a->ins, rows, ins, INS, right);
-        fetch(gradient + (r + STRIP) * a->outs, a->outs, rows, OUTS);
-        fetch(x + (r + STRIP) * a->ins, a->ins, rows, ins);
-        add_products(left, right, pairs, ins, sums);
+        const bf16 *next_x = x + STRIP * a->ins, *next_gradient = gradient + STRIP * a->outs;
+        pair_rows(gradient, a->outs, rows, OUTS, OUTS, left);
+        for (int i = 0; i < ins; i += COLUMNS)
+            pair_rows(x + i, a->ins, rows, COLUMNS, COLUMNS, right + i * STRIP / 2);
+        x = next_x, gradient = next_gradient;
+        for (int i = 0; i < ins; i += COLUMNS)
+            for (int o = 0; o < OUTS; o += GROUP) {
+                fetch(next_x, a->ins, few, ins), next_x += few * a->ins;
+                fetch(next_gradient, a->outs, few, OUTS), next_gradient += few * a->outs;
+                add_product(left + o, right + i * STRIP / 2, pairs, sums + o * INS + i);
+            }
         for (int o = 0; bias && o < OUTS; o += LANES) {
             __m512 shift = _mm512_load_ps(shifts + o);
             for (int p = 0; p < pairs; p++)
@@ -400,7 +410,7 @@ void hopscope_affine_back(const Affine *a) {
 typedef struct {
     long numbers;
     const bf16 *x;
-    bf16 *y, *slope; /* slope: NULL if not wanted */
+    bf16 *y, *gradient; /* of y, becomes that of x; or NULL */
 } Gelu;
 
 void hopscope_gelu(const Gelu *g) {
@@ -420,7 +430,9 @@ void hopscope_gelu(const Gelu *g) {
         __mmask16 below = _mm512_movepi32_mask(_mm512_castps_si512(at));
         __m512 share = _mm512_mask_mov_ps(_mm512_sub_ps(all(1), tail), below, tail);
         store(g->y + i, _mm512_mul_ps(at, share));
-        if (g->slope) store(g->slope + i, _mm512_fmadd_ps(_mm512_mul_ps(at, all(0.39894228f)), bell, share));
+        if (!g->gradient) continue;
+        __m512 slope = _mm512_fmadd_ps(_mm512_mul_ps(at, all(0.39894228f)), bell, share);
+        store(g->gradient + i, _mm512_mul_ps(load(g->gradient + i), slope));
     }
 }
 

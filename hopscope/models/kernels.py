@@ -105,8 +105,8 @@ class _Affine(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         rows, weight = ctx.saved_tensors
-        x_gradient, *others = _mapped_back(rows, weight, _folded(gradient))
-        return _unfolded(x_gradient, gradient), *others
+        folded = _folded(gradient)
+        return _unfolded(folded @ weight, gradient), *_of_weights(rows, weight, folded)
 
 
 class _Mlp(Function):
@@ -128,11 +128,11 @@ class _Mlp(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         rows, hidden, up, down = ctx.saved_tensors
-        slope = torch.empty_like(hidden)
-        active = _gelu(hidden, slope)
-        hidden_gradient, *of_down = _mapped_back(active, down, _folded(gradient))
-        x_gradient, *of_up = _mapped_back(rows, up, hidden_gradient.mul_(slope))
-        return _unfolded(x_gradient, gradient), *of_up, *of_down
+        folded = _folded(gradient)
+        inner = folded @ down
+        active = _gelu(hidden, inner)
+        of_up, of_down = _of_weights(rows, up, inner), _of_weights(active, down, folded)
+        return _unfolded(inner @ up, gradient), *of_up, *of_down
 
 
 def _folded(x: Tensor) -> Tensor:
@@ -153,8 +153,8 @@ def _mapped(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.baddbmm(bias[:, None], rows, weight.mT)
 
 
-def _mapped_back(rows: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of x, W and b."""
+def _of_weights(rows: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of W and b, from that of W x + b."""
     weight_gradient = weight.new_empty(weight.shape)
     bias_gradient = weight.new_empty(weight.shape[:-1])
     task = AffineTask(
@@ -166,14 +166,14 @@ def _mapped_back(rows: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor
         ),
     )  # fmt: skip
     run("affine_back", task)
-    return gradient @ weight, weight_gradient, bias_gradient
+    return weight_gradient, bias_gradient
 
 
-def _gelu(x: Tensor, slope: Tensor | None = None) -> Tensor:
-    """GELU of x; its slope is written to where it is wanted."""
+def _gelu(x: Tensor, gradient: Tensor | None = None) -> Tensor:
+    """GELU of x; a gradient of it is turned into that of x, in place."""
     y = torch.empty_like(x)
-    wanted = None if slope is None else slope.data_ptr()
-    run("gelu", GeluTask(x.numel(), x.data_ptr(), y.data_ptr(), wanted))
+    turned = None if gradient is None else gradient.data_ptr()
+    run("gelu", GeluTask(x.numel(), x.data_ptr(), y.data_ptr(), turned))
     return y
 
 
