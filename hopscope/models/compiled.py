@@ -29,18 +29,16 @@ class AffineTask(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int) for name in ("models", "ins", "outs")),
         ("rows", ctypes.c_long),
-        *((name, ctypes.c_void_p) for name in ("x", "y_gradient")),
-        *((f"{name}_gradient", ctypes.c_void_p) for name in ("weight", "bias")),
+        *((name, ctypes.c_void_p) for name in ("x", "weight", "bias", "y")),
+        *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "weight", "bias")),
+        ("packed", ctypes.c_void_p),
     )
 
 
-class GeluTask(ctypes.Structure):
-    """`Gelu` of kernels.c."""
+class MlpTask(ctypes.Structure):
+    """`Mlp` of kernels.c."""
 
-    _fields_ = (
-        ("numbers", ctypes.c_long),
-        *((name, ctypes.c_void_p) for name in ("x", "y", "gradient")),
-    )
+    _fields_ = (("up", AffineTask), ("down", AffineTask))
 
 
 class NormTask(ctypes.Structure):

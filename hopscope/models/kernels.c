@@ -1,4 +1,4 @@
-/* Attention, GELU and norm of bf16 numbers, forward and backward, for processors with AVX-512 BF16.
+/* Attention, affine maps, MLP and norm of bf16 numbers, forward and backward, for processors with AVX-512 BF16.
 
    The instruction all products are made of, VDPBF16PS, multiplies pairs of bf16 and adds both products
    to a float32. So a pair, one 32-bit word, is the unit of everything that is summed over: a left
@@ -52,12 +52,12 @@ INLINE __m512 exponential(__m512 x) {
 
 typedef struct { const uint32_t *at; long row, pair; } Left;
 typedef struct { const uint32_t *at; long pair; } Right;
-typedef struct { float *sums; bf16 *rounded; long row; } Out; /* one of the two */
+typedef struct { float *sums; bf16 *rounded; long row; const bf16 *start; } Out; /* sums or rounded */
 
 INLINE void tile(int rows, int vectors, Left left, Right right, int begin, int end, Out out) {
     __m512 sum[ROWS][4];
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) sum[r][v] = all(0);
+        for (int v = 0; v < vectors; v++) sum[r][v] = out.start ? load(out.start + v * LANES) : all(0);
     for (int p = begin; p < end; p++) {
         __m512bh columns[4];
         for (int v = 0; v < vectors; v++)
@@ -81,9 +81,10 @@ INLINE void tile(int rows, int vectors, Left left, Right right, int begin, int e
     static void tile_##rows##_##vectors(Left left, Right right, int begin, int end, Out out) { \
         tile(rows, vectors, left, right, begin, end, out); \
     }
-TILE(8, 1) TILE(4, 1) TILE(4, 2) TILE(4, 3) TILE(4, 4) TILE(1, 1) TILE(1, 2) TILE(1, 3) TILE(1, 4)
+TILE(8, 1) TILE(8, 2) TILE(4, 1) TILE(4, 2) TILE(4, 3) TILE(4, 4) TILE(1, 1) TILE(1, 2) TILE(1, 3) TILE(1, 4)
 
 typedef void Tile(Left, Right, int begin, int end, Out);
+static Tile *const EIGHT_ROWS[] = {0, tile_8_1, tile_8_2};
 static Tile *const FOUR_ROWS[] = {0, tile_4_1, tile_4_2, tile_4_3, tile_4_4};
 static Tile *const ONE_ROW[] = {0, tile_1_1, tile_1_2, tile_1_3, tile_1_4};
 
@@ -92,11 +93,12 @@ static void multiply(int rows, int vectors, Left left, Right right, int begin, i
         int group = least(4, vectors - v);
         for (int r = 0, step; r < rows; r += step) {
             long place = r * out.row + v * LANES;
-            step = group == 1 && rows - r >= 8 ? 8 : rows - r >= 4 ? 4 : 1;
-            Tile *run = step == 8 ? tile_8_1 : step == 4 ? FOUR_ROWS[group] : ONE_ROW[group];
+            step = group <= 2 && rows - r >= 8 ? 8 : rows - r >= 4 ? 4 : 1;
+            Tile *run = (step == 8 ? EIGHT_ROWS : step == 4 ? FOUR_ROWS : ONE_ROW)[group];
             run((Left){left.at + r * left.row, left.row, left.pair},
                 (Right){right.at + v * LANES, right.pair}, begin, end,
-                (Out){out.sums ? out.sums + place : 0, out.rounded ? out.rounded + place : 0, out.row});
+                (Out){out.sums ? out.sums + place : 0, out.rounded ? out.rounded + place : 0, out.row,
+                      out.start ? out.start + v * LANES : 0});
         }
     }
 }
@@ -223,12 +225,12 @@ static void attend(const Attention *a) {
         int rows = least(ROWS, a->read - i), last = seen(a, i + rows - 1);
         Left queries = {(const uint32_t *)(a->query + i * a->query_row), a->query_row / 2, 1};
         multiply(rows, vectors_of(last), queries, (Right){keys, padded}, 0, a->width / 2,
-                 (Out){scores, 0, padded});
+                 (Out){scores, 0, padded, 0});
         for (int r = 0; r < rows; r++)
             a->logsum[i + r] = softmax(scores + r * padded, seen(a, i + r), a->scale,
                                        (bf16 *)weights + r * padded, vectors_of(last));
         multiply(rows, a->width / LANES, (Left){weights, padded / 2, 1}, (Right){values, a->width}, 0,
-                 (last + 1) / 2, (Out){0, a->out + i * row, row});
+                 (last + 1) / 2, (Out){0, a->out + i * row, row, 0});
     }
 }
 
@@ -275,7 +277,7 @@ static void gather_back(const Attention *a, const uint32_t *left, const uint32_t
         int begin = a->causal ? most(0, j - before) / 2 : 0;
         multiply(least(ROWS, a->seq - j), a->width / LANES, (Left){left + j, 1, padded},
                  (Right){right, a->width}, begin, (a->read + 1) / 2,
-                 (Out){0, out + j * a->key_row, a->key_row});
+                 (Out){0, out + j * a->key_row, a->key_row, 0});
     }
 }
 
@@ -293,8 +295,8 @@ static void attend_back(const Attention *a) {
         int rows = least(ROWS, a->read - i), last = seen(a, i + rows - 1), near = vectors_of(last);
         Left queries = {(const uint32_t *)(a->query + i * a->query_row), a->query_row / 2, 1};
         Left gradients = {(const uint32_t *)(a->gradient + i * row), row / 2, 1};
-        multiply(rows, near, queries, (Right){keys, padded}, 0, width / 2, (Out){scores, 0, padded});
-        multiply(rows, near, gradients, (Right){values, padded}, 0, width / 2, (Out){slopes, 0, padded});
+        multiply(rows, near, queries, (Right){keys, padded}, 0, width / 2, (Out){scores, 0, padded, 0});
+        multiply(rows, near, gradients, (Right){values, padded}, 0, width / 2, (Out){slopes, 0, padded, 0});
         for (int r = 0; r < rows; r++)
             softmax_back(scores + r * padded, slopes + r * padded, seen(a, i + r), padded / LANES,
                          a->scale, a->logsum[i + r]);
@@ -302,7 +304,7 @@ static void attend_back(const Attention *a) {
         pair_sums(slopes, rows, padded, slope_pairs + i / 2 * padded);
         round_rows(slopes, rows, padded, (bf16 *)slope_rows);
         multiply(rows, width / LANES, (Left){slope_rows, padded / 2, 1}, (Right){right, width}, 0,
-                 (last + 1) / 2, (Out){0, a->query_gradient + i * a->query_row, a->query_row});
+                 (last + 1) / 2, (Out){0, a->query_gradient + i * a->query_row, a->query_row, 0});
     }
     pair_rows(a->gradient, row, a->read, width, width, right);
     gather_back(a, weight_pairs, right, a->value_gradient);
@@ -333,16 +335,60 @@ static void for_each_head(const Attention *a, void (*run)(const Attention *)) {
 void hopscope_attend(const Attention *a) { for_each_head(a, attend); }
 void hopscope_attend_back(const Attention *a) { for_each_head(a, attend_back); }
 
-/* ---- Gradients of y = x W^T + b: for W the sum over rows of (gradient of y)^T x ---- */
+/* ---- Affine maps: y = x W^T + b, rows of a fleet's models one behind the other ---- */
 
-enum { STRIP = 64, OUTS = 64, INS = 128, GROUP = 4, COLUMNS = GROUP * LANES };
+enum { BLOCK = 64, PANEL = 2 * LANES };
 
 typedef struct {
-    int models, ins, outs; /* multiples of OUTS */
+    int models, ins, outs; /* ins and outs: multiples of BLOCK */
     long rows;             /* of each model */
-    const bf16 *x, *gradient;
-    bf16 *weight_gradient, *bias_gradient;
+    bf16 *x;
+    const bf16 *weight, *bias;
+    bf16 *y, *gradient, *x_gradient, *weight_gradient, *bias_gradient; /* gradient: of y */
+    uint32_t *packed; /* room for the weights as right operand */
 } Affine;
+
+INLINE long blocks_of(const Affine *a) { return (a->rows + BLOCK - 1) / BLOCK; }
+
+/* The weights as right operand of x W^T, PANEL columns after PANEL columns; or of gradient W. */
+static void pack(const Affine *a, int back) {
+    long panels = (back ? a->ins : a->outs) / PANEL, numbers = (long)a->ins * a->outs;
+#pragma omp for schedule(static)
+    for (long k = 0; k < a->models * panels; k++) {
+        const bf16 *weight = a->weight + k / panels * numbers;
+        uint32_t *packed = a->packed + k / panels * numbers / 2;
+        long from = k % panels * PANEL;
+        if (back) pair_rows(weight + from, a->ins, a->outs, PANEL, PANEL, packed + from * a->outs / 2);
+        else pair_numbers(weight + from * a->ins, a->ins, PANEL, a->ins, packed + from * a->ins / 2);
+    }
+}
+
+/* One block of the rows of all models, times the packed weights. */
+static void map_block(const Affine *a, long block, int back) {
+    long model = block / blocks_of(a), r = block % blocks_of(a) * BLOCK, at = model * a->rows + r;
+    int ins = back ? a->outs : a->ins, outs = back ? a->ins : a->outs;
+    int rows = a->rows - r < BLOCK ? (int)(a->rows - r) : BLOCK;
+    const bf16 *from = (back ? a->gradient : a->x) + at * ins;
+    bf16 *to = (back ? a->x_gradient : a->y) + at * outs;
+    const uint32_t *packed = a->packed + model * ins * outs / 2;
+    for (int o = 0; o < outs; o += PANEL)
+        multiply(rows, PANEL / LANES, (Left){(const uint32_t *)from, ins / 2, 1},
+                 (Right){packed + (long)o * ins / 2, PANEL}, 0, ins / 2,
+                 (Out){0, to + o, outs, back ? 0 : a->bias + model * outs + o});
+}
+
+static void map_blocks(const Affine *a, int back) {
+#pragma omp parallel
+    {
+        pack(a, back);
+#pragma omp for schedule(static)
+        for (long block = 0; block < a->models * blocks_of(a); block++) map_block(a, block, back);
+    }
+}
+
+/* ---- Gradients of weights: sums over rows of (gradient of y)^T x ---- */
+
+enum { STRIP = 64, OUTS = 64, INS = 128, GROUP = 4, COLUMNS = GROUP * LANES };
 
 /* sums[o][i] += left[p][o] . right[p][i] for GROUP times COLUMNS of them */
 static void add_product(const uint32_t *left, const uint32_t *right, int pairs, float *sums) {
@@ -362,8 +408,8 @@ static void add_product(const uint32_t *left, const uint32_t *right, int pairs, 
 
 /* OUTS x ins numbers of one model's gradient, strip after strip of rows. While one is multiplied, the
    next is fetched, a few rows at a time: more would wait for each other. */
-static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, int ins, bf16 *weight,
-                        bf16 *bias) {
+static void weights_back(const Affine *a, const bf16 *x, const bf16 *gradient, int ins, bf16 *weight,
+                         bf16 *bias) {
     ALIGNED uint32_t left[STRIP / 2 * OUTS], right[STRIP / 2 * INS]; /* right: COLUMNS after COLUMNS */
     ALIGNED float sums[OUTS * INS] = {0}, shifts[OUTS] = {0};
     int few = STRIP / (OUTS / GROUP * ins / COLUMNS);
@@ -394,46 +440,78 @@ static void affine_back(const Affine *a, const bf16 *x, const bf16 *gradient, in
     for (int o = 0; bias && o < OUTS; o += LANES) store(bias + o, _mm512_load_ps(shifts + o));
 }
 
-void hopscope_affine_back(const Affine *a) {
+static void all_weights_back(const Affine *a) {
     int across = (a->ins + INS - 1) / INS, down = a->outs / OUTS;
 #pragma omp parallel for schedule(static)
     for (int block = 0; block < a->models * down * across; block++) {
         long model = block / (down * across), o = block / across % down * OUTS, i = block % across * INS;
-        affine_back(a, a->x + model * a->rows * a->ins + i, a->gradient + model * a->rows * a->outs + o,
-                    least(INS, a->ins - (int)i), a->weight_gradient + (model * a->outs + o) * a->ins + i,
-                    i == 0 ? a->bias_gradient + model * a->outs + o : 0);
+        weights_back(a, a->x + model * a->rows * a->ins + i, a->gradient + model * a->rows * a->outs + o,
+                     least(INS, a->ins - (int)i), a->weight_gradient + (model * a->outs + o) * a->ins + i,
+                     i == 0 ? a->bias_gradient + model * a->outs + o : 0);
     }
 }
 
-/* ---- GELU: x times the share of a normal distribution below x ---- */
+void hopscope_affine(const Affine *a) { map_blocks(a, 0); }
+
+void hopscope_affine_back(const Affine *a) {
+    map_blocks(a, 1);
+    all_weights_back(a);
+}
+
+/* ---- MLP: up, GELU (x times the share of a normal distribution below x), down ---- */
 
 typedef struct {
-    long numbers;
-    const bf16 *x;
-    bf16 *y, *gradient; /* of y, becomes that of x; or NULL */
-} Gelu;
+    Affine up, down; /* x of down is GELU of y of up; the gradients are one memory, changed in place */
+} Mlp;
 
-void hopscope_gelu(const Gelu *g) {
-#pragma omp parallel for schedule(static)
-    for (long i = 0; i < g->numbers; i += LANES) {
-        __m512 at = load(g->x + i);
-        __m512 bell = exponential(_mm512_mul_ps(_mm512_mul_ps(at, at), all(-0.5f)));
-        /* Abramowitz and Stegun 7.1.26, halved: off by 1e-7 at most */
-        __m512 z = _mm512_fmadd_ps(_mm512_abs_ps(at), all(0.3275911f * 0.70710678f), all(1));
-        __m512 t = _mm512_rcp14_ps(z);
-        t = _mm512_mul_ps(t, _mm512_fnmadd_ps(z, t, all(2)));
-        __m512 tail = _mm512_fmadd_ps(all(0.5f * 1.061405429f), t, all(0.5f * -1.453152027f));
-        tail = _mm512_fmadd_ps(tail, t, all(0.5f * 1.421413741f));
-        tail = _mm512_fmadd_ps(tail, t, all(0.5f * -0.284496736f));
-        tail = _mm512_fmadd_ps(tail, t, all(0.5f * 0.254829592f));
-        tail = _mm512_mul_ps(_mm512_mul_ps(tail, t), bell);
-        __mmask16 below = _mm512_movepi32_mask(_mm512_castps_si512(at));
-        __m512 share = _mm512_mask_mov_ps(_mm512_sub_ps(all(1), tail), below, tail);
-        store(g->y + i, _mm512_mul_ps(at, share));
-        if (!g->gradient) continue;
-        __m512 slope = _mm512_fmadd_ps(_mm512_mul_ps(at, all(0.39894228f)), bell, share);
-        store(g->gradient + i, _mm512_mul_ps(load(g->gradient + i), slope));
+/* GELU of x, and its slope */
+INLINE __m512 gelu(__m512 x, __m512 *slope) {
+    __m512 bell = exponential(_mm512_mul_ps(_mm512_mul_ps(x, x), all(-0.5f)));
+    /* Abramowitz and Stegun 7.1.26, halved: off by 1e-7 at most */
+    __m512 z = _mm512_fmadd_ps(_mm512_abs_ps(x), all(0.3275911f * 0.70710678f), all(1));
+    __m512 t = _mm512_rcp14_ps(z);
+    t = _mm512_mul_ps(t, _mm512_fnmadd_ps(z, t, all(2)));
+    __m512 tail = _mm512_fmadd_ps(all(0.5f * 1.061405429f), t, all(0.5f * -1.453152027f));
+    tail = _mm512_fmadd_ps(tail, t, all(0.5f * 1.421413741f));
+    tail = _mm512_fmadd_ps(tail, t, all(0.5f * -0.284496736f));
+    tail = _mm512_fmadd_ps(tail, t, all(0.5f * 0.254829592f));
+    tail = _mm512_mul_ps(_mm512_mul_ps(tail, t), bell);
+    __mmask16 below = _mm512_movepi32_mask(_mm512_castps_si512(x));
+    __m512 share = _mm512_mask_mov_ps(_mm512_sub_ps(all(1), tail), below, tail);
+    *slope = _mm512_fmadd_ps(_mm512_mul_ps(x, all(0.39894228f)), bell, share);
+    return _mm512_mul_ps(x, share);
+}
+
+/* GELU of one block of the hidden layer; back: its gradient is multiplied by the slope, too. */
+static void gelu_block(const Mlp *m, long block, int back) {
+    long model = block / blocks_of(&m->up), r = block % blocks_of(&m->up) * BLOCK, width = m->up.outs;
+    long begin = (model * m->up.rows + r) * width, end = begin + width * least(BLOCK, (int)(m->up.rows - r));
+    for (long i = begin; i < end; i += LANES) {
+        __m512 slope;
+        store(m->down.x + i, gelu(load(m->up.y + i), &slope));
+        if (back) store(m->up.gradient + i, _mm512_mul_ps(load(m->up.gradient + i), slope));
     }
+}
+
+void hopscope_mlp(const Mlp *m) {
+#pragma omp parallel
+    {
+        pack(&m->up, 0), pack(&m->down, 0);
+#pragma omp for schedule(static)
+        for (long block = 0; block < m->up.models * blocks_of(&m->up); block++)
+            map_block(&m->up, block, 0), gelu_block(m, block, 0), map_block(&m->down, block, 0);
+    }
+}
+
+void hopscope_mlp_back(const Mlp *m) {
+#pragma omp parallel
+    {
+        pack(&m->up, 1), pack(&m->down, 1);
+#pragma omp for schedule(static)
+        for (long block = 0; block < m->up.models * blocks_of(&m->up); block++)
+            map_block(&m->down, block, 1), gelu_block(m, block, 1), map_block(&m->up, block, 1);
+    }
+    all_weights_back(&m->up), all_weights_back(&m->down);
 }
 
 /* ---- Norm: rows of a fleet's models one behind the other, each model with its gain and shift ---- */

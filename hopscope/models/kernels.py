@@ -13,13 +13,12 @@ from jaxtyping import BFloat16
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from hopscope.models import compiled
 from hopscope.models.compiled import (
     AffineTask,
     AttentionTask,
-    GeluTask,
+    MlpTask,
     NormTask,
     places,
     run,
@@ -93,20 +92,21 @@ def _point(
 
 
 class _Affine(Function):
-    """The gradients of weight and bias are ours: torch copies a transposed matrix first."""
-
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        rows = _folded(x)
+        rows, weight, bias = _folded(x), weight.contiguous(), bias.contiguous()
         ctx.save_for_backward(rows, weight)
-        return _unfolded(_mapped(rows, weight, bias), x)
+        y, packed = rows.new_empty(*rows.shape[:-1], weight.shape[-2]), torch.empty_like(weight)
+        run("affine", _mapping(x=rows, weight=weight, bias=bias, y=y, packed=packed))
+        return _unfolded(y, x)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         rows, weight = ctx.saved_tensors
-        folded = _folded(gradient)
-        return _unfolded(folded @ weight, gradient), *_of_weights(rows, weight, folded)
+        folded, of = _folded(gradient), _Gradients(rows, weight)
+        run("affine_back", of.task(rows, weight, folded))
+        return _unfolded(of.x, gradient), of.weight, of.bias
 
 
 class _Mlp(Function):
@@ -119,20 +119,29 @@ class _Mlp(Function):
     def forward(
         ctx: Any, x: Tensor, up: Tensor, up_bias: Tensor, down: Tensor, down_bias: Tensor
     ) -> Tensor:
-        rows = _folded(x)
-        hidden = _mapped(rows, up, up_bias)
+        rows, up, down = _folded(x), up.contiguous(), down.contiguous()
+        hidden = rows.new_empty(*rows.shape[:-1], up.shape[-2])
+        active, y = torch.empty_like(hidden), torch.empty_like(rows)
+        up_bias, down_bias = up_bias.contiguous(), down_bias.contiguous()
+        packed, packed_down = torch.empty_like(up), torch.empty_like(down)
+        task = MlpTask(
+            _mapping(x=rows, weight=up, bias=up_bias, y=hidden, packed=packed),
+            _mapping(x=active, weight=down, bias=down_bias, y=y, packed=packed_down),
+        )
+        run("mlp", task)
         ctx.save_for_backward(rows, hidden, up, down)
-        return _unfolded(_mapped(_gelu(hidden), down, down_bias), x)
+        return _unfolded(y, x)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         rows, hidden, up, down = ctx.saved_tensors
-        folded = _folded(gradient)
-        inner = folded @ down
-        active = _gelu(hidden, inner)
-        of_up, of_down = _of_weights(rows, up, inner), _of_weights(active, down, folded)
-        return _unfolded(inner @ up, gradient), *of_up, *of_down
+        folded, active = _folded(gradient), torch.empty_like(hidden)
+        of_up, of_down = _Gradients(rows, up), _Gradients(active, down)
+        task = MlpTask(of_up.task(rows, up, of_down.x), of_down.task(active, down, folded))
+        task.up.y = hidden.data_ptr()
+        run("mlp_back", task)
+        return _unfolded(of_up.x, gradient), of_up.weight, of_up.bias, of_down.weight, of_down.bias
 
 
 def _folded(x: Tensor) -> Tensor:
@@ -146,35 +155,30 @@ def _unfolded(rows: Tensor, like: Tensor) -> Tensor:
     return out
 
 
-def _mapped(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """W x + b for every row, of each model of a fleet."""
-    if weight.ndim == 2:
-        return functional.linear(rows, weight, bias)
-    return torch.baddbmm(bias[:, None], rows, weight.mT)
+def _mapping(x: Tensor, weight: Tensor, **others: Tensor) -> AffineTask:
+    """An affine map of the rows of x, each model of a fleet with its own weights.
 
-
-def _of_weights(rows: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of W and b, from that of W x + b."""
-    weight_gradient = weight.new_empty(weight.shape)
-    bias_gradient = weight.new_empty(weight.shape[:-1])
-    task = AffineTask(
+    It holds places, and not tensors: these must outlive it.
+    """
+    return AffineTask(
         models=weight.shape[:-2].numel(), ins=weight.shape[-1], outs=weight.shape[-2],
-        rows=rows.shape[-2],
-        **places(
-            x=rows, y_gradient=gradient, weight_gradient=weight_gradient,
-            bias_gradient=bias_gradient,
-        ),
+        rows=x.shape[-2], **places(x=x, weight=weight, **others),
     )  # fmt: skip
-    run("affine_back", task)
-    return weight_gradient, bias_gradient
 
 
-def _gelu(x: Tensor, gradient: Tensor | None = None) -> Tensor:
-    """GELU of x; a gradient of it is turned into that of x, in place."""
-    y = torch.empty_like(x)
-    turned = None if gradient is None else gradient.data_ptr()
-    run("gelu", GeluTask(x.numel(), x.data_ptr(), y.data_ptr(), turned))
-    return y
+class _Gradients:
+    """Room for those of an affine map's input, weight and bias."""
+
+    def __init__(self, x: Tensor, weight: Tensor) -> None:
+        self.x, self.weight = torch.empty_like(x), torch.empty_like(weight)
+        self.bias = weight.new_empty(weight.shape[:-1])
+        self.packed = torch.empty_like(weight)
+
+    def task(self, x: Tensor, weight: Tensor, gradient: Tensor) -> AffineTask:
+        return _mapping(
+            x, weight, y_gradient=gradient, x_gradient=self.x, weight_gradient=self.weight,
+            bias_gradient=self.bias, packed=self.packed,
+        )  # fmt: skip
 
 
 class _Norm(Function):
