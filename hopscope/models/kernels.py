@@ -34,9 +34,14 @@ def suit(*tensors: Tensor) -> bool:
 
 
 def suit_affine(x: Tensor, weight: Tensor) -> bool:
-    """Whether an affine map with these weights can be computed here."""
+    """Whether an affine map with these weights can be computed here, and is better computed here.
+
+    A processor with AMX has an instruction for products that torch uses, and we do not.
+    """
     outs, ins = weight.shape[-2:]
-    return outs % compiled.BLOCK == 0 and ins % compiled.BLOCK == 0 and suit(x, weight)
+    fits = outs % compiled.BLOCK == 0 and ins % compiled.BLOCK == 0
+    # torch's own query, which has no public name.
+    return fits and not torch.cpu._is_amx_tile_supported() and suit(x, weight)  # noqa: SLF001
 
 
 def suit_attention(x: Tensor, width: int) -> bool:

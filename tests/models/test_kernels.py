@@ -202,7 +202,7 @@ def test_the_result_does_not_depend_on_threads() -> None:
 
 
 @needs_kernels
-def test_what_they_are_not_made_for_is_left_to_torch() -> None:
+def test_what_they_are_not_made_for_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     fits = numbers(1, 128, 64)
     assert kernels.suit(fits)
     assert kernels.suit_attention(fits, 16)
@@ -214,6 +214,8 @@ def test_what_they_are_not_made_for_is_left_to_torch() -> None:
     assert not kernels.suit_attention(fits, 144)
     assert kernels.suit_affine(fits, numbers(128, 64))
     assert not kernels.suit_affine(fits, numbers(8, 64))
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    assert not kernels.suit_affine(fits, numbers(128, 64))
 
 
 @pytest.mark.skipif(
