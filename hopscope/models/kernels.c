@@ -20,6 +20,7 @@ typedef uint16_t bf16;
 enum { LANES = 16, ROWS = 8, LONGEST = 128, WIDEST = 128, CHUNKS = 32 };
 
 #define INLINE static inline __attribute__((always_inline))
+#define UNROLLED _Pragma("GCC unroll 16") /* else arrays of sums may end up in memory */
 #define ALIGNED __attribute__((aligned(64)))
 
 INLINE int least(int a, int b) { return a < b ? a : b; }
@@ -56,20 +57,21 @@ typedef struct { float *sums; bf16 *rounded; long row; const bf16 *start; } Out;
 
 INLINE void tile(int rows, int vectors, Left left, Right right, int begin, int end, Out out) {
     __m512 sum[ROWS][4];
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) sum[r][v] = out.start ? load(out.start + v * LANES) : all(0);
+    UNROLLED for (int r = 0; r < rows; r++)
+        UNROLLED for (int v = 0; v < vectors; v++)
+            sum[r][v] = out.start ? load(out.start + v * LANES) : all(0);
     for (int p = begin; p < end; p++) {
         __m512bh columns[4];
-        for (int v = 0; v < vectors; v++)
+        UNROLLED for (int v = 0; v < vectors; v++)
             columns[v] = (__m512bh)_mm512_loadu_si512(right.at + p * right.pair + v * LANES);
-        for (int r = 0; r < rows; r++) {
+        UNROLLED for (int r = 0; r < rows; r++) {
             uint32_t pair = left.at[r * left.row + p * left.pair];
-            for (int v = 0; v < vectors; v++)
+            UNROLLED for (int v = 0; v < vectors; v++)
                 sum[r][v] = _mm512_dpbf16_ps(sum[r][v], (__m512bh)_mm512_set1_epi32((int)pair), columns[v]);
         }
     }
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) {
+    UNROLLED for (int r = 0; r < rows; r++)
+        UNROLLED for (int v = 0; v < vectors; v++) {
             long place = r * out.row + v * LANES;
             if (out.sums) _mm512_storeu_ps(out.sums + place, sum[r][v]);
             else store(out.rounded + place, sum[r][v]);
@@ -107,14 +109,12 @@ static void multiply(int rows, int vectors, Left left, Right right, int begin, i
 INLINE void transpose(__m512i x[LANES]) {
     static const __mmask16 SECOND[] = {0xaaaa, 0xcccc, 0xf0f0, 0xff00};
     __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-#pragma GCC unroll 4
-    for (int s = 0; s < 4; s++) {
+    UNROLLED for (int s = 0; s < 4; s++) {
         int step = 1 << s;
         __m512i upper = _mm512_mask_add_epi32(lane, SECOND[s], lane, _mm512_set1_epi32(16 - step));
         __m512i lower = _mm512_mask_add_epi32(
             _mm512_add_epi32(lane, _mm512_set1_epi32(step)), SECOND[s], lane, _mm512_set1_epi32(16));
-#pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
+        UNROLLED for (int i = 0; i < LANES; i++)
             if (!(i & step)) {
                 __m512i a = x[i], b = x[i + step];
                 x[i] = _mm512_permutex2var_epi32(a, upper, b);
@@ -130,14 +130,12 @@ static void pair_numbers(const bf16 *x, long row, int n, int width, uint32_t *pa
         for (int p = 0; p < width / 2; p += LANES) {
             int some = least(LANES, width / 2 - p); /* the last block may be half a one */
             __m512i block[LANES];
-#pragma GCC unroll 16
-            for (int r = 0; r < LANES; r++)
+            UNROLLED for (int r = 0; r < LANES; r++)
                 block[r] = i + r < n
                     ? _mm512_maskz_loadu_epi32(first(some), (const uint32_t *)(x + (i + r) * row) + p)
                     : _mm512_setzero_si512();
             transpose(block);
-#pragma GCC unroll 16
-            for (int c = 0; c < LANES; c++)
+            UNROLLED for (int c = 0; c < LANES; c++)
                 if (c < some) _mm512_storeu_si512(pairs + (p + c) * padded + i, block[c]);
         }
 }
@@ -312,7 +310,8 @@ static void attend_back(const Attention *a) {
     gather_back(a, slope_pairs, right, a->key_gradient);
 }
 
-static void fetch_head(const Attention *a, int example, int head) {
+/* Inline, since a function that only fetches does nothing, as gcc sees it, and is left out. */
+INLINE void fetch_head(const Attention *a, int example, int head) {
     Attention one = at_head(a, example, head);
     fetch(one.key, a->key_row, a->seq, a->width);
     fetch(one.value, a->key_row, a->seq, a->width);
@@ -393,17 +392,17 @@ enum { STRIP = 64, OUTS = 64, INS = 128, GROUP = 4, COLUMNS = GROUP * LANES };
 /* sums[o][i] += left[p][o] . right[p][i] for GROUP times COLUMNS of them */
 static void add_product(const uint32_t *left, const uint32_t *right, int pairs, float *sums) {
     __m512 sum[GROUP][GROUP];
-    for (int r = 0; r < GROUP; r++)
-        for (int v = 0; v < GROUP; v++) sum[r][v] = _mm512_loadu_ps(sums + r * INS + v * LANES);
+    UNROLLED for (int r = 0; r < GROUP; r++)
+        UNROLLED for (int v = 0; v < GROUP; v++) sum[r][v] = _mm512_loadu_ps(sums + r * INS + v * LANES);
     for (int p = 0; p < pairs; p++, left += OUTS, right += COLUMNS)
-        for (int r = 0; r < GROUP; r++) {
+        UNROLLED for (int r = 0; r < GROUP; r++) {
             __m512bh pair = (__m512bh)_mm512_set1_epi32((int)left[r]);
-            for (int v = 0; v < GROUP; v++)
+            UNROLLED for (int v = 0; v < GROUP; v++)
                 sum[r][v] =
                     _mm512_dpbf16_ps(sum[r][v], pair, (__m512bh)_mm512_loadu_si512(right + v * LANES));
         }
-    for (int r = 0; r < GROUP; r++)
-        for (int v = 0; v < GROUP; v++) _mm512_storeu_ps(sums + r * INS + v * LANES, sum[r][v]);
+    UNROLLED for (int r = 0; r < GROUP; r++)
+        UNROLLED for (int v = 0; v < GROUP; v++) _mm512_storeu_ps(sums + r * INS + v * LANES, sum[r][v]);
 }
 
 /* OUTS x ins numbers of one model's gradient, strip after strip of rows. While one is multiplied, the
