@@ -119,6 +119,20 @@ def test_an_affine_map(fleet: tuple[int, ...], ins: int, outs: int) -> None:
 
 
 @needs_kernels
+def test_views_are_as_good_as_copies() -> None:
+    torch.manual_seed(0)
+    x, weight, bias = numbers(5, 27, 128)[..., 64:], numbers(64, 128).mT, numbers(256)[::2]
+    copies = (each.contiguous() for each in (x, weight, bias))
+    assert torch.equal(kernels.affine(x, weight, bias), kernels.affine(*copies))
+    up, down, shift = numbers(64, 128).mT, numbers(128, 64).mT, numbers(64)
+    mlp = kernels.mlp(x, (up, bias), (down, shift))
+    copied = kernels.mlp(
+        x.contiguous(), (up.contiguous(), bias.contiguous()), (down.contiguous(), shift)
+    )
+    assert torch.equal(mlp, copied)
+
+
+@needs_kernels
 @pytest.mark.parametrize("fleet", [(), (3,)])
 def test_a_norm(fleet: tuple[int, ...]) -> None:
     torch.manual_seed(0)
@@ -143,7 +157,7 @@ def test_an_mlp(fleet: tuple[int, ...]) -> None:
     hold(
         lambda x, up, a, down, b: kernels.mlp(x, (up, a), (down, b)),
         slow,
-        numbers(*fleet, 6, 9, 64),
+        numbers(*fleet, 10, 13, 64),
         numbers(*fleet, 256, 64, scale=0.2),
         numbers(*fleet, 256),
         numbers(*fleet, 64, 256, scale=0.1),
