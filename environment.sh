@@ -6,7 +6,7 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     echo "hopscope: $("$python" --version) found, expected Python 3.11 or later: set PYTHON" >&2
     exit 2
 fi
-recipe="$(cat pyproject.toml constraints.txt hopscope/models/kernels.c | "$python" -c \
+recipe="$(cat pyproject.toml constraints.txt hopscope/models/native/* | "$python" -c \
     'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())')"
 if [ "$(cat ".venv/.recipe${extra:+-$extra}" 2>/dev/null)" != "$recipe" ]; then
     echo "Setting up .venv (a few minutes, once) …" >&2

@@ -1,17 +1,18 @@
-"""The compiled `kernels.c`: its structures, where it is found, how it is called."""
+"""The compiled `native/`: its structures, where it is found, how it is called."""
 
 import ctypes
+import warnings
 from functools import cache
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-LANES, LONGEST, WIDEST, BLOCK, CHUNKS = 16, 128, 128, 64, 32  # as in kernels.c
+LANES, LONGEST, WIDEST, BLOCK, CHUNKS = 16, 128, 128, 64, 32  # as in native/
 
 
 class AttentionTask(ctypes.Structure):
-    """`Attention` of kernels.c."""
+    """`Attention` of attention.c."""
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("batch", "heads", "read", "seq", "width", "causal")),
@@ -24,7 +25,7 @@ class AttentionTask(ctypes.Structure):
 
 
 class AffineTask(ctypes.Structure):
-    """`Affine` of kernels.c."""
+    """`Affine` of affine.c."""
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("models", "ins", "outs")),
@@ -36,13 +37,13 @@ class AffineTask(ctypes.Structure):
 
 
 class MlpTask(ctypes.Structure):
-    """`Mlp` of kernels.c."""
+    """`Mlp` of affine.c."""
 
     _fields_ = (("up", AffineTask), ("down", AffineTask))
 
 
 class NormTask(ctypes.Structure):
-    """`Norm` of kernels.c."""
+    """`Norm` of norm.c."""
 
     _fields_ = (
         ("models", ctypes.c_int),
@@ -56,12 +57,20 @@ class NormTask(ctypes.Structure):
 
 @cache
 def loaded() -> ctypes.CDLL | None:
-    """The compiled kernels, or None where there are none or the processor cannot run them."""
+    """The compiled kernels, or None where there are none or they cannot be run."""
     compiled = find_spec("hopscope.models._kernels")
     # torch's own query, which has no public name.
     if compiled is None or not torch.cpu._is_avx512_bf16_supported():  # noqa: SLF001
         return None
-    return ctypes.CDLL(compiled.origin)
+    try:
+        return ctypes.CDLL(compiled.origin)
+    except OSError as error:
+        warnings.warn(
+            f"the kernels in C cannot be loaded, so torch does their work, more slowly: {error}; "
+            "install hopscope again with gcc (CC=gcc)",
+            stacklevel=2,
+        )
+        return None
 
 
 def places(**tensors: Tensor) -> dict[str, int]:

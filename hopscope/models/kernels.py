@@ -1,9 +1,9 @@
-"""Attention, affine maps, norm and MLP of bf16 numbers on a CPU, in C (`kernels.c`).
+"""Attention, affine maps, norm and MLP of bf16 numbers on a CPU, in C (`native/`).
 
 What they replace stands in `layers.py`, runs wherever these do not (float32, a GPU, a processor
 without AVX-512 BF16, an installation without a C compiler), and is what the tests hold them to.
 A training step takes two thirds of its time with them: weights are laid out as the processor's
-instruction wants them, no attention weight leaves the cache, and no other matrix is copied.
+instruction wants them, no attention weight leaves the cache, and no matrix is transposed in memory.
 Gradients are more exact, since all that is summed is float32.
 """
 
@@ -27,22 +27,39 @@ from hopscope.models.compiled import (
 
 
 def suit(*tensors: Tensor) -> bool:
-    """Whether what has these inputs (of norms, at least) can be computed here."""
+    """Whether numbers like these can be computed with here; what fits together, the others say."""
     return compiled.loaded() is not None and all(
         x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.shape[-1] % compiled.LANES == 0
         for x in tensors
     )
 
 
-def suit_affine(x: Tensor, weight: Tensor) -> bool:
-    """Whether an affine map with these weights can be computed here, and is better computed here.
+def suit_norm(x: Tensor, gain: Tensor, shift: Tensor) -> bool:
+    """Whether this norm can be computed here."""
+    return gain.shape == shift.shape == (*x.shape[:-3], x.shape[-1]) and suit(x, gain, shift)
+
+
+def suit_affine(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
+    """Whether this affine map can be computed here, and is better computed here.
 
     A processor with AMX has an instruction for products that torch uses, and we do not.
     """
     outs, ins = weight.shape[-2:]
-    fits = outs % compiled.BLOCK == 0 and ins % compiled.BLOCK == 0
-    # torch's own query, which has no public name.
-    return fits and not torch.cpu._is_amx_tile_supported() and suit(x, weight)  # noqa: SLF001
+    fits = x.ndim > 2 and weight.shape == (*x.shape[:-3], outs, x.shape[-1])
+    whole = outs % compiled.BLOCK == 0 and ins % compiled.BLOCK == 0
+    return (
+        fits
+        and whole
+        and bias.shape == weight.shape[:-1]
+        and not torch.cpu._is_amx_tile_supported()  # noqa: SLF001 (it has no public name)
+        and suit(x, weight, bias)
+    )
+
+
+def suit_mlp(x: Tensor, up: tuple[Tensor, Tensor], down: tuple[Tensor, Tensor]) -> bool:
+    """Whether this MLP can be computed here."""
+    fits = down[0].shape == up[0].mT.shape and down[1].shape == down[0].shape[:-1]
+    return fits and suit(*down) and suit_affine(x, *up)
 
 
 def suit_attention(x: Tensor, width: int) -> bool:
@@ -57,18 +74,16 @@ class _Attend(Function):
     @staticmethod
     def forward(ctx: Any, joined: Tensor, query: Tensor | None, heads: int, causal: bool) -> Tensor:
         joined = joined.contiguous()
-        asked = joined if query is None else query.contiguous()
-        width = joined.shape[-1] // (3 if query is None else 2)
+        query = None if query is None else query.contiguous()
+        asked, width = (
+            (joined, joined.shape[-1] // 3) if query is None else (query, query.shape[-1])
+        )
         out = asked.new_empty(*asked.shape[:-1], width)
-        logsum = torch.empty(*asked.shape[:-2], heads, asked.shape[-2])
-        ctx.task = AttentionTask(
-            batch=asked.shape[:-2].numel(), heads=heads, read=asked.shape[-2],
-            seq=joined.shape[-2], width=width // heads, causal=causal,
-            query_row=asked.shape[-1], key_row=joined.shape[-1], scale=(width // heads) ** -0.5,
-            **places(out=out, logsum=logsum),
-        )  # fmt: skip
-        _point(ctx.task, "", joined, query, width)
-        run("attend", ctx.task)
+        logsum = _sums(*asked.shape[:-2], heads, asked.shape[-2])
+        task = _attention(joined, query, heads, causal)
+        task.out, task.logsum = out.data_ptr(), logsum.data_ptr()
+        run("attend", task)
+        ctx.heads, ctx.causal = heads, causal
         ctx.save_for_backward(joined, query, logsum)
         return out
 
@@ -79,11 +94,28 @@ class _Attend(Function):
         joined, query, logsum = ctx.saved_tensors
         joined_gradient = torch.empty_like(joined)
         query_gradient = None if query is None else torch.empty_like(query)
-        ctx.task.out_gradient, ctx.task.logsum = gradient.data_ptr(), logsum.data_ptr()
-        _point(ctx.task, "", joined, query, gradient.shape[-1])
-        _point(ctx.task, "_gradient", joined_gradient, query_gradient, gradient.shape[-1])
-        run("attend_back", ctx.task)
+        task = _attention(joined, query, ctx.heads, ctx.causal)
+        task.out_gradient, task.logsum = gradient.data_ptr(), logsum.data_ptr()
+        _point(task, "_gradient", joined_gradient, query_gradient, gradient.shape[-1])
+        run("attend_back", task)
         return joined_gradient, query_gradient, None, None
+
+
+def _sums(*shape: int) -> Tensor:
+    """Room for float32 numbers, whatever the user's defaults are."""
+    return torch.empty(shape, dtype=torch.float32, device="cpu")
+
+
+def _attention(joined: Tensor, query: Tensor | None, heads: int, causal: bool) -> AttentionTask:
+    """Attention over these inputs, which must outlive it."""
+    asked, width = (joined, joined.shape[-1] // 3) if query is None else (query, query.shape[-1])
+    task = AttentionTask(
+        batch=asked.shape[:-2].numel(), heads=heads, read=asked.shape[-2],
+        seq=joined.shape[-2], width=width // heads, causal=causal,
+        query_row=asked.shape[-1], key_row=joined.shape[-1], scale=(width // heads) ** -0.5,
+    )  # fmt: skip
+    _point(task, "", joined, query, width)
+    return task
 
 
 def _point(
@@ -102,9 +134,9 @@ class _Affine(Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         rows, weight, bias = _folded(x), weight.contiguous(), bias.contiguous()
         ctx.save_for_backward(rows, weight)
-        y, packed = rows.new_empty(*rows.shape[:-1], weight.shape[-2]), torch.empty_like(weight)
-        run("affine", _mapping(x=rows, weight=weight, bias=bias, y=y, packed=packed))
-        return _unfolded(y, x)
+        y, packed = x.new_empty(*x.shape[:-1], weight.shape[-2]), torch.empty_like(weight)
+        run("affine", _mapping(rows, weight, bias=bias, y=y, packed=packed))
+        return y
 
     @staticmethod
     @once_differentiable
@@ -127,16 +159,16 @@ class _Mlp(Function):
     ) -> Tensor:
         rows, up, down = _folded(x), up.contiguous(), down.contiguous()
         hidden = rows.new_empty(*rows.shape[:-1], up.shape[-2])
-        active, y = torch.empty_like(hidden), torch.empty_like(rows)
+        active, y = torch.empty_like(hidden), x.new_empty(x.shape)
         up_bias, down_bias = up_bias.contiguous(), down_bias.contiguous()
         packed, packed_down = torch.empty_like(up), torch.empty_like(down)
         task = MlpTask(
-            _mapping(x=rows, weight=up, bias=up_bias, y=hidden, packed=packed),
-            _mapping(x=active, weight=down, bias=down_bias, y=y, packed=packed_down),
+            _mapping(rows, up, bias=up_bias, y=hidden, packed=packed),
+            _mapping(active, down, bias=down_bias, y=y, packed=packed_down),
         )
         run("mlp", task)
         ctx.save_for_backward(rows, hidden, up, down)
-        return _unfolded(y, x)
+        return y
 
     @staticmethod
     @once_differentiable
@@ -192,7 +224,7 @@ class _Norm(Function):
     def forward(ctx: Any, x: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:
         x, gain, shift = x.contiguous(), gain.contiguous(), shift.contiguous()
         y = torch.empty_like(x)
-        statistics = torch.empty(*x.shape[:-1], 2)
+        statistics = _sums(*x.shape[:-1], 2)
         models, width = gain.numel() // x.shape[-1], x.shape[-1]
         ctx.task = NormTask(
             models=models, width=width, rows=x.numel() // (models * width), epsilon=epsilon,
@@ -208,7 +240,7 @@ class _Norm(Function):
         gradient = gradient.contiguous()
         x, gain, statistics = ctx.saved_tensors
         x_gradient = torch.empty_like(x)
-        partial = torch.empty(ctx.task.models, compiled.CHUNKS, 2, x.shape[-1])
+        partial = _sums(ctx.task.models, compiled.CHUNKS, 2, x.shape[-1])
         task = NormTask(
             ctx.task.models, ctx.task.width, ctx.task.rows, ctx.task.epsilon,
             **places(

@@ -42,7 +42,7 @@ def affine(
     bias: Float[Tensor, "*model outputs"] | None,
 ) -> Float[Tensor, "*model batch seq outputs"]:
     """W x + b at every position, each model of a fleet with its own W and b."""
-    if bias is not None and kernels.suit_affine(x, weight):
+    if bias is not None and kernels.suit_affine(x, weight, bias):
         return kernels.affine(x, weight, bias)
     if weight.ndim == 2:
         return functional.linear(x, weight, bias)
@@ -72,7 +72,7 @@ class Norm(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq width"]
     ) -> Float[Tensor, "*model batch seq width"]:
-        if kernels.suit(x, self.weight):
+        if kernels.suit_norm(x, self.weight, self.bias):
             return kernels.norm(x, self.weight, self.bias, NORM_EPS)
         width = (x.shape[-1],)
         if self.weight.ndim == 1:
@@ -107,10 +107,10 @@ class Mlp(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch seq d_model"]:
-        if kernels.suit_affine(x, self.up.weight):
-            assert self.up.bias is not None
-            assert self.down.bias is not None
-            up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)
+        assert self.up.bias is not None
+        assert self.down.bias is not None
+        up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)
+        if kernels.suit_mlp(x, up, down):
             return kernels.mlp(x, up, down)
         # The exact GELU: GPT-2's tanh formula costs five times as much on a CPU in bf16.
         out: Tensor = self.down(functional.gelu(self.up(x)))

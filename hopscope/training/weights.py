@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-ALIGN = 16  # numbers; every tensor starts on a cache line
+ALIGN = 16  # numbers; in float32 every tensor starts on a cache line
 
 
 class FlatWeights:

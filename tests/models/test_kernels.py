@@ -2,6 +2,8 @@
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -226,10 +228,71 @@ def test_what_they_are_not_made_for_is_left_to_torch(monkeypatch: pytest.MonkeyP
     assert not kernels.suit_attention(numbers(1, 129, 64), 16)
     assert not kernels.suit_attention(fits, 8)
     assert not kernels.suit_attention(fits, 144)
-    assert kernels.suit_affine(fits, numbers(128, 64))
-    assert not kernels.suit_affine(fits, numbers(8, 64))
+    weight, bias = numbers(128, 64), numbers(128)
+    assert kernels.suit_affine(fits, weight, bias)
+    assert not kernels.suit_affine(fits, numbers(8, 64), numbers(8))
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    assert not kernels.suit_affine(fits, numbers(128, 64))
+    assert not kernels.suit_affine(fits, weight, bias)
+
+
+@needs_kernels
+def test_what_does_not_fit_together_is_left_to_torch() -> None:
+    x, weight, bias = numbers(2, 8, 64), numbers(128, 64), numbers(128)
+    assert not kernels.suit_affine(x[..., :48], weight, bias)
+    assert not kernels.suit_affine(x, weight, bias.float())
+    assert not kernels.suit_affine(x, weight, bias[:64])
+    assert not kernels.suit_affine(x[None], weight, bias)
+    assert not kernels.suit_affine(x[0], weight, bias)
+    assert not kernels.suit_affine(x[None], weight.expand(3, -1, -1), bias.expand(3, -1))
+    up, down = (weight, bias), (numbers(64, 128), numbers(64))
+    assert kernels.suit_mlp(x, up, down)
+    assert not kernels.suit_mlp(x, up, up)
+    assert not kernels.suit_mlp(x, up, (down[0], down[1].float()))
+    assert kernels.suit_norm(x, numbers(64), numbers(64))
+    assert not kernels.suit_norm(x, numbers(128), numbers(128))
+    assert not kernels.suit_norm(x, numbers(64), torch.ones(64))
+    assert not kernels.suit_norm(x[None], numbers(3, 64), numbers(3, 64))
+
+
+@needs_kernels
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64])
+def test_the_default_dtype_does_not_matter(default: torch.dtype) -> None:
+    def gradients() -> list[Tensor]:
+        for parameter in model.parameters():
+            parameter.grad = None
+        model(batch.inputs).square().sum().backward()
+        return [p.grad for p in model.parameters() if p.grad is not None]
+
+    model, batch = model_and_batch(())
+    usual = gradients()
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        other = gradients()
+    finally:
+        torch.set_default_dtype(before)
+    assert len(usual) == len(other) > 0
+    assert all(torch.equal(a, b) for a, b in zip(usual, other, strict=True))
+
+
+@needs_kernels
+def test_outputs_can_be_changed_in_place() -> None:
+    x = numbers(2, 8, 64).requires_grad_()
+    y = kernels.affine(x, numbers(64, 64), numbers(64))
+    y += 1
+    y.sum().backward()
+    assert x.grad is not None
+
+
+def test_a_library_that_cannot_be_loaded_is_left_aside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "_kernels.so"
+    broken.write_bytes(b"not a library")
+    monkeypatch.setattr(compiled, "find_spec", lambda _: SimpleNamespace(origin=str(broken)))
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    with pytest.warns(UserWarning, match="kernels in C cannot be loaded"):
+        assert compiled.loaded.__wrapped__() is None
 
 
 @pytest.mark.skipif(

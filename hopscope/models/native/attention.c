@@ -1,0 +1,176 @@
+/* Attention: the last `read` of `seq` positions look at all (causal: at none behind them).
+
+   What belongs to one head of one example fits into the first two caches, and no attention weight
+   leaves them: the backward pass computes the weights anew from what the forward pass kept of each
+   row, the logarithm of its sum. */
+
+#include "products.h"
+
+enum { LONGEST = 128, WIDEST = 128 };
+
+typedef struct {
+    int batch, heads, read, seq, width, causal;
+    long query_row, key_row; /* numbers from one position to the next; of values as of keys */
+    float scale;
+    const bf16 *query, *key, *value; /* batch, position, head, width */
+    bf16 *out;
+    float *logsum; /* batch, head, read */
+    const bf16 *gradient;
+    bf16 *query_gradient, *key_gradient, *value_gradient;
+} Attention;
+
+/* The same, from one head of one example on. */
+static Attention at_head(const Attention *a, int example, int head) {
+    Attention one = *a;
+    long inner = (long)head * a->width, read = (long)example * a->read;
+    long query = read * a->query_row + inner, key = (long)example * a->seq * a->key_row + inner;
+    long out = read * a->heads * a->width + inner;
+    one.query += query, one.key += key, one.value += key, one.out += out, one.gradient += out;
+    one.query_gradient += query, one.key_gradient += key, one.value_gradient += key;
+    one.logsum += ((long)example * a->heads + head) * a->read;
+    return one;
+}
+
+INLINE int seen(const Attention *a, int i) { return a->causal ? a->seq - a->read + i + 1 : a->seq; }
+
+/* The softmax of one row of scores, rounded; returns the logarithm of the sum. */
+static float softmax(float *scores, int n, float scale, bf16 *weights, int vectors) {
+    __m512 top = all(-__FLT_MAX__), sum = all(0);
+    for (int v = 0; v < vectors_of(n); v++)
+        top = _mm512_mask_max_ps(top, first(n - v * LANES), top, _mm512_loadu_ps(scores + v * LANES));
+    float highest = _mm512_reduce_max_ps(top) * scale;
+    for (int v = 0; v < vectors_of(n); v++) {
+        __m512 x = _mm512_fmsub_ps(_mm512_loadu_ps(scores + v * LANES), all(scale), all(highest));
+        x = _mm512_maskz_mov_ps(first(n - v * LANES), exponential(x));
+        sum = _mm512_add_ps(sum, x);
+        _mm512_storeu_ps(scores + v * LANES, x);
+    }
+    float whole = _mm512_reduce_add_ps(sum);
+    for (int v = 0; v < vectors; v++) {
+        __m512 x = v < vectors_of(n) ? _mm512_loadu_ps(scores + v * LANES) : all(0);
+        store(weights + v * LANES, _mm512_mul_ps(x, all(1 / whole)));
+    }
+    return highest + __builtin_logf(whole);
+}
+
+static void attend(const Attention *a) {
+    ALIGNED uint32_t keys[WIDEST / 2 * LONGEST], values[LONGEST / 2 * WIDEST], weights[ROWS * LONGEST / 2];
+    ALIGNED float scores[ROWS * LONGEST];
+    int padded = vectors_of(a->seq) * LANES;
+    long row = (long)a->heads * a->width;
+    pair_numbers(a->key, a->key_row, a->seq, a->width, keys);
+    pair_rows(a->value, a->key_row, a->seq, a->width, a->width, values);
+    for (int i = 0; i < a->read; i += ROWS) {
+        int rows = least(ROWS, a->read - i), last = seen(a, i + rows - 1);
+        Left queries = {(const uint32_t *)(a->query + i * a->query_row), a->query_row / 2, 1};
+        multiply(rows, vectors_of(last), queries, (Right){keys, padded}, 0, a->width / 2,
+                 (Out){scores, 0, padded, 0});
+        for (int r = 0; r < rows; r++)
+            a->logsum[i + r] = softmax(scores + r * padded, seen(a, i + r), a->scale,
+                                       (bf16 *)weights + r * padded, vectors_of(last));
+        multiply(rows, a->width / LANES, (Left){weights, padded / 2, 1}, (Right){values, a->width}, 0,
+                 (last + 1) / 2, (Out){0, a->out + i * row, row, 0});
+    }
+}
+
+/* One row: scores become weights p, and slopes (of the weights) those of the scores,
+   p (slope - sum p slope) scale. Both are 0 where nothing is seen. */
+static void softmax_back(float *scores, float *slopes, int n, int vectors, float scale, float logsum) {
+    __m512 sum = all(0);
+    for (int v = 0; v < vectors; v++) {
+        __mmask16 here = first(n - v * LANES);
+        __m512 x = _mm512_fmsub_ps(_mm512_maskz_loadu_ps(here, scores + v * LANES), all(scale), all(logsum));
+        x = _mm512_maskz_mov_ps(here, exponential(x));
+        sum = _mm512_fmadd_ps(x, _mm512_maskz_loadu_ps(here, slopes + v * LANES), sum);
+        _mm512_storeu_ps(scores + v * LANES, x);
+    }
+    __m512 mean = all(_mm512_reduce_add_ps(sum));
+    for (int v = 0; v < vectors; v++) {
+        __mmask16 here = first(n - v * LANES);
+        __m512 x = _mm512_mul_ps(_mm512_loadu_ps(scores + v * LANES), all(scale));
+        x = _mm512_maskz_mul_ps(here, x, _mm512_sub_ps(_mm512_loadu_ps(slopes + v * LANES), mean));
+        _mm512_storeu_ps(slopes + v * LANES, x);
+    }
+}
+
+/* Rows of sums, rounded: each as it is. */
+static void round_rows(const float *x, int rows, int padded, bf16 *rounded_rows) {
+    for (int i = 0; i < rows * padded; i += LANES) store(rounded_rows + i, _mm512_loadu_ps(x + i));
+}
+
+/* The same, two and two as pairs, as pair_rows does it. */
+static void pair_sums(const float *x, int rows, int padded, uint32_t *pairs) {
+    for (int r = 0; r < rows; r += 2)
+        for (int i = 0; i < padded; i += LANES) {
+            const float *from = x + r * padded + i;
+            __m512i both = low(rounded(_mm512_loadu_ps(from)));
+            if (r + 1 < rows) both = _mm512_or_si512(both, high(rounded(_mm512_loadu_ps(from + padded))));
+            _mm512_storeu_si512(pairs + r / 2 * padded + i, both);
+        }
+}
+
+/* sum over i of left[i][j] right[i], for every position j; left is given in pairs of i. */
+static void gather_back(const Attention *a, const uint32_t *left, const uint32_t *right, bf16 *out) {
+    int padded = vectors_of(a->seq) * LANES, before = a->seq - a->read;
+    for (int j = 0; j < a->seq; j += ROWS) {
+        int begin = a->causal ? most(0, j - before) / 2 : 0;
+        multiply(least(ROWS, a->seq - j), a->width / LANES, (Left){left + j, 1, padded},
+                 (Right){right, a->width}, begin, (a->read + 1) / 2,
+                 (Out){0, out + j * a->key_row, a->key_row, 0});
+    }
+}
+
+static void attend_back(const Attention *a) {
+    ALIGNED uint32_t keys[WIDEST / 2 * LONGEST], values[WIDEST / 2 * LONGEST], right[LONGEST / 2 * WIDEST];
+    ALIGNED uint32_t weight_pairs[LONGEST / 2 * LONGEST], slope_pairs[LONGEST / 2 * LONGEST];
+    ALIGNED uint32_t slope_rows[ROWS * LONGEST / 2];
+    ALIGNED float scores[ROWS * LONGEST], slopes[ROWS * LONGEST];
+    int padded = vectors_of(a->seq) * LANES, width = a->width;
+    long row = (long)a->heads * width;
+    pair_numbers(a->key, a->key_row, a->seq, width, keys);
+    pair_numbers(a->value, a->key_row, a->seq, width, values);
+    pair_rows(a->key, a->key_row, a->seq, width, width, right);
+    for (int i = 0; i < a->read; i += ROWS) {
+        int rows = least(ROWS, a->read - i), last = seen(a, i + rows - 1), near = vectors_of(last);
+        Left queries = {(const uint32_t *)(a->query + i * a->query_row), a->query_row / 2, 1};
+        Left gradients = {(const uint32_t *)(a->gradient + i * row), row / 2, 1};
+        multiply(rows, near, queries, (Right){keys, padded}, 0, width / 2, (Out){scores, 0, padded, 0});
+        multiply(rows, near, gradients, (Right){values, padded}, 0, width / 2, (Out){slopes, 0, padded, 0});
+        for (int r = 0; r < rows; r++)
+            softmax_back(scores + r * padded, slopes + r * padded, seen(a, i + r), padded / LANES,
+                         a->scale, a->logsum[i + r]);
+        pair_sums(scores, rows, padded, weight_pairs + i / 2 * padded);
+        pair_sums(slopes, rows, padded, slope_pairs + i / 2 * padded);
+        round_rows(slopes, rows, padded, (bf16 *)slope_rows);
+        multiply(rows, width / LANES, (Left){slope_rows, padded / 2, 1}, (Right){right, width}, 0,
+                 (last + 1) / 2, (Out){0, a->query_gradient + i * a->query_row, a->query_row, 0});
+    }
+    pair_rows(a->gradient, row, a->read, width, width, right);
+    gather_back(a, weight_pairs, right, a->value_gradient);
+    pair_rows(a->query, a->query_row, a->read, width, width, right);
+    gather_back(a, slope_pairs, right, a->key_gradient);
+}
+
+/* Inline, since a function that only fetches does nothing, as gcc sees it, and is left out. */
+INLINE void fetch_head(const Attention *a, int example, int head) {
+    Attention one = at_head(a, example, head);
+    fetch(one.key, a->key_row, a->seq, a->width);
+    fetch(one.value, a->key_row, a->seq, a->width);
+    fetch(one.query, a->query_row, a->read, a->width);
+    if (a->gradient) fetch(one.gradient, (long)a->heads * a->width, a->read, a->width);
+}
+
+/* Threads share examples, and not heads: the heads of a position lie in the same cache lines. */
+static void for_each_head(const Attention *a, void (*run)(const Attention *)) {
+#pragma omp parallel for schedule(static)
+    for (int example = 0; example < a->batch; example++)
+        for (int head = 0; head < a->heads; head++) {
+            Attention one = at_head(a, example, head);
+            int last = head == a->heads - 1;
+            fetch_head(a, example + last, last ? 0 : head + 1);
+            run(&one);
+        }
+}
+
+void hopscope_attend(const Attention *a) { for_each_head(a, attend); }
+void hopscope_attend_back(const Attention *a) { for_each_head(a, attend_back); }
