@@ -3,7 +3,7 @@
 Where the paper is silent the value is hopscope's default, and its source says so.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.papers.preset import Preset
@@ -33,7 +33,7 @@ def presets() -> dict[str, Preset]:
     """All of them, by name."""
     sweep = [_sweep(ic, layers) for ic in (True, False) for layers in range(1, 9)]
     readers = [_reader(letter, seed) for seed, letter in enumerate("abc")]
-    return {preset.name: preset for preset in (*sweep, *readers, _emergence(), _short_epochs())}
+    return {preset.name: preset for preset in (*sweep, *readers, *_emergence())}
 
 
 def _sweep(curriculum: bool, layers: int) -> Preset:
@@ -86,8 +86,13 @@ def _reader(letter: str, seed: int) -> Preset:
     return _preset(f"transformer-{letter}", summary, experiment, sources)
 
 
-def _emergence() -> Preset:
-    """Transformer D of figures 6 and 7, as its batch size and training set say."""
+def _emergence() -> tuple[Preset, ...]:
+    """Transformer D of figures 6 and 7, as the paper can be read."""
+    return _long_epochs(), _short_epochs(), _larger_start()
+
+
+def _long_epochs() -> Preset:
+    """As its batch size and training set say."""
     experiment = _transformer_d(examples=2**18)
     sources = {**_SOURCES_D, "training.examples": "§9.1: 262k"}
     summary = "figures 6, 7: transformer D, 24 layers × 1 head, D = 4, 262k examples"
@@ -95,7 +100,7 @@ def _emergence() -> Preset:
 
 
 def _short_epochs() -> Preset:
-    """Transformer D of figures 6 and 7, as its count of epochs says."""
+    """As its count of epochs says."""
     experiment = _transformer_d(examples=2_048)
     why = "§9.1: 6400 steps are 800 epochs, so 8 steps of 256"
     sources = {**_SOURCES_D, "training.examples": why}
@@ -103,10 +108,22 @@ def _short_epochs() -> Preset:
     return _preset("transformer-d-epochs", summary, experiment, sources)
 
 
-def _transformer_d(examples: int) -> Experiment:
+def _larger_start() -> Preset:
+    """With initial weights that let attention begin unevenly."""
+    experiment = _transformer_d(examples=2**18, init="fan-in")
+    sources = {
+        **_SOURCES_D,
+        "training.examples": "§9.1: 262k",
+        "model.init": "ours; 0.04 and, where heads write, 0.25 instead of 0.02 and 0.003",
+    }
+    summary = "the same with initial weights of 1/√inputs, which the paper does not give"
+    return _preset("transformer-d-fan-in", summary, experiment, sources)
+
+
+def _transformer_d(examples: int, init: Literal["gpt2", "fan-in"] = "gpt2") -> Experiment:
     return Experiment(
         task=Retrieval(hops=4),
-        model=Model(layers=24, heads=1, d_model=512, d_head=16, mlp=False),
+        model=Model(layers=24, heads=1, d_model=512, d_head=16, mlp=False, init=init),
         training=Training(steps=6_400, batch=256, examples=examples, checkpoint_every=80),
     )
 

@@ -43,7 +43,7 @@ CLAIMS = (
     ),
     Claim(
         "musat/later-deeper", "Later symbols of a chain need more layers.", "§7.2, figure 4 right",
-        "deeper models learn more hops", "hops with a final loss below 0.5, by depth",
+        "deeper models learn more hops", "the fewest layers with a final loss below 0.5, by hop",
         ("musat/fig4-ic",), judges.more_layers,
     ),
     Claim(
@@ -95,7 +95,7 @@ CLAIMS = (
     ),
     Claim(
         "musat/d-loss", "Transformer D ends at 0.031.", "§9.2",
-        "0.031", "final validation loss, both readings of the schedule", ("musat/fig7",),
+        "0.031", "final validation loss, every reading", ("musat/fig7",),
         emergence.loss,
     ),
     Claim(

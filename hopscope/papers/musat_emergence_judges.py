@@ -1,7 +1,7 @@
 """How what Musat (ICLR 2025) says of transformer D is judged.
 
-Its schedule can be read in two ways (how many training examples?), and a claim may hold under one
-of them only; then its finding names it.
+The paper leaves open how many training examples and which initial weights it had, and a claim may
+hold under some readings only; then its finding names the first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,22 +24,26 @@ START = 450
 
 
 def by_reading(holds: Callable[[Row], bool], say: Callable[[Row], str], evidence: str) -> Judge:
-    """Does it hold for every model of both readings of the schedule, of one, or of none?"""
+    """Does it hold for every model of all readings, of some, or of none?"""
 
     def judge(tables: Sequence[Table]) -> Finding:
-        readings: dict[int, list[Row]] = {}
+        readings: dict[str, list[Row]] = {}
         for row in tables[0].rows:
-            readings.setdefault(row["examples"], []).append(row)
+            readings.setdefault(_reading(row), []).append(row)
         said = "; ".join(
-            f"{', '.join(map(say, rows))} with {examples:,} examples"
-            for examples, rows in readings.items()
+            f"{', '.join(map(say, rows))} with {name}" for name, rows in readings.items()
         )
-        kept = [f"{examples:,}" for examples, rows in readings.items() if all(map(holds, rows))]
+        kept = [name for name, rows in readings.items() if all(map(holds, rows))]
         if 0 < len(kept) < len(readings):
-            return Finding(said, "under a reading", f"{evidence}; with {kept[0]} examples")
-        return Finding(said, verdict(bool(kept)), f"{evidence}; both readings of the schedule")
+            return Finding(said, "under a reading", f"{evidence}; with {kept[0]}")
+        return Finding(said, verdict(bool(kept)), f"{evidence}; every reading")
 
     return judge
+
+
+def _reading(row: Row) -> str:
+    weights = "" if row["init"] == "gpt2" else " and initial weights of 1/√inputs"
+    return f"{row['examples']:,} examples{weights}"
 
 
 loss = by_reading(

@@ -87,19 +87,29 @@ def later_harder(tables: Sequence[Table]) -> Finding:
 
 
 def more_layers(tables: Sequence[Table]) -> Finding:
-    learned: dict[int, int] = {}
-    for row in tables[0].rows:
-        count = sum(loss < HALF for loss in row["final"])
-        learned[row["layers"]] = max(count, learned.get(row["layers"], 0))
-    depths = sorted(learned)
-    counts = [learned[depth] for depth in depths]
-    rising = all(a <= b for a, b in pairwise(counts))
+    rows = tables[0].rows
+    fewest = [
+        min((row["layers"] for row in rows if row["final"][hop] < HALF), default=None)
+        for hop in range(len(rows[0]["final"]))
+    ]
+    needed = ", ".join("–" if depth is None else str(depth) for depth in fewest)
+    learned = [depth for depth in fewest if depth is not None]
+    apart = len(learned) > 1 and learned[0] < learned[-1]
     return Finding(
-        "hops learned by 1, 2, … layers: " + ", ".join(map(str, counts)),
-        verdict(rising and counts[-1] > counts[0]),
-        "a hop is learned if its final loss is below 0.5 in the best seed; each depth at least as "
-        "many as the one before",
+        f"fewest layers that learn x_1, x_2, …: {needed}; hops learned by 1, 2, … layers: "
+        + ", ".join(map(str, _learned(rows))),
+        verdict(apart and all(in_turn(fewest))),
+        "final losses below 0.5, of the best seed of a depth; the fewest layers rise with the hop",
     )
+
+
+def _learned(rows: Sequence[Row]) -> list[int]:
+    """How many hops the best seed of each depth learns."""
+    counts: dict[int, int] = {}
+    for row in rows:
+        count = sum(loss < HALF for loss in row["final"])
+        counts[row["layers"]] = max(count, counts.get(row["layers"], 0))
+    return [counts[depth] for depth in sorted(counts)]
 
 
 def in_order(tables: Sequence[Table]) -> Finding:

@@ -83,6 +83,7 @@ def described(run: Run, seed: int) -> Row:
         "curriculum": getattr(task, "curriculum", None),
         "layers": model.layers,
         "heads": model.heads,
+        "init": model.init,
         "steps": training.steps,
         "batch": training.batch,
         "examples": training.examples,

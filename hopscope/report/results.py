@@ -112,8 +112,10 @@ def _course(axes: Axes, row: Row) -> None:
             axes.plot(steps, course["train"][number], ":", color=colour, linewidth=1, label=label)
     axes.axhline(0.5, color="#999999", linestyle=":", linewidth=0.8)
     axes.set_ylim(0, FULL_SCALE * row["guess"])
-    examples = f", {row['examples']:,} examples" if several else ""
-    axes.set_title(f"{row['layers']} layers, seed {row['seed']}{examples}", fontsize=8)
+    title = f"{row['layers']} layers, seed {row['seed']}"
+    if several:
+        title += f", {row['examples']:,} examples" + ", fan-in" * (row["init"] == "fan-in")
+    axes.set_title(title, fontsize=8)
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -149,10 +151,11 @@ def _circuits(table: Table) -> list[Drawn]:
 
 
 def _letter(number: int, row: Row) -> str:
-    """A, B and C have 12 layers; D comes in two readings."""
+    """A, B and C have 12 layers; D comes in three readings."""
     if row["layers"] == D_LAYERS:
+        weights = "" if row["init"] == "gpt2" else f"-{row['init']}"
         seed = f"-seed-{row['seed']}" if row["seed"] else ""
-        return f"d-{row['examples']}{seed}"
+        return f"d-{row['examples']}{weights}{seed}"
     return "abc"[number] if row["layers"] == 12 else f"{row['layers']}x{row['heads']}-{number}"
 
 

@@ -37,7 +37,7 @@ def answer_row(model: str, kind: str) -> Row:
 def loss_row(layers: int, final: list[float], crossed: list[int | None]) -> Row:
     return {
         "layers": layers, "heads": 1, "seed": 0, "hops": len(final), "guess": 0.75, "final": final,
-        "crossed": crossed,
+        "crossed": crossed, "init": "gpt2",
     }  # fmt: skip
 
 

@@ -67,6 +67,7 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("later-harder", IC, 1, {"final": [0.75, 0.72]}),
     ("later-harder", IC, 2, {"final": [0.05, 0.01]}),
     ("later-deeper", IC, 0, {"final": [0.1, 0.1]}),
+    ("later-deeper", IC, 1, {"final": [0.75, 0.1]}),
     ("later-deeper", IC, 2, {"final": [0.6, 0.75]}),
     ("hops-in-order", IC, 2, {"crossed": [400, 90]}),
     ("hops-in-order", IC, 0, {"crossed": [None, 90]}),
@@ -186,12 +187,33 @@ def test_a_reading_holds_if_all_its_seeds_do() -> None:
     assert found.evidence.endswith("; with 2,048 examples")
 
 
+def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
+    rows = tables()
+    rows[IC].append({**rows[IC][1], "layers": 4})
+    found = judged("later-deeper", rows)
+    assert found.verdict == "reproduced"
+    assert found.ours.endswith("layers: 0, 1, 2, 1")
+    unlucky = bent(IC, 2, final=[0.1, 0.75])
+    assert "x_1, x_2, …: 2, –; " in judged("later-deeper", unlucky).ours
+
+
+def test_initial_weights_are_a_reading_of_their_own() -> None:
+    rows = bent(D, 0, final=[0.2] * 4)
+    rows[D].append({**tables()[D][0], "init": "fan-in"})
+    del rows[D][1]
+    found = judged("d-loss", rows)
+    assert found.verdict == "under a reading"
+    assert found.evidence.endswith("; with 262,144 examples and initial weights of 1/√inputs")
+
+
 def test_the_values_are_those_of_the_rows() -> None:
     rows = tables()
     assert judged("theorem-1", rows).ours == "holds for 3 of 3 D; it is the exact minimum for 2"
     assert judged("nonic-above-0.7", rows).ours == "3 of 3; lowest 0.750"
     assert judged("ic-essential", rows).ours == "best loss 0.055 with, 0.750 without"
-    assert judged("later-deeper", rows).ours == "hops learned by 1, 2, … layers: 0, 1, 2"
+    assert judged("later-deeper", rows).ours == (
+        "fewest layers that learn x_1, x_2, …: 2, 3; hops learned by 1, 2, … layers: 0, 1, 2"
+    )
     assert judged("hops-in-order", rows).ours == (
         "3 of 3 runs; 1 of them passed 0.5 at more than one hop"
     )

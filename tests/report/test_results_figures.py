@@ -173,15 +173,21 @@ def test_answers_that_were_opened_are_a_line_of_their_own() -> None:
 
 
 def test_transformers_have_their_letters(circuit_row: Row) -> None:
-    """A, B and C have 12 layers, both readings of D 24."""
+    """A, B and C have 12 layers, all readings of D 24."""
     abc = drawn("musat/fig5", [{**circuit_row, "layers": 12}] * 3)
     kinds = ("circuit", "maps")
     assert [*abc] == [*(f"{kind}-{letter}" for letter in "abc" for kind in kinds), "courses"]
     assert abc["circuit-b"][0] == "circuit of transformer b"
-    rows = [{**circuit_row, "layers": 24, "examples": count} for count in (262_144, 2_048)]
-    both = drawn("musat/fig7", rows)
-    counts = ("262144", "2048")
-    assert [*both] == [*(f"{kind}-d-{count}" for count in counts for kind in kinds), "courses"]
+    readings = ((262_144, "gpt2"), (2_048, "gpt2"), (262_144, "fan-in"))
+    read = drawn(
+        "musat/fig7",
+        [
+            {**circuit_row, "layers": 24, "examples": examples, "init": init}
+            for examples, init in readings
+        ],
+    )
+    names = ("262144", "2048", "262144-fan-in")
+    assert [*read] == [*(f"{kind}-d-{name}" for name in names for kind in kinds), "courses"]
 
 
 def test_heads_of_the_circuit_are_marked(circuit_row: Row) -> None:
