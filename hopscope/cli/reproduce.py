@@ -60,7 +60,9 @@ def reproduce(arguments: Sequence[str]) -> int:
     use_threads(chosen.threads)
     failed: list[HopscopeError] = []
     complete = True
-    for target in still_open(found, chosen):
+    left = still_open(found, chosen)
+    write_readme(chosen.results)  # where it cannot be written, better now than after the training
+    for target in left:
         try:
             complete &= reproduced(target, chosen, store)
         except (CircuitError, ResultsUnreadable, *OF_ONE_RUN) as error:

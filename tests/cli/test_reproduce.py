@@ -265,9 +265,21 @@ def test_one_that_fails_does_not_keep_the_others_waiting(
 
 
 def test_results_that_cannot_be_written_are_one_line(say: Say, target: Target) -> None:
-    Path("found").write_text("")
+    Path("found").mkdir()
+    Path("found/musat").write_text("")
     code, _, err = say("musat/two")
     assert code == 2
     assert err.startswith("hopscope: cannot write found/musat/two.jsonl: ")
     assert err.endswith(": choose another folder\n")
     assert Store("kept").names()  # what was trained is kept
+
+
+def test_a_folder_that_cannot_be_written_is_heard_of_before_training(
+    say: Say, target: Target
+) -> None:
+    Path("found").write_text("")
+    code, _, err = say("musat/two")
+    assert code == 2
+    assert err.startswith("hopscope: cannot write found/README.md: ")
+    assert err.endswith(": choose another folder\n")
+    assert not Store("kept").names()
