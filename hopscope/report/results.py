@@ -94,6 +94,8 @@ def _courses(rows: Sequence[Row]) -> Figure:
         _course(axes, row)
     for axes in panels[len(rows) :]:
         axes.set_axis_off()
+    for axes in panels[max(0, len(rows) - columns) : len(rows)]:
+        axes.tick_params(labelbottom=True)  # what is below it may be empty
     known = [axes.get_legend_handles_labels() for axes in panels]
     most = max(known, key=lambda found: len(found[0]))
     figure.legend(*most, loc="outside lower center", ncols=8, fontsize=8, frameon=False)
