@@ -126,5 +126,9 @@ class EndpointFailed(LlmError):
     """A server refused, failed, or answered nonsense."""
 
 
+class RunWarning(UserWarning):
+    """Something about a run that should be known, and stops nothing."""
+
+
 OF_ONE_RUN = (Diverged, LlmError, RunBusy, RunDamaged, RunMismatch, RunTooNew)
 """What may be wrong with one run and says nothing about any other."""

@@ -52,6 +52,8 @@ def read_recipe(text: str | bytes) -> Recipe:
     """The recipe that this JSON describes, of whichever kind."""
     try:
         fields = json.loads(text)
+    except RecursionError as error:
+        raise ConfigError("an experiment is JSON nested less deeply than this") from error
     except ValueError as error:
         raise ConfigError(f"an experiment is JSON, and this is not ({error})") from error
     kind: type[Recipe] = Experiment

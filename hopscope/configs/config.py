@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hopscope.errors import ConfigError
 
 Positive = Annotated[int, Field(ge=1)]
+SHOWN = 100
+"""Letters of a value that an error shows."""
 
 
 class Config(BaseModel):
@@ -17,7 +19,7 @@ class Config(BaseModel):
         extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False
     )
 
-    def __init__(self, **fields: object) -> None:
+    def __init__(self, /, **fields: object) -> None:  # a field may be called self
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -46,11 +48,16 @@ class Config(BaseModel):
 
 def _one_line(name: str, error: ValidationError) -> str:
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
+    place = shortened(".".join(str(part) for part in first["loc"]))
     what = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         what = "unknown field; see `hopscope presets` for the fields there are"
     elif first["type"] != "value_error":
-        what = f"{what}, got {first['input']!r}"
+        what = f"{what}, got {shortened(repr(first['input']))}"
     more = "" if error.error_count() == 1 else f" (and {error.error_count() - 1} more)"
     return f"{name}{'.' if place else ''}{place}: {what}{more}"
+
+
+def shortened(text: str) -> str:
+    """The text, or so much of it as a line can show."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

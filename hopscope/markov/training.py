@@ -31,14 +31,19 @@ def train(
     experiment: MarkovExperiment,
     store: Store | Path | str | None = None,
     watcher: Watcher | None = None,
+    threads: int | None = None,
 ) -> MarkovRun:
-    """Train the experiment, or finish it; if it is trained already, return that run."""
+    """Train the experiment, or finish it; if it is trained already, return that run.
+
+    It computes with so many threads of the processor (None: as many as the run began with, or as
+    torch would).
+    """
     check_memory(experiment)
 
     def work(folder: RunFolder, request: StopRequest) -> None:
         _Training(experiment, folder, watcher or NobodyWatches()).run(request)
 
-    return MarkovRun(finished(experiment, store, work))
+    return MarkovRun(finished(experiment, store, work, threads))
 
 
 def learner(experiment: MarkovExperiment, seed: int) -> Learner:

@@ -73,6 +73,11 @@ def loaded() -> ctypes.CDLL | None:
         return None
 
 
+def path() -> str:
+    """By what products of bf16 on a CPU are computed."""
+    return "torch" if loaded() is None else "avx512"
+
+
 def places(**tensors: Tensor) -> dict[str, int]:
     """Where the numbers of each tensor begin."""
     return {name: tensor.data_ptr() for name, tensor in tensors.items()}

@@ -1,15 +1,18 @@
-"""Files that are there whole or not at all.
+"""Files that are there whole or not at all, in folders that no link leads out of.
 
 A file is written under a temporary name, flushed to the disk and renamed; then its folder is
-flushed, so that the name survives a power cut as well.
+flushed, so that the name survives a power cut as well. Inside a run's folder every part of a name
+is opened on its own, by the descriptor of the folder before it: a symbolic link is an error there,
+and so is whatever is no regular file (a pipe, a device).
 """
 
 import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from hopscope.errors import RunDamaged, StoreUnwritable
 
@@ -19,9 +22,15 @@ REASONS = {
     errno.EROFS: "the file system is read-only: choose another folder",
     errno.EACCES: "permission denied: choose another folder, or change its permissions",
     errno.EPERM: "permission denied: choose another folder, or change its permissions",
-    errno.ENOTDIR: "a part of the path is a file: choose another folder",
+    errno.ENOTDIR: "a part of the path is a file or a symbolic link: choose another folder",
+    errno.ELOOP: "a symbolic link is in the way: remove it",
     errno.EEXIST: "a file is in the way: choose another folder",
+    errno.EISDIR: "a folder is in the way: remove it",
+    errno.ENOTEMPTY: "a folder that holds other files is in the way: move it away",
+    errno.ENOENT: "its folder is gone",
 }
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe without a writer would block
 
 
 @contextmanager
@@ -36,40 +45,122 @@ def writing(path: Path) -> Iterator[None]:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace the file atomically; whatever goes wrong, the old one is intact."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):  # the error that matters is the first one
-                temporary.unlink()
-            raise
+    write_inside(path.parent, path.name, data)
+    with writing(path):
         flush_folder(path.parent)
 
 
-def flush_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def write_inside(root: Path, name: str, data: bytes) -> None:
+    """Replace the file `name` below a folder; its name is flushed by `flush_inside`."""
+    inner, own = _split(name)
+    with writing(root / name), opened(root, inner, make=True) as folder:
+        temporary = f".{own}.{os.getpid()}.tmp"
+        with suppress(FileNotFoundError):  # of a killed process that had our number
+            os.unlink(temporary, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
+        try:
+            with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, own, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):  # the error that matters is the first one
+                os.unlink(temporary, dir_fd=folder)
+            raise
+
+
+def flush_inside(root: Path, names: set[str]) -> None:
+    """Make the names of these files survive a power cut, and those of their folders."""
+    inner = {_split(name)[0] for name in names}
+    for folder in (*sorted(inner - {""}), ""):
+        with writing(root / folder), opened(root, folder) as descriptor:
+            os.fsync(descriptor)
+
+
+def remove_inside(root: Path, name: str) -> None:
+    """Remove the file `name` below a folder, if it is there."""
+    inner, own = _split(name)
+    with writing(root / name), suppress(FileNotFoundError), opened(root, inner) as folder:
+        os.unlink(own, dir_fd=folder)
+
+
+def read_inside(root: Path, name: str, most: int, size: int | None = None) -> bytes:
+    """The content of the file `name` below a folder; another `size`, or more than `most` bytes, is
+    a RunDamaged.
+    """
+    path, (inner, own) = root / name, _split(name)
+    with _reading(path), opened(root, inner) as folder:
+        descriptor = os.open(own, os.O_RDONLY | NO_LINK, dir_fd=folder)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise RunDamaged(f"{path} is damaged (no regular file)")
+            if size is not None and found.st_size != size:
+                raise RunDamaged(f"{path} is damaged ({found.st_size} bytes, expected {size})")
+            if found.st_size > most:
+                raise RunDamaged(
+                    f"{path} is damaged ({found.st_size:,} bytes, expected at most {most:,})"
+                )
+            return file.read()
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file that somebody named; a missing or unreadable one is a RunDamaged."""
+    with _reading(path):
+        return path.read_bytes()
+
+
+@contextmanager
+def opened(root: Path, inner: str = "", make: bool = False) -> Iterator[int]:
+    """A descriptor of the folder `inner` below `root`; below it no link is followed."""
+    descriptor = os.open(root, FOLDER)
     try:
-        os.fsync(descriptor)
+        for part in PurePosixPath(inner).parts:
+            if make:
+                _make_folder(part, descriptor)
+            below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def read_bytes(path: Path) -> bytes:
-    """The file's content; a missing or unreadable file is a RunDamaged."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise RunDamaged(f"{path} is missing") from error
-    except OSError as error:
-        raise RunDamaged(f"cannot read {path}: {error.strerror}") from error
+def flush_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut."""
+    with opened(folder) as descriptor:
+        os.fsync(descriptor)
 
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The folder of a file, and what the file is called in it."""
+    inner, _, own = name.rpartition("/")
+    return inner, own
+
+
+def _make_folder(part: str, parent: int) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(part, dir_fd=parent)
+        os.fsync(parent)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turns the system's refusals into one line about the path."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise RunDamaged(f"{path} is missing") from error
+    except ValueError as error:  # a NUL in the name
+        raise RunDamaged(f"{str(path)!r} is no file name: {error}") from error
+    except OSError as error:
+        link = error.errno in (errno.ELOOP, errno.ENOTDIR)
+        what = "a part of the path is a symbolic link or a file" if link else error.strerror
+        raise RunDamaged(f"cannot read {path}: {what}") from error

@@ -6,21 +6,43 @@ checkpoints/     step-*: weights; optimiser-*: moments of the newest step
 manifest.json    SHA-256 of each file above; written last
 """
 
-import fcntl
+import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 from hopscope.configs import Recipe, read_recipe
-from hopscope.errors import ConfigError, RunBusy, RunDamaged, RunMismatch, RunReadOnly
-from hopscope.store.files import flush_folder, read_bytes, write_bytes, writing
-from hopscope.store.manifest import MANIFEST, FileEntry, read_manifest
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunReadOnly
+from hopscope.machine import memory_bytes
+from hopscope.store.files import (
+    flush_folder,
+    flush_inside,
+    read_inside,
+    remove_inside,
+    sha256,
+    write_inside,
+    writing,
+)
+from hopscope.store.leftovers import Strays, strays
+from hopscope.store.lock import is_locked, locked
+from hopscope.store.manifest import (
+    FORMAT,
+    MANIFEST,
+    MOST_BYTES,
+    NAME,
+    FileEntry,
+    read_manifest,
+)
 
 CONFIG = "config.json"
-LOCK = ".lock"
 GALLERY = "gallery/"
 """Before the names of the models that come with hopscope."""
+REMOVED = ".rm-"
+"""Before the name of a run's folder that is being removed."""
+
+Found = TypeVar("Found")
 
 
 class RunFolder:
@@ -33,8 +55,8 @@ class RunFolder:
         wanted = self.experiment.run_name()
         if self.manifest.name != wanted:
             raise RunMismatch(
-                f"{path}: the manifest is of run {self.manifest.name}, but {CONFIG} describes "
-                f"{wanted}: restore the file that was changed"
+                f"{path}: the manifest is of run {self.manifest.name[:100]!r}, but {CONFIG} "
+                f"describes {wanted}: restore the file that was changed"
             )
 
     def _recipe(self) -> Recipe:
@@ -56,38 +78,65 @@ class RunFolder:
         entry = self.manifest.files.get(name)
         if entry is None:
             raise RunDamaged(f"{self.path} has no committed {name}")
-        data = read_bytes(self.path / name)
-        if FileEntry.of(data) != entry:
-            size = f"{len(data)} bytes, expected {entry.size}"
-            what = size if len(data) != entry.size else "its SHA-256 differs"
+        try:
+            return self._as_committed(name, entry)
+        except RunDamaged as error:
             again = f"restore it from a copy, or `hopscope rm {self.name}` and train again"
             remedy = "install hopscope again" if self.gallery else again
-            raise RunDamaged(f"{self.path / name} is damaged ({what}): {remedy}")
+            raise RunDamaged(f"{error}: {remedy}") from error
+
+    def _as_committed(self, name: str, entry: FileEntry) -> bytes:
+        most = MOST_BYTES if name.endswith(".json") else memory_bytes() // 4
+        data = read_inside(self.path, name, most, entry.size)
+        if sha256(data) != entry.sha256:
+            raise RunDamaged(f"{self.path / name} is damaged (its SHA-256 differs)")
         return data
 
     def files(self, prefix: str) -> list[str]:
         """Committed files whose names start with the prefix, sorted."""
         return sorted(name for name in self.manifest.files if name.startswith(prefix))
 
+    def checked(self, prefix: str) -> list[Path]:
+        """The same files as paths, once each was found to be as it was committed."""
+        for name in self.files(prefix):
+            self.read(name)
+        return [self.path / name for name in self.files(prefix)]
+
+    def steadily(self, look: Callable[[], Found]) -> Found:
+        """What `look` finds; it looks again if a commit took away a file that it was reading."""
+        while True:
+            manifest = self.manifest
+            try:
+                return look()
+            except RunDamaged:
+                self.manifest = read_manifest(self.path)
+                if self.manifest == manifest:
+                    raise
+
     def commit(
-        self,
-        files: Mapping[str, bytes],
-        drop: tuple[str, ...] = (),
-        **changes: int | float | str | bool,
+        self, files: Mapping[str, bytes], drop: tuple[str, ...] = (), **changes: Any
     ) -> None:
-        """Write files, then the manifest that names them; then remove what it no longer names."""
+        """Write files, then the manifest that names them; then remove what it no longer names.
+
+        The names of files and folders are flushed before the manifest, so that after a power cut
+        every file is there that the manifest names.
+        """
         self.check_writable()
         for name, data in files.items():
-            write_bytes(self.path / name, data)
+            assert NAME.fullmatch(name), name
+            write_inside(self.path, name, data)
+        if files:
+            flush_inside(self.path, set(files))
         kept = {name: e for name, e in self.manifest.files.items() if name not in drop}
         written = {name: FileEntry.of(data) for name, data in files.items()}
-        manifest = self.manifest.model_copy(update={**changes, "files": {**kept, **written}})
-        write_bytes(self.path / MANIFEST, manifest.to_bytes())
+        update = {**changes, "format": FORMAT, "files": {**kept, **written}}
+        manifest = self.manifest.model_copy(update=update)
+        write_inside(self.path, MANIFEST, manifest.to_bytes())
+        flush_inside(self.path, {MANIFEST})
         self.manifest = manifest
         for name in drop:
             if name not in files:
-                with writing(self.path / name):
-                    (self.path / name).unlink(missing_ok=True)
+                remove_inside(self.path, name)
 
     def check_writable(self) -> None:
         """May it be written to?"""
@@ -106,54 +155,71 @@ class RunFolder:
             done = "complete: there is nothing to go on with"
             raise RunMismatch(f"{self.name} is {done if self.manifest.complete else renamed}")
 
+    def strays(self) -> Strays:
+        """What is in the folder beside the committed files."""
+        return strays(self.path, self.manifest.files)
+
     def sweep_leftovers(self) -> None:
-        """Remove what a killed process left."""
-        for path in self.leftovers():
-            with writing(path):
-                path.unlink()
+        """Remove what a killed process left; what others put into the folder stays."""
+        for name in self.strays().leftovers:
+            remove_inside(self.path, name)
 
-    def leftovers(self) -> list[Path]:
-        """Files that no manifest names."""
-        known = {self.path / name for name in (*self.manifest.files, MANIFEST, LOCK)}
-        return [p for p in sorted(self.path.rglob("*")) if p.is_file() and p not in known]
+    def in_training(self) -> bool:
+        """Does a process write to it at this moment?"""
+        return not self.gallery and is_locked(self.path)
 
-    def verify(self) -> list[str]:
-        """What is wrong with the run: one line per damaged, missing or unknown file."""
-        problems = []
-        for name in self.manifest.files:
+    def damage(self) -> dict[str, str]:
+        """The committed files that are damaged or missing, and a line on each."""
+        problems = {}
+        for name, entry in self.manifest.files.items():
             try:
                 self.read(name)
             except RunDamaged as error:
-                problems.append(str(error))
-        strays = self.leftovers()
-        why = "is in no manifest: left by a killed process, or added"
-        return problems + [f"{path} {why}" for path in strays]
+                # A commit may have replaced it, or dropped it, since our manifest was read.
+                if read_manifest(self.path).files.get(name) == entry:
+                    problems[name] = str(error)
+        return problems
+
+    def verify(self) -> list[str]:
+        """What is wrong with the run: one line for each damaged, missing or forgotten file."""
+        why = "is in no manifest: a killed process left it, and going on with the run removes it"
+        forgotten = [f"{self.path / name} {why}" for name in self._forgotten()]
+        return [*self.damage().values(), *forgotten]
+
+    def _forgotten(self) -> tuple[str, ...]:
+        """Files that no process is about to commit, or has just committed."""
+        if not self.strays().leftovers or self.in_training():
+            return ()
+        self.manifest = read_manifest(self.path)
+        left = self.strays().leftovers
+        return () if self.in_training() else left
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Only one process trains a run; the lock ends with the process, however it ends."""
         self.check_writable()
-        with writing(self.path / LOCK):
-            file = (self.path / LOCK).open("w")
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise RunBusy(
-                    f"{self.name} is being trained by another process: wait for it, or stop it"
-                ) from error
+        busy = f"{self.name} is being trained by another process: wait for it, or stop it"
+        with locked(self.path, busy):
             # Another process may have committed between our reading and the lock.
             self.manifest = read_manifest(self.path)
             yield
 
     def remove(self) -> None:
+        """Remove it from its store, unless another process trains it."""
         with self.locked():
             discard(self.path)
 
 
 def discard(path: Path) -> None:
-    """Remove a run's folder. The manifest goes first: half a removal is no run at all."""
+    """Remove a run's folder (of a link to one, the link). It is renamed first: half a removal is
+    no run at all, and it is known whose rubbish it is.
+    """
     with writing(path):
-        (path / MANIFEST).unlink()
-        shutil.rmtree(path)
+        if path.is_symlink():
+            path.unlink()
+        else:
+            rubbish = path.with_name(f"{REMOVED}{path.name}-{os.getpid()}")
+            path.rename(rubbish)
+            flush_folder(path.parent)
+            shutil.rmtree(rubbish)
         flush_folder(path.parent)

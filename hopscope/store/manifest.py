@@ -1,26 +1,39 @@
-"""The manifest: which files make up a run, and the SHA-256 of each.
+"""The manifest: which files make up a run, the SHA-256 of each, and how they were computed.
 
 It is written last, so it is the commit: files that it does not name do not exist.
 """
 
 import json
+import re
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from hopscope.configs import Config
 from hopscope.errors import ConfigError, RunDamaged, RunTooNew
-from hopscope.store.files import read_bytes, sha256
+from hopscope.store.files import read_inside, sha256
 
-FORMAT = 1
+FORMAT = 2
+"""1: without `computed`."""
 MANIFEST = "manifest.json"
+MOST_BYTES = 2**26
+"""Of a manifest, or of any other JSON."""
+NAME = re.compile(
+    r"[a-z][a-z0-9-]{0,80}\.json|[a-z]{1,40}/[a-z]{1,40}(-\d{8,12}){0,2}\.(parquet|safetensors|jsonl)",
+    re.ASCII,
+)
+"""What a file of a run may be called: a .json beside the manifest, or in a folder a word with at
+most two numbers."""
+
+Count = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class FileEntry(Config):
     """One file of a run."""
 
-    sha256: str
-    size: int
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    size: Annotated[int, Field(ge=0, lt=2**63)]
     """In bytes."""
 
     @classmethod
@@ -28,20 +41,48 @@ class FileEntry(Config):
         return cls(sha256=sha256(data), size=len(data))
 
 
+class Stretch(Config):
+    """How the steps from `first` on were computed; with other values their last bits would differ.
+
+    A run that goes on in another way than it began has several.
+    """
+
+    first: Count
+    """The step before the first one that was computed so."""
+    threads: Count
+    """Of the processor."""
+    kernels: str
+    """How the products of bf16 models were computed; see `hopscope.models.compiled`."""
+    torch: str
+    """Its version."""
+    processor: str
+
+
 class Manifest(Config):
     """The committed state of a run."""
 
-    format: int = FORMAT
+    format: Annotated[int, Field(ge=1)] = FORMAT
     name: str
     """The run's name, which its config's digest determines."""
-    step: int = 0
+    step: Count = 0
     """Steps trained."""
     complete: bool = False
     precision: str = ""
     """The arithmetic that `precision = "auto"` came to."""
-    seconds: float = 0.0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
     """Wall-clock time spent training."""
+    computed: tuple[Stretch, ...] = ()
     files: dict[str, FileEntry] = Field(default_factory=dict)
+
+    @field_validator("files")
+    @classmethod
+    def _own_files(cls, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
+        for name in files:
+            if name == MANIFEST or NAME.fullmatch(name) is None:
+                raise ValueError(
+                    f"it names a file {name[:60]!r}, and no file of a run is called so"
+                )
+        return files
 
     def to_bytes(self) -> bytes:
         return (json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n").encode()
@@ -50,14 +91,18 @@ class Manifest(Config):
 def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
-        content = json.loads(read_bytes(path))
+        content = json.loads(read_inside(folder, MANIFEST, MOST_BYTES))
         version = content.get("format")
         if isinstance(version, int) and version > FORMAT:
             raise RunTooNew(
                 f"{folder} has format {version}; this hopscope reads up to {FORMAT}: upgrade it"
             )
         return Manifest(**content)
+    except RecursionError as error:
+        raise RunDamaged(
+            f"{path} is not a manifest (nested too deeply): restore or remove the run"
+        ) from error
     except (ValueError, AttributeError, TypeError, ConfigError, ValidationError) as error:
         raise RunDamaged(
-            f"{path} is not a manifest ({error}): restore or remove the run"
+            f"{path} is not a manifest ({str(error)[:200]}): restore or remove the run"
         ) from error

@@ -3,26 +3,34 @@
 While a run trains, every commit adds a part; when it is complete, the parts become one file.
 """
 
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float32, Int32
 
 from hopscope.errors import RunDamaged
 from hopscope.store.folder import RunFolder
+from hopscope.store.parquet import Table
+from hopscope.store.parquet import to_parquet as parquet
 
+TABLE = Table(
+    "metrics",
+    {
+        "split": "VARCHAR",
+        "step": "INTEGER",
+        "seed": "INTEGER",
+        "hop": "TINYINT",
+        "loss": "FLOAT",
+    },
+    "order by split, step, seed, hop",
+)
 LOSSES = "metrics/losses.parquet"
-PART = "metrics/part-"
+PART = TABLE.parts
 SPLITS = ("train", "validation")
-ORDER = "order by split, step, seed, hop"
 
 
 def part_name(start: int, stop: int) -> str:
-    return f"{PART}{start:08d}-{stop:08d}.parquet"
+    return TABLE.part_name(start, stop)
 
 
 def part(
@@ -46,90 +54,47 @@ def to_parquet(parts: Sequence[dict[str, np.ndarray]]) -> bytes:
     """One Parquet file of all the columns given, rows in a fixed order."""
     rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
     names = f"['{SPLITS[0]}', '{SPLITS[1]}'][split + 1]"
-    return parquet(rows, f"select {names} as split, step, seed, hop, loss from rows {ORDER}")
-
-
-def parquet(rows: dict[str, np.ndarray], query: str) -> bytes:
-    """A Parquet file of what the query makes of the table `rows`."""
-    with _connection() as connection:
-        connection.register("rows", rows)
-        return _copy(connection, query)
+    return parquet(rows, f"select {names} as split, step, seed, hop, loss from rows {TABLE.order}")
 
 
 def merged(folder: RunFolder) -> bytes:
     """All parts of a run as one file."""
-    return read_parts(folder, PART, ORDER)
+    return TABLE.merged(folder)
 
 
-def read_parts(folder: RunFolder, prefix: str, order: str) -> bytes:
-    """The run's files with this prefix as one."""
-    paths = sql_list(folder.path / name for name in folder.files(prefix))
-    with _connection() as connection:
-        return _copy(connection, f"select * from read_parquet({paths}) {order}")
-
-
-def select(
-    folder: RunFolder, prefix: str, query: str, values: dict[str, Any]
-) -> dict[str, np.ndarray]:
-    """What the query says of the run's files with this prefix; nothing where there are none."""
-    paths = [str(folder.path / name) for name in folder.files(prefix)]
-    if not paths:
-        return {}
-    import duckdb  # 70 ms that `hopscope --help` need not wait for
-
-    with _connection() as connection:
-        try:
-            found = connection.execute(query, {"paths": paths, **values}).fetchnumpy()
-        except duckdb.Error as error:
-            raise RunDamaged(
-                f"the metrics of {folder.name} cannot be read: "
-                f"`hopscope verify {folder.name}` says which file"
-            ) from error
-    return {name: _unmasked(column) for name, column in found.items()}
-
-
-def sql_list(paths: Iterable[Path]) -> str:
-    """File names as a list in SQL, where an apostrophe is written twice."""
-    quoted = ("'" + str(path).replace("'", "''") + "'" for path in paths)
-    return f"[{', '.join(quoted)}]"
-
-
-def _unmasked(column: np.ndarray) -> np.ndarray:
-    """What is missing in a column of numbers is not a number, and not what lies under the mask."""
-    if np.ma.isMaskedArray(column) and np.issubdtype(column.dtype, np.floating):
-        return np.asarray(np.ma.filled(column, np.nan))
-    return np.asarray(column)
-
-
-def losses(folder: RunFolder, split: str) -> tuple[np.ndarray, np.ndarray]:
+def losses(
+    folder: RunFolder, split: str
+) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
     """Steps, and losses [step, model, hop] in the order of the experiment's seeds."""
-    seeds = folder.experiment.seeds
-    rows = select(
+    seeds = list(folder.experiment.seeds)
+    rows = TABLE.select(
         folder,
-        "metrics/",
-        "select step, hop, loss from read_parquet($paths) where split = $split "
-        "order by step, list_position($seeds, seed), hop",
-        {"split": split, "seeds": list(seeds)},
+        "select step, coalesce(list_position($seeds, seed), 0) - 1 as model, hop, loss "
+        "from read_parquet($paths) where split = $split order by step, model, hop",
+        {"split": split, "seeds": seeds},
     )
-    if not rows:
+    if not rows or not len(rows["step"]):
         return np.empty(0, np.int32), np.empty((0, len(seeds), 0), np.float32)
-    hops = int(rows["hop"].max()) if len(rows["hop"]) else 0
+    hops = int(rows["hop"].max())
     shape = (-1, len(seeds), hops)
-    table = rows["loss"].reshape(shape if hops else (0, len(seeds), 0))
-    return rows["step"][:: max(1, len(seeds) * hops)], table
+    if not _is_whole(rows, len(seeds), hops):
+        raise RunDamaged(
+            f"the metrics of {folder.name} have not one row for each step, seed and hop: restore "
+            f"them from a copy, or `hopscope rm {folder.name}` and train again"
+        )
+    return rows["step"][:: len(seeds) * hops], rows["loss"].reshape(shape)
 
 
-@contextmanager
-def _connection() -> Iterator[Any]:
-    import duckdb  # 70 ms that `hopscope --help` need not wait for
-
-    # One thread: the bytes of a Parquet file then depend on its rows alone.
-    with duckdb.connect(config={"threads": 1}) as connection:
-        yield connection
-
-
-def _copy(connection: Any, query: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.parquet"
-        connection.execute(f"copy ({query}) to '{path}' (format parquet, compression zstd)")
-        return path.read_bytes()
+def _is_whole(rows: dict[str, np.ndarray], models: int, hops: int) -> bool:
+    """Has every step, model and hop one row, in this order?"""
+    each = models * hops
+    if hops < 1 or len(rows["step"]) % each:
+        return False
+    steps = rows["step"].reshape(-1, each)
+    model, hop = (rows[name].reshape(-1, models, hops) for name in ("model", "hop"))
+    return bool(
+        (steps == steps[:, :1]).all()
+        and (np.diff(steps[:, 0]) > 0).all()
+        and (model == np.arange(models)[:, None]).all()
+        and (hop == np.arange(1, hops + 1)).all()
+    )

@@ -8,16 +8,22 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float64, Int32
 
+from hopscope.errors import RunDamaged
 from hopscope.store.folder import RunFolder
-from hopscope.store.metrics import parquet, read_parts, select
+from hopscope.store.parquet import Table
+from hopscope.store.parquet import to_parquet as parquet
 
+TABLE = Table(
+    "parameters",
+    {"seed": "INTEGER", "step": "INTEGER", "name": "VARCHAR", "value": "DOUBLE"},
+    "order by seed, step, name",
+)
 VALUES = "parameters/values.parquet"
-PART = "parameters/part-"
-ORDER = "order by seed, step, name"
+PART = TABLE.parts
 
 
 def part_name(start: int, stop: int) -> str:
-    return f"{PART}{start:08d}-{stop:08d}.parquet"
+    return TABLE.part_name(start, stop)
 
 
 def to_parquet(
@@ -32,24 +38,29 @@ def to_parquet(
         "name": np.repeat(np.array([name for _, name, _ in named]), len(steps)),
         "value": np.concatenate([series for _, _, series in named]),
     }
-    return parquet(rows, f"select * from rows {ORDER}")
+    return parquet(rows, f"select * from rows {TABLE.order}")
 
 
 def merged(folder: RunFolder) -> bytes:
     """All parts of a run as one file."""
-    return read_parts(folder, PART, ORDER)
+    return TABLE.merged(folder)
 
 
 def values(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"]]:
     """Every number of one seed by name, and the steps under "step"."""
-    rows = select(
+    rows = TABLE.select(
         folder,
-        "parameters/",
         "select name, step, value from read_parquet($paths) where seed = $seed order by name, step",
         {"seed": seed},
     )
-    if not rows:
+    if not rows or not len(rows["step"]):
         return {"step": np.empty(0)}
     names = rows["name"].astype(str)
+    steps = np.unique(rows["step"])
     series = {str(name): rows["value"][names == name] for name in np.unique(names)}
-    return {"step": np.unique(rows["step"]).astype(float), **series}
+    if any(len(each) != len(steps) for each in series.values()):
+        raise RunDamaged(
+            f"the parameters of {folder.name} have not one row for each step and name: restore "
+            f"them from a copy, or `hopscope rm {folder.name}` and train again"
+        )
+    return {"step": steps.astype(float), **series}

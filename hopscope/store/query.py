@@ -3,35 +3,41 @@
 Three tables: `runs` (name, complete, step, steps, seconds, task, …, config as JSON) and
 `metrics` (run, split, step, seed, hop, loss), `parameters` (run, seed, step, name, value; of runs
 of the n-gram experiment).
+
+A question only reads, and reads these tables alone: files of the runs are checked against their
+manifests first, and then everything else outside the database is closed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hopscope.errors import StoreError
+from hopscope.errors import RunDamaged, RunMismatch, StoreError
+from hopscope.machine import memory_bytes
+from hopscope.store import metrics, parameters
+from hopscope.store.duck import connected, execute, sql_list
 from hopscope.store.folder import RunFolder
-from hopscope.store.metrics import sql_list
+from hopscope.store.parquet import Table
 from hopscope.store.store import Store
 
 RUNS = {
     "name": "varchar",
     "complete": "boolean",
     "step": "integer",
-    "steps": "integer",
+    "steps": "bigint",
     "seconds": "double",
     "task": "varchar",
-    "hops": "integer",
-    "layers": "integer",
-    "heads": "integer",
-    "d_model": "integer",
-    "seeds": "integer[]",
+    "hops": "bigint",
+    "layers": "bigint",
+    "heads": "bigint",
+    "d_model": "bigint",
+    "seeds": "bigint[]",
     "config": "json",
 }
-TABLES = {
-    "metrics": "''::varchar as split, 0 as step, 0 as seed, 0::tinyint as hop, 0::float as loss",
-    "parameters": "0 as seed, 0 as step, ''::varchar as name, 0::double as value",
-}
-"""Tables kept as Parquet in folders of the same name, and their columns where there are none."""
+TABLES = (metrics.TABLE, parameters.TABLE)
+KNOWN = "tables: runs, metrics, parameters"
+TRIES = 10
+"""Times a question is asked again, because a run that was trained meanwhile has other files."""
 
 
 @dataclass(frozen=True)
@@ -40,41 +46,102 @@ class Answer:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    problems: tuple[str, ...] = ()
+    """One line for each run that is left out, since it cannot be read."""
 
 
 def sql(store: Store, query: str) -> Answer:
     """Run a query over the tables `runs`, `metrics` and `parameters`."""
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
-    runs, _ = store.readable()
-    with duckdb.connect() as connection:
-        _create_views(connection, runs)
-        try:
-            result = connection.execute(query)
-            if result is None:
-                raise StoreError("the query is empty (tables: runs, metrics, parameters)")
-            columns = tuple(column[0] for column in result.description or ())
-            return Answer(columns, tuple(result.fetchall()))
-        except duckdb.Error as error:
-            first_line = str(error).splitlines()[0]
-            raise StoreError(f"{first_line} (tables: runs, metrics, parameters)") from error
+    for _ in range(TRIES):
+        runs, problems = store.readable()
+        with connected(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection:
+            _check_question(connection, query)
+            runs = _with_views(connection, runs, problems)
+            try:
+                rows = execute(connection, query)
+                columns = tuple(column[0] for column in connection.description or ())
+                return Answer(columns, tuple(rows), tuple(problems))
+            except duckdb.Error as error:
+                if not any(_has_changed(run) for run in runs):
+                    first_line = str(error).splitlines()[0]
+                    raise StoreError(f"{first_line[:300]} ({KNOWN})") from error
+    raise StoreError(f"the runs of {store.root} change faster than they can be read: try again")
 
 
-def _create_views(connection: Any, runs: list[RunFolder]) -> None:
+def _check_question(connection: Any, query: str) -> None:
+    """Is it one statement that only reads?"""
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    try:
+        statements = connection.extract_statements(query)
+    except duckdb.Error as error:
+        raise StoreError(f"{str(error).splitlines()[0][:300]} ({KNOWN})") from error
+    if not statements:
+        raise StoreError(f"the query is empty ({KNOWN})")
+    kinds = [statement.type for statement in statements]
+    if kinds != [duckdb.StatementType.SELECT]:
+        got = " and ".join(dict.fromkeys(kind.name for kind in kinds))
+        raise StoreError(
+            f"the query is {got if len(kinds) == 1 else f'{len(kinds)} statements ({got})'}, "
+            "expected one SELECT, FROM, WITH, DESCRIBE, SHOW or SUMMARIZE: runs are only read here"
+        )
+
+
+def _with_views(connection: Any, runs: list[RunFolder], problems: list[str]) -> list[RunFolder]:
+    """The runs that the tables show; those that cannot be read become problems."""
+    sound = []
     columns = ", ".join(f"{name} {kind}" for name, kind in RUNS.items())
     connection.execute(f"create table runs ({columns})")
-    if runs:
-        marks = ", ".join("?" for _ in RUNS)
-        connection.executemany(f"insert into runs values ({marks})", [_row(run) for run in runs])
-    for table, empty in TABLES.items():
-        paths = [run.path.resolve() / name for run in runs for name in run.files(f"{table}/")]
-        rows = f"''::varchar as run, {empty} where false"
-        if paths:
-            rows = (
-                "parse_path(filename)[-3] as run, * exclude (filename) "
-                f"from read_parquet({sql_list(paths)}, filename = true)"
-            )
-        connection.execute(f"create view {table} as select {rows}")
+    for run in runs:
+        try:
+            run.steadily(lambda run=run: _add(connection, run))  # type: ignore[misc]
+            sound.append(run)
+        except StoreError as error:
+            problems.append(str(error))
+    for table in TABLES:
+        _create_view(connection, table, sound)
+    paths = [run.path.absolute() / name for run in sound for name in run.manifest.files]
+    connection.execute(f"set allowed_paths = {sql_list(paths)}")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+    return sound
+
+
+def _add(connection: Any, run: RunFolder) -> None:
+    """Check the files of a run that the tables show, and add it to the table of runs."""
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    for table in TABLES:
+        table.check(connection, run, run.checked(table.prefix))
+    marks = ", ".join("?" for _ in RUNS)
+    try:
+        connection.execute(f"insert into runs values ({marks})", _row(run))
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0][:200]
+        raise RunMismatch(f"{run.path}: its config cannot be shown as a table: {first}") from error
+
+
+def _create_view(connection: Any, table: Table, runs: Sequence[RunFolder]) -> None:
+    files = [run.path.absolute() / name for run in runs for name in run.files(table.prefix)]
+    if files:
+        rows = (
+            "parse_path(filename)[-3] as run, * exclude (filename) "
+            f"from read_parquet({sql_list(files)}, filename = true)"
+        )
+    else:
+        empty = (f"null::{kind} as {name}" for name, kind in table.columns.items())
+        rows = f"''::varchar as run, {', '.join(empty)} where false"
+    connection.execute(f"create view {table.name} as select {rows}")
+
+
+def _has_changed(run: RunFolder) -> bool:
+    """Were files of it replaced since its manifest was read?"""
+    try:
+        return RunFolder(run.path).manifest.files != run.manifest.files
+    except RunDamaged:
+        return True
 
 
 def _row(run: RunFolder) -> list[Any]:

@@ -1,24 +1,31 @@
 """All runs of one folder (`runs/` by default, or $HOPSCOPE_STORE)."""
 
-import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 from hopscope.configs import Recipe
-from hopscope.errors import RunDamaged, RunMismatch, RunMissing, StoreError
+from hopscope.errors import RunMismatch, RunMissing, StoreError
 from hopscope.store import gallery
-from hopscope.store.files import flush_folder, write_bytes, writing
-from hopscope.store.folder import CONFIG, GALLERY, RunFolder, discard
+from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
+from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, discard
+from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
 
 NEW = ".new-"
+"""Before the name of a run's folder that is being made."""
+MAKING = 60.0
+"""Seconds to wait for another process that makes or removes a run."""
+NEAREST = 5
+"""Names that a message lists at most."""
 
 
 def default_root() -> Path:
-    return Path(os.environ.get("HOPSCOPE_STORE", "runs"))
+    """$HOPSCOPE_STORE, or ./runs."""
+    return Path(os.environ.get("HOPSCOPE_STORE") or "runs")
 
 
 class Store:
@@ -30,7 +37,7 @@ class Store:
     def create(self, experiment: Recipe) -> RunFolder:
         """The run of this experiment: the one that exists, or a new, untrained one."""
         path = self.root / experiment.run_name()
-        if not (path / MANIFEST).exists():
+        if not os.path.lexists(path / MANIFEST):
             config = (experiment.canonical_json() + "\n").encode()
             manifest = Manifest(name=experiment.run_name(), files={CONFIG: FileEntry.of(config)})
             self._make(path, {CONFIG: config}, manifest)
@@ -39,7 +46,7 @@ class Store:
     def copy(self, folder: RunFolder, name: str) -> RunFolder:
         """A copy of a run from elsewhere, under a name of its own."""
         path = self.root / name
-        if (path / MANIFEST).exists():
+        if os.path.lexists(path / MANIFEST):
             raise RunMismatch(f"{path} is there already: `hopscope rm {name}` removes it")
         files = {file: folder.read(file) for file in folder.manifest.files}
         self._make(path, files, folder.manifest)
@@ -48,7 +55,7 @@ class Store:
     def has_complete(self, experiment: Recipe) -> bool:
         """Is there a run of this experiment, and is it complete? Nothing is created."""
         path = self.root / experiment.run_name()
-        return (path / MANIFEST).exists() and RunFolder(path).manifest.complete
+        return os.path.lexists(path / MANIFEST) and RunFolder(path).manifest.complete
 
     def find(self, name: str, beside: str = "") -> RunFolder:
         """The run whose name is, starts with, or contains the given one, if it is the only one
@@ -60,9 +67,10 @@ class Store:
         matches = [n for n in names if n == name] or [n for n in names if name and name in n]
         if len(matches) != 1:
             problem = f"{len(matches)} runs match" if matches else "no run matches"
-            listed = ", ".join(matches or names) or "none"
             kind = "They are" if matches else "There are"
-            raise RunMissing(f"{problem} {name!r} in {self.root}. {kind}: {listed}")
+            raise RunMissing(
+                f"{problem} {name!r} in {self.root}. {kind}: {_listed(name, matches or names)}"
+            )
         return RunFolder(self.root / matches[0])
 
     def removable(self, name: str) -> str:
@@ -73,30 +81,39 @@ class Store:
             gallery.find(name).check_writable()
         found = [n for n in self.names() if name in (n, n.rpartition("-")[2])]
         if len(found) != 1:
-            listed = ", ".join(found or self.names()) or "none"
             raise RunMissing(
                 f"{len(found) or 'no'} runs in {self.root} are named {name!r}, and rm takes no "
-                f"less than a whole name or hash. There are: {listed}"
+                "less than a whole name or hash. There are: "
+                f"{_listed(name, found or self.names())}"
             )
         return found[0]
 
     def remove(self, name: str) -> Path:
         """Remove a run, by its whole name or hash, even one that cannot be read any more."""
         path = self.root / self.removable(name)
-        try:
-            folder = RunFolder(path)
-        except (RunDamaged, RunMismatch):
-            discard(path)
-        else:
-            folder.remove()
+        with self._changing():
+            try:
+                folder = None if path.is_symlink() else RunFolder(path)
+            except StoreError:
+                folder = None
+            if folder is None:
+                discard(path)
+            else:
+                folder.remove()
         return path
 
     def names(self) -> list[str]:
         """The runs there are, oldest first."""
-        if not self.root.is_dir():
+        try:
+            entries = [Path(entry.path) for entry in os.scandir(self.root)]
+        except FileNotFoundError:
             return []
-        manifests = list(self.root.glob(f"[!.]*/{MANIFEST}"))
-        return [p.parent.name for p in sorted(manifests, key=lambda p: (_born(p.parent), p))]
+        except OSError as error:
+            raise StoreError(
+                f"cannot read {self.root}: {error.strerror}; expected a folder of runs"
+            ) from error
+        runs = [p for p in entries if not p.name.startswith(".") and os.path.lexists(p / MANIFEST)]
+        return [path.name for path in sorted(runs, key=lambda path: (_born(path), path))]
 
     def readable(self) -> tuple[list[RunFolder], list[str]]:
         """All runs that can be read, and one line for each that cannot."""
@@ -105,32 +122,49 @@ class Store:
             try:
                 runs.append(RunFolder(self.root / name))
             except StoreError as error:
-                problems.append(str(error))
+                if os.path.lexists(self.root / name):  # else it was removed since it was listed
+                    problems.append(str(error))
         return runs, problems
 
     def _make(self, path: Path, files: Mapping[str, bytes], manifest: Manifest) -> None:
         """A new run, there whole or not at all; one that another process has made stays."""
-        with self._creating():
-            if (path / MANIFEST).exists():
+        with self._changing():
+            if os.path.lexists(path / MANIFEST):
                 return
-            for stale in self.root.glob(f"{NEW}*"):
-                shutil.rmtree(stale)
             new = self.root / f"{NEW}{path.name}"
+            with writing(path):
+                new.mkdir()
             for name, data in {**files, MANIFEST: manifest.to_bytes()}.items():
-                write_bytes(new / name, data)
-            if path.exists():  # what a half-finished removal left
-                shutil.rmtree(path)
-            new.rename(path)
-            flush_folder(self.root)
+                write_inside(new, name, data)
+            flush_inside(new, {*files, MANIFEST})
+            with writing(path):
+                new.rename(path)  # a folder that holds anything stays, and is in the way
+                flush_folder(self.root)
 
     @contextmanager
-    def _creating(self) -> Iterator[None]:
+    def _changing(self) -> Iterator[None]:
+        """One process at a time makes and removes runs."""
         with writing(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
-            with (self.root / ".lock").open("w") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                yield
+            if not self.root.is_dir():
+                self.root.mkdir(parents=True, exist_ok=True)
+                flush_folder(self.root.absolute().parent)
+        with locked(self.root, f"another process is changing {self.root}: try again", MAKING):
+            for stale in (*self.root.glob(f"{NEW}*"), *self.root.glob(f"{REMOVED}*")):
+                # What a killed process left; if it cannot be removed, it is in nobody's way.
+                shutil.rmtree(stale, ignore_errors=True)
+            yield
+
+
+def _listed(name: str, names: Sequence[str]) -> str:
+    """The names, or of many those that are most like this one."""
+    if len(names) <= NEAREST:
+        return ", ".join(names) or "none"
+    near = get_close_matches(name, names, n=NEAREST, cutoff=0.0)
+    return f"{', '.join(near)} and {len(names) - NEAREST} more"
 
 
 def _born(folder: Path) -> float:
-    return (folder / CONFIG).stat().st_mtime if (folder / CONFIG).exists() else 0.0
+    try:
+        return (folder / CONFIG).lstat().st_mtime
+    except OSError:
+        return 0.0

@@ -36,6 +36,7 @@ def carry_out(
     watcher: Watcher | None = None,
     seconds: float | None = None,
     device: str = "auto",
+    threads: int | None = None,
 ) -> Outcome:
     """Complete every recipe's run, for as long as there is time.
 
@@ -48,7 +49,7 @@ def carry_out(
             if time_is_over() and not store.has_complete(recipe):
                 continue
             try:
-                done.append(run_of(recipe, store, watcher, device))
+                done.append(run_of(recipe, store, watcher, device, threads))
             except Interrupted as error:
                 if error.exit_code != 128 + signal.SIGALRM:  # a person asked, not the clock
                     raise
@@ -57,12 +58,18 @@ def carry_out(
     return Outcome(tuple(done), len(recipes), tuple(troubles))
 
 
-def run_of(recipe: Recipe, store: Store, watcher: Watcher | None, device: str) -> RunFolder:
+def run_of(
+    recipe: Recipe,
+    store: Store,
+    watcher: Watcher | None,
+    device: str,
+    threads: int | None = None,
+) -> RunFolder:
     """The complete run of a recipe, whatever it is a recipe of."""
     if isinstance(recipe, MarkovExperiment):
         from hopscope.markov.training import train as train_markov
 
-        return train_markov(recipe, store, watcher=watcher).folder
+        return train_markov(recipe, store, watcher=watcher, threads=threads).folder
     if isinstance(recipe, LlmBench):
         from hopscope.llm.backends import backend_of
         from hopscope.llm.bench import ask
@@ -71,4 +78,4 @@ def run_of(recipe: Recipe, store: Store, watcher: Watcher | None, device: str) -
     from hopscope.training import train
 
     assert isinstance(recipe, Experiment)
-    return train(recipe, store, device=device, watcher=watcher).folder
+    return train(recipe, store, device=device, watcher=watcher, threads=threads).folder

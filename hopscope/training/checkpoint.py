@@ -5,6 +5,7 @@ as large and serve to go on from the last step alone, so only the newest are kep
 """
 
 import json
+import re
 from typing import Any
 
 import safetensors.torch
@@ -12,8 +13,8 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from hopscope.configs import Experiment
-from hopscope.errors import RunDamaged, RunMismatch, RunTooNew
+from hopscope.configs import Config, Experiment
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunTooNew
 from hopscope.store import RunFolder
 from hopscope.training.learner import Learner
 
@@ -21,6 +22,17 @@ FORMAT = 1
 META = "hopscope"  # one key: the order of several would change from process to process
 STEPS, OPTIMISERS = "checkpoints/step-", "checkpoints/optimiser-"
 SUFFIX = ".safetensors"
+NUMBERED = re.compile(rf"{STEPS}(\d+){re.escape(SUFFIX)}", re.ASCII)
+
+
+class About(Config):
+    """What a file of tensors belongs to."""
+
+    format: int
+    experiment: str
+    """The digest of its run's recipe."""
+    step: int
+    precision: str
 
 
 def checkpoint_name(step: int) -> str:
@@ -29,8 +41,16 @@ def checkpoint_name(step: int) -> str:
 
 def checkpoint_steps(folder: RunFolder) -> list[int]:
     """The steps of which the weights are kept, in order."""
-    names = folder.files(STEPS)
-    return [int(name.removeprefix(STEPS).removesuffix(SUFFIX)) for name in names]
+    found = []
+    for name in folder.files(STEPS):
+        number = NUMBERED.fullmatch(name)
+        if number is None:
+            raise RunDamaged(
+                f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}: restore the run "
+                f"from a copy, or `hopscope rm {folder.name}`"
+            )
+        found.append(int(number[1]))
+    return sorted(found)
 
 
 def pack(learner: Learner) -> dict[str, bytes]:
@@ -53,8 +73,8 @@ def saved(state: dict[str, Tensor], experiment: str, step: int, precision: str) 
 
 def relabelled(data: bytes, source: str, experiment: Experiment) -> bytes:
     """The same state as a file of another experiment."""
-    state, meta = _read(data, source)
-    return saved(state, experiment.digest(), meta["step"], meta["precision"])
+    state, about = _read(data, source)
+    return saved(state, experiment.digest(), about.step, about.precision)
 
 
 def unpack(learner: Learner, folder: RunFolder) -> None:
@@ -67,7 +87,8 @@ def unpack(learner: Learner, folder: RunFolder) -> None:
             _check_meta(found, learner, f"{folder.name}/{source}")
         _check_shapes(weights, learner.weights.named(), f"{folder.name}/{name}")
         _check_shapes(moments, learner.optimiser_state(), f"{folder.name}/{optimiser}")
-        learner.restore(weights, moments, meta["step"])
+        _check_step(meta, name)
+        learner.restore(weights, moments, meta.step)
 
 
 def weights_of(data: bytes, source: str) -> dict[str, Tensor]:
@@ -83,35 +104,54 @@ def own_weights(folder: RunFolder, step: int) -> dict[str, Tensor]:
     return weights
 
 
-def _check_experiment(meta: dict[str, Any], digest: str, source: str) -> None:
-    if meta["experiment"] != digest:
+def _check_experiment(about: About, digest: str, source: str) -> None:
+    if about.experiment != digest:
         raise RunMismatch(
-            f"{source} belongs to experiment {meta['experiment'][:10]}, expected "
+            f"{source} belongs to experiment {about.experiment[:10]}, expected "
             f"{digest[:10]}: it was copied from another run"
         )
 
 
-def _check_meta(meta: dict[str, Any], learner: Learner, source: str) -> None:
-    _check_experiment(meta, learner.experiment.digest(), source)
-    if meta["precision"] != learner.precision:
+def _check_step(about: About, name: str) -> None:
+    if checkpoint_name(about.step) != name:
         raise RunMismatch(
-            f"{source} was trained in {meta['precision']}, but this machine computes in "
-            f"{learner.precision}: resume on the machine it came from, or train a run whose "
-            f"training.precision is {meta['precision']}"
+            f"{name} is of step {about.step}: it was renamed, or copied from elsewhere"
         )
 
 
-def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _check_meta(about: About, learner: Learner, source: str) -> None:
+    _check_experiment(about, learner.experiment.digest(), source)
+    if about.precision != learner.precision:
+        raise RunMismatch(
+            f"{source} was trained in {about.precision[:20]}, but this machine computes in "
+            f"{learner.precision}: resume on the machine it came from, or train a run whose "
+            f"training.precision is {about.precision[:20]}"
+        )
+
+
+def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], About]:
     try:
         state = {name: _computed(t) for name, t in safetensors.torch.load(data).items()}
-        size = int.from_bytes(data[:8], "little")
-        meta = json.loads(json.loads(data[8 : 8 + size])["__metadata__"][META])
-        version = meta["format"]
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise RunDamaged(f"{source} is not a checkpoint ({error})") from error
-    if version > FORMAT:
+        about = _about(data, source)
+    except (SafetensorError, ConfigError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RunDamaged(f"{source} is not a checkpoint ({str(error)[:200]})") from error
+    for name, tensor in state.items():
+        if not tensor.is_floating_point() or not tensor.isfinite().all():
+            raise RunDamaged(
+                f"{source}: {name[:100]} holds what is not a number; no training of hopscope "
+                "writes that: restore the file from a copy"
+            )
+    return state, about
+
+
+def _about(data: bytes, source: str) -> About:
+    """What the file says of itself, in the metadata of safetensors."""
+    size = int.from_bytes(data[:8], "little")
+    said: dict[str, Any] = json.loads(json.loads(data[8 : 8 + size])["__metadata__"][META])
+    version = said["format"]
+    if isinstance(version, int) and version > FORMAT:
         raise RunTooNew(f"{source} has format {version}; this hopscope reads up to {FORMAT}")
-    return state, meta
+    return About(**said)
 
 
 def _computed(tensor: Tensor) -> Tensor:

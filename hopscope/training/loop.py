@@ -5,6 +5,7 @@ killed goes on from its last commit and ends with the same weights and metrics.
 """
 
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -12,12 +13,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from hopscope.configs import Experiment, Recipe
-from hopscope.errors import Diverged, Interrupted
+from hopscope.errors import Diverged, Interrupted, RunDamaged, RunWarning
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.tasks import guessing_level
 from hopscope.training.allocator import keep_pages
 from hopscope.training.checkpoint import OPTIMISERS, checkpoint_name, checkpoint_steps, pack, unpack
+from hopscope.training.computing import note_computing, threads_of, using_threads
 from hopscope.training.learner import Learner
 from hopscope.training.ledger import DIVERGED_AT, Ledger
 from hopscope.training.precision import device_of, precision_of
@@ -59,30 +61,55 @@ def train(
     store: Store | Path | str | None = None,
     device: str = "auto",
     watcher: Watcher | None = None,
+    threads: int | None = None,
 ) -> Run:
-    """Train the experiment, or finish it; if it is trained already, return that run."""
+    """Train the experiment, or finish it; if it is trained already, return that run.
+
+    It computes with so many threads of the processor (None: as many as the run began with, or as
+    torch would); the same number gives the same bits.
+    """
     device_of(device)  # a device that is not there is a mistake to hear of before there is a run
 
     def work(folder: RunFolder, request: StopRequest) -> None:
         _Training(experiment, folder, device, watcher or NobodyWatches()).run(request)
 
-    return Run(finished(experiment, store, work))
+    return Run(finished(experiment, store, work, threads))
 
 
 def finished(
     recipe: Recipe,
     store: Store | Path | str | None,
     work: Callable[[RunFolder, StopRequest], None],
+    threads: int | None = None,
 ) -> RunFolder:
     """The complete run of a recipe: the one there is, or what the work makes of what there is."""
     store = store if isinstance(store, Store) else Store(store)
-    folder = store.create(recipe)
-    if not folder.manifest.complete or folder.leftovers():
+    with using_threads(threads):  # a number that makes no sense is heard of before there is a run
+        folder = store.create(recipe)
+    if not folder.manifest.complete or folder.strays().leftovers:
         with folder.locked(), stop_on_signal() as request:
             folder.sweep_leftovers()
             if not folder.manifest.complete:
-                work(folder, request)
+                with using_threads(threads_of(folder, threads)):
+                    _look_over(folder)
+                    work(folder, request)
     return folder
+
+
+def _look_over(folder: RunFolder) -> None:
+    """Say what should be known before a run goes on: damage, and other ways of computing.
+
+    Earlier checkpoints are not needed to go on; without any other file the run could not be
+    completed, which is better heard now than at its end.
+    """
+    earlier = {checkpoint_name(step) for step in checkpoint_steps(folder)[:-1]}
+    lines = []
+    for name, line in folder.damage().items():
+        if name not in earlier:
+            raise RunDamaged(line)
+        lines.append(line)
+    for line in filter(None, (*lines, note_computing(folder))):
+        warnings.warn(line, RunWarning, stacklevel=4)
 
 
 class _Training:

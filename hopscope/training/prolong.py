@@ -42,6 +42,7 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
         folder.commit(
             {part_name(0, reached): metrics, **states},
             step=reached, precision=shorter.manifest.precision, seconds=shorter.manifest.seconds,
+            computed=shorter.manifest.computed,
         )  # fmt: skip
     return folder
 

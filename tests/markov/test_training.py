@@ -125,14 +125,17 @@ def files_of(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path, threads: int) -> None:
     code = (
         "import sys; from hopscope.configs import MarkovExperiment; from hopscope.markov.training "
-        "import train; train(MarkovExperiment.from_json(sys.argv[1]), sys.argv[2])"
+        "import train; "
+        "train(MarkovExperiment.from_json(sys.argv[1]), sys.argv[2], threads=int(sys.argv[3]))"
     )
     chosen = experiment(descent={"epochs": (200, 22_000, 300)})
-    whole = train(chosen, tmp_path / "whole")
-    command = [sys.executable, "-c", code, chosen.canonical_json(), str(tmp_path / "killed")]
+    whole = train(chosen, tmp_path / "whole", threads=threads)
+    arguments = [chosen.canonical_json(), str(tmp_path / "killed"), str(threads)]
+    command = [sys.executable, "-c", code, *arguments]
     for _ in range(2):
         process = subprocess.Popen(command)
         while not list((tmp_path / "killed").glob("*/checkpoints/step-0001*")):

@@ -13,23 +13,25 @@ from hopscope.store.manifest import MANIFEST
 @pytest.fixture
 def run(store: Store, tiny: Experiment) -> RunFolder:
     folder = store.create(tiny)
-    folder.commit({"checkpoints/a": b"weights", "metrics/b": b"numbers"}, step=3)
+    folder.commit(
+        {"checkpoints/a.safetensors": b"weights", "metrics/b.parquet": b"numbers"}, step=3
+    )
     return folder
 
 
 def test_committed_files_are_read_back_by_another_process(run: RunFolder) -> None:
     again = RunFolder(run.path)
-    assert again.read("checkpoints/a") == b"weights"
+    assert again.read("checkpoints/a.safetensors") == b"weights"
     assert again.manifest.step == 3
-    assert again.files("metrics/") == ["metrics/b"]
+    assert again.files("metrics/") == ["metrics/b.parquet"]
     assert again.experiment == run.experiment
     assert again.verify() == []
 
 
 def test_dropped_files_go_after_the_manifest_has_forgotten_them(run: RunFolder) -> None:
-    run.commit({"checkpoints/c": b"later"}, drop=("checkpoints/a",))
-    assert not (run.path / "checkpoints/a").exists()
-    assert RunFolder(run.path).files("checkpoints/") == ["checkpoints/c"]
+    run.commit({"checkpoints/c.safetensors": b"later"}, drop=("checkpoints/a.safetensors",))
+    assert not (run.path / "checkpoints/a.safetensors").exists()
+    assert RunFolder(run.path).files("checkpoints/") == ["checkpoints/c.safetensors"]
 
 
 @pytest.mark.parametrize(
@@ -41,14 +43,14 @@ def test_dropped_files_go_after_the_manifest_has_forgotten_them(run: RunFolder) 
     ],
 )
 def test_damage_is_found(run: RunFolder, harm: object, text: str) -> None:
-    harm(run.path / "checkpoints/a")  # type: ignore[operator]
+    harm(run.path / "checkpoints/a.safetensors")  # type: ignore[operator]
     with pytest.raises(RunDamaged, match=text):
-        run.read("checkpoints/a")
+        run.read("checkpoints/a.safetensors")
     assert len(run.verify()) == 1
 
 
 def test_leftovers_are_named_and_swept(run: RunFolder) -> None:
-    (run.path / "checkpoints" / ".b.tmp").write_bytes(b"half")
+    (run.path / "checkpoints" / ".b.safetensors.77.tmp").write_bytes(b"half")
     assert "in no manifest" in run.verify()[0]
     run.sweep_leftovers()
     assert run.verify() == []
@@ -56,8 +58,8 @@ def test_leftovers_are_named_and_swept(run: RunFolder) -> None:
 
 def test_a_newer_format_is_refused(run: RunFolder) -> None:
     manifest = json.loads((run.path / MANIFEST).read_text())
-    (run.path / MANIFEST).write_text(json.dumps(manifest | {"format": 2, "news": 1}))
-    with pytest.raises(RunTooNew, match="format 2; this hopscope reads up to 1: upgrade"):
+    (run.path / MANIFEST).write_text(json.dumps(manifest | {"format": 3, "news": 1}))
+    with pytest.raises(RunTooNew, match="format 3; this hopscope reads up to 2: upgrade"):
         RunFolder(run.path)
 
 

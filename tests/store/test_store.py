@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import Experiment, Retrieval
-from hopscope.errors import RunMissing, StoreUnwritable
-from hopscope.store import Store, default_root
+from hopscope.errors import RunMissing, StoreError, StoreUnwritable
+from hopscope.store import RunFolder, Store, default_root
 
 
 def test_asking_for_a_run_that_exists_returns_it(store: Store) -> None:
     first = store.create(Experiment())
-    first.commit({"metrics/x": b"1"}, step=7)
+    first.commit({"metrics/x.parquet": b"1"}, step=7)
     assert store.create(Experiment()).manifest.step == 7
     assert len(store.names()) == 1
 
@@ -34,14 +34,48 @@ def test_an_empty_store_has_no_runs(tmp_path: Path) -> None:
         Store(tmp_path / "none").find("x")
 
 
-def test_half_made_runs_are_invisible_and_replaced(store: Store) -> None:
+def test_half_made_and_half_removed_runs_are_invisible_and_swept(store: Store) -> None:
     name = Experiment().run_name()
-    (store.root / f".new-{name}").mkdir(parents=True)
+    for half in (f".new-{name}", f".rm-{name}-77"):
+        (store.root / half).mkdir(parents=True)
+        (store.root / half / "config.json").write_text("half a run")
     (store.root / name).mkdir()
-    (store.root / name / "config.json").write_text("half a removal")
     assert store.names() == []
     assert store.create(Experiment()).name == name
     assert sorted(p.name for p in store.root.iterdir()) == [".lock", name]
+
+
+def test_a_folder_without_a_manifest_is_not_ours_to_remove(store: Store) -> None:
+    folder = store.root / Experiment().run_name()
+    folder.mkdir(parents=True)
+    (folder / "notes.md").write_text("mine")
+    with pytest.raises(StoreUnwritable, match="a folder that holds other files is in the way"):
+        store.create(Experiment())
+    assert (folder / "notes.md").read_text() == "mine"
+
+
+def test_removing_a_link_leaves_what_it_leads_to(store: Store, tmp_path: Path) -> None:
+    folder = store.create(Experiment())
+    elsewhere = tmp_path / "elsewhere"
+    folder.path.rename(elsewhere)
+    folder.path.symlink_to(elsewhere)
+    assert store.find(folder.name).verify() == []
+    store.remove(folder.name)
+    assert store.names() == []
+    assert RunFolder(elsewhere).verify() == []
+
+
+def test_many_runs_are_not_all_listed(store: Store) -> None:
+    for hops in range(1, 9):
+        store.create(Experiment(task=Retrieval(hops=hops)))
+    with pytest.raises(RunMissing, match=r"There are: retrieval-d7-\S+, .* and 3 more$"):
+        store.find("retrieval-d77")
+
+
+def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot read .*file: .*; expected a folder of runs"):
+        Store(tmp_path / "file").names()
 
 
 def test_unreadable_runs_are_told_and_do_not_hide_the_others(store: Store) -> None:
@@ -56,6 +90,8 @@ def test_unreadable_runs_are_told_and_do_not_hide_the_others(store: Store) -> No
 def test_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path))
     assert default_root() == tmp_path
+    monkeypatch.setenv("HOPSCOPE_STORE", "")
+    assert default_root() == Path("runs")
     monkeypatch.delenv("HOPSCOPE_STORE")
     assert default_root() == Path("runs")
 

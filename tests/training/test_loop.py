@@ -1,3 +1,4 @@
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -7,7 +8,14 @@ import pytest
 import torch
 
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, Diverged, Interrupted, RunDamaged, RunMismatch
+from hopscope.errors import (
+    ConfigError,
+    Diverged,
+    Interrupted,
+    RunDamaged,
+    RunMismatch,
+    StoreUnwritable,
+)
 from hopscope.store import RunFolder, Store, sql
 from hopscope.training import Run, train
 from hopscope.training.learner import Learner
@@ -109,6 +117,59 @@ def test_leftovers_of_a_complete_run_are_swept_when_it_is_asked_for(
     (folder.path / "metrics" / "part-00000000-00000005.parquet").write_bytes(b"old")
     assert len(folder.verify()) == 1
     assert train(tiny, store).folder.verify() == []
+
+
+def test_files_of_others_stay_where_they_are(store: Store, tiny: Experiment) -> None:
+    folder = half_trained(store, tiny)
+    outside = store.root.parent / "outside.txt"
+    outside.write_text("elsewhere")
+    (folder.path / "notes.md").write_text("mine")
+    (folder.path / "figures").mkdir()
+    (folder.path / "figures" / "a.svg").write_text("<svg/>")
+    (folder.path / "link").symlink_to(outside)
+    assert folder.strays().foreign == ("figures/a.svg", "link", "notes.md")
+    run = train(tiny, store)
+    assert run.folder.strays().foreign == ("figures/a.svg", "link", "notes.md")
+    assert run.folder.verify() == []
+    assert outside.read_text() == "elsewhere"
+
+
+@pytest.mark.parametrize("inner", ["metrics", "checkpoints"])
+def test_links_in_a_run_are_not_written_through(
+    store: Store, tiny: Experiment, tmp_path: Path, inner: str
+) -> None:
+    folder = half_trained(store, tiny)
+    (folder.path / inner).rename(tmp_path / "outside")
+    (folder.path / inner).symlink_to(tmp_path / "outside")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "outside").iterdir()}
+    with pytest.raises(RunDamaged, match="a part of the path is a symbolic link"):
+        train(tiny, store)
+    assert {p.name: p.read_bytes() for p in (tmp_path / "outside").iterdir()} == before
+
+
+def test_damage_is_not_laundered_into_the_merged_metrics(store: Store, tiny: Experiment) -> None:
+    folder = half_trained(store, tiny)
+    path = folder.path / folder.files("metrics/part-")[0]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(RunDamaged, match="its SHA-256 differs"):
+        train(tiny, store)
+    assert not RunFolder(folder.path).manifest.complete
+
+
+def test_a_run_that_is_removed_while_it_trains_ends_in_one_line(
+    store: Store, tiny: Experiment
+) -> None:
+    class Removes(Stops):
+        def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+            if step == self.step:
+                shutil.rmtree(store.root / tiny.run_name())
+
+    with pytest.raises(StoreUnwritable, match="its folder is gone"):
+        train(tiny, store, watcher=Removes(3))
+    assert store.names() == []
+    assert train(tiny, store).folder.manifest.complete
 
 
 def test_a_store_may_have_an_apostrophe_in_its_name(tmp_path: Path, tiny: Experiment) -> None:

@@ -1,0 +1,63 @@
+"""What lies in a run's folder and is in no manifest: what a killed process left, and the rest.
+
+Ours are temporary files, and files in a run's own folders that are named as only hopscope names
+them. They may be removed. Everything else somebody put there, and it stays.
+"""
+
+import os
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from hopscope.errors import RunDamaged
+from hopscope.store.lock import LOCK
+from hopscope.store.manifest import MANIFEST, NAME
+
+TEMPORARY = re.compile(r"\.(.+)\.\d{1,10}\.tmp", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Strays:
+    """Names of files, relative to the run's folder, that its manifest does not name."""
+
+    leftovers: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+def strays(folder: Path, named: Collection[str]) -> Strays:
+    """All that is in the folder beside the files that are named."""
+    ours: list[str] = []
+    foreign: list[str] = []
+    for name, regular in _all_in(folder):
+        if name not in named and name not in (MANIFEST, LOCK):
+            (ours if regular and _is_ours(name) else foreign).append(name)
+    return Strays(tuple(sorted(ours)), tuple(sorted(foreign)))
+
+
+def _all_in(folder: Path) -> list[tuple[str, bool]]:
+    """Every file below the folder, and whether it is a regular one; a link is not followed."""
+    found, open_ = [], [folder]
+    try:
+        while open_:
+            inner = open_.pop()
+            for entry in os.scandir(inner):
+                if entry.is_dir(follow_symlinks=False):
+                    open_.append(Path(entry.path))
+                else:
+                    name = str(Path(entry.path).relative_to(folder))
+                    found.append((name, entry.is_file(follow_symlinks=False)))
+    except OSError as error:
+        raise RunDamaged(f"cannot read {inner}: {error.strerror}") from error
+    return found
+
+
+def _is_ours(name: str) -> bool:
+    inner, _, own = name.rpartition("/")
+    temporary = TEMPORARY.fullmatch(own)
+    final = (
+        f"{inner}/{temporary[1]}" if temporary and inner else temporary[1] if temporary else name
+    )
+    known = NAME.fullmatch(final) is not None
+    # A .json beside the manifest may be anybody's.
+    return known and bool(inner or temporary)

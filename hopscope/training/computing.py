@@ -1,0 +1,84 @@
+"""How this process computes: what the last bits of a result depend on, beside its recipe.
+
+Sums that several threads share are added up in another order with another number of threads, and
+other kernels or versions add up differently. So a run notes how its steps were computed, goes on
+with the number of threads that it had, and says if anything else is different.
+"""
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from hopscope.errors import ConfigError
+from hopscope.models import compiled
+from hopscope.store import RunFolder
+from hopscope.store.manifest import Stretch
+
+MOST_THREADS = 1_024
+"""Torch crashes when it is asked for very many."""
+
+
+@contextmanager
+def using_threads(count: int | None) -> Iterator[None]:
+    """Compute with so many threads of the processor within this block; None: as before."""
+    if count is not None and not 1 <= count <= MOST_THREADS:
+        raise ConfigError(f"threads is {count}; expected 1 to {MOST_THREADS:,}")
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def threads_of(folder: RunFolder, asked: int | None) -> int | None:
+    """How many threads a run goes on with: as many as asked for, else as many as it had."""
+    computed = folder.manifest.computed
+    return computed[-1].threads if asked is None and computed else asked
+
+
+def note_computing(folder: RunFolder) -> str:
+    """Note in the run's manifest how its next steps are computed, from the next commit on.
+
+    Returns one line on what is different from the steps before, or nothing.
+    """
+    manifest = folder.manifest
+    here = Stretch(
+        first=manifest.step,
+        threads=torch.get_num_threads(),
+        kernels=compiled.path(),
+        torch=torch.__version__,
+        processor=processor(),
+    )
+    before = manifest.computed[-1] if manifest.computed else None
+    if before is not None and before.model_copy(update={"first": here.first}) == here:
+        return ""
+    kept = tuple(each for each in manifest.computed if each.first < manifest.step)
+    folder.manifest = manifest.model_copy(update={"computed": (*kept, here)})
+    if manifest.step == 0:
+        return ""
+    return (
+        f"{folder.name} goes on from step {manifest.step:,} {_difference(before, here)}: the last "
+        "bits of its results will differ from those of a run without a stop, as its manifest notes"
+    )
+
+
+def processor() -> str:
+    """The processor's name, as far as the system tells it."""
+    table = Path("/proc/cpuinfo")
+    lines = table.read_text().splitlines() if table.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _difference(before: Stretch | None, here: Stretch) -> str:
+    if before is None:
+        return "without knowing how it was computed, as an earlier hopscope did not note it"
+    old, new = before.model_dump(exclude={"first"}), here.model_dump(exclude={"first"})
+    changed = [
+        f"{name} {new[name]} (before: {old[name]})" for name in new if new[name] != old[name]
+    ]
+    return f"with {', '.join(changed)}"

@@ -1,0 +1,31 @@
+import os
+import signal
+import threading
+import time
+
+import duckdb
+import pytest
+
+from hopscope.store.duck import connected, execute
+
+FOREVER = "select sum(a.i * b.i) from range(10000000) a(i), range(10000000) b(i)"
+
+
+def test_values_come_back() -> None:
+    with connected() as connection:
+        assert execute(connection, "select $x + 1", {"x": 1}) == [(2,)]
+        assert execute(connection, "select 1 as a", None, "fetchnumpy")["a"].tolist() == [1]
+        with pytest.raises(duckdb.Error, match="Catalog Error"):
+            execute(connection, "select * from nothing")
+
+
+def test_ctrl_c_ends_a_query_at_once() -> None:
+    def press() -> None:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    begun = time.monotonic()
+    threading.Thread(target=press).start()
+    with connected() as connection, pytest.raises(KeyboardInterrupt):
+        execute(connection, FOREVER)
+    assert time.monotonic() - begun < 60  # it would take years

@@ -1,0 +1,104 @@
+import signal
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hopscope.configs import Experiment
+from hopscope.errors import ConfigError, Interrupted, RunWarning
+from hopscope.store import RunFolder, Store
+from hopscope.training import Run, train
+from hopscope.training.computing import processor, using_threads
+
+
+class Stops:
+    """A watcher that asks for a stop after a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        return None
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        if step == self.step:
+            signal.raise_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        return None
+
+
+def content(run: Run) -> dict[str, bytes]:
+    return {name: run.folder.read(name) for name in run.folder.manifest.files}
+
+
+def stopped(store: Store, tiny: Experiment, threads: int | None = None) -> RunFolder:
+    with pytest.raises(Interrupted):
+        train(tiny, store, watcher=Stops(7), threads=threads)
+    return store.create(tiny)
+
+
+def test_threads_are_set_within_the_block_alone() -> None:
+    before = torch.get_num_threads()
+    with using_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+        with using_threads(None):
+            assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("count", [0, -1, 100_000])
+def test_threads_that_make_no_sense_leave_no_run(
+    store: Store, tiny: Experiment, count: int
+) -> None:
+    with pytest.raises(ConfigError, match=f"threads is {count}; expected 1 to 1,024"):
+        train(tiny, store, threads=count)
+    assert store.names() == []
+
+
+def test_a_run_notes_how_it_was_computed(store: Store, tiny: Experiment) -> None:
+    (stretch,) = train(tiny, store, threads=2).folder.manifest.computed
+    assert (stretch.first, stretch.threads) == (0, 2)
+    assert stretch.torch == torch.__version__
+    assert stretch.processor == processor() != ""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_run_goes_on_with_the_threads_it_had(
+    tmp_path: Path, tiny: Experiment, threads: int
+) -> None:
+    whole = train(tiny, tmp_path / "whole", threads=threads)
+    stopped(Store(tmp_path / "cut"), tiny, threads)
+    with using_threads(threads + 1):  # something else in this process wanted more
+        resumed = train(tiny, tmp_path / "cut")
+        assert torch.get_num_threads() == threads + 1
+    assert content(resumed) == content(whole)
+    assert [each.threads for each in resumed.folder.manifest.computed] == [threads]
+
+
+def test_other_threads_are_said_and_noted(store: Store, tiny: Experiment) -> None:
+    stopped(store, tiny, 1)
+    line = r"goes on from step 7 with threads 2 \(before: 1\): the last bits .* will differ"
+    with pytest.warns(RunWarning, match=line):
+        run = train(tiny, store, threads=2)
+    noted = [(each.first, each.threads) for each in run.folder.manifest.computed]
+    assert noted == [(0, 1), (7, 2)]
+
+
+def test_a_run_of_an_earlier_version_says_what_is_not_known(store: Store, tiny: Experiment) -> None:
+    stopped(store, tiny).commit({}, computed=())
+    with pytest.warns(RunWarning, match="without knowing how it was computed"):
+        train(tiny, store)
+
+
+def test_damage_to_what_is_not_needed_to_go_on_is_said(store: Store, tiny: Experiment) -> None:
+    folder = stopped(store, tiny)
+    (folder.path / "checkpoints/step-00000005.safetensors").unlink()
+    with pytest.warns(RunWarning, match="step-00000005.safetensors is missing: restore it"):
+        run = train(tiny, store)
+    assert run.folder.manifest.complete
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        train(tiny, store)  # nothing goes on
