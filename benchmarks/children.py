@@ -62,6 +62,7 @@ def prepare(folder: Path, url: str) -> None:
     import torch
 
     mpl.use("Agg")
+    os.environ["COLUMNS"] = "250"  # no name is cut
     torch.set_num_threads(1)
     store = Store(folder)
     names = {kind: make(recipe(kind, url), store).name for kind in KINDS}
@@ -118,15 +119,15 @@ def _work(work: Callable[[], int | None], out: int, err: int, limit: float) -> N
     """In the child: never returns."""
     os.dup2(out, 1)
     os.dup2(err, 2)
-    sys.stdout = open(1, "w", closefd=False)  # noqa: PTH123, SIM115
-    sys.stderr = open(2, "w", closefd=False)  # noqa: PTH123, SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limit)
     code = TRACEBACK
     try:
         code = work() or 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - it is shown, and the process ends
         traceback.print_exc()
     finally:
         for stream in (sys.stdout, sys.stderr):
@@ -164,7 +165,7 @@ def _worker(trials: list[Any], work: Callable[[Any], dict[str, Any]]) -> tuple[i
         with os.fdopen(its, "w") as pipe:
             for row in rows:
                 pipe.write(json.dumps(row) + "\n")
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - it is shown, and the process ends
         traceback.print_exc()
         os._exit(1)
     os._exit(0)

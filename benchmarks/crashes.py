@@ -12,8 +12,8 @@ every committed byte must be as if nothing had happened. Faults that are reporte
 line, not in a traceback. Two rows more come from the log of calls alone: which manifests named what
 was not flushed yet, and what a power cut takes after the command has returned.
 
-What the C library calls inside itself (reading folders, stat) is not spoiled. Prints a JSON row for
-each command and for each kind of failure, with the trials that show it; exit code 1 if there is one.
+What the C library calls inside itself (reading folders, stat) is not spoiled. Prints a JSON row
+for each command and for each kind of failure, with trials that show it; exit code 1 if one is left.
 """
 
 import argparse
@@ -274,7 +274,7 @@ def compared(store: Path, goal: Runs) -> tuple[str, int]:
 def order(
     operation: Operation, calls: list[Call], work: Path, goal: Runs
 ) -> Iterator[dict[str, Any]]:
-    """What manifests named before it was flushed; and what is lost when the command has returned."""
+    """What manifests named before it was flushed; what is lost when the command has returned."""
     shutil.copytree(operation.before, work)
     disk, early, renames = power_cuts.Disk(work), defaultdict(list), 0
     for call in calls:

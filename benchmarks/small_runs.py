@@ -1,6 +1,7 @@
 """Small runs of every kind, made in seconds, for the scripts that kill, damage and forge them.
 
     transformer   one model over vectors
+    learned       the same, trained until its circuit has paths
     fleet         two models over tokens, trained as one
     ngram         the n-gram experiment, two seeds
     bench         questions in words to a fake endpoint that runs in a process of its own
@@ -60,6 +61,15 @@ def transformer(seed: int = 0, steps: int = TRAINING.steps) -> Experiment:
     return Experiment(task=task, model=model, training=training, seeds=(seed,))
 
 
+def learned(seed: int = 0) -> Experiment:
+    """A transformer that has learned its task: its circuit has paths. Five seconds."""
+    changes = {"steps": 300, "batch": 32, "examples": 2**12, "lr": 1e-2, "schedule": "cosine"}
+    changes |= {"warmup": 30, "checkpoint_every": 150, "validate_every": 150}
+    task, model = Retrieval(hops=1, chains=2, base=10.0), Model(layers=2, heads=1, d_model=16)
+    training = TRAINING.model_copy(update=changes)
+    return Experiment(task=task, model=model, training=training, seeds=(seed,))
+
+
 def fleet(seed: int = 0) -> Experiment:
     task, model = KHop(hops=1, alphabet=3, length=6), Model(layers=2, heads=1, d_model=16)
     return Experiment(task=task, model=model, training=TRAINING, seeds=(seed, seed + 1))
@@ -84,6 +94,7 @@ def bench(url: str, seed: int = 0) -> LlmBench:
 def recipe(kind: str, url: str, seed: int = 0) -> Recipe:
     makers: dict[str, Callable[[], Recipe]] = {
         "transformer": lambda: transformer(seed),
+        "learned": lambda: learned(seed),
         "fleet": lambda: fleet(seed),
         "ngram": lambda: ngram(seed),
         "bench": lambda: bench(url, seed),
@@ -161,17 +172,23 @@ class _Answers(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
+def raw(root: Path) -> dict[str, bytes]:
+    """Every file below a folder, by name, but for locks."""
+    paths = [path for path in sorted(root.rglob("*")) if path.is_file() and path.name != ".lock"]
+    return {str(path.relative_to(root)): path.read_bytes() for path in paths}
+
+
 def files(root: Path) -> dict[str, bytes]:
-    """Every file below a folder, by name, but for locks; times are taken out of manifests."""
-    found = {}
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and path.name != ".lock":
-            data = path.read_bytes()
-            name = str(path.relative_to(root))
-            found[name] = timeless(data) if path.name == "manifest.json" else data
-    return found
+    """The same, without the times in manifests."""
+    return {
+        name: timeless(data) if name.endswith("manifest.json") else data
+        for name, data in raw(root).items()
+    }
 
 
 def timeless(manifest: bytes) -> bytes:
-    """A manifest without the seconds that its training took."""
-    return json.dumps({**json.loads(manifest), "seconds": 0}, sort_keys=True).encode()
+    """A manifest without the seconds that its training took; as it is if it cannot be read."""
+    try:
+        return json.dumps({**json.loads(manifest), "seconds": 0}, sort_keys=True).encode()
+    except (ValueError, TypeError):
+        return manifest
