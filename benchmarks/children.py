@@ -9,6 +9,7 @@ import gc
 import io
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -175,3 +176,13 @@ def scratch() -> "tempfile.TemporaryDirectory[str]":
     """A folder for trials, in memory where there is such a place."""
     parent = FAST if FAST.is_dir() else None
     return tempfile.TemporaryDirectory(prefix="hopscope-", dir=parent)
+
+
+def plain(text: str) -> str:
+    """The line that tells most (an exception, or the last), without what differs between trials."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(" ")]
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
+    last = (raised or lines or ["nothing was said"])[-1]
+    last = re.sub(r"/\S*/work-[^/\s]*", "WORK", last)
+    last = re.sub(r"/tmp\w{8}\b", "/TMP", last)
+    return re.sub(r"\d+", "#", re.sub(r"[0-9a-f]{10,}", "HASH", last))[:300]

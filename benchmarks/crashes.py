@@ -210,7 +210,7 @@ def attempt(trial: Trial, operation: Operation, goal: Runs, root: Path) -> dict[
     again = child(lambda: operation.call(work))
     problem = problem or ended("the next call", again)
     if again.code and not (trial.operation in ("copy", "rm") and again.code == 2):
-        problem = problem or f"the next call fails: {plain(again.err)}"
+        problem = problem or f"the next call fails: {children.plain(again.err)}"
     left = 0
     if operation.restored_by:
         restored = child(lambda: operation.call(work, operation.restored_by))
@@ -235,7 +235,7 @@ def spoiled(trial: Trial, outcome: Outcome) -> str:
 def ended(what: str, outcome: Outcome) -> str:
     """A traceback, or a failure without a line."""
     if outcome.crashed:
-        return f"{what}: traceback or signal {outcome.code}: {plain(outcome.err)}"
+        return f"{what}: traceback or signal {outcome.code}: {children.plain(outcome.err)}"
     if outcome.code and not outcome.told:
         return f"{what}: exit code {outcome.code} without a word"
     return ""
@@ -261,7 +261,7 @@ def compared(store: Path, goal: Runs) -> tuple[str, int]:
     named = sum(map(len, found.values()))
     left = len(small_runs.files(store)) - named if store.exists() else 0
     if problems:
-        return f"unreadable in the end: {plain(problems[0])}", left
+        return f"unreadable in the end: {children.plain(problems[0])}", left
     if found.keys() != goal.keys():
         return f"runs in the end: {sorted(found)}, expected {sorted(goal)}", left
     for run, files in goal.items():
@@ -309,15 +309,6 @@ def grouped(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             kinds[row["problem"]].append(row["trial"])
     for problem, trials in sorted(kinds.items(), key=lambda item: -len(item[1])):
         yield {"failure": problem, "trials": len(trials), "e.g.": trials[:SHOWN]}
-
-
-def plain(text: str) -> str:
-    """The last line, without what differs from trial to trial."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(" ")]
-    last = (lines or ["nothing was said"])[-1]
-    last = re.sub(r"/\S*/work-[^/\s]*", "WORK", last)
-    last = re.sub(r"/tmp\w{8}\b", "/TMP", last)
-    return re.sub(r"\d+", "#", re.sub(r"[0-9a-f]{10,}", "HASH", last))[:300]
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ complete and of stopped runs of four kinds. Every command must then do one of th
 
 `verify` may do the first alone; `runs` and `sql` must go on to list the other run of the store. A
 command that opens none of the damaged files in the undamaged run is not called (`not read`), except
-where files are gone. Prints a JSON row of all numbers, and one for each kind of failure, with trials
-that show it; exit code 1 if there is one.
+where files are gone. Prints a JSON row of all numbers, and one for each kind of failure, with
+trials that show it; exit code 1 if there is one.
 """
 
 import argparse
@@ -262,6 +262,7 @@ def attempt(trial: str, seed: int, subjects: list[Subject], root: Path) -> dict[
     before = small_runs.raw(damaged / "runs")
     touched, how = damage(trial, seed, subject, damaged / "runs")
     changed = small_runs.raw(damaged / "runs") != before
+    inside = [f"{subject.run}/{name}" for name in touched]
     for command in subject.commands:
         known = subject.references[command.name]
         if not changed or ("removed" not in trial and known.opened.isdisjoint(touched)):
@@ -270,7 +271,7 @@ def attempt(trial: str, seed: int, subjects: list[Subject], root: Path) -> dict[
         work = Path(tempfile.mkdtemp(prefix="work-", dir=root))
         shutil.copytree(damaged, work, dirs_exist_ok=True)
         outcome = child(lambda: _called(work, command, subject.run))  # noqa: B023
-        found, problem = judged(command, subject, outcome, work)
+        found, problem = judged(command, subject, outcome, work, inside)
         results.append((command.name, found, problem))
         shutil.rmtree(work)
     shutil.rmtree(damaged)
@@ -282,18 +283,28 @@ def _called(work: Path, command: Command, run: str) -> int:
     return command.call(run)
 
 
-def judged(command: Command, subject: Subject, outcome: Outcome, work: Path) -> tuple[str, str]:
+def judged(
+    command: Command, subject: Subject, outcome: Outcome, work: Path, touched: list[str]
+) -> tuple[str, str]:
     """What became of it, and what is wrong with that."""
     known, told = subject.references[command.name], outcome.told
     problem = _manners(command, subject, outcome)
     if outcome.code in (1, 2, 3) and told:
         return "found", problem
     written, left = _left(work)
+    hoped = known.left
+    if command.name != "resume" or "complete" in subject.name:  # what it need not touch may stay
+        hoped = {
+            **hoped,
+            **{name: left[name] for name in touched if name in left and name in hoped},
+        }
+        hoped = {name: data for name, data in hoped.items() if name in left or name not in touched}
     parts = {
         "exit code": outcome.code == known.outcome.code,
         "output": timeless(outcome.out) == timeless(known.outcome.out),
         "files written": written == known.written,
-        "what is left in the store": not command.writes or _same(left, known.left, subject.run),
+        "what is left in the store": not command.writes
+        or _of(left, subject) == _of(hoped, subject),
     }
     other = [name for name, same in parts.items() if not same]
     if command.name == "verify" and not problem:
@@ -308,12 +319,12 @@ def judged(command: Command, subject: Subject, outcome: Outcome, work: Path) -> 
 def _manners(command: Command, subject: Subject, outcome: Outcome) -> str:
     """A traceback, too many or too long words, another run lost."""
     if outcome.crashed:
-        return f"traceback or signal {outcome.code}: {plain(outcome.err)}"
+        return f"traceback or signal {outcome.code}: {children.plain(outcome.err)}"
     strange = [
         line for line in outcome.err.splitlines() if not line.startswith(("hopscope: ", "["))
     ]
     if strange:
-        return f"other words on stderr: {plain(strange[0])}"
+        return f"other words on stderr: {children.plain(strange[0])}"
     if outcome.code and not outcome.told:
         return f"exit code {outcome.code} without a word"
     if any(len(line) > LONGEST for line in outcome.told):
@@ -321,30 +332,19 @@ def _manners(command: Command, subject: Subject, outcome: Outcome) -> str:
     lists = command.name == "runs" or command.name.startswith("sql")
     known = subject.references[command.name].outcome.out
     if lists and subject.neighbour in known and subject.neighbour not in outcome.out:
-        return f"the other run is no longer listed: {plain(outcome.err)}"
+        return f"the other run is no longer listed: {children.plain(outcome.err)}"
     return ""
 
 
-def _same(left: dict[str, bytes], known: dict[str, bytes], run: str) -> bool:
-    """Is the run the same afterwards? What was swapped with its sibling stays swapped."""
-    return _of(left, run) == _of(known, run)
-
-
-def _of(files: dict[str, bytes], run: str) -> dict[str, bytes]:
-    return {name: data for name, data in files.items() if name.startswith(f"{run}/")}
+def _of(files: dict[str, bytes], subject: Subject) -> dict[str, bytes]:
+    """The run's files: what was swapped with its sibling stays swapped there."""
+    return {name: data for name, data in files.items() if name.startswith(f"{subject.run}/")}
 
 
 def timeless(text: str) -> str:
     """Without the seconds that something took, and the lines that tell how fast it goes."""
     lines = [line for line in text.splitlines() if "/s ·" not in line]
     return re.sub(r"\d[\d.,]* s\b", "# s", "\n".join(lines))
-
-
-def plain(text: str) -> str:
-    """The last line, without what differs from trial to trial."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(" ")]
-    last = re.sub(r"'[^']*'|\"[^\"]*\"", "'…'", (lines or ["nothing was said"])[-1])
-    return re.sub(r"\d+", "#", re.sub(r"[0-9a-f]{10,}", "HASH", last))[:200]
 
 
 def report(rows: list[dict[str, Any]]) -> bool:
