@@ -24,7 +24,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -37,6 +37,7 @@ from children import Outcome, child, hopscope
 from small_runs import make, recipe
 from system_calls import logged, read_log
 
+from hopscope.configs import Experiment, Recipe
 from hopscope.store import Store
 
 DAMAGES = ("truncation", "bit flip", "zeroed block", "removed", "swapped")
@@ -161,11 +162,11 @@ def made(root: Path, url: str) -> Iterator[Subject]:
             kind = "learned" if named == "transformer" and stop is None else named
             folder = root / f"{kind}-{stop}"
             near = "ngram" if named == "transformer" else "transformer"
-            recipes = (recipe(kind, url), recipe(kind, url, 10), recipe(near, url, 20))
-            outcome = child(lambda: _build(folder, kind, recipes, stop), 300)  # noqa: B023
+            alike, other = (recipe(kind, url), recipe(kind, url, 10)), recipe(near, url, 20)
+            outcome = child(lambda: build(folder, alike, other, stop), 300)  # noqa: B023
             if outcome.code:
                 raise SystemExit(f"cannot make {kind}: {outcome.err}")
-            names = [each.run_name() for each in recipes]
+            names = [each.run_name() for each in (*alike, other)]
             name = f"{kind} {'complete' if stop is None else 'stopped'}"
             subject = Subject(name, *names, folder, (*EVERY, *COMMANDS[kind]), {})
             for command in subject.commands:
@@ -173,16 +174,16 @@ def made(root: Path, url: str) -> Iterator[Subject]:
             yield subject
 
 
-def _build(folder: Path, kind: str, recipes: tuple[Any, ...], stop: int | None) -> int:
-    """In a child: a run, its sibling, and another; where there can be circuits, with them."""
+def build(folder: Path, alike: Sequence[Recipe], near: Recipe, stop: int | None) -> int:
+    """In a child: runs of one kind, where there can be circuits with them, and another run."""
     (folder / "out").mkdir(parents=True)
     os.chdir(folder)
-    own, sibling, near = recipes
     store = Store("runs")
-    runs = [make(own, store, stop), make(sibling, store, stop), make(near, store)]
-    discover = next(each for each in MODEL if each.name == "discover")
-    if COMMANDS[kind] is MODEL:
-        return max(discover.call(run.name) for run in runs[:2])
+    runs = [make(each, store, stop) for each in alike]
+    make(near, store)
+    if isinstance(alike[0], Experiment):
+        discover = next(each for each in MODEL if each.name == "discover")
+        return max(discover.call(run.name) for run in runs)
     return 0
 
 
