@@ -140,8 +140,9 @@ def attempt(
     commands = _some(subject.commands, chosen, chance, "is a link" in how)
     before = {path: snapshot(path) for path in (world.outside, world.other)}
     results = _called(commands, subject.run, work)
-    problems = []
+    problems, seconds = [], {}
     for command, result in zip(commands, results, strict=False):
+        seconds[command.name] = result["seconds"]
         found = judged(command, result, subject, work, how)
         problems += [(command.name, problem) for problem in found]
     last = commands[len(results) - 1].name
@@ -152,7 +153,8 @@ def attempt(
             place = "the secret folder" if path == world.outside else "the other run"
             problems.append((last, f"changed {place}"))
     shutil.rmtree(work)
-    return {"trial": number, "subject": subject.name, "forgery": how, "problems": problems}
+    row = {"trial": number, "subject": subject.name, "forgery": how}
+    return {**row, "problems": problems, "seconds": seconds}
 
 
 def _some(
@@ -292,9 +294,15 @@ def report(rows: list[dict[str, Any]]) -> bool:
     for row in rows:
         for command, problem in row["problems"]:
             kinds[command, problem].append(f"{row['trial']} ({row['subject']}: {row['forgery']})")
+    spent: dict[str, float] = defaultdict(float)
+    for row in rows:
+        for command, seconds in row["seconds"].items():
+            spent[command] += round(seconds, 1)
     bad = sum(bool(row["problems"]) for row in rows)
     head = {"benchmark": "forged", "trials": len(rows), "trials_that_fail": bad}
-    print(json.dumps(head | {"kinds_of_failure": len(kinds)}))
+    calls = sum(len(row["seconds"]) for row in rows)
+    print(json.dumps(head | {"calls": calls, "kinds_of_failure": len(kinds)}))
+    print(json.dumps({"seconds": {name: round(each, 1) for name, each in spent.items()}}))
     for (command, problem), trials in sorted(kinds.items(), key=lambda item: -len(item[1])):
         shown = [trial[:300] for trial in trials[:SHOWN]]
         row = {"command": command, "failure": problem, "trials": len(trials), "e.g.": shown}
