@@ -152,8 +152,8 @@ def examine(operation: Operation, root: Path, chosen: argparse.Namespace) -> boo
     changing = sum(call.op in CHANGES for call in calls)
     row = {"benchmark": "crashes", "command": operation.name, "calls": len(calls)}
     row |= {"calls_that_change": changing, "trials": len(rows)}
-    row |= {"ended_the_same": sum(row["problem"] == "" for row in rows)}
-    row |= {"left_something_behind": sum(row["left"] for row in rows)}
+    row |= {"ended_the_same": sum(row["same"] for row in rows)}
+    row |= {"left_something_behind": sum(row["left"] > 0 for row in rows)}
     print(json.dumps(row | {"kinds_of_failure": len(failures)}), flush=True)
     for failure in failures:
         print(json.dumps(failure, ensure_ascii=False), flush=True)
@@ -198,26 +198,24 @@ def cuts(operation: Operation, calls: list[Call], work: Path) -> Iterator[Trial]
 
 def attempt(trial: Trial, operation: Operation, goal: Runs, root: Path) -> dict[str, Any]:
     """One trial: what went wrong, if anything did."""
-    work = Path(tempfile.mkdtemp(prefix="work-", dir=root))
-    work.rmdir()
+    work, problems = Path(tempfile.mkdtemp(prefix="work-", dir=root)), []
     if trial.state is None:
-        shutil.copytree(operation.before, work)
-        problem = spoiled(trial, child(lambda: _spoil(trial, operation, work)))
+        shutil.copytree(operation.before, work, dirs_exist_ok=True)
+        problems.append(spoiled(trial, child(lambda: _spoil(trial, operation, work))))
     else:
         power_cuts.write(trial.state, work)
         (work / "tmp").mkdir()
-        problem = ""
     again = child(lambda: operation.call(work))
-    problem = problem or ended("the next call", again)
+    problems.append(ended("the next call", again))
     if again.code and not (trial.operation in ("copy", "rm") and again.code == 2):
-        problem = problem or f"the next call fails: {children.plain(again.err)}"
-    left = 0
+        problems.append(f"the next call fails: {children.plain(again.err)}")
     if operation.restored_by:
         restored = child(lambda: operation.call(work, operation.restored_by))
-        problem = problem or ended("training again", restored)
+        problems.append(ended("training again", restored))
     difference, left = compared(work / "runs", goal)
+    problems = [problem for problem in (*problems, difference) if problem]
     shutil.rmtree(work)
-    return {"trial": str(trial), "problem": problem or difference, "left": left}
+    return {"trial": str(trial), "problems": problems, "same": not difference, "left": left}
 
 
 def _spoil(trial: Trial, operation: Operation, work: Path) -> int:
@@ -305,8 +303,8 @@ def grouped(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Failures by their text."""
     kinds = defaultdict(list)
     for row in rows:
-        if row["problem"]:
-            kinds[row["problem"]].append(row["trial"])
+        for problem in row["problems"][:1]:
+            kinds[problem].append(row["trial"])
     for problem, trials in sorted(kinds.items(), key=lambda item: -len(item[1])):
         yield {"failure": problem, "trials": len(trials), "e.g.": trials[:SHOWN]}
 

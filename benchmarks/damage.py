@@ -123,7 +123,8 @@ NGRAM = (
 )
 BENCH = (
     Command("resume", "resume RUN", writes=True),
-    Command("llm show", "llm show RUN --figure out/accuracy.svg"),
+    Command("llm show", "llm show RUN"),
+    Command("llm figure", "llm show RUN --figure out/accuracy.svg"),
     Command("llm answers", "llm show RUN --answers"),
     Command("llm json", "llm show RUN --json"),
 )

@@ -5,112 +5,17 @@ and says in words what it did. What is inside JSON, safetensors and Parquet is c
 structure, and the manifest then made to name it with the right hash.
 """
 
-import hashlib
 import json
-import os
-import socket
-import stat
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
+from forged_files import World, kind_of_file, whole_folder, world_names
+from forged_values import DEEP, KEYS, RAW, TABLES, VALUES, hostile_names
+
 from hopscope.configs import read_recipe
 from hopscope.errors import HopscopeError
-
-DEEP = 100_000
-"""Brackets around nothing: 200 kB of nesting."""
-HUGE = 30 * 2**30
-"""Bytes of a file that is one hole."""
-ROWS = 200_000_000
-VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1,
-    2,
-    3.5,
-    10**6,
-    10**9,
-    2**31,
-    2**63,
-    10**30,
-    -(10**18),
-    1e308,
-    1e-320,
-    float("nan"),
-    float("inf"),
-    "",
-    "x",
-    "0",
-    "1e9",
-    "x" * 100_000,
-    "a\0b",
-    "\ud800",
-    "\x1b[2J",
-    "[bold]",
-    "[/foo]",
-    "../..",
-    "/etc/passwd",
-    [],
-    [[]],
-    {},
-    {"self": 1},
-    {"": {}},
-    [None] * 1_000,
-)
-KEYS = ("self", "cls", "__class__", "", "format", "kind", "a\0b", "\ud800", "x" * 10_000, "extra")
-RAW = (
-    b"",
-    b"{",
-    b"null",
-    b"[]",
-    b"3",
-    b'"x"',
-    b"NaN",
-    b"\xff\xfe",
-    b"\xef\xbb\xbf{}",
-    b"{}{}",
-    b"\0" * 99,
-    b"[" * DEEP + b"]" * DEEP,
-    b'{"a":' * DEEP + b"1" + b"}" * DEEP,
-    b"1" * 200_000,
-    b'{"format": 1, "format": 2, "name": "x", "name": "y"}',
-)
-
-
-@dataclass(frozen=True)
-class World:
-    """A run folder, and what lies around it that must stay as it is."""
-
-    run: Path
-    other: Path
-    """Another run of the store."""
-    outside: Path
-    """A folder beside the store."""
-    parquet: tuple[bytes, ...]
-    """What `parquet_files` made."""
-
-    def named(self) -> list[str]:
-        """The files that the manifest names."""
-        return sorted(json.loads((self.run / "manifest.json").read_bytes())["files"])
-
-    def put(self, name: str, data: bytes, chance: Random) -> None:
-        """Write a file, and mostly make the manifest name it with its hash."""
-        (self.run / name).write_bytes(data)
-        if name != "manifest.json" and chance.random() < 0.95:
-            self.name(name, data)
-
-    def name(self, name: str, data: bytes, size: int | None = None) -> None:
-        """Make the manifest name a file with this content."""
-        manifest = json.loads((self.run / "manifest.json").read_bytes())
-        digest = hashlib.sha256(data).hexdigest()
-        manifest["files"][name] = {"sha256": digest, "size": len(data) if size is None else size}
-        (self.run / "manifest.json").write_text(json.dumps(manifest))
 
 
 def mutated(data: Any, chance: Random) -> tuple[Any, str]:
@@ -180,55 +85,7 @@ def manifest(world: World, chance: Random) -> str:
 
 def hostile_name(world: World, chance: Random) -> str:
     """The manifest names a file that it must not, with the right hash where there is one."""
-    other = f"../{world.other.name}"
-    names = [
-        f"{other}/config.json",
-        f"{other}/manifest.json",
-        f"{other}/metrics/losses.parquet",
-        f"metrics/../{other}/metrics/losses.parquet",
-        f"metrics/part-/../../{other}/config.json",
-        str(world.outside / "secret.txt"),
-        "../../outside/secret.txt",
-        "../../outside/part.parquet",
-        str(world.outside / "part.parquet"),
-        "metrics/part-../../../../outside/part.parquet",
-        f"checkpoints/step-00000003.safetensors/../../../../outside/{'secret.txt'}",
-        f"checkpoints/optimiser-/../../{other}/config.json",
-        f"parameters/../{other}/config.json",
-        "checkpoints/step-abc.safetensors",
-        "checkpoints/step-.safetensors",
-        "checkpoints/step-1",
-        "checkpoints/step-99999999999999999999999.safetensors",
-        "checkpoints/step--0000001.safetensors",
-        "checkpoints/step-\u0663.safetensors",
-        "checkpoints/optimiser-x.safetensors",
-        "metrics/part-00000000-00000099.parquet",
-        "metrics/*.parquet",
-        "metrics/part-x'y.parquet",
-        "answers/part-x.jsonl",
-        "answers/../config.json",
-        "circuit-seed-99.json",
-        "circuit.json",
-        ".lock",
-        "manifest.json",
-        "",
-        ".",
-        "..",
-        "/",
-        "metrics",
-        "metrics/",
-        "metrics//losses.parquet",
-        "./config.json",
-        "config.json/",
-        "a\0b",
-        "metrics/part-\0.parquet",
-        "\ud800",
-        "metrics/part-\ud800.parquet",
-        "x" * 300,
-        "x/" * 3_000,
-        "CON",
-        "checkpoints\\step-1",
-    ]
+    names = hostile_names(world.other.name, world.outside)
     name = chance.choice(names)
     if chance.random() < 0.5 and name not in ("manifest.json", "config.json/"):
         donor = (world.run / chance.choice(world.named())).read_bytes()
@@ -335,133 +192,6 @@ def table(world: World, chance: Random) -> str:
         data[chance.randrange(max(0, len(data) - 600), len(data))] = chance.randrange(256)
     world.put(name, bytes(data), chance)
     return f"{name}: bytes of its footer"
-
-
-_ROW = "'train' as split, 1 as step, 0 as seed, 1::tinyint as hop"
-TABLES = (
-    f"select {_ROW}, 'nan'::float as loss",
-    f"select {_ROW}, 'inf'::float as loss",
-    f"select {_ROW}, null::float as loss",
-    f"select {_ROW}, 'many' as loss",
-    f"select {_ROW}, [1.5] as loss",
-    f"select {_ROW}, {{'a': 1}} as loss",
-    f"select {_ROW}, 0.5::float as loss, 7 as run",
-    f"select {_ROW}, 0.5::float as loss, 'x' as filename",
-    "select 1 as a",
-    "select 'x' as split",
-    f"select {_ROW}, 0.5::float as loss where false",
-    "select 'train' as split, -1 as step, 0 as seed, 1::tinyint as hop, 0.5::float as loss",
-    "select 'train' as split, 'x' as step, 'y' as seed, 'z' as hop, 0.5::float as loss",
-    "select 'train' as split, 1 as step, 77 as seed, 1::tinyint as hop, 0.5::float as loss",
-    "select 'train' as split, 1 as step, 0 as seed, -3::tinyint as hop, 0.5::float as loss",
-    "select 'train' as split, 1 as step, 0 as seed, 127::tinyint as hop, 0.5::float as loss",
-    "select 3 as split, 1 as step, 0 as seed, 1::tinyint as hop, 0.5::float as loss",
-    "select 'train' as split, 2^62::bigint as step, 0 as seed, 1 as hop, 0.5::float as loss",
-    "select null as split, null as step, null as seed, null as hop, null as loss",
-    f"select {_ROW}, 0.5::float as loss from range(3)",
-    "select * from range(10) t(step)",
-    "select 0 as seed, 1 as step, 'c{1}' as name, 'nan'::double as value",
-    "select 0 as seed, 1 as step, '\x1b[2J[bold]' as name, 1.0::double as value",
-    "select 0 as seed, 1 as step, null as name, null::double as value",
-    "select 'x' as seed, 'y' as step, 3 as name, 'z' as value",
-    f"select {_ROW}, 0::float as loss from range({ROWS})",
-    f"select 0 as seed, 0 as step, 'a' as name, 0::double as value from range({ROWS})",
-)
-"""What the forged tables hold, as SQL; the last two take a few kilobytes for each million rows."""
-
-
-def parquet_files(folder: Path) -> tuple[bytes, ...]:
-    """The forged tables. DuckDB makes threads: call it in a child."""
-    import duckdb
-
-    folder.mkdir(exist_ok=True)
-    with duckdb.connect() as connection:
-        for number, query in enumerate(TABLES):
-            path = folder / f"{number:02d}.parquet"
-            connection.execute(f"copy ({query}) to '{path}' (format parquet, compression zstd)")
-    return tuple(path.read_bytes() for path in sorted(folder.glob("*.parquet")))
-
-
-def kind_of_file(world: World, chance: Random) -> str:
-    """Something else where a file or a folder of the run should be."""
-    folders = ["metrics", "checkpoints", "answers", "parameters"]
-    names = [*world.named(), "manifest.json", "manifest.json", ".lock", *folders]
-    name = chance.choice(names)
-    path = world.run / name
-    if name in folders and not path.is_dir():
-        return manifest(world, chance)
-    kinds: dict[str, Callable[[Path, Path], None]] = {
-        "link to the same outside": _moved,
-        "link to a secret": _link("secret.txt"),
-        "link to a folder": _link("."),
-        "link to nothing": _link("nothing"),
-        "link to itself": _loop,
-        "link to /dev/zero": lambda path, _: path.symlink_to("/dev/zero"),
-        "pipe": lambda path, _: os.mkfifo(path),
-        "device": _device,
-        "folder": lambda path, _: path.mkdir(),
-        "socket": _socket,
-        "hole": _hole,
-    }
-    how = chance.choice(list(kinds))
-    old = path.read_bytes() if path.is_file() else b""
-    if how != "link to the same outside" and (path.exists() or path.is_symlink()):
-        path.rename(path.with_name(path.name + ".away")) if path.is_dir() else path.unlink()
-    kinds[how](path, world.outside)
-    if how == "hole" and name in world_names(world) and chance.random() < 0.5:
-        world.name(name, old, HUGE)
-    return f"{name} is a {how}"
-
-
-def world_names(world: World) -> list[str]:
-    """The files that the manifest names, if it can still be read."""
-    path = world.run / "manifest.json"
-    regular = path.exists() and stat.S_ISREG(path.lstat().st_mode) and path.stat().st_size < 2**20
-    return world.named() if regular else []
-
-
-def _moved(path: Path, outside: Path) -> None:
-    """The real thing lies outside, and a link leads there."""
-    if path.exists():
-        path.rename(outside / "moved")
-    else:
-        (outside / "moved").write_bytes(b"kept")
-    path.symlink_to(outside / "moved")
-
-
-def _link(name: str) -> Callable[[Path, Path], None]:
-    return lambda path, outside: path.symlink_to(outside / name)
-
-
-def _loop(path: Path, _: Path) -> None:
-    path.symlink_to(path.name)
-
-
-def _device(path: Path, _: Path) -> None:
-    try:
-        os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
-    except PermissionError:
-        os.mkfifo(path)
-
-
-def _socket(path: Path, _: Path) -> None:
-    here = Path.cwd()
-    os.chdir(path.parent)  # names of sockets are short
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(path.name)
-    os.chdir(here)
-
-
-def _hole(path: Path, _: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(HUGE)
-
-
-def whole_folder(world: World, chance: Random) -> str:  # noqa: ARG001
-    """The run folder itself is a link to one outside."""
-    world.run.rename(world.outside / "run")
-    world.run.symlink_to(world.outside / "run")
-    return "the run folder is a link"
 
 
 FORGERIES: tuple[Callable[[World, Random], str], ...] = (

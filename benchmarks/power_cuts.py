@@ -200,7 +200,7 @@ def _content(file: File, mode: str, chance: random.Random) -> bytes:
 
 def write(state: State, root: Path) -> None:
     """Make the folder what the state says."""
-    root.mkdir()
+    root.mkdir(exist_ok=True)
     for path, content in state.items():
         if content is None:
             (root / path).mkdir()
