@@ -57,6 +57,7 @@ ADDRESSES = 10 * 2**30
 SECRET = "CANARY-6b1f"
 DEVICES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/tty", "/dev/shm/")
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+LINKED = "the run folder is a link"
 SHOWN = 5
 WRITE = os.O_WRONLY | os.O_RDWR
 
@@ -143,7 +144,7 @@ def attempt(
     for path in users:
         path.write_text("mine")
     how = forge(world, chance)
-    commands = _some(subject.commands, chosen, chance, "is a link" in how)
+    commands = _some(subject.commands, chosen, chance, LINKED in how)
     before = {path: snapshot(path) for path in (world.outside, world.other)}
     results = _called(commands, subject.run, work)
     problems, seconds = [], {}
@@ -285,7 +286,7 @@ def _outside(call: Call, work: Path, how: str) -> str:
     if call.op not in ("open", "create", "truncate"):
         return ""
     where, secret = call.other, f"{work}/outside"
-    if where.startswith(secret) and "the run folder is a link" not in how:
+    if where.startswith(secret) and LINKED not in how:
         return "opened a file in the secret folder"
     if where.startswith("/dev/") and not where.startswith(DEVICES):
         return "opened a device"
