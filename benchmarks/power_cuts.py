@@ -7,6 +7,7 @@ there, or half of it, or nothing; POSIX promises no more. Of each moment these s
     strict   nothing that was not flushed
     torn     the names that were flushed, and of files that were not flushed half
     names    all names, and nothing of files that were not flushed
+    newest   of each folder the newest name, of those that were not flushed
     mixed    any of it, by chance: each name old or new, each file whole, half or empty
 """
 
@@ -19,7 +20,7 @@ from system_calls import CHANGES, Call
 
 State = dict[str, bytes | None]
 """Path → content, None for a folder."""
-MODES = ("strict", "torn", "names", "mixed")
+MODES = ("strict", "torn", "names", "newest", "mixed")
 
 
 @dataclass
@@ -179,6 +180,8 @@ def _leave(folder: Folder, at: str, mode: str, chance: random.Random, found: Sta
         for change in folder.pending:
             if chance.random() < 0.5:
                 _apply(names, change)
+    if mode == "newest" and folder.pending:
+        _apply(names, folder.pending[-1])
     for name, node in names.items():
         path = f"{at}{name}"
         if isinstance(node, Folder):
