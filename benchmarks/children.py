@@ -7,7 +7,6 @@ parent must not have computed with several threads before: a fork takes none of 
 import atexit
 import gc
 import io
-import json
 import os
 import re
 import resource
@@ -19,6 +18,8 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from small_runs import KINDS, make, recipe
 
 from hopscope.store import Store
 
-FAST = Path("/dev/shm")
+FAST = Path("/dev/shm").resolve()
+TELL_EVERY = 60
+"""Seconds between words on how far the trials are."""
 TRACEBACK = 70
 """Exit code of a child whose work raised what nobody caught."""
 
@@ -140,32 +143,47 @@ def _work(work: Callable[[], int | None], out: int, err: int, limit: float) -> N
 def spread(
     trials: Iterable[Any], work: Callable[[Any], dict[str, Any]], jobs: int
 ) -> Iterator[dict[str, Any]]:
-    """The work's rows for all trials, shared out over so many processes, as they come."""
+    """The work's rows for all trials, shared out over so many processes, as they come.
+
+    How far it is goes to stderr. Ctrl-C ends it early, with the rows there are.
+    """
     trials = list(trials)
-    readers = [_worker(trials[number::jobs], work) for number in range(jobs)]
-    for pid, reader in readers:
-        with reader:
-            for line in reader:
-                yield json.loads(line)
-        _, status = os.waitpid(pid, 0)
-        if status:
-            raise SystemExit(f"a worker ended with status {status}")
+    workers = [_worker(trials[number::jobs], work) for number in range(jobs)]
+    done, told = 0, time.monotonic()
+    try:
+        while workers:
+            ready = wait([pipe for _, pipe in workers])
+            for worker in [each for each in workers if each[1] in ready]:
+                try:
+                    row = worker[1].recv()
+                except EOFError:
+                    workers.remove(worker)
+                    if os.waitpid(worker[0], 0)[1]:
+                        raise SystemExit("a worker failed") from None
+                    continue
+                done += 1
+                yield row
+            if time.monotonic() - told > TELL_EVERY:
+                told = time.monotonic()
+                print(f"{done:,} of {len(trials):,} trials", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print(f"stopped after {done:,} of {len(trials):,} trials", file=sys.stderr)
+        for pid, _ in workers:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
-def _worker(trials: list[Any], work: Callable[[Any], dict[str, Any]]) -> tuple[int, Any]:
-    ours, its = os.pipe()
+def _worker(trials: list[Any], work: Callable[[Any], dict[str, Any]]) -> tuple[int, Connection]:
+    ours, its = Pipe(duplex=False)
     sys.stdout.flush()
     pid = os.fork()
     if pid:
-        os.close(its)
-        return pid, os.fdopen(ours)
-    os.close(ours)
+        its.close()
+        return pid, ours
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        # Kept until the end, lest a worker waits for a full pipe while another one is read.
-        rows = [work(trial) for trial in trials]
-        with os.fdopen(its, "w") as pipe:
-            for row in rows:
-                pipe.write(json.dumps(row) + "\n")
+        for trial in trials:
+            its.send(work(trial))
     except BaseException:  # noqa: BLE001 - it is shown, and the process ends
         traceback.print_exc()
         os._exit(1)

@@ -86,7 +86,7 @@ def main() -> None:
         root = Path(folder)
         children.prepare(root / "warm", url)
         given = [made(root, kind, stop, url) for kind in small_runs.KINDS for stop in (False, True)]
-        outcome = child(lambda: parquet_files(root / "tables") and 0, 300)
+        outcome = child(lambda: parquet_files(root / "tables") and 0, 1_800)
         if outcome.code:
             raise SystemExit(f"no forged tables: {outcome.err}")
         tables = tuple(path.read_bytes() for path in sorted((root / "tables").glob("*.parquet")))

@@ -64,7 +64,7 @@ TABLES = (
     "select 0 as seed, 1 as step, null as name, null::double as value",
     "select 'x' as seed, 'y' as step, 3 as name, 'z' as value",
     f"select {_ROW}, 0::float as loss from range({ROWS})",
-    f"select 0 as seed, 0 as step, 'a' as name, 0::double as value from range({ROWS})",
+    f"select 0 as seed, 0 as step, 'a' as name, 0::double as value from range({ROWS // 4})",
 )  # fmt: skip
 """What the forged tables hold, as SQL; the last two take a few kilobytes for each million rows."""
 
