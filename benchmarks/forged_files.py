@@ -78,8 +78,11 @@ def kind_of_file(world: World, chance: Random) -> str:
 def world_names(world: World) -> list[str]:
     """The files that the manifest names, if it can still be read."""
     path = world.run / "manifest.json"
-    regular = path.exists() and stat.S_ISREG(path.lstat().st_mode) and path.stat().st_size < 2**20
-    return world.named() if regular else []
+    try:
+        regular = stat.S_ISREG(path.lstat().st_mode) and path.stat().st_size < 2**20
+        return world.named() if regular else []
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return []
 
 
 def _moved(path: Path, outside: Path) -> None:

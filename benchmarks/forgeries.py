@@ -216,10 +216,11 @@ def forge(world: World, chance: Random) -> str:
     """One forgery, or two."""
     if chance.random() < 0.01:
         return whole_folder(world, chance)
-    words = [chance.choice(FORGERIES)(world, chance)]
-    if chance.random() < 0.2 and world_names(world):
-        try:
-            words.append(chance.choice(FORGERIES)(world, chance))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            words.append("and what the first forgery left could not be forged again")
+    words = []
+    for _ in range(chance.choice([1, 1, 1, 1, 2])):
+        if world_names(world):
+            try:
+                words.append(chance.choice(FORGERIES)(world, chance))
+            except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+                words.append(f"what the first left cannot be forged ({type(error).__name__})")
     return " + ".join(words)

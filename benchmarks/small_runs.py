@@ -144,6 +144,7 @@ def endpoint() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who asks
         server.serve_forever()
         os._exit(0)
     port = server.server_address[1]
