@@ -134,9 +134,10 @@ class Store:
             new = self.root / f"{NEW}{path.name}"
             with writing(path):
                 new.mkdir()
-            for name, data in {**files, MANIFEST: manifest.to_bytes()}.items():
-                write_inside(new, name, data)
-            flush_inside(new, {*files, MANIFEST})
+            for step in (files, {MANIFEST: manifest.to_bytes()}):
+                for name, data in step.items():
+                    write_inside(new, name, data)
+                flush_inside(new, set(step))
             with writing(path):
                 new.rename(path)  # a folder that holds anything stays, and is in the way
                 flush_folder(self.root)
