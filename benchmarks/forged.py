@@ -140,6 +140,7 @@ def attempt(
     world = World(
         work / "runs" / subject.run, work / "runs" / subject.other, work / "outside", tables
     )
+    world.unsigned()
     users = [world.run / "notes.md"] if chance.random() < 0.3 else []
     for path in users:
         path.write_text("mine")

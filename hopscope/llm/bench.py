@@ -8,12 +8,12 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from hopscope.configs import Asking, LlmBench
 from hopscope.errors import RunMismatch
 from hopscope.llm.answers import answered
 from hopscope.llm.backend import GREEDY, Backend, ScoringBackend
+from hopscope.llm.kept import Answer, read_answers
 from hopscope.llm.prompts import Question, question
 from hopscope.store import RunFolder, Store
 from hopscope.training.loop import NobodyWatches, Watcher, finished, interrupted
@@ -23,8 +23,6 @@ ANSWERS = "answers/all.jsonl"
 PART = "answers/part-"
 PIECE = 25
 """Questions between commits."""
-
-Answer = dict[str, Any]
 
 
 def ask(
@@ -152,10 +150,6 @@ def answers(folder: RunFolder) -> list[Answer]:
         raise RunMismatch(
             f"{folder.name} is no benchmark of a language model: `hopscope llm bench` makes one"
         )
-    lines = [
-        json.loads(line)
-        for name in folder.files("answers/")
-        for line in folder.read(name).decode().splitlines()
-    ]
+    found = folder.steadily(lambda: read_answers(folder, bench))
     kinds = [prompts.label for prompts in bench.prompts]
-    return sorted(lines, key=lambda each: (kinds.index(each["kind"]), each["index"]))
+    return sorted(found, key=lambda each: (kinds.index(each["kind"]), each["index"]))

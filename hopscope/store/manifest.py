@@ -17,6 +17,8 @@ from hopscope.store.files import read_inside, sha256
 FORMAT = 2
 """1: without `computed`."""
 MANIFEST = "manifest.json"
+CHECK = "check"
+"""The key of the SHA-256 of all the rest, from format 2 on."""
 MOST_BYTES = 2**26
 """Of a manifest, or of any other JSON."""
 NAME = re.compile(
@@ -85,7 +87,9 @@ class Manifest(Config):
         return files
 
     def to_bytes(self) -> bytes:
-        return (json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n").encode()
+        content = self.model_dump(mode="json")
+        content[CHECK] = sha256(_spelled(content))
+        return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -97,6 +101,9 @@ def read_manifest(folder: Path) -> Manifest:
             raise RunTooNew(
                 f"{folder} has format {version}; this hopscope reads up to {FORMAT}: upgrade it"
             )
+        check = content.pop(CHECK, None)
+        if check is not None and check != sha256(_spelled(content)):
+            raise RunDamaged(f"{path} is damaged (its SHA-256 differs): restore or remove the run")
         return Manifest(**content)
     except RecursionError as error:
         raise RunDamaged(
@@ -106,3 +113,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise RunDamaged(
             f"{path} is not a manifest ({str(error)[:200]}): restore or remove the run"
         ) from error
+
+
+def _spelled(content: dict[str, object]) -> bytes:
+    """The one spelling that is hashed."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()

@@ -89,7 +89,8 @@ class Table:
             if columns != dict(self.columns):
                 got = ", ".join(f"{name} {kind}" for name, kind in columns.items())
                 raise self._unreadable(folder, f"{path.name} has the columns {got[:100]}")
-            if rows > FREE_ROWS + ROWS_PER_BYTE * path.stat().st_size:
+            size = folder.manifest.files[f"{self.prefix}{path.name}"].size
+            if rows > FREE_ROWS + ROWS_PER_BYTE * size:
                 raise self._unreadable(folder, f"{path.name} has {rows:,} rows in so few bytes")
 
     def _unreadable(self, folder: RunFolder, reason: str) -> RunDamaged:

@@ -117,7 +117,7 @@ class Store:
 
     def readable(self) -> tuple[list[RunFolder], list[str]]:
         """All runs that can be read, and one line for each that cannot."""
-        runs, problems = [], []
+        runs, problems = [], self._without_manifest()
         for name in self.names():
             try:
                 runs.append(RunFolder(self.root / name))
@@ -125,6 +125,14 @@ class Store:
                 if os.path.lexists(self.root / name):  # else it was removed since it was listed
                     problems.append(str(error))
         return runs, problems
+
+    def _without_manifest(self) -> list[str]:
+        """One line for each folder that was a run once."""
+        return [
+            f"{config.parent} has a {CONFIG} and no {MANIFEST}: restore or remove the run"
+            for config in sorted(self.root.glob(f"[!.]*/{CONFIG}"))
+            if not os.path.lexists(config.parent / MANIFEST)
+        ]
 
     def _make(self, path: Path, files: Mapping[str, bytes], manifest: Manifest) -> None:
         """A new run, there whole or not at all; one that another process has made stays."""

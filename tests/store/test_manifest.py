@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.errors import RunDamaged
+from hopscope.errors import RunDamaged, RunTooNew
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest, Stretch, read_manifest
 
 ENTRY = FileEntry.of(b"x")
@@ -12,6 +12,7 @@ STRETCH = Stretch(first=0, threads=2, kernels="torch", torch="2.13.0", processor
 
 def written(folder: Path, **changes: object) -> Path:
     content = json.loads(Manifest(name="run").to_bytes()) | changes
+    del content["check"]
     (folder / MANIFEST).write_text(json.dumps(content))
     return folder
 
@@ -31,7 +32,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_the_first_format_is_read(tmp_path: Path) -> None:
     content = json.loads(Manifest(name="run").to_bytes()) | {"format": 1}
-    del content["computed"]
+    del content["computed"], content["check"]
     (tmp_path / MANIFEST).write_text(json.dumps(content))
     assert read_manifest(tmp_path).computed == ()
 
@@ -63,6 +64,19 @@ def test_a_name_that_no_file_of_a_run_has_is_damage(tmp_path: Path, name: str) -
 def test_values_that_make_no_sense_are_damage(tmp_path: Path, changes: dict[str, object]) -> None:
     with pytest.raises(RunDamaged, match=r"is not a manifest \(.*restore or remove the run"):
         read_manifest(written(tmp_path, **changes))
+
+
+def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
+    whole = Manifest(name="run", step=500, seconds=1.5, files={"config.json": ENTRY}).to_bytes()
+    for place in range(len(whole) - 1):  # the line's end means nothing
+        flipped = bytearray(whole)
+        flipped[place] ^= 1
+        (tmp_path / MANIFEST).write_bytes(flipped)
+        try:
+            found = read_manifest(tmp_path)
+        except (RunDamaged, RunTooNew):
+            continue
+        assert found.to_bytes() == whole  # a blank that became another blank
 
 
 def test_nesting_is_no_traceback(tmp_path: Path) -> None:
