@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
 from hopscope.cli.subject import Examined, ModelArguments
 from hopscope.errors import ConfigError
 from hopscope.facts import parse_role
@@ -68,7 +69,7 @@ def ablate(arguments: Sequence[str]) -> int:
             "guess": bench.probe.guess,
         }
         write_bytes(chosen.data, json.dumps({**settings, "losses": losses}).encode())
-        print(f"numbers: {chosen.data}")
+        say(f"numbers: {chosen.data}")
     return 0
 
 

@@ -1,7 +1,6 @@
 """`hopscope maps`, `discover`, `emergence` and `circuit`."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import note, say
 from hopscope.cli.subject import Examined, ModelArguments
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
@@ -109,10 +109,10 @@ def maps(arguments: Sequence[str]) -> int:
         found = attention_maps(examined.model, examined.task, chosen.examples)
         figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
     path = chosen.figure or REPORTS / f"{examined.name}-{what}.svg"
-    print(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
+    say(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
     if chosen.data:
         write_bytes(chosen.data, json.dumps(shown).encode())
-        print(f"numbers: {chosen.data}")
+        say(f"numbers: {chosen.data}")
     return 0
 
 
@@ -133,12 +133,12 @@ def discover(arguments: Sequence[str]) -> int:
     from hopscope.cli.findings import print_circuit
 
     print_circuit(circuit)
-    print(f"\nfound in {time.monotonic() - started:.0f} s; kept with the run as its circuit")
+    say("", f"found in {time.monotonic() - started:.0f} s; kept with the run as its circuit")
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
 
     path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
-    print(f"figure: {save_figure(circuit_figure(circuit), path)}")
+    say(f"figure: {save_figure(circuit_figure(circuit), path)}")
     if chosen.repeat > 1:
         _print_stability(examined, circuit, chosen)
     return 0
@@ -161,13 +161,13 @@ def emergence(arguments: Sequence[str]) -> int:
 
     print_emergence(story)
     path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
-    print(f"\nfigures: {save_figure(emergence_figure(story), path)}")
+    say("", f"figures: {save_figure(emergence_figure(story), path)}")
     for name, figure in (("order", order_figure(story)), ("circuit", circuit_figure(found, story))):
         beside = path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
-        print(f"         {save_figure(figure, beside)}")
+        say(f"         {save_figure(figure, beside)}")
     if chosen.data:
         write_bytes(chosen.data, json.dumps(story.to_dict()).encode())
-        print(f"numbers: {chosen.data}")
+        say(f"numbers: {chosen.data}")
     return 0
 
 
@@ -186,7 +186,7 @@ def circuit(arguments: Sequence[str]) -> int:
     )
     path = chosen.out or REPORTS / f"{examined.name}-circuit.{suffix}"
     _export(examined, found, chosen.format, path)
-    print(f"{chosen.format}: {path}")
+    say(f"{chosen.format}: {path}")
     return 0
 
 
@@ -252,7 +252,7 @@ def _say_if_unlucky(examined: Examined) -> None:
     recent = [step for step in known if step >= 0.5 * max(known)]
     best = min(recent, key=known.__getitem__)
     if known[examined.step] > 3 * known[best]:
-        print(
+        say(
             f"note: the loss at step {examined.step:,} is {known[examined.step]:.3f}, at "
             f"{best:,} it was {known[best]:.3f}: --step {best} examines that checkpoint"
         )
@@ -262,6 +262,6 @@ def _progress() -> Callable[[str], None]:
     started = time.monotonic()
 
     def say(what: str) -> None:
-        print(f"[{time.monotonic() - started:5.1f} s] {what}", file=sys.stderr, flush=True)
+        note(f"[{time.monotonic() - started:5.1f} s] {what}")
 
     return say

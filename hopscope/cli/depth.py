@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 from hopscope.theory import depths, flow
@@ -48,7 +49,7 @@ def depth(arguments: Sequence[str]) -> int:
         from hopscope.report.curves import save_figure
         from hopscope.report.depth import shared_information
 
-        print(f"\nfigure: {save_figure(shared_information(graph), chosen.figure)}")
+        say("", f"figure: {save_figure(shared_information(graph), chosen.figure)}")
     return 0
 
 
@@ -71,24 +72,24 @@ def _print_table(text: str) -> None:
     match = re.fullmatch(r"(\d+)\.\.(\d+)", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise ConfigError(f"--table is {text!r}; expected a range of hops like 1..64")
-    print("hops  theorem 1  both directions  causal")
+    say("hops  theorem 1  both directions  causal")
     for hops in range(int(match[1]), int(match[2]) + 1):
         row = depths(hops)
-        print(f"{hops:>4}  {row.theorem_1:>9}  {row.bidirectional:>15}  {row.causal:>6}")
+        say(f"{hops:>4}  {row.theorem_1:>9}  {row.bidirectional:>15}  {row.causal:>6}")
 
 
 def _print_bounds(graph: FactGraph, chosen: DepthArguments) -> None:
     if graph == chain_of_facts(len(graph.facts)):
         row = depths(len(graph.facts))
-        print(f"hops                                {row.hops:>6}")
-        print(f"Theorem 1 (a lower bound)           {row.theorem_1:>6} layers")
-        print(f"exact, attention in both directions {row.bidirectional:>6} layers")
-        print(f"exact, causal, last hop first       {row.causal:>6} layers")
+        say(f"hops                                {row.hops:>6}")
+        say(f"Theorem 1 (a lower bound)           {row.theorem_1:>6} layers")
+        say(f"exact, attention in both directions {row.bidirectional:>6} layers")
+        say(f"exact, causal, last hop first       {row.causal:>6} layers")
     else:
-        print(f"facts: {'; '.join(map(str, graph.facts))}")
+        say(f"facts: {'; '.join(map(str, graph.facts))}")
     attention = "attention in both directions" if chosen.bidirectional else "causal attention"
     heads = "one head per layer" if chosen.heads == 1 else "heads unlimited"
-    print(f"\n{attention}, {chosen.order}, {heads}:")
+    say("", f"{attention}, {chosen.order}, {heads}:")
 
 
 def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
@@ -103,9 +104,9 @@ def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
         for name, when in found.minimum.items()
         if name not in graph.known
     )
-    print(f"layers until the query holds each symbol: {layers}")
+    say(f"layers until the query holds each symbol: {layers}")
     if chosen.heads == 1:
         unlimited = flow(graph, order, causal=not chosen.bidirectional).minimum[target]
         exact = unlimited == found.minimum[target]
-        print(f"with one head, {'exact' if exact else f'at most this; at least {unlimited}'}")
-    print(f"\n{grid(found, found.schedule(target))}")
+        say(f"with one head, {'exact' if exact else f'at most this; at least {unlimited}'}")
+    say("", f"{grid(found, found.schedule(target))}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
 from hopscope.configs import Prompts
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
@@ -37,7 +38,7 @@ def export(arguments: Sequence[str]) -> int:
         raise ConfigError(f"--questions is {chosen.questions}; expected at least 1")
     for name, text in files(chosen).items():
         write_bytes(chosen.to / name, text.encode())
-        print(f"{chosen.format}: {chosen.to / name}")
+        say(f"{chosen.format}: {chosen.to / name}")
     return 0
 
 

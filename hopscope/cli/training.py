@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse, use_threads
+from hopscope.cli.output import say
 from hopscope.configs import Experiment, LlmBench, MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
@@ -62,9 +63,9 @@ class DemoArguments:
 def train(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
         if arguments and arguments[0] in ("-h", "--help"):
-            print("usage: hopscope train PRESET|FILE.json [--field value …]")
-            print("Every field of the preset is a flag: hopscope train PRESET --help lists them;")
-            print("hopscope presets lists the presets.")
+            say("usage: hopscope train PRESET|FILE.json [--field value …]")
+            say("Every field of the preset is a flag: hopscope train PRESET --help lists them;")
+            say("hopscope presets lists the presets.")
             return 0
         raise ConfigError("train needs a preset first: `hopscope train demo`, `hopscope presets`")
     default = TrainArguments(_experiment(arguments[0]))
@@ -113,16 +114,16 @@ def demo(arguments: Sequence[str]) -> int:
     from hopscope.report.page import save_page
     from hopscope.report.story import story_page
 
-    print("\nTaking it apart …")
+    say("", "Taking it apart …")
     examined = Examined(ModelArguments(run.name, store=chosen.store))
     circuit = examined.found(lambda _: None)
     print_circuit(circuit)
-    print("\nWatching it emerge …")
+    say("", "Watching it emerge …")
     story = told(examined, circuit)
     print_emergence(story)
     text = story_page(run, circuit, story, attention_maps(examined.model, examined.task))
     path = chosen.report or Path("reports") / f"{run.name}.html"
-    print(f"\nThe whole story, with figures: {save_page(text, path)}")
+    say("", f"The whole story, with figures: {save_page(text, path)}")
     return 0
 
 

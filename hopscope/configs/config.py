@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hopscope.errors import ConfigError
 
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, strict=True)]
+"""Strict, as all numbers here: True is no number, and neither is "4"."""
 
 
 class Config(BaseModel):

@@ -18,7 +18,7 @@ def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Seeds = Annotated[
-    tuple[Annotated[int, Field(ge=0, lt=2**31)], ...],
+    tuple[Annotated[int, Field(strict=True, ge=0, lt=2**31)], ...],
     Field(min_length=1),
     AfterValidator(_each_once),
 ]

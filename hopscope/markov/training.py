@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hopscope.configs import Descent, MarkovExperiment
-from hopscope.errors import Diverged
+from hopscope.configs import Config, Descent, MarkovExperiment
+from hopscope.errors import ConfigError, Diverged
 from hopscope.markov.counts import check_memory
 from hopscope.markov.full import FullLearner
 from hopscope.markov.learner import CountingLearner, Learner
@@ -33,6 +33,12 @@ def train(
     watcher: Watcher | None = None,
 ) -> MarkovRun:
     """Train the experiment, or finish it; if it is trained already, return that run."""
+    if not isinstance(experiment, MarkovExperiment):
+        got = type(experiment).__name__ if isinstance(experiment, Config) else repr(experiment)
+        raise ConfigError(
+            f"hopscope.markov.train got {got}; expected a MarkovExperiment (hopscope.train trains an "
+            "Experiment)"
+        )
     check_memory(experiment)
 
     def work(folder: RunFolder, request: StopRequest) -> None:

@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from hopscope.configs import Experiment, Recipe
-from hopscope.errors import Diverged, Interrupted
+from hopscope.configs import Config, Experiment, LlmBench, MarkovExperiment, Recipe
+from hopscope.errors import ConfigError, Diverged, Interrupted
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.tasks import guessing_level
@@ -20,6 +20,7 @@ from hopscope.training.allocator import keep_pages
 from hopscope.training.checkpoint import OPTIMISERS, checkpoint_name, checkpoint_steps, pack, unpack
 from hopscope.training.learner import Learner
 from hopscope.training.ledger import DIVERGED_AT, Ledger
+from hopscope.training.memory import check_training
 from hopscope.training.precision import device_of, precision_of
 from hopscope.training.run import Run
 from hopscope.training.signals import StopRequest, stop_on_signal
@@ -61,12 +62,32 @@ def train(
     watcher: Watcher | None = None,
 ) -> Run:
     """Train the experiment, or finish it; if it is trained already, return that run."""
-    device_of(device)  # a device that is not there is a mistake to hear of before there is a run
+    _check_kind(experiment)
+    store = store if isinstance(store, Store) else Store(store)
+    # A device that is not there, or too small, is a mistake to hear of before there is a run.
+    if device_of(device).type == "cpu" and not store.has_complete(experiment):
+        check_training(experiment)
 
     def work(folder: RunFolder, request: StopRequest) -> None:
         _Training(experiment, folder, device, watcher or NobodyWatches()).run(request)
 
     return Run(finished(experiment, store, work))
+
+
+def _check_kind(experiment: object) -> None:
+    """Refuse what is trained elsewhere, or not at all."""
+    if isinstance(experiment, Experiment):
+        return
+    others = {
+        MarkovExperiment: "hopscope.markov.train trains it",
+        LlmBench: "hopscope.llm.bench.ask carries it out",
+        Config: "an Experiment has a task, a model and a training",
+    }
+    hints = [hint for kind, hint in others.items() if isinstance(experiment, kind)]
+    got = type(experiment).__name__ if hints else repr(experiment)
+    raise ConfigError(
+        f"train got {got}; expected an Experiment" + "".join(f": {h}" for h in hints[:1])
+    )
 
 
 def finished(
