@@ -1,6 +1,7 @@
 """`hopscope claims` and `hopscope report`: both papers held against what was measured."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -13,11 +14,11 @@ from hopscope.cli.arguments import parse
 from hopscope.cli.output import say, warn, width
 from hopscope.cli.writable import check_files
 from hopscope.errors import ConfigError, ResultsUnreadable
-from hopscope.papers.claim import Claim, Finding, Verdict
+from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.results import Results
 
 COLUMNS = ("claim", "verdict", "what the paper says")
-COLOURS: Mapping[Verdict, str] = {
+COLOURS: Mapping[str, str] = {
     "reproduced": "32",
     "not reproduced": "31",
     "under a reading": "33",
@@ -127,8 +128,8 @@ def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
         rows = [(claim.id, finding.verdict, claim.says) for claim, finding in found]
         table(COLUMNS, rows, colours=COLOURS)
         say()
-    numbers = counts(finding for _, finding in judged).items()
-    say(", ".join(f"{number} {verdict}" for verdict, number in numbers if number))
+    numbers = Counter(finding.verdict for _, finding in judged)
+    say(", ".join(f"{numbers[verdict]} {verdict}" for verdict in COLOURS if numbers[verdict]))
     say("`hopscope claims NAME` shows all of a claim: the paper's value, ours, and the evidence")
 
 

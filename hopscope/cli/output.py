@@ -1,5 +1,5 @@
-"""The one place that prints. What is printed is data: every argument is a line, and what would steer
-a terminal (escape codes, line breaks, text that runs the other way) is shown, and not obeyed.
+"""The one place that prints. What is printed is data: every argument is a line, and what would
+steer a terminal (escape codes, line breaks, text that runs the other way) is shown, not obeyed.
 """
 
 import os

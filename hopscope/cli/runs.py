@@ -20,9 +20,12 @@ from hopscope.store import Answer, RunFolder, Store
 from hopscope.store import sql as ask
 from hopscope.store.gallery import about
 
+if TYPE_CHECKING:
+    from hopscope.markov.run import MarkovRun
+    from hopscope.training import Run
+
 COURSE = range(8, 33)
 """How wide the course of a loss may be; where less is left, there is none."""
-GAP = 2
 
 
 @dataclass(frozen=True)

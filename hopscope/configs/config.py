@@ -3,12 +3,21 @@
 import json
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hopscope.errors import ConfigError
 
-Positive = Annotated[int, Field(ge=1, strict=True)]
-"""Strict, as all numbers here: True is no number, and neither is "4"."""
+
+def _number(value: object) -> object:
+    """True is no number, and neither is "4"; a number of numpy is one."""
+    if isinstance(value, bool | str):
+        raise ValueError(f"expected a number, got {value!r}")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+Real = Annotated[float, BeforeValidator(_number)]
+Positive = Annotated[Whole, Field(ge=1)]
 
 
 class Config(BaseModel):

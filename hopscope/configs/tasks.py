@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hopscope.configs.config import Config, Positive
+from hopscope.configs.config import Config, Positive, Real, Whole
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 
 
@@ -22,7 +22,7 @@ class VectorTask(Config):
     position: Literal["token", "pair"] = "token"
     """Does each token have its own positional code (§6), or all tokens of a fact the same
     (the reading under which Theorem 1 is proved)?"""
-    base: Annotated[float, Field(strict=True, gt=1)] = 10_000.0
+    base: Annotated[Real, Field(gt=1)] = 10_000.0
     """Base of the rotary frequencies (Su et al.: 10000, which gives 1 and 0.01 for K = 4)."""
     order: Literal["backward", "forward", "shuffled"] = "backward"
     """Order of the facts: last hop first (§6), first hop first, or all shuffled together.
@@ -115,7 +115,7 @@ class ConditionalRetrieval(VectorTask):
     kind: Literal["conditional"] = "conditional"
     facts: tuple[str, ...] = ("a->x", "a->y", "x,y->z")
     """The look-ups of one chain, each `key[,key…]->value`."""
-    decoys: Annotated[int, Field(strict=True, ge=0)] = 0
+    decoys: Annotated[Whole, Field(ge=0)] = 0
     """Facts per chain that share the first key of a fact with several keys."""
 
     @model_validator(mode="after")
@@ -152,9 +152,9 @@ class KHop(Config):
     kind: Literal["khop"] = "khop"
     hops: Positive = 2
     """Number k of previous-occurrence hops."""
-    alphabet: Annotated[int, Field(strict=True, ge=2)] = 8
+    alphabet: Annotated[Whole, Field(ge=2)] = 8
     """Number of different tokens."""
-    length: Annotated[int, Field(strict=True, ge=2)] = 32
+    length: Annotated[Whole, Field(ge=2)] = 32
     """Tokens per sequence."""
     curriculum: bool = True
     """Ask for every hop's answer (implicit curriculum), not for the k-th alone."""

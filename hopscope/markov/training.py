@@ -33,18 +33,23 @@ def train(
     watcher: Watcher | None = None,
 ) -> MarkovRun:
     """Train the experiment, or finish it; if it is trained already, return that run."""
-    if not isinstance(experiment, MarkovExperiment):
-        got = type(experiment).__name__ if isinstance(experiment, Config) else repr(experiment)
-        raise ConfigError(
-            f"hopscope.markov.train got {got}; expected a MarkovExperiment (hopscope.train trains an "
-            "Experiment)"
-        )
+    _check_kind(experiment)
     check_memory(experiment)
 
     def work(folder: RunFolder, request: StopRequest) -> None:
         _Training(experiment, folder, watcher or NobodyWatches()).run(request)
 
     return MarkovRun(finished(experiment, store, work))
+
+
+def _check_kind(experiment: object) -> None:
+    if isinstance(experiment, MarkovExperiment):
+        return
+    got = type(experiment).__name__ if isinstance(experiment, Config) else repr(experiment)
+    raise ConfigError(
+        f"hopscope.markov.train got {got}; expected a MarkovExperiment (an Experiment is trained "
+        "by hopscope.train)"
+    )
 
 
 def learner(experiment: MarkovExperiment, seed: int) -> Learner:

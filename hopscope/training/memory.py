@@ -1,7 +1,7 @@
 """What a training takes, from its config alone, so that what cannot fit is refused at once.
 
 A rough count of the largest tensors, from the shapes of the model; within a factor of two of what
-was measured. Nothing is built for it: the graph of a million hops would take longer than the answer.
+was measured. Nothing is built for it: the graph of a million hops takes longer than the answer.
 """
 
 from hopscope.configs import Experiment, Interface, Retrieval, Task
