@@ -12,6 +12,7 @@ import tyro
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.cli.subject import Examined, ModelArguments
+from hopscope.cli.writable import check_files
 from hopscope.errors import ConfigError
 from hopscope.facts import parse_role
 from hopscope.store.files import write_bytes
@@ -44,6 +45,8 @@ def ablate(arguments: Sequence[str]) -> int:
     from hopscope.circuits import Ablation, Bench, probe_of, subject_of
     from hopscope.cli.tables import table
 
+    check_files(*filter(None, [chosen.data]))
+    examined.check_fits(chosen.examples)
     subject = subject_of(examined.model)
     bench = Bench(subject, probe_of(examined.task, chosen.examples, chosen.sample))
     base = dict(examined.circuit().ablation().changes) if chosen.circuit else {}

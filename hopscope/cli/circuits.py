@@ -12,6 +12,7 @@ import tyro
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import Examined, ModelArguments
+from hopscope.cli.writable import check_figures, check_files
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 
@@ -54,6 +55,8 @@ class DiscoverArguments(ModelArguments):
     """Search this many samples, and say how often each path is found."""
     figure: Path | None = None
     """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-circuit.svg."""
+    out: Path | None = None
+    """Keep the circuit in this file (JSON), and not with the run."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,9 @@ def maps(arguments: Sequence[str]) -> int:
     from hopscope.report.maps import example_figure, role_maps_figure
 
     what = "maps" if chosen.example is None else f"example-{chosen.example}"
+    path = chosen.figure or REPORTS / f"{examined.name}-{what}.svg"
+    check_figures(path)
+    check_files(*filter(None, [chosen.data]))
     if chosen.example is not None:
         if not 0 <= chosen.example < EXAMPLES:
             raise ConfigError(
@@ -106,9 +112,9 @@ def maps(arguments: Sequence[str]) -> int:
         shown = circuitsvis(subject_of(examined.model), probe, chosen.example)
         figure = example_figure(shown["attention"], shown["tokens"])
     else:
+        examined.check_fits(chosen.examples)
         found = attention_maps(examined.model, examined.task, chosen.examples)
         figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
-    path = chosen.figure or REPORTS / f"{examined.name}-{what}.svg"
     say(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
     if chosen.data:
         write_bytes(chosen.data, json.dumps(shown).encode())
@@ -124,20 +130,28 @@ def discover(arguments: Sequence[str]) -> int:
     if chosen.all:
         from hopscope.cli.fleet import discover_all
 
+        if chosen.out or chosen.figure:
+            raise ConfigError(
+                "--all keeps every circuit with the run: leave out --out and --figure"
+            )
         discover_all(chosen, _progress(), **options)
         return 0
     examined = Examined(chosen)
+    path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
+    check_figures(path)
+    examined.check_keeping(chosen.out)
+    examined.check_fits(chosen.examples)
     _say_if_unlucky(examined)
     started = time.monotonic()
-    circuit = examined.found(_progress(), **options)
+    circuit = examined.found(_progress(), chosen.out, **options)
     from hopscope.cli.findings import print_circuit
 
     print_circuit(circuit)
-    say("", f"found in {time.monotonic() - started:.0f} s; kept with the run as its circuit")
+    kept = chosen.out or "with the run, as its circuit"
+    say("", f"found in {time.monotonic() - started:.0f} s; kept {kept}")
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
 
-    path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
     say(f"figure: {save_figure(circuit_figure(circuit), path)}")
     if chosen.repeat > 1:
         _print_stability(examined, circuit, chosen)
@@ -153,6 +167,11 @@ def emergence(arguments: Sequence[str]) -> int:
         return 0
     examined = Examined(chosen)
     found = examined.circuit()
+    path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
+    order, coloured = _beside(path, "order"), _beside(path, "circuit-emergence")
+    check_figures(path, order, coloured)
+    check_files(*filter(None, [chosen.data]))
+    examined.check_fits(chosen.examples)
     story = told(examined, found, chosen.examples)
     from hopscope.cli.findings import print_emergence
     from hopscope.report.circuit import circuit_figure
@@ -160,15 +179,18 @@ def emergence(arguments: Sequence[str]) -> int:
     from hopscope.report.emergence import emergence_figure, order_figure
 
     print_emergence(story)
-    path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
     say("", f"figures: {save_figure(emergence_figure(story), path)}")
-    for name, figure in (("order", order_figure(story)), ("circuit", circuit_figure(found, story))):
-        beside = path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
-        say(f"         {save_figure(figure, beside)}")
+    say(f"         {save_figure(order_figure(story), order)}")
+    say(f"         {save_figure(circuit_figure(found, story), coloured)}")
     if chosen.data:
         write_bytes(chosen.data, json.dumps(story.to_dict()).encode())
         say(f"numbers: {chosen.data}")
     return 0
+
+
+def _beside(path: Path, name: str) -> Path:
+    """A figure that goes with the one of the emergence; never that of `discover`."""
+    return path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
 
 
 def circuit(arguments: Sequence[str]) -> int:
@@ -185,6 +207,8 @@ def circuit(arguments: Sequence[str]) -> int:
         ".safetensors" if chosen.format.startswith("transformer") else ""
     )
     path = chosen.out or REPORTS / f"{examined.name}-circuit.{suffix}"
+    check = check_figures if chosen.format in ("svg", "pdf", "png") else check_files
+    check(path)
     _export(examined, found, chosen.format, path)
     say(f"{chosen.format}: {path}")
     return 0

@@ -128,7 +128,7 @@ def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
         rows = [(claim.id, finding.verdict, claim.says) for claim, finding in found]
         table(COLUMNS, rows, colours=COLOURS)
         say()
-    numbers = Counter(finding.verdict for _, finding in judged)
+    numbers: Counter[str] = Counter(finding.verdict for _, finding in judged)
     say(", ".join(f"{numbers[verdict]} {verdict}" for verdict in COLOURS if numbers[verdict]))
     say("`hopscope claims NAME` shows all of a claim: the paper's value, ours, and the evidence")
 

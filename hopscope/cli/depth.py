@@ -10,9 +10,13 @@ import tyro
 
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
+from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 from hopscope.theory import depths, flow
+
+DRAWN = 100
+"""Most hops or facts whose schedule is drawn: a second, or three (both directions, one head)."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,19 @@ def depth(arguments: Sequence[str]) -> int:
     if chosen.table is not None:
         _print_table(chosen.table)
         return 0
-    graph = _graph(chosen)
+    if chosen.figure:
+        check_figures(chosen.figure)
+    hops = _hops(chosen)
+    if hops is not None and hops > DRAWN:
+        _print_depths(hops)
+        _print_how(chosen)
+        _refuse_to_draw(f"{hops:,} hops", chosen)
+        return 0
+    graph = parse_facts(_facts(chosen)) if hops is None else chain_of_facts(hops)
     _print_bounds(graph, chosen)
+    if len(graph.facts) > DRAWN:
+        _refuse_to_draw(f"{len(graph.facts):,} facts", chosen)
+        return 0
     _print_schedule(graph, chosen)
     if chosen.figure:
         from hopscope.report.curves import save_figure
@@ -53,19 +68,27 @@ def depth(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _graph(chosen: DepthArguments) -> FactGraph:
+def _hops(chosen: DepthArguments) -> int | None:
+    """The hops of the linear chain that is asked for; None where other facts are."""
     named = [chosen.hops is not None, bool(chosen.facts), chosen.task != "retrieval"]
     if sum(named) > 1:
         raise ConfigError("give one of --hops, --facts and --task; each says what is asked")
-    if chosen.facts:
-        return parse_facts(chosen.facts)
-    if chosen.task == "conditional":
-        return parse_facts(("a->x", "a->y", "x,y->z"))
-    return chain_of_facts(1 if chosen.task == "induction" else _or_three(chosen.hops))
+    if chosen.facts or chosen.task == "conditional":
+        return None
+    if chosen.task == "induction":
+        return 1
+    return 3 if chosen.hops is None else chosen.hops
 
 
-def _or_three(hops: int | None) -> int:
-    return 3 if hops is None else hops
+def _facts(chosen: DepthArguments) -> tuple[str, ...]:
+    return chosen.facts or ("a->x", "a->y", "x,y->z")
+
+
+def _refuse_to_draw(what: str, chosen: DepthArguments) -> None:
+    """The bounds are formulas; a schedule is simulated, which takes long."""
+    if chosen.figure:
+        raise ConfigError(f"{what} are too many for a figure; expected up to {DRAWN}")
+    say(f"the schedule is drawn for up to {DRAWN} hops, not for {what}")
 
 
 def _print_table(text: str) -> None:
@@ -80,13 +103,24 @@ def _print_table(text: str) -> None:
 
 def _print_bounds(graph: FactGraph, chosen: DepthArguments) -> None:
     if graph == chain_of_facts(len(graph.facts)):
-        row = depths(len(graph.facts))
-        say(f"hops                                {row.hops:>6}")
-        say(f"Theorem 1 (a lower bound)           {row.theorem_1:>6} layers")
-        say(f"exact, attention in both directions {row.bidirectional:>6} layers")
-        say(f"exact, causal, last hop first       {row.causal:>6} layers")
+        _print_depths(len(graph.facts))
     else:
         say(f"facts: {'; '.join(map(str, graph.facts))}")
+    _print_how(chosen)
+
+
+def _print_depths(hops: int) -> None:
+    row = depths(hops)
+    room = max(6, len(str(hops)))
+    say(
+        f"hops                                {row.hops:>{room}}",
+        f"Theorem 1 (a lower bound)           {row.theorem_1:>{room}} layers",
+        f"exact, attention in both directions {row.bidirectional:>{room}} layers",
+        f"exact, causal, last hop first       {row.causal:>{room}} layers",
+    )
+
+
+def _print_how(chosen: DepthArguments) -> None:
     attention = "attention in both directions" if chosen.bidirectional else "causal attention"
     heads = "one head per layer" if chosen.heads == 1 else "heads unlimited"
     say("", f"{attention}, {chosen.order}, {heads}:")
@@ -109,4 +143,4 @@ def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
         unlimited = flow(graph, order, causal=not chosen.bidirectional).minimum[target]
         exact = unlimited == found.minimum[target]
         say(f"with one head, {'exact' if exact else f'at most this; at least {unlimited}'}")
-    say("", f"{grid(found, found.schedule(target))}")
+    say("", *grid(found, found.schedule(target)).splitlines())

@@ -27,7 +27,7 @@ def discover_all(chosen: ModelArguments, watch: Callable[[str], None], **options
     for seed, examined in members(chosen):
         watch(f"seed {seed}")
         try:
-            found = examined.found(lambda _: None, **options)
+            found = examined.found(lambda _: None, None, **options)
         except NotLearned as error:
             rows.append((seed, "", "", "", str(error)))
             continue

@@ -10,6 +10,7 @@ import numpy as np
 
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
+from hopscope.cli.writable import check_folder
 from hopscope.configs import Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
@@ -54,6 +55,7 @@ def heads(arguments: Sequence[str]) -> int:
     chosen = parse(LlmHeadsArguments, "llm heads", arguments)
     if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
         raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
+    check_folder(chosen.to)
     from hopscope.llm.heads import head_scores
     from hopscope.llm.local import LocalModel
     from hopscope.llm.models import load

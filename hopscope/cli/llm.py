@@ -12,6 +12,7 @@ from hopscope.cli.arguments import parse
 from hopscope.cli.export import LlmExportArguments, export
 from hopscope.cli.heads import LlmHeadsArguments, heads
 from hopscope.cli.output import say
+from hopscope.cli.writable import check_figures
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
@@ -172,8 +173,9 @@ def _show(arguments: Sequence[str]) -> int:
     if not chosen.runs:
         raise ConfigError("llm show needs the name of a run; `hopscope runs` lists them")
     folders = [Store(chosen.store).find(name) for name in chosen.runs]
+    check_figures(*filter(None, [chosen.figure]))
     if chosen.answers:
-        from hopscope.llm.bench import answers
+        from hopscope.llm.kept import answers
 
         for folder in folders:
             for each in answers(folder):

@@ -11,6 +11,7 @@ import tyro
 from hopscope.cli.arguments import parse, use_threads
 from hopscope.cli.output import say
 from hopscope.cli.runs import RunArguments
+from hopscope.cli.writable import check_folder
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
@@ -162,6 +163,7 @@ def _figures(arguments: Sequence[str]) -> int:
     from hopscope.report.curves import save_figure
 
     run = _trained(chosen)
+    check_folder((chosen.to / run.name).parent)
     seeds, window = run.experiment.seeds, run.experiment.model.window
     figures = {"stages": draw.stages_figure(run), "heads": draw.heads_figure(run)}
     if "a" in run.experiment.descent.plan()[-1][0]:

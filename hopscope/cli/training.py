@@ -9,6 +9,7 @@ import tyro
 
 from hopscope.cli.arguments import parse, use_threads
 from hopscope.cli.output import say
+from hopscope.cli.writable import check_files
 from hopscope.configs import Experiment, LlmBench, MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
@@ -105,6 +106,8 @@ def demo(arguments: Sequence[str]) -> int:
     chosen = parse(DemoArguments, "demo", arguments)
     recipe = preset("demo").experiment
     experiment = Experiment.model_validate({**recipe.model_dump(), "seeds": (chosen.seed,)})
+    path = chosen.report or Path("reports") / f"{experiment.run_name()}.html"
+    check_files(path)
     run = _train(experiment, Store(chosen.store), "cpu", None)
     _finish(run)
     from hopscope.circuits import attention_maps
@@ -122,7 +125,6 @@ def demo(arguments: Sequence[str]) -> int:
     story = told(examined, circuit)
     print_emergence(story)
     text = story_page(run, circuit, story, attention_maps(examined.model, examined.task))
-    path = chosen.report or Path("reports") / f"{run.name}.html"
     say("", f"The whole story, with figures: {save_page(text, path)}")
     return 0
 

@@ -11,7 +11,7 @@ from hopscope.errors import ConfigError
 def _number(value: object) -> object:
     """True is no number, and neither is "4"; a number of numpy is one."""
     if isinstance(value, bool | str):
-        raise ValueError(f"expected a number, got {value!r}")
+        raise ValueError(f"expected a number, got {value!r}")  # noqa: TRY004  (pydantic's way)
     return value
 
 

@@ -8,23 +8,19 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from hopscope.configs import Asking, LlmBench
 from hopscope.errors import RunMismatch
 from hopscope.llm.answers import answered
 from hopscope.llm.backend import GREEDY, Backend, ScoringBackend
+from hopscope.llm.kept import ANSWERS, PART, Answer, answers
 from hopscope.llm.prompts import Question, question
 from hopscope.store import RunFolder, Store
 from hopscope.training.loop import NobodyWatches, Watcher, finished, interrupted
 from hopscope.training.signals import StopRequest
 
-ANSWERS = "answers/all.jsonl"
-PART = "answers/part-"
 PIECE = 25
 """Questions between commits."""
-
-Answer = dict[str, Any]
 
 
 def ask(
@@ -143,19 +139,3 @@ def _sampled(
 def _seed(seed: int, index: int, turn: int) -> int:
     """A seed for each sample, the same however questions are grouped."""
     return (seed * 1_000_003 + index) * 1_009 + turn
-
-
-def answers(folder: RunFolder) -> list[Answer]:
-    """All answers that were committed, kind by kind."""
-    bench = folder.experiment
-    if not isinstance(bench, LlmBench):
-        raise RunMismatch(
-            f"{folder.name} is no benchmark of a language model: `hopscope llm bench` makes one"
-        )
-    lines = [
-        json.loads(line)
-        for name in folder.files("answers/")
-        for line in folder.read(name).decode().splitlines()
-    ]
-    kinds = [prompts.label for prompts in bench.prompts]
-    return sorted(lines, key=lambda each: (kinds.index(each["kind"]), each["index"]))

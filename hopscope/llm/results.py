@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from hopscope.configs import LlmBench
-from hopscope.llm.bench import Answer, answers
+from hopscope.llm.kept import Answer, answers
 from hopscope.store import RunFolder
 
 Z = 1.959964
