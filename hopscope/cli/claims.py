@@ -1,7 +1,6 @@
 """`hopscope claims` and `hopscope report`: both papers held against what was measured."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -17,14 +16,13 @@ from hopscope.errors import ConfigError, ResultsUnreadable
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.results import Results
 
-COLUMNS = ("claim", "verdict", "what the paper says")
 COLOURS: Mapping[str, str] = {
     "reproduced": "32",
     "not reproduced": "31",
     "under a reading": "33",
     "not measured": "2",
 }
-"""Green, red, yellow and dim, in the codes of a terminal."""
+"""The order of verdicts; green, red, yellow and dim, in the codes of a terminal."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +118,16 @@ def _fields(claim: Claim, finding: Finding) -> dict[str, Any]:
 
 
 def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
-    """A line for each claim, paper by paper."""
+    """A line or two for each claim, verdict by verdict."""
     from hopscope.cli.tables import table
 
-    for paper in dict.fromkeys(claim.id.partition("/")[0] for claim, _ in judged):
-        found = [each for each in judged if each[0].id.startswith(f"{paper}/")]
-        rows = [(claim.id, finding.verdict, claim.says) for claim, finding in found]
-        table(COLUMNS, rows, colours=COLOURS)
-        say()
-    numbers: Counter[str] = Counter(finding.verdict for _, finding in judged)
-    say(", ".join(f"{numbers[verdict]} {verdict}" for verdict in COLOURS if numbers[verdict]))
-    say("`hopscope claims NAME` shows all of a claim: the paper's value, ours, and the evidence")
+    for verdict, colour in COLOURS.items():
+        rows = [(claim.id, claim.says) for claim, finding in judged if finding.verdict == verdict]
+        if rows:
+            head = f"{verdict}: {len(rows)}"
+            table((head, ""), rows, colours={head: colour})
+            say()
+    say("`hopscope claims NAME`: the paper's value, ours, and the evidence")
 
 
 def _print_whole(claim: Claim, finding: Finding) -> None:

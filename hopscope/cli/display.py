@@ -92,12 +92,13 @@ class LiveDisplay:
         # Drawn by us and not by a thread: what cannot be written any more is then heard of here.
         self.live = Live(console=self.console, get_renderable=self.picture, auto_refresh=False)
         self.live.start()
-        self.drawn = time.monotonic()
+        self.drawn = self.progress.marks[-1][0]
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
         self.progress.advance(step, latest)
-        if time.monotonic() - self.drawn >= PICTURE_SECONDS:
-            self.drawn = time.monotonic()
+        now = self.progress.marks[-1][0]
+        if now - self.drawn >= PICTURE_SECONDS:
+            self.drawn = now
             self.live.refresh()
 
     def stop(self) -> None:

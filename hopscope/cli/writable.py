@@ -22,24 +22,28 @@ def check_files(*paths: Path) -> None:
         with writing(path):
             if path.is_dir():
                 raise ConfigError(f"{path} is a folder; expected a file")
-            if path.exists() and not os.access(path, os.W_OK):
-                raise OSError(_why_not(path), "")
-            check_folder(path.parent)
+            if path.exists():
+                _try(path)
+            _try_folder(path.parent)
 
 
 def check_folder(path: Path) -> None:
     """Refuse a folder that can neither be written to nor made."""
     with writing(path):
-        there = path
-        while not there.exists() and there != there.parent:
-            there = there.parent
-        if not there.is_dir():
-            raise OSError(errno.ENOTDIR, "")
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise OSError(_why_not(there), "")
+        _try_folder(path)
 
 
-def _why_not(path: Path) -> int:
-    """Is the whole file system read-only, or is it a matter of permissions?"""
-    frozen = os.statvfs(path).f_flag & os.ST_RDONLY
-    return errno.EROFS if frozen else errno.EACCES
+def _try_folder(path: Path) -> None:
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "")
+    _try(there, os.X_OK)
+
+
+def _try(path: Path, more: int = 0) -> None:
+    """What the system would answer to a writer."""
+    if not os.access(path, os.W_OK | more):
+        frozen = os.statvfs(path).f_flag & os.ST_RDONLY
+        raise OSError(errno.EROFS if frozen else errno.EACCES, "")
