@@ -121,7 +121,7 @@ class Examined:
             with self.run.folder.locked():
                 check_folder(self.run.folder.path)
         except (RunReadOnly, StoreUnwritable) as error:
-            raise type(error)(f"{error}; or --out FILE keeps the circuit there") from error
+            raise type(error)(f"{error}; --out FILE keeps the circuit in a file instead") from error
 
     def check_fits(self, examples: int) -> None:
         """Refuse more examples than this machine can hold."""

@@ -2,12 +2,13 @@
 
 import signal
 import sys
+from contextlib import suppress
 
 import pytest
 
 from hopscope.cli import main as cli
 from hopscope.cli.interruption import noted_interruption
-from hopscope.errors import HopscopeError, Interrupted
+from hopscope.errors import Interrupted
 
 
 def told(monkeypatch: pytest.MonkeyPatch, error: BaseException, ctrl_c: bool = False) -> int:
@@ -72,11 +73,12 @@ def test_whoever_listened_before_listens_again() -> None:
 
 
 def test_an_interruption_ends_loops_that_go_on_after_any_error() -> None:
+    def stopped() -> None:
+        raise Interrupted("stopped by SIGINT at step 3")
+
     def each() -> None:
-        try:
-            raise Interrupted("stopped by SIGINT at step 3")
-        except (Exception, HopscopeError):  # noqa: BLE001
-            pass
+        with suppress(Exception):
+            stopped()
 
     with pytest.raises(KeyboardInterrupt, match="stopped by SIGINT at step 3"):
         each()

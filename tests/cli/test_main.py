@@ -271,8 +271,8 @@ def test_every_command_is_completed() -> None:
     ],
 )  # fmt: skip
 def test_to_print_text_no_torch_is_loaded(root: Path, arguments: list[str]) -> None:
-    code = f"import sys; sys.argv = ['hopscope', *{arguments!r}]\ntry:\n    {CALL}\nexcept SystemExit:\n"
-    code += "    print('torch' in sys.modules, file=sys.stderr)"
+    code = f"import sys; sys.argv = ['hopscope', *{arguments!r}]\ntry:\n    {CALL}\n"
+    code += "except SystemExit:\n    print('torch' in sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "False"
 

@@ -1,4 +1,4 @@
-"""Commands whose output nobody reads any more, or whose terminal is gone, in processes of their own."""
+"""Commands in processes of their own, whose output nobody reads, or whose terminal is gone."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def test_a_training_goes_on_when_its_reader_has_enough(root: Path, tiny: Experim
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_device_stops_no_training(root: Path, tiny: Experiment) -> None:
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         code, err = ended(started("train", "tiny.json", stdout=full.fileno()))
         assert code == 2
         assert [line.split(",")[0] for line in err] == [

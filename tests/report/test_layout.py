@@ -1,5 +1,7 @@
 """Tables in a width: words stay whole, cells stay apart."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ def test_wrapping_keeps_all_words_and_their_order(text: str, width: int) -> None
     lines = wrapped(text, width)
     assert " ".join(lines).split() == text.split()
     assert all(cell_len(line) <= width or " " not in line for line in lines)
-    for first, second in zip(lines, lines[1:], strict=False):  # no word would have fitted above
+    for first, second in pairwise(lines):  # no word would have fitted above
         assert cell_len(f"{first} {second.split()[0]}") > width
 
 
