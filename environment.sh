@@ -11,9 +11,11 @@ recipe="$(cat pyproject.toml constraints.txt hopscope/models/native/* | "$python
 if [ "$(cat ".venv/.recipe${extra:+-$extra}" 2>/dev/null)" != "$recipe" ]; then
     echo "Setting up .venv (a few minutes, once) …" >&2
     "$python" -m venv .venv
+    # A plain path to this folder (compat): scripts in the folder above, and type checkers, find it too.
     # torch first and pinned: the newest one would bring gigabytes of CUDA libraries.
     .venv/bin/python -m pip install -q --disable-pip-version-check "$(grep '^torch==' constraints.txt)" -c constraints.txt
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".${extra:+[$extra]}"
+    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt \
+        --config-settings editable_mode=compat -e ".${extra:+[$extra]}"
     echo "$recipe" > ".venv/.recipe${extra:+-$extra}"
 fi
 source .venv/bin/activate

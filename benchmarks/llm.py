@@ -25,7 +25,7 @@ import torch
 
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.llm.answers import answered
-from hopscope.llm.bench import answers
+from hopscope.llm.kept import answers
 from hopscope.llm.local import LocalModel
 from hopscope.llm.models import load
 from hopscope.llm.prompts import Question, questions

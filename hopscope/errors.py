@@ -20,11 +20,15 @@
     ├── ResultsError       anything about the results of a paper
     │   ├── ResultsMissing    not measured yet
     │   └── ResultsUnreadable damaged, of another version, or in the way
+    ├── OutputLost         what a command prints cannot be written
     └── TrainingError
-        ├── Diverged       the loss is not a number, or far above any guess
-        └── Interrupted    a signal asked the training to stop; a checkpoint was written
+        └── Diverged       the loss is not a number, or far above any guess
 
-Their texts belong to the interface, and are tested.
+    KeyboardInterrupt
+    └── Interrupted        a signal asked the training to stop; a checkpoint was written
+
+An interruption is no HopscopeError, nor any Exception: a loop over trainings that goes on after
+`except Exception` has to end at Ctrl-C all the same. Texts belong to the interface, and are tested.
 """
 
 
@@ -100,10 +104,18 @@ class Diverged(TrainingError):
     exit_code = 3
 
 
-class Interrupted(TrainingError):
+class Interrupted(KeyboardInterrupt):
     """A signal asked the training to stop; a checkpoint was written first."""
 
     exit_code = 130
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows instead of a traceback: nothing went wrong."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class OutputLost(HopscopeError):
+    """What a command prints cannot be written: a full disk behind `>`, say."""
 
 
 class CircuitError(HopscopeError):

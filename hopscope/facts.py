@@ -9,6 +9,7 @@ are shuffled in every example, so a raw position means nothing across examples, 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,8 +38,8 @@ class FactGraph:
     def __post_init__(self) -> None:
         if not self.facts:
             raise FactError("a fact graph needs at least one fact, got none: write e.g. 'a->b'")
-        values = [fact.value for fact in self.facts]
-        doubled = sorted({value for value in values if values.count(value) > 1})
+        times = Counter(fact.value for fact in self.facts)
+        doubled = sorted(value for value, count in times.items() if count > 1)
         if doubled:
             raise FactError(f"two facts lead to {doubled[0]!r}: give each value one fact")
 

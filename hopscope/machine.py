@@ -1,8 +1,8 @@
-"""What the machine has."""
+"""What this machine has."""
 
 import os
 
 
 def memory_bytes() -> int:
-    """The physical memory of this machine."""
+    """Its physical memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

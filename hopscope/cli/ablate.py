@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
 from hopscope.cli.subject import Examined, ModelArguments
+from hopscope.cli.writable import check_files
 from hopscope.errors import ConfigError
 from hopscope.facts import parse_role
 from hopscope.store.files import write_bytes
@@ -43,6 +45,8 @@ def ablate(arguments: Sequence[str]) -> int:
     from hopscope.circuits import Ablation, Bench, probe_of, subject_of
     from hopscope.cli.tables import table
 
+    check_files(*filter(None, [chosen.data]))
+    examined.check_fits(chosen.examples)
     subject = subject_of(examined.model)
     bench = Bench(subject, probe_of(examined.task, chosen.examples, chosen.sample))
     base = dict(examined.circuit().ablation().changes) if chosen.circuit else {}
@@ -68,7 +72,7 @@ def ablate(arguments: Sequence[str]) -> int:
             "guess": bench.probe.guess,
         }
         write_bytes(chosen.data, json.dumps({**settings, "losses": losses}).encode())
-        print(f"numbers: {chosen.data}")
+        say(f"numbers: {chosen.data}")
     return 0
 
 

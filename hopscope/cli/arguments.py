@@ -38,7 +38,35 @@ def _one_line(box: str) -> str:
     """The text inside the box that tyro draws, without its frame and its title."""
     body = box.partition("For full helptext")[0]
     rows = [re.sub(r"[╭╮╰╯│─]+", " ", row) for row in body.splitlines() if "╭" not in row]
-    return " ".join(" ".join(rows).split()) or "cannot read the command line"
+    return _plain(" ".join(" ".join(rows).split())) or "cannot read the command line"
+
+
+def _plain(text: str) -> str:
+    """What tyro says of a value that it cannot read, as we say it.
+
+    >>> _plain("Error parsing --step: invalid literal for int() with base 10: 'abc' Argument …")
+    "--step is 'abc'; expected a whole number"
+    """
+    if match := re.match(r"Missing value for argument '(?:.*\.)?(\S+)'", text):
+        return f"{match[1]} needs a value"
+    match = re.match(r"Error parsing (\S+): (.*?)(?: Argument helptext: \S+ (.*))?$", text)
+    if match is None:
+        return text
+    flag, what, about = match.groups()
+    got = re.search(r"(?:from|base 10:|float:|arguments:?) \[?('.*?')(?:\]|$|[. ])", what)
+    expected = [words for sign, words in KINDS.items() if re.search(sign, f"{what} {about or ''}")]
+    if got is None or not expected:
+        return text.partition(" Argument helptext")[0]
+    return f"{flag} is {got[1]}; expected {expected[0]}"
+
+
+KINDS = {
+    r"\[INT|INT \[|\{INT": "whole numbers",
+    r"FLOAT FLOAT|\[FLOAT|Tuple\[.*float": "numbers",
+    r"\bINT\b|int\(\)": "a whole number",
+    r"\bFLOAT\b|to float": "a number",
+}
+"""How tyro writes a type, and how we do; the first that is found counts."""
 
 
 def use_threads(count: int | None) -> None:

@@ -1,7 +1,6 @@
 """`hopscope maps`, `discover`, `emergence` and `circuit`."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import note, say
 from hopscope.cli.subject import Examined, ModelArguments
+from hopscope.cli.writable import check_figures, check_files
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 
@@ -54,6 +55,8 @@ class DiscoverArguments(ModelArguments):
     """Search this many samples, and say how often each path is found."""
     figure: Path | None = None
     """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-circuit.svg."""
+    out: Path | None = None
+    """Keep the circuit in this file (JSON), and not with the run."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,9 @@ def maps(arguments: Sequence[str]) -> int:
     from hopscope.report.maps import example_figure, role_maps_figure
 
     what = "maps" if chosen.example is None else f"example-{chosen.example}"
+    path = chosen.figure or REPORTS / f"{examined.name}-{what}.svg"
+    check_figures(path)
+    check_files(*filter(None, [chosen.data]))
     if chosen.example is not None:
         if not 0 <= chosen.example < EXAMPLES:
             raise ConfigError(
@@ -106,13 +112,13 @@ def maps(arguments: Sequence[str]) -> int:
         shown = circuitsvis(subject_of(examined.model), probe, chosen.example)
         figure = example_figure(shown["attention"], shown["tokens"])
     else:
+        examined.check_fits(chosen.examples)
         found = attention_maps(examined.model, examined.task, chosen.examples)
         figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
-    path = chosen.figure or REPORTS / f"{examined.name}-{what}.svg"
-    print(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
+    say(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
     if chosen.data:
         write_bytes(chosen.data, json.dumps(shown).encode())
-        print(f"numbers: {chosen.data}")
+        say(f"numbers: {chosen.data}")
     return 0
 
 
@@ -124,21 +130,29 @@ def discover(arguments: Sequence[str]) -> int:
     if chosen.all:
         from hopscope.cli.fleet import discover_all
 
+        if chosen.out or chosen.figure:
+            raise ConfigError(
+                "--all keeps every circuit with the run: leave out --out and --figure"
+            )
         discover_all(chosen, _progress(), **options)
         return 0
     examined = Examined(chosen)
+    path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
+    check_figures(path)
+    examined.check_keeping(chosen.out)
+    examined.check_fits(chosen.examples)
     _say_if_unlucky(examined)
     started = time.monotonic()
-    circuit = examined.found(_progress(), **options)
+    circuit = examined.found(_progress(), chosen.out, **options)
     from hopscope.cli.findings import print_circuit
 
     print_circuit(circuit)
-    print(f"\nfound in {time.monotonic() - started:.0f} s; kept with the run as its circuit")
+    kept = chosen.out or "with the run, as its circuit"
+    say("", f"found in {time.monotonic() - started:.0f} s; kept {kept}")
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
 
-    path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
-    print(f"figure: {save_figure(circuit_figure(circuit), path)}")
+    say(f"figure: {save_figure(circuit_figure(circuit), path)}")
     if chosen.repeat > 1:
         _print_stability(examined, circuit, chosen)
     return 0
@@ -153,6 +167,11 @@ def emergence(arguments: Sequence[str]) -> int:
         return 0
     examined = Examined(chosen)
     found = examined.circuit()
+    path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
+    order, coloured = _beside(path, "order"), _beside(path, "circuit-emergence")
+    check_figures(path, order, coloured)
+    check_files(*filter(None, [chosen.data]))
+    examined.check_fits(chosen.examples)
     story = told(examined, found, chosen.examples)
     from hopscope.cli.findings import print_emergence
     from hopscope.report.circuit import circuit_figure
@@ -160,15 +179,18 @@ def emergence(arguments: Sequence[str]) -> int:
     from hopscope.report.emergence import emergence_figure, order_figure
 
     print_emergence(story)
-    path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
-    print(f"\nfigures: {save_figure(emergence_figure(story), path)}")
-    for name, figure in (("order", order_figure(story)), ("circuit", circuit_figure(found, story))):
-        beside = path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
-        print(f"         {save_figure(figure, beside)}")
+    say("", f"figures: {save_figure(emergence_figure(story), path)}")
+    say(f"         {save_figure(order_figure(story), order)}")
+    say(f"         {save_figure(circuit_figure(found, story), coloured)}")
     if chosen.data:
         write_bytes(chosen.data, json.dumps(story.to_dict()).encode())
-        print(f"numbers: {chosen.data}")
+        say(f"numbers: {chosen.data}")
     return 0
+
+
+def _beside(path: Path, name: str) -> Path:
+    """A figure that goes with the one of the emergence; never that of `discover`."""
+    return path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
 
 
 def circuit(arguments: Sequence[str]) -> int:
@@ -185,8 +207,10 @@ def circuit(arguments: Sequence[str]) -> int:
         ".safetensors" if chosen.format.startswith("transformer") else ""
     )
     path = chosen.out or REPORTS / f"{examined.name}-circuit.{suffix}"
+    check = check_figures if chosen.format in ("svg", "pdf", "png") else check_files
+    check(path)
     _export(examined, found, chosen.format, path)
-    print(f"{chosen.format}: {path}")
+    say(f"{chosen.format}: {path}")
     return 0
 
 
@@ -252,7 +276,7 @@ def _say_if_unlucky(examined: Examined) -> None:
     recent = [step for step in known if step >= 0.5 * max(known)]
     best = min(recent, key=known.__getitem__)
     if known[examined.step] > 3 * known[best]:
-        print(
+        say(
             f"note: the loss at step {examined.step:,} is {known[examined.step]:.3f}, at "
             f"{best:,} it was {known[best]:.3f}: --step {best} examines that checkpoint"
         )
@@ -262,6 +286,6 @@ def _progress() -> Callable[[str], None]:
     started = time.monotonic()
 
     def say(what: str) -> None:
-        print(f"[{time.monotonic() - started:5.1f} s] {what}", file=sys.stderr, flush=True)
+        note(f"[{time.monotonic() - started:5.1f} s] {what}")
 
     return say

@@ -1,7 +1,6 @@
 """`hopscope claims` and `hopscope report`: both papers held against what was measured."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -11,25 +10,27 @@ from typing import Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say, warn, width
+from hopscope.cli.writable import check_files
 from hopscope.errors import ConfigError, ResultsUnreadable
-from hopscope.papers.claim import Claim, Finding, Verdict
+from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.results import Results
 
-COLUMNS = ("claim", "where", "paper", "ours", "verdict", "evidence")
-COLOURS: Mapping[Verdict, str] = {
-    "reproduced": "green",
-    "not reproduced": "red",
-    "under a reading": "yellow",
-    "not measured": "dim",
+COLOURS: Mapping[str, str] = {
+    "reproduced": "32",
+    "not reproduced": "31",
+    "under a reading": "33",
+    "not measured": "2",
 }
+"""The order of verdicts; green, red, yellow and dim, in the codes of a terminal."""
 
 
 @dataclass(frozen=True)
 class ClaimsArguments:
-    """The claims of both papers: the paper's value, ours, and the verdict."""
+    """The claims of both papers with our verdicts; of one, the values and all the evidence."""
 
     pattern: Annotated[str, tyro.conf.Positional] = ""
-    """A claim, or how its id begins, e.g. musat; unset: all."""
+    """A claim, of which everything is shown; or how ids begin, e.g. musat; unset: all."""
     results: Path = Path("results")
     """Folder of what `hopscope reproduce` measured."""
     json: bool = False
@@ -54,7 +55,9 @@ def claims(arguments: Sequence[str]) -> int:
     judged = [(one, one.finding(results)) for one in _matching(chosen.pattern, all_claims())]
     if chosen.json:
         for claim, finding in judged:
-            print(json.dumps(_fields(claim, finding), ensure_ascii=False))
+            say(json.dumps(_fields(claim, finding)))
+    elif len(judged) == 1 and chosen.pattern:
+        _print_whole(*judged[0])
     else:
         _print_table(judged)
     return _complain([claim for claim, _ in judged], results)
@@ -68,7 +71,7 @@ def _complain(judged: Sequence[Claim], results: Results) -> int:
             if results.has(target):
                 results.table(target)
         except ResultsUnreadable as error:
-            print(f"hopscope: {error}", file=sys.stderr)
+            warn(error)
             code = error.exit_code
     return code
 
@@ -81,24 +84,25 @@ def report(arguments: Sequence[str]) -> int:
     from hopscope.report.results import figures
 
     chosen = parse(ReportArguments, "report", arguments)
+    check_files(chosen.to)
     text = paper_page(all_claims(), targets(), _results(chosen.results), figures)
-    print(f"page: {save_page(text, chosen.to)}")
+    say(f"page: {save_page(text, chosen.to)}")
     return 0
 
 
 def _results(root: Path) -> Results:
     """The folder; that nothing is there is worth a word, as it may be a slip of the pen."""
     if not root.is_dir():
-        print(
-            f"hopscope: no folder {root}, so nothing is measured: what comes with the repository "
-            "is in its results/; --results names another folder",
-            file=sys.stderr,
+        warn(
+            f"no folder {root}, so nothing is measured: what comes with the repository "
+            "is in its results/; --results names another folder"
         )
     return Results(root)
 
 
 def _matching(pattern: str, known: Mapping[str, Claim]) -> list[Claim]:
-    found = [claim for id_, claim in known.items() if id_.startswith(pattern)]
+    exact = [claim for id_, claim in known.items() if pattern in (id_, id_.partition("/")[2])]
+    found = exact or [claim for id_, claim in known.items() if id_.startswith(pattern)]
     if not found:
         near = get_close_matches(pattern, known, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(near)}?" if near else "`hopscope claims` lists all"
@@ -114,17 +118,33 @@ def _fields(claim: Claim, finding: Finding) -> dict[str, Any]:
 
 
 def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
-    from rich.markup import escape
-
+    """A line or two for each claim, verdict by verdict."""
     from hopscope.cli.tables import table
-    from hopscope.report.paper import counts
 
-    rows = []
-    for claim, finding in judged:
-        colour = COLOURS[finding.verdict]
-        texts = [escape(text) for text in (claim.id, claim.where, claim.paper, finding.ours)]
-        verdict = f"[{colour}]{finding.verdict}[/]"
-        rows.append([*texts, verdict, escape(finding.evidence)])
-    table(COLUMNS, rows)
-    numbers = counts(finding for _, finding in judged).items()
-    print(f"\n{', '.join(f'{number} {verdict}' for verdict, number in numbers if number)}")
+    for verdict, colour in COLOURS.items():
+        rows = [(claim.id, claim.says) for claim, finding in judged if finding.verdict == verdict]
+        if rows:
+            head = f"{verdict}: {len(rows)}"
+            table((head, ""), rows, colours={head: colour})
+            say()
+    say("`hopscope claims NAME`: the paper's value, ours, and the evidence")
+
+
+def _print_whole(claim: Claim, finding: Finding) -> None:
+    """Everything about one claim, each part in a paragraph of its own."""
+    from hopscope.report.layout import wrapped
+
+    parts = {
+        "verdict": finding.verdict,
+        "where": claim.where,
+        "paper": claim.paper,
+        "ours": finding.ours,
+        "evidence": finding.evidence,
+        "how": claim.how,
+        "targets": ", ".join(claim.targets),
+    }
+    margin = max(map(len, parts)) + 2
+    say(claim.id, *wrapped(claim.says, width()), "")
+    for name, text in parts.items():
+        first, *rest = wrapped(text, width() - margin)
+        say(f"{name:<{margin}}{first}".rstrip(), *(" " * margin + line for line in rest))

@@ -6,7 +6,19 @@ from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from hopscope.cli import ablate, circuits, depth, gallery, llm, markov, presets, runs, training
+from hopscope.cli import (
+    ablate,
+    circuits,
+    claims,
+    depth,
+    gallery,
+    llm,
+    markov,
+    presets,
+    reproduce,
+    runs,
+    training,
+)
 from hopscope.cli.arguments import parse
 from hopscope.papers import presets as all_presets
 
@@ -19,6 +31,9 @@ ARGUMENTS: dict[str, Any] = {
     "ablate": ablate.AblateArguments,
     "emergence": circuits.EmergenceArguments,
     "circuit": circuits.CircuitArguments,
+    "reproduce": reproduce.ReproduceArguments,
+    "claims": claims.ClaimsArguments,
+    "report": claims.ReportArguments,
     "depth": depth.DepthArguments,
     "gallery": gallery.GalleryArguments,
     "runs": runs.RunsArguments,
@@ -39,13 +54,13 @@ class CompletionArguments:
 
 def completion(arguments: Sequence[str]) -> int:
     shell = parse(CompletionArguments, "completion", arguments).shell
-    tyro.cli(_everything(), prog="hopscope", args=["--tyro-print-completion", shell])
+    tyro.cli(_parser(), prog="hopscope", args=["--tyro-print-completion", shell])
     return 0
 
 
-def _everything() -> Any:
-    """One parser of all commands; it exists for its completions alone."""
-    named = {
+def everything() -> dict[str, Any]:
+    """What every command parses, by its name."""
+    return {
         **ARGUMENTS,
         "completion": CompletionArguments,
         "train": _train_parser(),
@@ -53,6 +68,11 @@ def _everything() -> Any:
         "llm": _grouped("Language models.", llm.ARGUMENTS),
         "models": llm.ModelsArguments,
     }
+
+
+def _parser() -> Any:
+    """One parser of all commands; it exists for its completions alone."""
+    named = everything()
     subcommands = [Annotated[target, tyro.conf.subcommand(name)] for name, target in named.items()]
     return Union[tuple(subcommands)]  # noqa: UP007  (the members are only known here)
 

@@ -9,9 +9,14 @@ from typing import Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
+from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 from hopscope.theory import depths, flow
+
+DRAWN = 100
+"""Most hops or facts whose schedule is drawn: a second, or three (both directions, one head)."""
 
 
 @dataclass(frozen=True)
@@ -41,54 +46,84 @@ def depth(arguments: Sequence[str]) -> int:
     if chosen.table is not None:
         _print_table(chosen.table)
         return 0
-    graph = _graph(chosen)
+    if chosen.figure:
+        check_figures(chosen.figure)
+    hops = _hops(chosen)
+    if hops is not None and hops > DRAWN:
+        _print_depths(hops)
+        _print_how(chosen)
+        _refuse_to_draw(f"{hops:,} hops", chosen)
+        return 0
+    graph = parse_facts(_facts(chosen)) if hops is None else chain_of_facts(hops)
     _print_bounds(graph, chosen)
+    if len(graph.facts) > DRAWN:
+        _refuse_to_draw(f"{len(graph.facts):,} facts", chosen)
+        return 0
     _print_schedule(graph, chosen)
     if chosen.figure:
         from hopscope.report.curves import save_figure
         from hopscope.report.depth import shared_information
 
-        print(f"\nfigure: {save_figure(shared_information(graph), chosen.figure)}")
+        say("", f"figure: {save_figure(shared_information(graph), chosen.figure)}")
     return 0
 
 
-def _graph(chosen: DepthArguments) -> FactGraph:
+def _hops(chosen: DepthArguments) -> int | None:
+    """The hops of the linear chain that is asked for; None where other facts are."""
     named = [chosen.hops is not None, bool(chosen.facts), chosen.task != "retrieval"]
     if sum(named) > 1:
         raise ConfigError("give one of --hops, --facts and --task; each says what is asked")
-    if chosen.facts:
-        return parse_facts(chosen.facts)
-    if chosen.task == "conditional":
-        return parse_facts(("a->x", "a->y", "x,y->z"))
-    return chain_of_facts(1 if chosen.task == "induction" else _or_three(chosen.hops))
+    if chosen.facts or chosen.task == "conditional":
+        return None
+    if chosen.task == "induction":
+        return 1
+    return 3 if chosen.hops is None else chosen.hops
 
 
-def _or_three(hops: int | None) -> int:
-    return 3 if hops is None else hops
+def _facts(chosen: DepthArguments) -> tuple[str, ...]:
+    return chosen.facts or ("a->x", "a->y", "x,y->z")
+
+
+def _refuse_to_draw(what: str, chosen: DepthArguments) -> None:
+    """The bounds are formulas; a schedule is simulated, which takes long."""
+    if chosen.figure:
+        raise ConfigError(f"{what} are too many for a figure; expected up to {DRAWN}")
+    say(f"the schedule is drawn for up to {DRAWN} hops, not for {what}")
 
 
 def _print_table(text: str) -> None:
     match = re.fullmatch(r"(\d+)\.\.(\d+)", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise ConfigError(f"--table is {text!r}; expected a range of hops like 1..64")
-    print("hops  theorem 1  both directions  causal")
+    say("hops  theorem 1  both directions  causal")
     for hops in range(int(match[1]), int(match[2]) + 1):
         row = depths(hops)
-        print(f"{hops:>4}  {row.theorem_1:>9}  {row.bidirectional:>15}  {row.causal:>6}")
+        say(f"{hops:>4}  {row.theorem_1:>9}  {row.bidirectional:>15}  {row.causal:>6}")
 
 
 def _print_bounds(graph: FactGraph, chosen: DepthArguments) -> None:
     if graph == chain_of_facts(len(graph.facts)):
-        row = depths(len(graph.facts))
-        print(f"hops                                {row.hops:>6}")
-        print(f"Theorem 1 (a lower bound)           {row.theorem_1:>6} layers")
-        print(f"exact, attention in both directions {row.bidirectional:>6} layers")
-        print(f"exact, causal, last hop first       {row.causal:>6} layers")
+        _print_depths(len(graph.facts))
     else:
-        print(f"facts: {'; '.join(map(str, graph.facts))}")
+        say(f"facts: {'; '.join(map(str, graph.facts))}")
+    _print_how(chosen)
+
+
+def _print_depths(hops: int) -> None:
+    row = depths(hops)
+    room = max(6, len(str(hops)))
+    say(
+        f"hops                                {row.hops:>{room}}",
+        f"Theorem 1 (a lower bound)           {row.theorem_1:>{room}} layers",
+        f"exact, attention in both directions {row.bidirectional:>{room}} layers",
+        f"exact, causal, last hop first       {row.causal:>{room}} layers",
+    )
+
+
+def _print_how(chosen: DepthArguments) -> None:
     attention = "attention in both directions" if chosen.bidirectional else "causal attention"
     heads = "one head per layer" if chosen.heads == 1 else "heads unlimited"
-    print(f"\n{attention}, {chosen.order}, {heads}:")
+    say("", f"{attention}, {chosen.order}, {heads}:")
 
 
 def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
@@ -103,9 +138,9 @@ def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
         for name, when in found.minimum.items()
         if name not in graph.known
     )
-    print(f"layers until the query holds each symbol: {layers}")
+    say(f"layers until the query holds each symbol: {layers}")
     if chosen.heads == 1:
         unlimited = flow(graph, order, causal=not chosen.bidirectional).minimum[target]
         exact = unlimited == found.minimum[target]
-        print(f"with one head, {'exact' if exact else f'at most this; at least {unlimited}'}")
-    print(f"\n{grid(found, found.schedule(target))}")
+        say(f"with one head, {'exact' if exact else f'at most this; at least {unlimited}'}")
+    say("", *grid(found, found.schedule(target)).splitlines())

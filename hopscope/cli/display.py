@@ -3,6 +3,7 @@
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,16 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hopscope.report.levels import guessing
+from hopscope.cli.output import drop_output, flush, printable, say, warn
+from hopscope.configs import Experiment
+from hopscope.errors import OutputLost
+from hopscope.report.levels import guessing, hop_numbers
 from hopscope.report.terminal import sparkline
 from hopscope.store import RunFolder
 from hopscope.training import Watcher
 
 LINE_SECONDS = 10.0
+PICTURE_SECONDS = 0.25
 SMOOTHING = 0.95
 CURVE = 32
 
@@ -31,8 +36,9 @@ class Progress:
         self.history: list[np.ndarray] = []
 
     def start(self, folder: RunFolder, step: int) -> None:
-        self.name, self.steps = folder.name, folder.experiment.steps
-        self.level, self.unit = guessing(folder.experiment), folder.experiment.unit
+        self.recipe, self.name = folder.experiment, printable(folder.name)
+        self.steps, self.unit = self.recipe.steps, self.recipe.unit
+        self.level = guessing(self.recipe)
         self.step, self.smooth = step, None
         self.marks.clear()  # of the run before, if there was one
         self.history.clear()
@@ -60,16 +66,22 @@ class Progress:
             return []
         curves = np.stack(self.history)
         rows = []
-        for hop, column in enumerate(self.smooth.T):
+        for name, column, course in zip(self._names(), self.smooth.T, curves.T, strict=True):
             spread = f" ({column.min():.3f} … {column.max():.3f})" if len(column) > 1 else ""
-            curve = sparkline(curves[:, hop], CURVE, top=max(self.level or 1.0, 1e-9) * 1.2)
-            name = f"hop {hop + 1}" if self.unit == "step" else "loss"
+            curve = sparkline(course, CURVE, top=max(self.level or 1.0, 1e-9) * 1.2)
             rows.append((name, f"{column.mean():.3f}{spread}", curve))
         return rows
 
+    def _names(self) -> list[str]:
+        assert self.smooth is not None
+        count = self.smooth.shape[1]
+        if not isinstance(self.recipe, Experiment):
+            return ["loss"] * count
+        return [f"hop {number}" for number in hop_numbers(self.recipe, count)]
+
 
 class LiveDisplay:
-    """A panel that redraws itself, for terminals."""
+    """A panel that is drawn again and again, for terminals."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.progress = Progress()
@@ -77,11 +89,17 @@ class LiveDisplay:
 
     def start(self, folder: RunFolder, step: int) -> None:
         self.progress.start(folder, step)
-        self.live = Live(console=self.console, get_renderable=self.picture, refresh_per_second=4)
+        # Drawn by us and not by a thread: what cannot be written any more is then heard of here.
+        self.live = Live(console=self.console, get_renderable=self.picture, auto_refresh=False)
         self.live.start()
+        self.drawn = self.progress.marks[-1][0]
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
         self.progress.advance(step, latest)
+        now = self.progress.marks[-1][0]
+        if now - self.drawn >= PICTURE_SECONDS:
+            self.drawn = now
+            self.live.refresh()
 
     def stop(self) -> None:
         self.live.stop()
@@ -90,10 +108,11 @@ class LiveDisplay:
         progress = self.progress
         table = Table.grid(padding=(0, 2))
         for name, loss, curve in progress.hop_rows():
-            table.add_row(name, loss, Text(curve, style="cyan"))
+            table.add_row(Text(name), Text(loss), Text(curve, style="cyan"))
         bar = Table.grid()  # a progress bar alone would not end its line
         bar.add_row(ProgressBar(total=progress.steps, completed=progress.step, width=60))
-        lines: list[Any] = [Text(progress.name, style="bold"), progress.headline(), bar, table]
+        title, headline = Text(progress.name, style="bold"), Text(progress.headline())
+        lines: list[Any] = [title, headline, bar, table]
         if progress.level is not None:
             words = f"training loss; guessing gives {progress.level:.2f}"
             lines.append(Text(words, style="dim"))
@@ -109,9 +128,8 @@ class LineDisplay:
 
     def start(self, folder: RunFolder, step: int) -> None:
         self.progress.start(folder, step)
-        print(
-            f"{folder.name}: {self.progress.unit} {step:,} of {self.progress.steps:,}", flush=True
-        )
+        say(f"{folder.name}: {self.progress.unit} {step:,} of {self.progress.steps:,}")
+        flush()
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
         self.progress.advance(step, latest)
@@ -125,12 +143,41 @@ class LineDisplay:
     def _print(self) -> None:
         self.printed = time.monotonic()
         losses = [f"{name} {loss}" for name, loss, _ in self.progress.hop_rows()]
-        print(" · ".join([self.progress.headline(), *losses]), flush=True)
+        say(" · ".join([self.progress.headline(), *losses]))
+        flush()
+
+
+class Dispensable:
+    """A display without which a training goes on, once it cannot be written any more."""
+
+    def __init__(self, shown: Watcher) -> None:
+        self.shown: Watcher | None = shown
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        self._show(lambda shown: shown.start(folder, step))
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        self._show(lambda shown: shown.advance(step, latest))
+
+    def stop(self) -> None:
+        self._show(lambda shown: shown.stop())
+
+    def _show(self, act: Callable[[Watcher], None]) -> None:
+        if self.shown is None:
+            return
+        try:
+            act(self.shown)
+        except (OSError, OutputLost) as error:
+            self.shown = None
+            why = error.strerror if isinstance(error, OSError) else error
+            warn(f"the training goes on, and nothing more is shown of it ({why})")
+            drop_output(error)
 
 
 def display() -> Watcher:
     """The display that fits where the output goes."""
-    return LiveDisplay() if sys.stdout.isatty() and Console().is_terminal else LineDisplay()
+    live = sys.stdout is not None and sys.stdout.isatty() and Console().is_terminal
+    return Dispensable(LiveDisplay() if live else LineDisplay())
 
 
 def _clock(seconds: float) -> str:

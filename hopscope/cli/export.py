@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
+from hopscope.cli.writable import check_folder
 from hopscope.configs import Prompts
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
@@ -35,9 +37,10 @@ def export(arguments: Sequence[str]) -> int:
     chosen = parse(LlmExportArguments, "llm export", arguments)
     if chosen.questions < 1:
         raise ConfigError(f"--questions is {chosen.questions}; expected at least 1")
+    check_folder(chosen.to)
     for name, text in files(chosen).items():
         write_bytes(chosen.to / name, text.encode())
-        print(f"{chosen.format}: {chosen.to / name}")
+        say(f"{chosen.format}: {chosen.to / name}")
     return 0
 
 

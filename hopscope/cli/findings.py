@@ -2,17 +2,18 @@
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.emergence import Emergence
+from hopscope.cli.output import say
 from hopscope.cli.tables import table
 from hopscope.report.words import PART_COLUMNS, circuit_grid, loss_line, part_rows, remarks
 
 
 def print_circuit(found: Circuit) -> None:
     """The circuit as a table, and what is known beside it."""
-    print(f"\n{circuit_grid(found)}\n")
+    say("", *circuit_grid(found).splitlines(), "")
     table(PART_COLUMNS, part_rows(found))
-    print(f"\n{loss_line(found)}")
+    say("", f"{loss_line(found)}")
     for line in remarks(found):
-        print(line)
+        say(line)
 
 
 def print_emergence(story: Emergence) -> None:

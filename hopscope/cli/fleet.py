@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.emergence import Emergence
+from hopscope.cli.output import say
 from hopscope.cli.subject import Examined, ModelArguments
 from hopscope.cli.tables import table
 from hopscope.errors import NotLearned
@@ -26,7 +27,7 @@ def discover_all(chosen: ModelArguments, watch: Callable[[str], None], **options
     for seed, examined in members(chosen):
         watch(f"seed {seed}")
         try:
-            found = examined.found(lambda _: None, **options)
+            found = examined.found(lambda _: None, None, **options)
         except NotLearned as error:
             rows.append((seed, "", "", "", str(error)))
             continue
@@ -55,7 +56,7 @@ def emergence_all(chosen: ModelArguments, tell: Telling) -> None:
     ordered = sorted(when.items(), key=lambda item: (item[0].startswith("loss"), item[0]))
     rows = [[step, *(_moment(found, seed) for seed in seeds)] for step, found in ordered]
     table(("step", *(f"seed {seed}" for seed in seeds)), rows)
-    print("\nthe training step at which attention passed 0.5; · where the circuit has no such path")
+    say("", "the training step at which attention passed 0.5; · where the circuit has no such path")
 
 
 def _ends(path: Path) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import about, find, names
@@ -34,7 +35,7 @@ def gallery(arguments: Sequence[str]) -> int:
         raise ConfigError(f"gallery copy needs the name of a model: {', '.join(names())}")
     source = find(chosen.name)
     made = Store(chosen.store).copy(source, source.name.replace("/", "-"))
-    print(f"{made.name}: a copy of {source.name}, in {made.path}")
+    say(f"{made.name}: a copy of {source.name}, in {made.path}")
     return 0
 
 
@@ -47,8 +48,8 @@ def _list() -> None:
     for folder in folders:
         known = about(folder)
         if known:
-            print(f"\n{folder.name}: {known.what}\n  {known.origin}")
-    print("\nEach stands where a run is asked for: `hopscope maps gallery/demo`")
+            say("", f"{folder.name}: {known.what}", f"  {known.origin}")
+    say("", "Each stands where a run is asked for: `hopscope maps gallery/demo`")
 
 
 def _row(folder: RunFolder) -> tuple[object, ...]:

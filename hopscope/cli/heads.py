@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
+from hopscope.cli.writable import check_folder
 from hopscope.configs import Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
@@ -53,6 +55,7 @@ def heads(arguments: Sequence[str]) -> int:
     chosen = parse(LlmHeadsArguments, "llm heads", arguments)
     if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
         raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
+    check_folder(chosen.to)
     from hopscope.llm.heads import head_scores
     from hopscope.llm.local import LocalModel
     from hopscope.llm.models import load
@@ -71,7 +74,7 @@ def heads(arguments: Sequence[str]) -> int:
     found = scores.best(chosen.top)
     off = compare(local, asked, found, chosen.draws) if found else None
     if off is None:
-        print("\nNo head looks anything up beyond chance: nothing to switch off.")
+        say("", "No head looks anything up beyond chance: nothing to switch off.")
     else:
         print_effect(off, chosen.draws)
     name = Path(chosen.model).name.removesuffix(".gguf")
@@ -96,8 +99,8 @@ def print_heads(scores: "HeadScores") -> None:
     columns = ["route", "purpose", "head", "own", "others", "chance", "beyond", "right − wrong"]
     title = f"{scores.model} on {scores.kind}: {scores.correct} of {scores.questions} correct"
     table(columns, rows, title=title)
-    print("head: the best of all, layer.head; own, others: its attention to the asked chain and to")
-    print("another; chance: what own − others must exceed; beyond: heads that do")
+    say("head: the best of all, layer.head; own, others: its attention to the asked chain and to")
+    say("another; chance: what own − others must exceed; beyond: heads that do")
 
 
 def _difference(right: float, error: float) -> str:
@@ -110,9 +113,9 @@ def print_effect(off: "Comparison", draws: int) -> None:
     """Accuracy with heads switched off."""
     drawn = [each.accuracy for each in off.random]
     names = ", ".join(f"{layer}.{head}" for layer, head in off.found.heads)
-    print(f"\nSwitching off {names}:")
-    print(f"  accuracy {off.clean.accuracy:.3f} → {off.found.accuracy:.3f}")
-    print(f"  as many other heads, {draws} draws: {min(drawn):.3f} … {max(drawn):.3f}, mean "
+    say("", f"Switching off {names}:")
+    say(f"  accuracy {off.clean.accuracy:.3f} → {off.found.accuracy:.3f}")
+    say(f"  as many other heads, {draws} draws: {min(drawn):.3f} … {max(drawn):.3f}, mean "
           f"{sum(drawn) / draws:.3f}; {off.rank} of them lower it at least as much")  # fmt: skip
 
 
@@ -124,8 +127,8 @@ def save_heads(scores: "HeadScores", off: "Comparison | None", path: Path) -> No
     from hopscope.report.heads import heads_figure
 
     data = {**scores.as_data(), "switched_off": asdict(off) if off else None}
-    print(f"\nfigure: {save_figure(heads_figure(scores), path.with_name(path.name + '.svg'))}")
+    say("", f"figure: {save_figure(heads_figure(scores), path.with_name(path.name + '.svg'))}")
     for suffix, content in ((".json", data), ("-retrieval.json", scores.as_retrieval_heads())):
         target = path.with_name(path.name + suffix)
         write_bytes(target, json.dumps(content).encode())
-        print(f"numbers: {target}")
+        say(f"numbers: {target}")

@@ -11,6 +11,8 @@ import tyro
 from hopscope.cli.arguments import parse
 from hopscope.cli.export import LlmExportArguments, export
 from hopscope.cli.heads import LlmHeadsArguments, heads
+from hopscope.cli.output import say
+from hopscope.cli.writable import check_figures
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
@@ -71,9 +73,9 @@ class ModelsArguments:
 
 def llm(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: hopscope llm ACTION [--help] …\n")
+        say("usage: hopscope llm ACTION [--help] …", "")
         for name, (_, summary) in ACTIONS.items():
-            print(f"  {name:<6} {summary}")
+            say(f"  {name:<6} {summary}")
         return 0
     if arguments[0] not in ACTIONS:
         raise ConfigError(
@@ -89,13 +91,13 @@ def models(arguments: Sequence[str]) -> int:
     if chosen.action == "pull":
         if chosen.name is None:
             raise ConfigError(f"models pull needs a name: {', '.join(KNOWN)}")
-        print(f"{chosen.name}: {pull(chosen.name)}")
+        say(f"{chosen.name}: {pull(chosen.name)}")
         return 0
     for name, known in KNOWN.items():
         here = "here" if cached(name).exists() else "not here"
-        print(f"{name}: {known.summary}; {known.licence}; {here}")
+        say(f"{name}: {known.summary}; {known.licence}; {here}")
     for folder in sorted((cache_root() / "models").glob("[!.]*--*")):
-        print(f"{folder.name.replace('--', '/', 1)}: from the hub; here")
+        say(f"{folder.name.replace('--', '/', 1)}: from the hub; here")
     return 0
 
 
@@ -171,19 +173,20 @@ def _show(arguments: Sequence[str]) -> int:
     if not chosen.runs:
         raise ConfigError("llm show needs the name of a run; `hopscope runs` lists them")
     folders = [Store(chosen.store).find(name) for name in chosen.runs]
+    check_figures(*filter(None, [chosen.figure]))
     if chosen.answers:
-        from hopscope.llm.bench import answers
+        from hopscope.llm.kept import answers
 
         for folder in folders:
             for each in answers(folder):
-                print(json.dumps(each))
+                say(json.dumps(each))
         return 0
     if chosen.json:
         from hopscope.papers.llm_rows import llm_rows
 
         for folder in folders:
             for row in llm_rows(folder):
-                print(json.dumps(row))
+                say(json.dumps(row))
         return 0
     for folder in folders:
         print_bench(folder)
@@ -191,7 +194,7 @@ def _show(arguments: Sequence[str]) -> int:
         from hopscope.report.curves import save_figure
         from hopscope.report.llm import accuracy_figure
 
-        print(f"figure: {save_figure(accuracy_figure(folders), chosen.figure)}")
+        say(f"figure: {save_figure(accuracy_figure(folders), chosen.figure)}")
     return 0
 
 

@@ -4,12 +4,15 @@ So `hopscope --help` answers at once, and imports neither torch nor the commands
 """
 
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 
 from hopscope import __version__
-from hopscope.errors import ConfigError, HopscopeError
+from hopscope.cli.interruption import Interruption, noted_interruption
+from hopscope.cli.output import drop_output, flush, forgive_encodings, note, say, warn
+from hopscope.errors import ConfigError, HopscopeError, Interrupted, OutputLost
 
 COMMANDS = {
     "train": ("hopscope.cli.training:train", "Train a preset, with any field changed by a flag."),
@@ -42,28 +45,56 @@ Command = Callable[[Sequence[str]], int]
 
 def main() -> None:
     """The entry point: one line for whatever a user can cause, and an exit code."""
-    try:
-        code = run(sys.argv[1:])
-    except HopscopeError as error:
-        print(f"hopscope: {error}", file=sys.stderr)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        print("hopscope: interrupted", file=sys.stderr)
-        code = 130
-    except BrokenPipeError:
-        # Whoever read our output (`| head`) has enough; leave nothing for Python to flush.
-        sys.stdout = None
-        code = 0
+    forgive_encodings()
+    with noted_interruption() as interruption:
+        try:
+            code = _answered(sys.argv[1:])
+        except BaseException as error:  # noqa: BLE001  (told to the user, whatever it is)
+            code = _told(error, interruption)
     sys.exit(code)
+
+
+def _answered(arguments: Sequence[str]) -> int | str | None:
+    """The exit code of what the arguments ask for, when all of its output has gone out."""
+    try:
+        code: int | str | None = run(arguments)
+    except SystemExit as stop:  # --help
+        code = stop.code
+    flush()
+    return code
+
+
+def _told(error: BaseException, interruption: Interruption) -> int:
+    """Tell the user in one line what went wrong; the exit code it means."""
+    code = 70  # a mistake of ours, for which a traceback is wanted
+    if isinstance(error, Interrupted):
+        warn(error)
+        code = error.exit_code
+    elif interruption.explains(error):
+        warn("interrupted")
+        code = 130
+    elif isinstance(error, BrokenPipeError):  # whoever read our output (`| head`) has enough
+        code = 0
+    elif isinstance(error, HopscopeError):
+        warn(error)
+        code = error.exit_code
+    else:
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            note(line)
+    try:
+        flush()
+    except (BrokenPipeError, OutputLost):
+        drop_output()  # or Python tries it again at its end
+    return code
 
 
 def run(arguments: Sequence[str]) -> int:
     """Call the command that the arguments name."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(help_text())
+        say(*help_text())
         return 0
     if arguments[0] == "--version":
-        print(f"hopscope {__version__}")
+        say(f"hopscope {__version__}")
         return 0
     return command(arguments[0])(arguments[1:])
 
@@ -79,18 +110,16 @@ def command(name: str) -> Command:
     return found
 
 
-def help_text() -> str:
+def help_text() -> list[str]:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items()]
-    return "\n".join(
-        [
-            "hopscope: a microscope for multi-hop attention",
-            "",
-            "usage: hopscope COMMAND [--help] …",
-            "",
-            *lines,
-            "",
-            "Runs are kept in ./runs, or $HOPSCOPE_STORE, or --store. Where a run is asked for,",
-            "gallery/NAME is a model that comes with hopscope: see `hopscope gallery`.",
-        ]
-    )
+    return [
+        "hopscope: a microscope for multi-hop attention",
+        "",
+        "usage: hopscope COMMAND [--help] …",
+        "",
+        *lines,
+        "",
+        "Runs are kept in ./runs, or $HOPSCOPE_STORE, or --store. Where a run is asked for,",
+        "gallery/NAME is a model that comes with hopscope: see `hopscope gallery`.",
+    ]

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import parse, use_threads
+from hopscope.cli.output import say
 from hopscope.cli.runs import RunArguments
+from hopscope.cli.writable import check_folder
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
@@ -73,9 +75,9 @@ class MarkovTheoryArguments:
 
 def markov(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: hopscope markov ACTION [--help] …\n")
+        say("usage: hopscope markov ACTION [--help] …", "")
         for name, (_, summary) in ACTIONS.items():
-            print(f"  {name:<9} {summary}")
+            say(f"  {name:<9} {summary}")
         return 0
     if arguments[0] not in ACTIONS:
         known = ", ".join(ACTIONS)
@@ -106,7 +108,7 @@ def print_markov(run: "MarkovRun") -> None:
     from hopscope.cli.tables import table
 
     if not run.folder.manifest.complete:
-        print(f"{run.name}: stopped at epoch {run.folder.manifest.step:,}")
+        say(f"{run.name}: stopped at epoch {run.folder.manifest.step:,}")
         return
     columns = [
         "seed",
@@ -123,7 +125,7 @@ def print_markov(run: "MarkovRun") -> None:
     seconds = run.folder.manifest.seconds
     rows = [_became(run, seed) for seed in run.experiment.seeds]
     table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.1f} s")
-    print("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
+    say("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
 
 
 def _became(run: "MarkovRun", seed: int) -> tuple[object, ...]:
@@ -161,6 +163,7 @@ def _figures(arguments: Sequence[str]) -> int:
     from hopscope.report.curves import save_figure
 
     run = _trained(chosen)
+    check_folder((chosen.to / run.name).parent)
     seeds, window = run.experiment.seeds, run.experiment.model.window
     figures = {"stages": draw.stages_figure(run), "heads": draw.heads_figure(run)}
     if "a" in run.experiment.descent.plan()[-1][0]:
@@ -171,7 +174,7 @@ def _figures(arguments: Sequence[str]) -> int:
     figures["transfer"] = draw.transfer_figure(run, others)
     for name, figure in figures.items():
         path = chosen.to / f"{run.name}-{name}.{chosen.format}"
-        print(f"{name}: {save_figure(figure, path)}")
+        say(f"{name}: {save_figure(figure, path)}")
     return 0
 
 
@@ -227,7 +230,7 @@ def _theory(arguments: Sequence[str]) -> int:
         try:
             found["as they begin"] = information.through_heads(*tables)
         except ConfigError as error:
-            print(f"Seen through heads as they begin: {error}\n")
+            say(f"Seen through heads as they begin: {error}", "")
     for heads, values in found.items():
         ordered = sorted(values, key=lambda each: -each.value)
         rows = [
@@ -236,7 +239,7 @@ def _theory(arguments: Sequence[str]) -> int:
         ]
         table(["lags", "information", "± error"], rows, title=f"Seen through heads {heads}")
         lags = ", ".join(map(str, ordered[0].lags))
-        print(f"Stage I is predicted to choose the heads at lags {lags}.\n")
+        say(f"Stage I is predicted to choose the heads at lags {lags}.", "")
     return 0
 
 

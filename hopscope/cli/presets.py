@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import say
 from hopscope.papers import preset
 from hopscope.papers import presets as all_presets
 
@@ -24,14 +25,14 @@ def presets(arguments: Sequence[str]) -> int:
     if chosen.name is None:
         width = max(map(len, all_presets()))
         for one in all_presets().values():
-            print(f"{one.name:<{width}}  {one.summary}")
+            say(f"{one.name:<{width}}  {one.summary}")
         return 0
     found = preset(chosen.name)
-    print(f"{found.name}: {found.summary}\n")
+    say(f"{found.name}: {found.summary}", "")
     rows = [(path, _shown(value), source) for path, value, source in found.fields()]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for path, value, source in rows:
-        print(f"{path:<{widths[0]}}  {value:<{widths[1]}}  {source}")
+        say(f"{path:<{widths[0]}}  {value:<{widths[1]}}  {source}")
     return 0
 
 

@@ -1,6 +1,5 @@
 """`hopscope reproduce`: run what is missing, measure, draw."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse, use_threads
+from hopscope.cli.output import say, warn
 from hopscope.errors import (
     OF_ONE_RUN,
     CircuitError,
@@ -67,9 +67,9 @@ def reproduce(arguments: Sequence[str]) -> int:
             complete &= reproduced(target, chosen, store)
         except (CircuitError, ResultsUnreadable, *OF_ONE_RUN) as error:
             # It says nothing about the other targets.
-            print(f"hopscope: {target.name}: {error}", file=sys.stderr)
+            warn(f"{target.name}: {error}")
             failed.append(error)
-    print(f"overview: {write_readme(chosen.results)}")
+    say(f"overview: {write_readme(chosen.results)}")
     return failed[0].exit_code if failed else int(not complete)
 
 
@@ -116,7 +116,7 @@ def still_open(found: Sequence["Target"], chosen: ReproduceArguments) -> list["T
         except ResultsUnreadable:
             if len(found) == 1:
                 raise
-            print(f"{target.name}: measured already, by a better protocol")
+            say(f"{target.name}: measured already, by a better protocol")
         else:
             left.append(target)
     return left
@@ -136,26 +136,26 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
 
     results = Results(chosen.results)
     protocol, recipes = target.runs(chosen.protocol)
-    print(f"{target.name}, {protocol} protocol: {target.shows}")
+    say(f"{target.name}, {protocol} protocol: {target.shows}")
     before = results.part(target.name, protocol)
     left = [recipe for recipe in recipes if recipe.run_name() not in before.runs]
     if before.rows:
-        print(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
+        say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
     outcome = carry_out(left, store, display(), seconds, chosen.device)
     here = machine(torch.get_num_threads())
     found = measured(target, protocol, outcome.folders, before, here)
     if outcome.complete:
-        print(f"results: {results.save(found)}")
+        say(f"results: {results.save(found)}")
         draw(found, results)
         return True
     where = f" ({results.save_part(found)})" if found.rows else ""
-    print(
+    say(
         f"{len(found.runs)} of {found.wanted} runs are complete and measured{where}; the same "
         "command goes on"
     )
     for trouble in outcome.troubles[1:]:
-        print(f"hopscope: {target.name}: {trouble}", file=sys.stderr)
+        warn(f"{target.name}: {trouble}")
     if outcome.troubles:
         raise outcome.troubles[0]
     return False
@@ -168,4 +168,4 @@ def draw(found: "Table", results: "Results") -> None:
 
     for name, _, figure in figures(found, results.readable):
         path = results.path(found.target)
-        print(f"figure: {save_figure(figure, path.with_name(f'{path.stem}-{name}.svg'))}")
+        say(f"figure: {save_figure(figure, path.with_name(f'{path.stem}-{name}.svg'))}")

@@ -1,21 +1,31 @@
 """`hopscope runs`, `show`, `sql`, `verify` and `rm`."""
 
+import csv
+import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.output import emit, printable, say, warn, width
+from hopscope.cli.writable import check_figures
 from hopscope.configs import LlmBench, MarkovExperiment, Recipe
 from hopscope.errors import ConfigError, RunDamaged
-from hopscope.store import RunFolder, Store
+from hopscope.store import Answer, RunFolder, Store
 from hopscope.store import sql as ask
 from hopscope.store.gallery import about
 
-COURSE = 16
+if TYPE_CHECKING:
+    from hopscope.markov.run import MarkovRun
+    from hopscope.training import Run
+
+COURSE = range(8, 33)
+"""How wide the course of a loss may be; where less is left, there is none."""
 
 
 @dataclass(frozen=True)
@@ -72,61 +82,82 @@ class RmArguments:
 
 
 def runs(arguments: Sequence[str]) -> int:
-    from hopscope.cli.tables import table
-
     store = Store(parse(RunsArguments, "runs", arguments).store)
     found, problems = store.readable()
     if not found and not problems:
-        print(f"no runs in {store.root}: `hopscope train demo` makes one")
+        say(f"no runs in {store.root}: `hopscope train demo` makes one")
         return 0
-    rows = []
+    listed = []
     for folder in found:
         try:
-            rows.append(_summary(folder))
+            listed.append(_summary(folder))
         except RunDamaged as error:
             problems.append(str(error))
-    table(["run", "step", "models", "loss of each hop", "course of the loss"], rows)
+    _print_runs(listed)
     for problem in problems:
-        print(f"hopscope: {problem}", file=sys.stderr)
+        warn(problem)
     return 1 if problems else 0
 
 
+def _print_runs(listed: Sequence[tuple[tuple[str, ...], np.ndarray]]) -> None:
+    """A row for each run; the courses take the width that the rest leaves, or there are none."""
+    from hopscope.cli.tables import table
+    from hopscope.report.layout import GAP
+    from hopscope.report.terminal import sparkline
+
+    columns, rows = ["run", "step", "models", "loss of each hop"], [row for row, _ in listed]
+    taken = [max(len(printable(row[n])) for row in (columns, *rows)) for n in range(len(columns))]
+    left = min(width() - sum(taken) - GAP * len(columns), max(COURSE))
+    if left in COURSE:
+        columns.append("course")
+        rows = [(*row, sparkline(course, left)) for row, course in listed]
+    table(columns, rows)
+
+
 def show(arguments: Sequence[str]) -> int:
+    chosen = parse(ShowArguments, "show", arguments)
+    folder = Store(chosen.store).find(chosen.run)
+    known = about(folder)
+    trained = known is None or known.trained
+    if chosen.figure:
+        check_figures(chosen.figure)
+        if not trained:
+            raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
+    if isinstance(folder.experiment, LlmBench):
+        return _show_bench(folder, chosen.figure)
+    if known:
+        say(f"{folder.name}: {known.what}", known.origin, "")
+    run = _print_run(folder, trained)
+    _print_settings(run.experiment, () if trained else ("training", "seeds"))
+    files = folder.manifest.files
+    size = sum(entry.size for entry in files.values()) / 2**20
+    say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, "
+        f"checkpoints at steps {', '.join(map(str, run.checkpoints)) or 'none'}")  # fmt: skip
+    if chosen.figure:
+        from hopscope.markov.run import MarkovRun
+        from hopscope.report.curves import loss_curves, save_figure
+        from hopscope.report.markov import stages_figure
+
+        drawn = stages_figure(run) if isinstance(run, MarkovRun) else loss_curves(run)
+        say(f"figure: {save_figure(drawn, chosen.figure)}")
+    return 0
+
+
+def _print_run(folder: RunFolder, trained: bool) -> "Run | MarkovRun":
+    """How the training went."""
     from hopscope.cli.markov import print_markov
     from hopscope.cli.tables import print_losses
     from hopscope.markov.run import MarkovRun
     from hopscope.training import Run
 
-    chosen = parse(ShowArguments, "show", arguments)
-    folder = Store(chosen.store).find(chosen.run)
-    if isinstance(folder.experiment, LlmBench):
-        return _show_bench(folder, chosen.figure)
-    known = about(folder)
-    trained = known is None or known.trained
-    if known:
-        print(f"{folder.name}: {known.what}\n{known.origin}\n")
-    run: Run | MarkovRun
     if isinstance(folder.experiment, MarkovExperiment):
-        run = MarkovRun(folder)
-        print_markov(run)
-    else:
-        run = Run(folder)
-        if trained:
-            print_losses(run)
-    _print_settings(run.experiment, () if trained else ("training", "seeds"))
-    files = run.folder.manifest.files
-    size = sum(entry.size for entry in files.values()) / 2**20
-    print(f"\n{run.folder.path}: {len(files)} files, {size:.1f} MiB, "
-          f"checkpoints at steps {', '.join(map(str, run.checkpoints)) or 'none'}")  # fmt: skip
-    if chosen.figure and not trained:
-        raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
-    if chosen.figure:
-        from hopscope.report.curves import loss_curves, save_figure
-        from hopscope.report.markov import stages_figure
-
-        drawn = stages_figure(run) if isinstance(run, MarkovRun) else loss_curves(run)
-        print(f"figure: {save_figure(drawn, chosen.figure)}")
-    return 0
+        course = MarkovRun(folder)
+        print_markov(course)
+        return course
+    run = Run(folder)
+    if trained:
+        print_losses(run)
+    return run
 
 
 def _print_settings(recipe: Recipe, hidden: tuple[str, ...]) -> None:
@@ -145,7 +176,7 @@ def _show_bench(folder: RunFolder, figure: Path | None) -> int:
         from hopscope.report.curves import save_figure
         from hopscope.report.llm import accuracy_figure
 
-        print(f"figure: {save_figure(accuracy_figure([folder]), figure)}")
+        say(f"figure: {save_figure(accuracy_figure([folder]), figure)}")
     return 0
 
 
@@ -153,11 +184,7 @@ def sql(arguments: Sequence[str]) -> int:
     chosen = parse(SqlArguments, "sql", arguments)
     answer = ask(Store(chosen.store), chosen.query)
     if chosen.csv:
-        import csv
-
-        writer = csv.writer(sys.stdout)
-        writer.writerow(answer.columns)
-        writer.writerows(answer.rows)
+        _print_csv(answer)
         return 0
     from hopscope.cli.tables import table
 
@@ -165,14 +192,25 @@ def sql(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _print_csv(answer: Answer) -> None:
+    """For programs, values go out as they are; a terminal is shown what would steer it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows((answer.columns, *answer.rows))
+    if sys.stdout is not None and sys.stdout.isatty():
+        say(*text.getvalue().splitlines())
+    else:
+        emit([text.getvalue()], end="")
+
+
 def verify(arguments: Sequence[str]) -> int:
     chosen = parse(VerifyArguments, "verify", arguments)
     folder = Store(chosen.store).find(chosen.run)
     problems = folder.verify()
     for problem in problems:
-        print(f"hopscope: {problem}", file=sys.stderr)
+        warn(problem)
     if not problems:
-        print(f"{folder.name}: all {len(folder.manifest.files)} files are as committed")
+        say(f"{folder.name}: all {len(folder.manifest.files)} files are as committed")
     return 1 if problems else 0
 
 
@@ -182,27 +220,21 @@ def rm(arguments: Sequence[str]) -> int:
         raise ConfigError("rm needs the name of a run; `hopscope runs` lists them")
     store = Store(chosen.store)
     for name in [store.removable(each) for each in chosen.runs]:  # all, or none
-        print(f"removed {store.remove(name)}")
+        say(f"removed {store.remove(name)}")
     return 0
 
 
-def _summary(folder: RunFolder) -> tuple[object, ...]:
+def _summary(folder: RunFolder) -> tuple[tuple[str, ...], np.ndarray]:
+    """What a row says, and the course of the loss in shares of what guessing gives."""
     from hopscope.report.levels import guessing
-    from hopscope.report.terminal import sparkline
     from hopscope.store.metrics import losses
 
     steps = folder.experiment.steps
     done = f"{folder.manifest.step:,}" + ("" if folder.manifest.complete else f" of {steps:,}")
     _, values = losses(folder, "train")
-    models = len(folder.experiment.seeds)
+    row = (folder.name, done, str(len(folder.experiment.seeds)))
     if not len(values):
-        return folder.name, done, models, "", ""
+        return (*row, ""), np.empty(0)
     last = " ".join(f"{value:.3f}" for value in values[-100:].mean(axis=(0, 1)))
-    level = guessing(folder.experiment)
-    return (
-        folder.name,
-        done,
-        models,
-        last,
-        sparkline(values.mean(axis=(1, 2)), COURSE, top=1.2 * (level or 1.0)),
-    )
+    level = guessing(folder.experiment) or 1.0
+    return (*row, last), values.mean(axis=(1, 2)) / (1.2 * level)

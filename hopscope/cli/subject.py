@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hopscope.errors import CircuitError, ConfigError
+from hopscope.cli.writable import check_files, check_folder
+from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -96,16 +97,37 @@ class Examined:
         known = self.circuit_file in self.run.folder.manifest.files
         return {part.at for part in self.circuit().parts} if known else set()
 
-    def found(self, watch: Callable[[str], None], **options: int | bool) -> "Circuit":
-        """Discover its circuit, and keep it with the run."""
+    def found(
+        self, watch: Callable[[str], None], out: Path | None = None, **options: int | bool
+    ) -> "Circuit":
+        """Discover its circuit, and keep it with the run, or in another file."""
         from hopscope.circuits import discover
 
-        folder = self.run.folder
-        folder.check_writable()
+        self.check_keeping(out)
         circuit = discover(self.model, self.task, watch=watch, **options)  # type: ignore[arg-type]
-        with folder.locked():
-            folder.commit({self.circuit_file: circuit.to_bytes()})
+        if out is not None:
+            circuit.save(out)
+            return circuit
+        with self.run.folder.locked():
+            self.run.folder.commit({self.circuit_file: circuit.to_bytes()})
         return circuit
+
+    def check_keeping(self, out: Path | None) -> None:
+        """Can a circuit be kept where it is to be kept? Better asked before the search."""
+        if out is not None:
+            check_files(out)
+            return
+        try:
+            with self.run.folder.locked():
+                check_folder(self.run.folder.path)
+        except (RunReadOnly, StoreUnwritable) as error:
+            raise type(error)(f"{error}; --out FILE keeps the circuit in a file instead") from error
+
+    def check_fits(self, examples: int) -> None:
+        """Refuse more examples than this machine can hold."""
+        from hopscope.training.memory import check_examples
+
+        check_examples(self.run.experiment, examples)
 
     @property
     def steps_per_epoch(self) -> float:

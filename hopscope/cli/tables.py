@@ -1,50 +1,56 @@
 """Tables and curves of runs in the terminal."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from hopscope.cli.output import emit, printable, say, width
+from hopscope.report.layout import laid_out
+from hopscope.report.levels import guessing, hop_numbers
 from hopscope.report.terminal import plot
-from hopscope.tasks import guessing_level
-from hopscope.training import Run
+
+if TYPE_CHECKING:
+    from hopscope.training import Run
 
 THRESHOLDS = (0.5, 0.1)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Print a table; wide values are folded but for the first column, none is cut off."""
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str = "",
+    colours: Mapping[str, str] | None = None,
+) -> None:
+    """Print a table as wide as the terminal; `colours` are for those that show them."""
     if title:
-        print(title)
-    drawn = Table(box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        drawn.add_column(column, overflow="fold", no_wrap=number == 0)
-    for row in rows:
-        drawn.add_row(*(_cell(value) for value in row))
-    Console().print(drawn)
+        say(title)
+    cells = [[printable(_cell(value)) for value in row] for row in rows]
+    shown = colours if sys.stdout is not None and sys.stdout.isatty() else None
+    emit(laid_out(list(map(printable, columns)), cells, width(), shown))
 
 
-def print_losses(run: Run) -> None:
+def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
-    level = guessing_level(run.experiment.task)
+    level = guessing(run.experiment) or 1.0
     if len(steps):
-        print(f"\n{plot(steps, losses.mean(axis=1), level)}\n")
+        say("", *plot(steps, losses.mean(axis=1), level, width()).splitlines(), "")
     if not run.folder.manifest.complete:
-        print(f"{run.name}: stopped at step {run.folder.manifest.step:,}")
+        say(f"{run.name}: stopped at step {run.folder.manifest.step:,}")
         return
     final = run.final_losses()
     columns = ["hop", "final loss", "guessing"]
     columns += [f"< {threshold} at step" for threshold in THRESHOLDS]
     rows = [
         (
-            hop + 1,
-            _spread(column),
+            number,
+            _spread(final[:, hop]),
             f"{level:.2f}",
             *(_first_below(steps, losses[:, :, hop], threshold) for threshold in THRESHOLDS),
         )
-        for hop, column in enumerate(final.T)
+        for hop, number in enumerate(hop_numbers(run.experiment, final.shape[1]))
     ]
     seconds = run.folder.manifest.seconds
     table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.0f} s")

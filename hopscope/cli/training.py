@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import parse, use_threads
+from hopscope.cli.output import say
+from hopscope.cli.writable import check_files
 from hopscope.configs import Experiment, LlmBench, MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
@@ -62,9 +64,9 @@ class DemoArguments:
 def train(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
         if arguments and arguments[0] in ("-h", "--help"):
-            print("usage: hopscope train PRESET|FILE.json [--field value …]")
-            print("Every field of the preset is a flag: hopscope train PRESET --help lists them;")
-            print("hopscope presets lists the presets.")
+            say("usage: hopscope train PRESET|FILE.json [--field value …]")
+            say("Every field of the preset is a flag: hopscope train PRESET --help lists them;")
+            say("hopscope presets lists the presets.")
             return 0
         raise ConfigError("train needs a preset first: `hopscope train demo`, `hopscope presets`")
     default = TrainArguments(_experiment(arguments[0]))
@@ -104,6 +106,8 @@ def demo(arguments: Sequence[str]) -> int:
     chosen = parse(DemoArguments, "demo", arguments)
     recipe = preset("demo").experiment
     experiment = Experiment.model_validate({**recipe.model_dump(), "seeds": (chosen.seed,)})
+    path = chosen.report or Path("reports") / f"{experiment.run_name()}.html"
+    check_files(path)
     run = _train(experiment, Store(chosen.store), "cpu", None)
     _finish(run)
     from hopscope.circuits import attention_maps
@@ -113,16 +117,15 @@ def demo(arguments: Sequence[str]) -> int:
     from hopscope.report.page import save_page
     from hopscope.report.story import story_page
 
-    print("\nTaking it apart …")
+    say("", "Taking it apart …")
     examined = Examined(ModelArguments(run.name, store=chosen.store))
     circuit = examined.found(lambda _: None)
     print_circuit(circuit)
-    print("\nWatching it emerge …")
+    say("", "Watching it emerge …")
     story = told(examined, circuit)
     print_emergence(story)
     text = story_page(run, circuit, story, attention_maps(examined.model, examined.task))
-    path = chosen.report or Path("reports") / f"{run.name}.html"
-    print(f"\nThe whole story, with figures: {save_page(text, path)}")
+    say("", f"The whole story, with figures: {save_page(text, path)}")
     return 0
 
 

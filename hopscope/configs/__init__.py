@@ -19,6 +19,7 @@ from hopscope.configs.tasks import (
     Retrieval,
     Task,
     VectorTask,
+    guessing_level,
 )
 from hopscope.configs.training import Training
 from hopscope.errors import ConfigError
@@ -44,6 +45,7 @@ __all__ = [
     "Task",
     "Training",
     "VectorTask",
+    "guessing_level",
     "read_recipe",
 ]
 

@@ -3,13 +3,24 @@
 import json
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hopscope.errors import ConfigError
 
-Positive = Annotated[int, Field(ge=1)]
 SHOWN = 100
 """Letters of a value that an error shows."""
+
+
+def _number(value: object) -> object:
+    """True is no number, and neither is "4"; a number of numpy is one."""
+    if isinstance(value, bool | str):
+        raise ValueError(f"expected a number, got {shortened(repr(value))}")  # noqa: TRY004  (pydantic's way)
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+Real = Annotated[float, BeforeValidator(_number)]
+Positive = Annotated[Whole, Field(ge=1)]
 
 
 class Config(BaseModel):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
-from hopscope.configs.config import Config
+from hopscope.configs.config import Config, Whole
 from hopscope.configs.model import Model
 from hopscope.configs.tasks import Retrieval, Task
 from hopscope.configs.training import Training
@@ -18,7 +18,7 @@ def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Seeds = Annotated[
-    tuple[Annotated[int, Field(ge=0, lt=2**31)], ...],
+    tuple[Annotated[Whole, Field(ge=0, lt=2**31)], ...],
     Field(min_length=1),
     AfterValidator(_each_once),
 ]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hopscope.configs.config import Config, Positive
+from hopscope.configs.config import Config, Positive, Real
 from hopscope.configs.experiment import Recipe, Seeds
 from hopscope.configs.prompts import Prompts
 
@@ -19,7 +19,7 @@ class Asking(Config):
     """The model's own chat template, or the bare prompt and "Answer:" on a line of its own."""
     precision: Literal["float32", "bf16"] = "float32"
     """Arithmetic of a model in this process."""
-    temperature: Annotated[float, Field(gt=0)] = 1.0
+    temperature: Annotated[Real, Field(gt=0)] = 1.0
     """Of what is sampled (paper protocol; the paper names none)."""
     tries: Positive = 50
     """Samples per question before it counts as never answered (the paper names no cap)."""

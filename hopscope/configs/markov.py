@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from hopscope.configs.config import Config, Positive
+from hopscope.configs.config import Config, Positive, Real, Whole
 from hopscope.configs.experiment import Recipe, Seeds
 
 EPOCHS = {"C": 2_000, "W": 50_000, "a": 5_000}
@@ -20,11 +20,11 @@ class MarkovProcess(Config):
                 └─┴─ parents
     """
 
-    alphabet: Annotated[int, Field(ge=2, le=100)] = 3
+    alphabet: Annotated[Whole, Field(ge=2, le=100)] = 3
     """Number d of symbols (appendix B: 3)."""
     parents: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1, 2)
     """Lags on which the next symbol depends (appendix B: 1 and 2)."""
-    alpha: Annotated[float, Field(gt=0)] = 0.1
+    alpha: Annotated[Real, Field(gt=0)] = 0.1
     """Concentration of the Dirichlet prior of every row of a table (appendix B: 0.1)."""
     length: Positive = 100
     """Symbols L given to the model, which predicts the next one (appendix B: 100)."""
@@ -62,15 +62,15 @@ class InductionModel(Config):
     first: Literal["copies", "full"] = "copies"
     """First layer: attention by lag alone (§2.2), or with query, key, value and output
     matrices as well."""
-    own: float = 3.0
+    own: Real = 3.0
     """Initial weight w of head h at lag h (appendix B: 3)."""
-    other: float = 0.01
+    other: Real = 0.01
     """Initial weights w at all other lags (appendix B: 0.01; the authors' program: 0.1)."""
-    c: Annotated[float, Field(gt=0)] = 0.01
+    c: Annotated[Real, Field(gt=0)] = 0.01
     """Initial coefficient of every set (appendix B: 0.01)."""
-    a: float = 0.01
+    a: Real = 0.01
     """Initial scale of the second attention layer (appendix B: 0.01)."""
-    noise: Annotated[float, Field(ge=0)] = 0.01
+    noise: Annotated[Real, Field(ge=0)] = 0.01
     """Std of the random part of the matrices of a full first layer; values and outputs start at
     the identity plus this, queries and keys at this alone."""
 
@@ -94,13 +94,13 @@ class InductionModel(Config):
 class Descent(Config):
     """Gradient descent in stages (appendix B)."""
 
-    stages: Annotated[str, Field(pattern="^[CWa]+(,[CWa]+)*$")] = "C,W,a"
+    stages: str = "C,W,a"
     """What each stage trains: C the selector's coefficients, W the heads of the first layer, a
     the classifier's scale. `CW,a` trains C and W together, `CWa` everything at once."""
     epochs: tuple[Positive, ...] | None = None
     """Epochs of each stage; unset: 2,000 for C, 50,000 for W, 5,000 for a (appendix B), added up
     where a stage trains several."""
-    lr: Annotated[float, Field(gt=0)] = 1.0
+    lr: Annotated[Real, Field(gt=0)] = 1.0
     """Learning rate (appendix B: 1)."""
     chains: Positive = 9_000
     """Training chains (appendix B: 9,000)."""
@@ -111,14 +111,19 @@ class Descent(Config):
     loss: Literal["log", "softmax"] = "log"
     """Minus the logarithm of the answer's probability (§2.2), or the cross-entropy of a softmax
     over the probabilities (the authors' program)."""
-    epsilon: Annotated[float, Field(gt=0)] = 1e-6
+    epsilon: Annotated[Real, Field(gt=0)] = 1e-6
     """Added to the probability inside the logarithm (§2.2; its value is not given)."""
-    records: Annotated[int, Field(ge=2)] = 200
+    records: Annotated[Whole, Field(ge=2)] = 200
     """Moments of each stage at which losses and parameters are recorded."""
 
     @model_validator(mode="after")
     def _stages_match(self) -> Self:
         for stage in self.stages.split(","):
+            if not stage or set(stage) - set(EPOCHS):
+                raise ValueError(
+                    f"stages is {self.stages!r}; expected the letters C, W and a in stages with "
+                    "commas between them, e.g. C,W,a or CW,a"
+                )
             if len(set(stage)) < len(stage):
                 raise ValueError(f"stages is {self.stages!r}: stage {stage!r} names a letter twice")
         if self.epochs is not None and len(self.epochs) != len(self.stages.split(",")):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hopscope.configs.config import Config, Positive
+from hopscope.configs.config import Config, Positive, Real
 
 
 class Model(Config):
@@ -29,7 +29,7 @@ class Model(Config):
     init: Literal["gpt2", "fan-in"] = "gpt2"
     """Block matrices: normal with std 0.02 and residual outputs / √(2·layers) (gpt2), or
     std 1/√inputs (fan-in). Biases start at zero. The paper does not say."""
-    input_std: Annotated[float, Field(gt=0)] | None = None
+    input_std: Annotated[Real, Field(gt=0)] | None = None
     """Std of the input map; unset: 1/√inputs, 0.35 for K = 4. At 0.02 the loss stays at its
     plateau for thousands of steps. For tokens, std of the embedding; unset: 0.02."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from hopscope.configs.config import Config, Positive
+from hopscope.configs.config import Config, Positive, Whole
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 
 FORMULATIONS = {
@@ -52,7 +52,7 @@ class Prompts(Config):
     hops: Positive | None = None
     """Number D of look-ups of equations and lives-with, 1 … 20 (figure 2); left out, it is 5
     (appendix A). The other formulations have one graph each and take none."""
-    chains: Annotated[int, Field(ge=2)] = 4
+    chains: Annotated[Whole, Field(ge=2)] = 4
     """Number N of chains interleaved in every question (appendix A: 4)."""
 
     opening: bool = False

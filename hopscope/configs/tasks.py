@@ -1,10 +1,11 @@
 """The tasks over facts. Paper sections (§) refer to Musat (ICLR 2025)."""
 
+import math
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hopscope.configs.config import Config, Positive
+from hopscope.configs.config import Config, Positive, Real, Whole
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 
 
@@ -21,7 +22,7 @@ class VectorTask(Config):
     position: Literal["token", "pair"] = "token"
     """Does each token have its own positional code (§6), or all tokens of a fact the same
     (the reading under which Theorem 1 is proved)?"""
-    base: Annotated[float, Field(gt=1)] = 10_000.0
+    base: Annotated[Real, Field(gt=1)] = 10_000.0
     """Base of the rotary frequencies (Su et al.: 10000, which gives 1 and 0.01 for K = 4)."""
     order: Literal["backward", "forward", "shuffled"] = "backward"
     """Order of the facts: last hop first (§6), first hop first, or all shuffled together.
@@ -77,6 +78,14 @@ class Retrieval(VectorTask):
     def graph(self) -> FactGraph:
         return chain_of_facts(self.hops)
 
+    # Without the graph: that of very many hops takes long to build, only to be refused.
+
+    def joint_facts(self) -> list[int]:
+        return []
+
+    def symbols_per_chain(self) -> int:
+        return self.hops + 1
+
 
 class Induction(VectorTask):
     """Induction: retrieval with a single hop (Olsson et al. 2022). Two chains::
@@ -106,7 +115,7 @@ class ConditionalRetrieval(VectorTask):
     kind: Literal["conditional"] = "conditional"
     facts: tuple[str, ...] = ("a->x", "a->y", "x,y->z")
     """The look-ups of one chain, each `key[,key…]->value`."""
-    decoys: Annotated[int, Field(ge=0)] = 0
+    decoys: Annotated[Whole, Field(ge=0)] = 0
     """Facts per chain that share the first key of a fact with several keys."""
 
     @model_validator(mode="after")
@@ -143,12 +152,25 @@ class KHop(Config):
     kind: Literal["khop"] = "khop"
     hops: Positive = 2
     """Number k of previous-occurrence hops."""
-    alphabet: Annotated[int, Field(ge=2)] = 8
+    alphabet: Annotated[Whole, Field(ge=2)] = 8
     """Number of different tokens."""
-    length: Annotated[int, Field(ge=2)] = 32
+    length: Annotated[Whole, Field(ge=2)] = 32
     """Tokens per sequence."""
     curriculum: bool = True
     """Ask for every hop's answer (implicit curriculum), not for the k-th alone."""
 
 
 Task = Annotated[Retrieval | Induction | ConditionalRetrieval | KHop, Field(discriminator="kind")]
+
+
+def guessing_level(task: Task) -> float:
+    """The loss of the best answer that ignores the facts' connections.
+
+    Vectors: the mean of the N candidates leaves 1 - 1/N of the mean square of a symbol's numbers,
+    which is 1 for gaussian symbols and 1/dim for those of unit length. (Distinct one-hot symbols
+    are as orthogonal as independent ones are on average.) Tokens: log of the alphabet.
+    """
+    if isinstance(task, KHop):
+        return math.log(task.alphabet)
+    square = 1.0 if task.symbols == "gaussian" else 1 / task.dim
+    return square * (1 - 1 / task.chains)

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hopscope.configs.config import Config, Positive
+from hopscope.configs.config import Config, Positive, Real, Whole
+
+Decay = Annotated[Real, Field(ge=0, lt=1)]
 
 FINAL_STEPS = 100
 """A final loss is the mean over this many last steps (§7.1)."""
@@ -20,15 +22,15 @@ class Training(Config):
     """Examples per step (§7: 512, §8: 128, §9: 256)."""
     examples: Positive = 2**18
     """Size of the finite training set (§7: 2^20, §8, §9: 262k)."""
-    lr: Annotated[float, Field(gt=0)] = 1e-3
+    lr: Annotated[Real, Field(gt=0)] = 1e-3
     """Learning rate of AdamW (§7.1: 1e-3)."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate after warm-up: constant (§7.1), or down to zero on a cosine."""
-    warmup: Annotated[int, Field(ge=0)] = 0
+    warmup: Annotated[Whole, Field(ge=0)] = 0
     """Steps over which the learning rate rises linearly from zero (the paper names none)."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.1
+    weight_decay: Annotated[Real, Field(ge=0)] = 0.1
     """Decoupled weight decay on every parameter (§7.1: 0.1)."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
     """Decay rates of AdamW's two moments (Kingma's defaults; the paper names none)."""
     precision: Literal["float32", "bf16", "auto"] = "auto"
     """Arithmetic of forward and backward: float32, bf16 with float32 master weights, or bf16

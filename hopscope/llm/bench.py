@@ -13,14 +13,12 @@ from hopscope.configs import Asking, LlmBench
 from hopscope.errors import RunMismatch
 from hopscope.llm.answers import answered
 from hopscope.llm.backend import GREEDY, Backend, ScoringBackend
-from hopscope.llm.kept import Answer, read_answers
+from hopscope.llm.kept import ANSWERS, PART, Answer, answers
 from hopscope.llm.prompts import Question, question
 from hopscope.store import RunFolder, Store
 from hopscope.training.loop import NobodyWatches, Watcher, finished, interrupted
 from hopscope.training.signals import StopRequest
 
-ANSWERS = "answers/all.jsonl"
-PART = "answers/part-"
 PIECE = 25
 """Questions between commits."""
 
@@ -141,15 +139,3 @@ def _sampled(
 def _seed(seed: int, index: int, turn: int) -> int:
     """A seed for each sample, the same however questions are grouped."""
     return (seed * 1_000_003 + index) * 1_009 + turn
-
-
-def answers(folder: RunFolder) -> list[Answer]:
-    """All answers that were committed, kind by kind."""
-    bench = folder.experiment
-    if not isinstance(bench, LlmBench):
-        raise RunMismatch(
-            f"{folder.name} is no benchmark of a language model: `hopscope llm bench` makes one"
-        )
-    found = folder.steadily(lambda: read_answers(folder, bench))
-    kinds = [prompts.label for prompts in bench.prompts]
-    return sorted(found, key=lambda each: (kinds.index(each["kind"]), each["index"]))

@@ -1,4 +1,4 @@
-"""Answers as they are kept with a run: a line of JSON each, checked when they are read."""
+"""The answers that a benchmark has kept in its run, checked when they are read; no torch here."""
 
 import json
 from typing import Annotated, Any
@@ -6,8 +6,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from hopscope.configs import Config, LlmBench
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch
 from hopscope.store import RunFolder
+
+ANSWERS = "answers/all.jsonl"
+PART = "answers/part-"
 
 Answer = dict[str, Any]
 """The fields of a `Scored` or a `Sampled`, as JSON has them."""
@@ -40,7 +43,19 @@ class Sampled(Kept):
     """The acceptable answer that the last sample gives, if it gives one."""
 
 
-def read_answers(folder: RunFolder, bench: LlmBench) -> list[Answer]:
+def answers(folder: RunFolder) -> list[Answer]:
+    """All answers that were committed, kind by kind."""
+    bench = folder.experiment
+    if not isinstance(bench, LlmBench):
+        raise RunMismatch(
+            f"{folder.name} is no benchmark of a language model: `hopscope llm bench` makes one"
+        )
+    found = folder.steadily(lambda: _read(folder, bench))
+    kinds = [prompts.label for prompts in bench.prompts]
+    return sorted(found, key=lambda each: (kinds.index(each["kind"]), each["index"]))
+
+
+def _read(folder: RunFolder, bench: LlmBench) -> list[Answer]:
     """The answers of a run, in the order of its files."""
     form = Scored if bench.asking.protocol == "exact" else Sampled
     kinds = {prompts.label for prompts in bench.prompts}

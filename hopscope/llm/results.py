@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from hopscope.configs import LlmBench
-from hopscope.llm.bench import answers
-from hopscope.llm.kept import Answer
+from hopscope.llm.kept import Answer, answers
 from hopscope.store import RunFolder
 
 Z = 1.959964

@@ -7,11 +7,12 @@ import numpy as np
 from jaxtyping import Float, Float32, Int32
 
 from hopscope.configs import InductionModel, MarkovExperiment
-from hopscope.errors import RunDamaged, RunMismatch
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch
 from hopscope.markov.parameters import Parameters, initial, set_name, sets
 from hopscope.store import RunFolder, parameters
 from hopscope.store.metrics import losses
 from hopscope.training.checkpoint import checkpoint_steps, own_weights
+from hopscope.training.run import check_split, check_step
 
 
 def numbers(model: InductionModel, state: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -72,7 +73,12 @@ class MarkovRun:
         """Everything trained of one seed's model, after a checkpoint's epoch; unset: the last."""
         if not self.checkpoints:
             raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
-        weights = own_weights(self.folder, self.checkpoints[-1] if epoch is None else epoch)
+        last = self.checkpoints[-1]
+        check_step(last if epoch is None else epoch, self.checkpoints, self.name)
+        if seed not in self.experiment.seeds:
+            known = ", ".join(map(str, self.experiment.seeds))
+            raise ConfigError(f"seed is {seed}; {self.name} has the seeds {known}")
+        weights = own_weights(self.folder, last if epoch is None else epoch)
         number = self.experiment.seeds.index(seed)
         return {name: value[number].numpy() for name, value in weights.items()}
 
@@ -89,4 +95,5 @@ class MarkovRun:
         self, split: str = "train"
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
         """Recorded epochs, and every seed's loss at each (on an axis of one hop)."""
+        check_split(split)
         return losses(self.folder, split)

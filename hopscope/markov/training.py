@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hopscope.configs import Descent, MarkovExperiment
-from hopscope.errors import Diverged
+from hopscope.configs import Config, Descent, MarkovExperiment
+from hopscope.errors import ConfigError, Diverged
 from hopscope.markov.counts import check_memory
 from hopscope.markov.full import FullLearner
 from hopscope.markov.learner import CountingLearner, Learner
@@ -38,12 +38,23 @@ def train(
     It computes with so many threads of the processor (None: as many as the run began with, or as
     torch would).
     """
+    _check_kind(experiment)
     check_memory(experiment)
 
     def work(folder: RunFolder, request: StopRequest) -> None:
         _Training(experiment, folder, watcher or NobodyWatches()).run(request)
 
     return MarkovRun(finished(experiment, store, work, threads))
+
+
+def _check_kind(experiment: object) -> None:
+    if isinstance(experiment, MarkovExperiment):
+        return
+    got = type(experiment).__name__ if isinstance(experiment, Config) else repr(experiment)
+    raise ConfigError(
+        f"hopscope.markov.train got {got}; expected a MarkovExperiment (an Experiment is trained "
+        "by hopscope.train)"
+    )
 
 
 def learner(experiment: MarkovExperiment, seed: int) -> Learner:

@@ -7,15 +7,16 @@ from jaxtyping import Float
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from hopscope.configs import guessing_level
 from hopscope.errors import ConfigError
+from hopscope.report.formats import check_format
+from hopscope.report.levels import hop_numbers
 from hopscope.store.files import writing
-from hopscope.tasks import guessing_level
 from hopscope.training import Run
 
 COLOURS = ("#3366aa", "#ee7733", "#228833", "#aa3377", "#997700", "#66ccee", "#bb5566", "#333333")
 WINDOW = 25
 POINTS = 500
-FORMATS = (".svg", ".pdf", ".png")
 FULL_SCALE = 1.6
 """Height of the axis in guessing levels; the first steps are worse, and say little."""
 
@@ -28,9 +29,9 @@ def loss_curves(run: Run) -> Figure:
     checked, validation = run.losses("validation")
     shown = slice(None, None, max(1, len(steps) // POINTS))
     steps, smooth = steps[shown], smoothed(losses)[shown]
-    for hop in range(losses.shape[2]):
+    for hop, number in enumerate(hop_numbers(run.experiment, losses.shape[2])):
         colour = COLOURS[hop % len(COLOURS)]
-        label = f"$x_{{{hop + 1}}}$"
+        label = f"$x_{{{number}}}$"
         if losses.shape[1] > 1:
             low, high = smooth[:, :, hop].min(1), smooth[:, :, hop].max(1)
             axes.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
@@ -72,8 +73,7 @@ def first_below(
 
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a figure in the format its name asks for."""
-    if path.suffix not in FORMATS:
-        raise ConfigError(f"a figure goes to a file that ends in {', '.join(FORMATS)}, not {path}")
+    check_format(path)
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; expected a file for the figure")
     with writing(path):

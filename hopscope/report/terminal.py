@@ -8,6 +8,8 @@ from jaxtyping import Float
 TICKS = "▁▂▃▄▅▆▇█"
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 PLOT_WIDTH, PLOT_HEIGHT = 64, 12
+MARGIN = 8
+"""Columns beside a plot, for the numbers of its axis."""
 
 
 def sparkline(values: Sequence[float] | np.ndarray, width: int = 24, top: float = 1.0) -> str:
@@ -23,19 +25,22 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = 24, top: float 
     return "".join(TICKS[round(min(max(level, 0), len(TICKS) - 1))] for level in levels)
 
 
-def plot(steps: np.ndarray, losses: Float[np.ndarray, "step hop"], level: float) -> str:
+def plot(
+    steps: np.ndarray, losses: Float[np.ndarray, "step hop"], level: float, width: int = 80
+) -> str:
     """Every hop's curve in one box: the hop's number marks its line, a dotted line guessing."""
+    room = max(MARGIN, min(PLOT_WIDTH, width - MARGIN))
     top = max(1.0, level) * 1.05
-    grid = [[" "] * PLOT_WIDTH for _ in range(PLOT_HEIGHT)]
-    grid[_row(level, top)] = ["·"] * PLOT_WIDTH
+    grid = [[" "] * room for _ in range(PLOT_HEIGHT)]
+    grid[_row(level, top)] = ["·"] * room
     for hop in reversed(range(losses.shape[1])):
-        for column, share in enumerate(np.array_split(losses[:, hop], PLOT_WIDTH)):
+        for column, share in enumerate(np.array_split(losses[:, hop], room)):
             if len(share):
                 grid[_row(float(share.mean()), top)][column] = MARKS[hop % len(MARKS)]
     labels = {0: f"{top:4.2f}", _row(level, top): f"{level:4.2f}", PLOT_HEIGHT - 1: "   0"}
     lines = [f"{labels.get(row, ''):>5} │{''.join(cells)}" for row, cells in enumerate(grid)]
-    axis = f"{'':>5} └{'─' * PLOT_WIDTH}"
-    return "\n".join([*lines, axis, f"{'':>7}0{f'step {steps[-1]}':>{PLOT_WIDTH - 1}}"])
+    axis = f"{'':>5} └{'─' * room}"
+    return "\n".join([*lines, axis, f"{'':>7}0{f'step {steps[-1]}':>{room - 1}}"])
 
 
 def _row(value: float, top: float) -> int:

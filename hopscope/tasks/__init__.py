@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from hopscope.configs import Interface, KHop, Task
+from hopscope.configs import Interface, KHop, Task, guessing_level
 from hopscope.facts import Role
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
 from hopscope.tasks.khop import KHopSampler
-from hopscope.tasks.loss import answer_losses, guessing_level, hop_losses, total
+from hopscope.tasks.loss import answer_losses, hop_losses, total
 from hopscope.tasks.order import visited
 from hopscope.tasks.vector import VectorSampler
 

@@ -1,6 +1,4 @@
-"""Losses of each hop, and the level that guessing reaches."""
-
-import math
+"""Losses of each hop."""
 
 import torch
 from jaxtyping import Float
@@ -40,19 +38,6 @@ def _cross_entropies(task: KHop, outputs: Tensor, targets: Tensor) -> Tensor:
     targets = targets.expand(logits.shape[:-1])
     losses = cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
     return losses.view(targets.shape)
-
-
-def guessing_level(task: Task) -> float:
-    """The loss of the best answer that ignores the facts' connections.
-
-    Vectors: the mean of the N candidates leaves 1 - 1/N of the mean square of a symbol's numbers,
-    which is 1 for gaussian symbols and 1/dim for those of unit length. (Distinct one-hot symbols
-    are as orthogonal as independent ones are on average.) Tokens: log of the alphabet.
-    """
-    if isinstance(task, KHop):
-        return math.log(task.alphabet)
-    square = 1.0 if task.symbols == "gaussian" else 1 / task.dim
-    return square * (1 - 1 / task.chains)
 
 
 def total(losses: Float[Tensor, "*model hop"]) -> Float[Tensor, "*model"]:

@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from hopscope.configs import Experiment, Recipe
-from hopscope.errors import Diverged, Interrupted, RunDamaged, RunWarning
+from hopscope.configs import Config, Experiment, LlmBench, MarkovExperiment, Recipe
+from hopscope.errors import ConfigError, Diverged, Interrupted, RunDamaged, RunWarning
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.tasks import guessing_level
@@ -22,6 +22,7 @@ from hopscope.training.checkpoint import OPTIMISERS, checkpoint_name, checkpoint
 from hopscope.training.computing import note_computing, threads_of, using_threads
 from hopscope.training.learner import Learner
 from hopscope.training.ledger import DIVERGED_AT, Ledger
+from hopscope.training.memory import check_training
 from hopscope.training.precision import device_of, precision_of
 from hopscope.training.run import Run
 from hopscope.training.signals import StopRequest, stop_on_signal
@@ -68,12 +69,32 @@ def train(
     It computes with so many threads of the processor (None: as many as the run began with, or as
     torch would); the same number gives the same bits.
     """
-    device_of(device)  # a device that is not there is a mistake to hear of before there is a run
+    _check_kind(experiment)
+    store = store if isinstance(store, Store) else Store(store)
+    # A device that is not there, or too small, is a mistake to hear of before there is a run.
+    if device_of(device).type == "cpu" and not store.has_complete(experiment):
+        check_training(experiment)
 
     def work(folder: RunFolder, request: StopRequest) -> None:
         _Training(experiment, folder, device, watcher or NobodyWatches()).run(request)
 
     return Run(finished(experiment, store, work, threads))
+
+
+def _check_kind(experiment: object) -> None:
+    """Refuse what is trained elsewhere, or not at all."""
+    if isinstance(experiment, Experiment):
+        return
+    others = {
+        MarkovExperiment: "hopscope.markov.train trains it",
+        LlmBench: "hopscope.llm.bench.ask carries it out",
+        Config: "an Experiment has a task, a model and a training",
+    }
+    hints = [hint for kind, hint in others.items() if isinstance(experiment, kind)]
+    got = type(experiment).__name__ if hints else repr(experiment)
+    raise ConfigError(
+        f"train got {got}; expected an Experiment" + "".join(f": {h}" for h in hints[:1])
+    )
 
 
 def finished(

@@ -1,5 +1,6 @@
 """A run as the rest of hopscope sees it: its experiment, its models, its losses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,10 +9,10 @@ from jaxtyping import Float32, Int32
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
-from hopscope.errors import RunDamaged, RunMismatch
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch
 from hopscope.models import Transformer, load_weights
 from hopscope.store import RunFolder
-from hopscope.store.metrics import losses
+from hopscope.store.metrics import SPLITS, losses
 from hopscope.tasks import interface
 from hopscope.training.checkpoint import checkpoint_name, checkpoint_steps, weights_of
 
@@ -50,6 +51,7 @@ class Run:
 
     def model_at(self, step: int) -> Transformer:
         """The model as it was after a step that has a checkpoint."""
+        check_step(step, self.checkpoints, self.name)
         name = checkpoint_name(step)
         weights = weights_of(self.folder.read(name), name)
         seeds = self.experiment.seeds if len(self.experiment.seeds) > 1 else ()
@@ -61,6 +63,7 @@ class Run:
         self, split: str = "train"
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
         """Steps, and the partial loss of every hop at each, one model per seed."""
+        check_split(split)
         return losses(self.folder, split)
 
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
@@ -69,3 +72,16 @@ class Run:
         last = steps > max(0, self.experiment.training.steps - FINAL_STEPS)
         mean: np.ndarray = values[last].mean(axis=0)
         return mean
+
+
+def check_split(split: str) -> None:
+    """Refuse losses of which there are none."""
+    if split not in SPLITS:
+        raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
+
+
+def check_step(step: int, known: Sequence[int], name: str) -> None:
+    """Refuse a step after which no weights were kept."""
+    if known and step not in known:
+        near = min(known, key=lambda each: abs(each - step))
+        raise ConfigError(f"step is {step}; {name} has no checkpoint there, the nearest is {near}")

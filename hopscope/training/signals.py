@@ -1,5 +1,5 @@
-"""SIGINT and SIGTERM ask the training to stop at the next step; a second one stops at once. So does
-the end of the time that was allowed, as if it were a SIGALRM.
+"""SIGINT, SIGTERM and SIGHUP (the terminal was closed) ask the training to stop at the next step; a
+second one stops at once. So does the end of the time that was allowed, as if it were a SIGALRM.
 """
 
 import signal
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 _END: ContextVar[float | None] = ContextVar("_END", default=None)
@@ -63,10 +63,10 @@ def stop_on_signal() -> Iterator[StopRequest]:
 
     def note(number: int, _: FrameType | None) -> None:
         request.note(number)
-        for asked in SIGNALS:
-            signal.signal(asked, previous[asked])
+        for asked, handler in previous.items():
+            signal.signal(asked, handler)
 
-    previous = {asked: signal.signal(asked, note) for asked in SIGNALS}
+    previous = {asked: signal.signal(asked, note) for asked in _heard()}
     try:
         yield request
     finally:
@@ -74,3 +74,9 @@ def stop_on_signal() -> Iterator[StopRequest]:
             signal.signal(asked, handler)
     if request.signal in SIGNALS:
         signal.raise_signal(request.signal)
+
+
+def _heard() -> list[signal.Signals]:
+    """A hang-up that was to be ignored (by nohup) stays ignored."""
+    deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [asked for asked in SIGNALS if not (deaf and asked is signal.SIGHUP)]

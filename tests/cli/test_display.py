@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hopscope.cli.display import LineDisplay, LiveDisplay, Progress, display
+from hopscope.cli.display import Dispensable, LineDisplay, LiveDisplay, Progress, display
+from hopscope.cli.output import flush
 from hopscope.configs import Experiment
+from hopscope.errors import OutputLost
 from hopscope.store import Store
 
 
@@ -48,7 +50,9 @@ def test_lines_come_every_few_seconds_and_at_the_end(
 
 
 def test_a_log_gets_lines() -> None:
-    assert isinstance(display(), LineDisplay)
+    shown = display()
+    assert isinstance(shown, Dispensable)
+    assert isinstance(shown.shown, LineDisplay)
 
 
 def test_the_run_before_is_forgotten(
@@ -63,3 +67,41 @@ def test_the_run_before_is_forgotten(
     watch(twice, store, tiny)
     assert twice.headline() == once.headline()
     assert twice.hop_rows() == once.hop_rows()
+
+
+class Broken:
+    """A display whose output cannot be written."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error, self.asked = error, 0
+
+    def start(self, folder: Any, step: int) -> None:
+        self.asked += 1
+        raise self.error
+
+    advance = stop = start
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), OutputLost("disk full")])
+def test_a_display_that_fails_is_dropped_and_said_once(
+    store: Store, tiny: Experiment, capsys: Any, error: Exception
+) -> None:
+    broken = Broken(error)
+    watch(shown := Dispensable(broken), store, tiny)
+    shown.stop()
+    assert broken.asked == 1
+    err = capsys.readouterr().err
+    assert err.startswith("hopscope: the training goes on, and nothing more is shown of it (")
+    assert err.count("\n") == 1
+    if isinstance(error, OutputLost):  # told again when the command ends
+        with pytest.raises(OutputLost, match="disk full"):
+            flush()
+    flush()
+
+
+def test_without_curriculum_the_only_hop_is_the_last(store: Store, tiny: Experiment) -> None:
+    last = {**tiny.model_dump(), "task": {**tiny.task.model_dump(), "curriculum": False}}
+    progress = Progress()
+    progress.start(store.create(Experiment.model_validate(last)), 0)
+    progress.advance(1, {"train": np.ones((1, 1), np.float32)})
+    assert [name for name, _, _ in progress.hop_rows()] == ["hop 2"]

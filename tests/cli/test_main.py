@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hopscope.cli.completion import everything
 from hopscope.cli.main import COMMANDS, main, run
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
@@ -56,7 +57,10 @@ def test_help_imports_neither_torch_nor_the_commands() -> None:
         (["train", "musat/fig4"], "unknown preset 'musat/fig4'"),
         (["train", "dmeo"], "did you mean demo?"),
         (["train", "demo", "--model.layrs", "3"], "Unrecognized options: --model.layrs"),
-        (["train", "demo", "--model.layers", "x"], "Error parsing --model.layers"),
+        (
+            ["train", "demo", "--model.layers", "x"],
+            "--model.layers is 'x'; expected a whole number",
+        ),
         (["train", "demo", "--task.hops", "0"], "hops: Input should be greater than or equal to 1"),
         (["train", "demo", "--task.dim", "5"], "dim is 5; a rotary code"),
         (["train", "demo", "--model.heads", "5"], "heads is 5 and d_model 64"),
@@ -69,6 +73,21 @@ def test_help_imports_neither_torch_nor_the_commands() -> None:
         (["rm", "x"], "are named 'x', and rm takes no less than a whole name or hash"),
         (["demo", "--seed", "-1"], "seeds.0: Input should be greater than or equal to 0, got -1"),
         (["train", "demo", "--threads", "99999"], "--threads is 99999; expected at most 1024"),
+        (["train", "demo", "--training.betas", "2", "3"], "betas.0: Input should be less than 1"),
+        (["train", "demo", "--training.betas", "a", "3"], "'a', '3'; expected numbers"),
+        (["train", "demo", "--seeds", "a", "b"], "--seeds is 'a', 'b'; expected whole numbers"),
+        (["train", "demo", "--training.lr", "abc"], "--training.lr is 'abc'; expected a number"),
+        (["train", "demo", "--model.d-model", "1000000"], "GiB, and this machine has"),
+        (["train", "demo", "--training.batch", "100000000"], "GiB, and this machine has"),
+        (["train", "demo", "--task.hops", "1000000"], "GiB, and this machine has"),
+        (["maps", "x", "--step", "abc"], "--step is 'abc'; expected a whole number"),
+        (["maps", "x", "--examples"], "examples needs a value"),
+        (["depth", "--hops", "abc"], "--hops is 'abc'; expected a whole number"),
+        (["markov", "train", "--stages", "X"], "stages is 'X'; expected the letters C, W and a"),
+        (["maps", "gallery/demo", "--examples", "100000000"], "positions would take about"),
+        (["ablate", "gallery/demo", "--examples", "100000000"], "take fewer examples"),
+        (["maps", "gallery/demo", "--figure", "x.foo"], "ends in .svg, .pdf, .png, not x.foo"),
+        (["maps", "gallery/demo", "--data", "."], ". is a folder; expected a file"),
         (["sql", ""], "the query is empty"),
         (["maps", "gallery/demo", "--example", "99999999"], "a number from 0 to 9,999"),
         (["maps", "gallery/demo", "--example", "-1"], "a number from 0 to 9,999"),
@@ -238,6 +257,24 @@ def test_presets_are_listed_with_their_sources(capsys: pytest.CaptureFixture[str
     assert "musat/transformer-d-epochs" in hopscope(capsys, "presets")[1]
     out = hopscope(capsys, "presets", "musat/transformer-a")[1]
     assert re.search(r"training\.steps +24000 +§8\.1: 24k", out)
+
+
+def test_every_command_is_completed() -> None:
+    assert set(everything()) == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", "nope"], ["runs"], ["sql", "select 1 as a"], ["claims"], ["gallery"],
+        ["llm", "show", "nope"], ["reproduce", "--list"],
+    ],
+)  # fmt: skip
+def test_to_print_text_no_torch_is_loaded(root: Path, arguments: list[str]) -> None:
+    code = f"import sys; sys.argv = ['hopscope', *{arguments!r}]\ntry:\n    {CALL}\n"
+    code += "except SystemExit:\n    print('torch' in sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

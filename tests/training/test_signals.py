@@ -154,3 +154,17 @@ def test_another_thread_notes_no_signals(heard: list[int]) -> None:
     thread.join()
     assert heard == [signal.SIGTERM]
     assert requests[0].signal is None
+
+
+def test_a_hang_up_is_obeyed_unless_it_was_to_be_ignored(heard: list[int]) -> None:
+    with stop_on_signal() as request:
+        signal.raise_signal(signal.SIGHUP)
+        assert request.signal == signal.SIGHUP
+    assert heard == [signal.SIGHUP]
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    with stop_on_signal() as request:
+        signal.raise_signal(signal.SIGHUP)
+        assert request.signal is None
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        signal.raise_signal(signal.SIGTERM)
+        assert request.signal == signal.SIGTERM

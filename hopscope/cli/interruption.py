@@ -1,0 +1,45 @@
+"""Ctrl-C at any moment is an interruption, whatever a library makes of it.
+
+Python raises KeyboardInterrupt wherever it stands: libraries that are being imported turn it into
+an ImportError, DuckDB into a RuntimeError. So that it came is noted beside.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interruption:
+    """Did a SIGINT arrive?"""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def explains(self, error: BaseException) -> bool:
+        """Is this what became of it?"""
+        words = str(error)
+        of_duckdb = type(error).__name__ == "InterruptException" or words == "Query interrupted"
+        return self.came or of_duckdb or isinstance(error, KeyboardInterrupt)
+
+
+@contextmanager
+def noted_interruption() -> Iterator[Interruption]:
+    """Within this block a SIGINT is noted, and raised as ever. Only a main thread can note it."""
+    noted = Interruption()
+    ours = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if not ours or before is signal.SIG_IGN:
+        yield noted
+        return
+
+    def note(_: int, __: FrameType | None) -> None:
+        noted.came = True
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)

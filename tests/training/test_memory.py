@@ -1,0 +1,106 @@
+"""What a training is said to take, against what it takes; and what cannot fit."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hopscope.configs import (
+    ConditionalRetrieval,
+    Experiment,
+    Induction,
+    KHop,
+    Model,
+    Retrieval,
+    Task,
+    Training,
+)
+from hopscope.errors import ConfigError
+from hopscope.machine import memory_bytes
+from hopscope.models import Transformer
+from hopscope.tasks import interface
+from hopscope.training import train
+from hopscope.training.memory import check_examples, interface_of, parameters, training_bytes
+
+CODE = """
+import json, resource, sys, tempfile
+import torch
+from hopscope import Experiment, Model, Training, train
+from hopscope.training.memory import training_bytes
+
+torch.set_num_threads(1)
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+asked = Experiment.from_json(sys.argv[1])
+small = Training(steps=2, batch=2, examples=4, validation_examples=2, precision="float32")
+with tempfile.TemporaryDirectory() as store:
+    train(Experiment(model=Model(layers=1, heads=1, d_model=8), training=small), store)
+    before = peak()
+    train(asked, store)
+print(json.dumps([peak() - before, training_bytes(asked)]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "batch"),
+    [
+        (Model(layers=2, heads=2, d_model=1024), 4),  # mostly weights
+        (Model(layers=4, heads=4, d_model=64), 512),  # mostly activations
+    ],
+)
+def test_the_estimate_is_near_what_is_measured(model: Model, batch: int) -> None:
+    training = Training(steps=2, batch=batch, validation_examples=16, precision="float32")
+    text = Experiment(model=model, training=training).canonical_json()
+    done = subprocess.run([sys.executable, "-c", CODE, text], capture_output=True, check=True)
+    measured, said = json.loads(done.stdout)
+    assert measured / 2.5 < said < measured * 2.5
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        Retrieval(hops=3), Retrieval(hops=1, chains=2, dim=6, curriculum=False), Induction(),
+        ConditionalRetrieval(), KHop(),
+    ],
+)  # fmt: skip
+def test_shapes_and_weights_are_those_of_the_model(task: Task) -> None:
+    experiment = Experiment(task=task, model=Model(layers=2, heads=2, d_model=64))
+    assert interface_of(task) == interface(task)
+    made = sum(p.numel() for p in Transformer(experiment.model, interface(task)).parameters())
+    assert parameters(experiment) == pytest.approx(made, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "text"),
+    [
+        (Experiment(model=Model(d_model=1_000_000)), r"a model of 48,[\d,]{15} weights"),
+        (Experiment(training=Training(batch=100_000_000)), "100,000,000 examples of 28 positions"),
+        (Experiment(task=Retrieval(hops=1_000_000)), "of 8,000,004 positions a step"),
+        (Experiment(task=Retrieval(hops=10**11)), "GiB"),
+        (Experiment(seeds=tuple(range(100_000))), "training 100000 models of"),
+        (Experiment(training=Training(validation_examples=10**9)), "GiB"),
+    ],
+)
+def test_what_cannot_fit_is_refused_at_once_and_leaves_no_run(
+    tmp_path: Path, experiment: Experiment, text: str
+) -> None:
+    begun = time.monotonic()
+    with pytest.raises(ConfigError, match=text) as caught:
+        train(experiment, tmp_path / "runs")
+    assert time.monotonic() - begun < 5
+    assert f"this machine has {memory_bytes() / 2**30:,.0f}: take a smaller" in str(caught.value)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_examples_have_bounds_too() -> None:
+    check_examples(Experiment(), 100_000)
+    with pytest.raises(ConfigError, match="100,000,000 examples of 28 positions would take about"):
+        check_examples(Experiment(), 100_000_000)
+
+
+def test_the_demo_is_small() -> None:
+    assert training_bytes(Experiment()) < 2**30
