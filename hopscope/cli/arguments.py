@@ -11,8 +11,6 @@ import tyro
 from hopscope.errors import ConfigError
 
 T = TypeVar("T")
-MOST_THREADS = 1_024
-"""Torch crashes when it is asked for very many."""
 
 
 def parse(target: Callable[..., T], prog: str, arguments: Sequence[str], **options: Any) -> T:
@@ -67,16 +65,3 @@ KINDS = {
     r"\bFLOAT\b|to float": "a number",
 }
 """How tyro writes a type, and how we do; the first that is found counts."""
-
-
-def use_threads(count: int | None) -> None:
-    """Compute with so many processor threads; unset: all cores."""
-    if count is None:
-        return
-    if count < 1:
-        raise ConfigError(f"--threads is {count}; expected at least 1")
-    if count > MOST_THREADS:
-        raise ConfigError(f"--threads is {count}; expected at most {MOST_THREADS}")
-    import torch  # a second or two that `--help` need not wait for
-
-    torch.set_num_threads(count)

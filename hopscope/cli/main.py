@@ -5,14 +5,16 @@ So `hopscope --help` answers at once, and imports neither torch nor the commands
 
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from typing import TextIO
 
 from hopscope import __version__
 from hopscope.cli.interruption import Interruption, noted_interruption
 from hopscope.cli.output import drop_output, flush, forgive_encodings, note, say, warn
-from hopscope.errors import ConfigError, HopscopeError, Interrupted, OutputLost
+from hopscope.errors import ConfigError, HopscopeError, Interrupted, OutputLost, RunWarning
 
 COMMANDS = {
     "train": ("hopscope.cli.training:train", "Train a preset, with any field changed by a flag."),
@@ -46,6 +48,7 @@ Command = Callable[[Sequence[str]], int]
 def main() -> None:
     """The entry point: one line for whatever a user can cause, and an exit code."""
     forgive_encodings()
+    warnings.showwarning = _show_warning
     with noted_interruption() as interruption:
         try:
             code = _answered(sys.argv[1:])
@@ -86,6 +89,22 @@ def _told(error: BaseException, interruption: Interruption) -> int:
     except (BrokenPipeError, OutputLost):
         drop_output()  # or Python tries it again at its end
     return code
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001  (the signature is Python's)
+    line: str | None = None,
+) -> None:
+    """Ours are for the user, in one line; of others it is said where they come from."""
+    if issubclass(category, RunWarning):
+        warn(message)
+        return
+    for each in warnings.formatwarning(message, category, filename, lineno, line).splitlines():
+        note(each)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import parse, use_threads
+from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.cli.runs import RunArguments
 from hopscope.cli.writable import check_folder
@@ -34,7 +34,7 @@ class MarkovTrainArguments:
     store: Path | None = None
     """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
     threads: int | None = None
-    """Processor threads; unset: all cores."""
+    """Processor threads; unset: all cores, or as many as the run began with."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,7 @@ def train_markov(experiment: MarkovExperiment, store: Store, threads: int | None
     from hopscope.cli.display import display
     from hopscope.markov.training import train
 
-    use_threads(threads)
-    print_markov(train(experiment, store, watcher=display()))
+    print_markov(train(experiment, store, watcher=display(), threads=threads))
 
 
 def print_markov(run: "MarkovRun") -> None:
@@ -108,7 +107,8 @@ def print_markov(run: "MarkovRun") -> None:
     from hopscope.cli.tables import table
 
     if not run.folder.manifest.complete:
-        say(f"{run.name}: stopped at epoch {run.folder.manifest.step:,}")
+        state = "in training," if run.folder.in_training() else "stopped at"
+        say(f"{run.name}: {state} epoch {run.folder.manifest.step:,}")
         return
     columns = [
         "seed",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hopscope.cli.arguments import parse, use_threads
+from hopscope.cli.arguments import parse
 from hopscope.cli.output import say, warn
 from hopscope.errors import (
     OF_ONE_RUN,
@@ -42,7 +42,7 @@ class ReproduceArguments:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; auto takes a GPU when there is one."""
     threads: int | None = None
-    """Processor threads; unset: all cores."""
+    """Processor threads; unset: all cores, or as many as a run began with."""
     list: bool = False
     """List the targets instead, with the runs that each still needs."""
 
@@ -57,7 +57,6 @@ def reproduce(arguments: Sequence[str]) -> int:
     if chosen.list:
         print_targets(found, chosen, store)
         return 0
-    use_threads(chosen.threads)
     failed: list[HopscopeError] = []
     complete = True
     left = still_open(found, chosen)
@@ -142,8 +141,8 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
     if before.rows:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
-    outcome = carry_out(left, store, display(), seconds, chosen.device)
-    here = machine(torch.get_num_threads())
+    outcome = carry_out(left, store, display(), seconds, chosen.device, chosen.threads)
+    here = machine(chosen.threads or torch.get_num_threads())
     found = measured(target, protocol, outcome.folders, before, here)
     if outcome.complete:
         say(f"results: {results.save(found)}")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hopscope.markov.run import MarkovRun
     from hopscope.training import Run
 
+FEW = 5
+"""Names that a line lists at most."""
 COURSE = range(8, 33)
 """How wide the course of a loss may be; where less is left, there is none."""
 
@@ -185,11 +187,13 @@ def sql(arguments: Sequence[str]) -> int:
     answer = ask(Store(chosen.store), chosen.query)
     if chosen.csv:
         _print_csv(answer)
-        return 0
-    from hopscope.cli.tables import table
+    else:
+        from hopscope.cli.tables import table
 
-    table(answer.columns, answer.rows)
-    return 0
+        table(answer.columns, answer.rows)
+    for problem in answer.problems:
+        warn(problem)
+    return 1 if answer.problems else 0
 
 
 def _print_csv(answer: Answer) -> None:
@@ -211,7 +215,15 @@ def verify(arguments: Sequence[str]) -> int:
         warn(problem)
     if not problems:
         say(f"{folder.name}: all {len(folder.manifest.files)} files are as committed")
+    others = folder.strays().foreign
+    if others:
+        say(f"beside them lie {len(others)} that are not hopscope's: {_few(others)}")
     return 1 if problems else 0
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:FEW])
+    return f"{shown} and {len(names) - FEW} more" if len(names) > FEW else shown
 
 
 def rm(arguments: Sequence[str]) -> int:

@@ -38,7 +38,8 @@ def print_losses(run: "Run") -> None:
     if len(steps):
         say("", *plot(steps, losses.mean(axis=1), level, width()).splitlines(), "")
     if not run.folder.manifest.complete:
-        say(f"{run.name}: stopped at step {run.folder.manifest.step:,}")
+        state = "in training," if run.folder.in_training() else "stopped at"
+        say(f"{run.name}: {state} step {run.folder.manifest.step:,}")
         return
     final = run.final_losses()
     columns = ["hop", "final loss", "guessing"]

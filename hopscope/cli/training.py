@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hopscope.cli.arguments import parse, use_threads
+from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.cli.writable import check_files
 from hopscope.configs import Experiment, LlmBench, MarkovExperiment
@@ -32,7 +32,8 @@ class TrainArguments:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; auto takes a GPU when there is one."""
     threads: int | None = None
-    """Processor threads; unset: all cores. Results are the same to the bit for the same number."""
+    """Processor threads; unset: all cores, or as many as the run began with. The same number gives
+    the same bits."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ResumeArguments:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; auto takes a GPU when there is one."""
     threads: int | None = None
-    """Processor threads; unset: all cores."""
+    """Processor threads; unset: as many as the run began with."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,7 @@ def _train(experiment: Experiment, store: Store, device: str, threads: int | Non
     from hopscope.cli.display import display
     from hopscope.training import train as train_experiment
 
-    use_threads(threads)
-    return train_experiment(experiment, store, device=device, watcher=display())
+    return train_experiment(experiment, store, device, display(), threads)
 
 
 def _finish(run: "Run") -> None:
