@@ -86,6 +86,11 @@ class MarkovRun:
         """How one seed's parameters went."""
         model, series = self.experiment.model, parameters.values(self.folder, seed)
         names = list(numbers(model, initial(model).named()))
+        if set(names) - set(series):
+            raise RunDamaged(
+                f"the parameters of {self.name} lack {min(set(names) - set(series))}: restore them "
+                f"from a copy, or `hopscope rm {self.name}` and train again"
+            )
         count = len(sets(model))
         table = np.stack([series[name] for name in names], axis=1)
         w = table[:, count:-1].reshape(-1, model.heads, model.window)

@@ -70,6 +70,11 @@ class Run:
         """Final validation loss: the mean over the last 100 steps of a complete run."""
         steps, values = self.losses("validation")
         last = steps > max(0, self.experiment.training.steps - FINAL_STEPS)
+        if not last.any():
+            raise RunDamaged(
+                f"the metrics of {self.name} lack its last steps: restore them from a copy, or "
+                f"`hopscope rm {self.name}` and train again"
+            )
         mean: np.ndarray = values[last].mean(axis=0)
         return mean
 
