@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,3 +90,12 @@ def test_the_rate_warms_up_and_follows_its_schedule() -> None:
     assert cosine.rate(4) == pytest.approx(1e-3)
     assert cosine.rate(54) == pytest.approx(0.5e-3)
     assert cosine.rate(104) == pytest.approx(0)
+
+
+def test_words_and_truths_are_no_numbers() -> None:
+    for model in ({"heads": True}, {"layers": "4"}, {"d_model": False}):
+        with pytest.raises(ConfigError, match=r"expected a number, got (True|False|'4')"):
+            Model(**model)
+    assert Model(layers=np.int64(3)).layers == 3  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"betas\.0: Input should be less than 1"):
+        Training(betas=(1, 0.9))

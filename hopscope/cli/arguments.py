@@ -35,7 +35,11 @@ def parse(target: Callable[..., T], prog: str, arguments: Sequence[str], **optio
 def _one_line(box: str) -> str:
     """The text inside the box that tyro draws, without its frame and its title."""
     body = box.partition("For full helptext")[0]
-    rows = [re.sub(r"[╭╮╰╯│─]+", " ", row) for row in body.splitlines() if "╭" not in row]
+    rows = body.splitlines()
+    if len(rows) > 1 and set(rows[1].strip()) == {"-"}:  # in ASCII the title is a line of its own
+        del rows[0]
+    inside = [row for row in rows if "╭" not in row and set(row.strip()) != {"-"}]
+    rows = [re.sub(r"[╭╮╰╯│─]+", " ", row) for row in inside]
     return _plain(" ".join(" ".join(rows).split())) or "cannot read the command line"
 
 

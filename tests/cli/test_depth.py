@@ -32,6 +32,17 @@ def test_what_can_be_asked(capsys: pytest.CaptureFixture[str], flags: list[str],
     assert text in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("hops", [101, 2_000, 10**11])
+def test_bounds_of_many_hops_come_at_once(capsys: pytest.CaptureFixture[str], hops: int) -> None:
+    depth(["--hops", str(hops)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["hops", str(hops)]
+    assert lines[3].split()[-2:] == [str(hops.bit_length() + 1), "layers"]
+    assert lines[-1] == f"the schedule is drawn for up to 100 hops, not for {hops:,} hops"
+    with pytest.raises(HopscopeError, match="are too many for a figure; expected up to 100"):
+        depth(["--hops", str(hops), "--figure", "x.svg"])
+
+
 def test_a_table_is_a_line_per_depth(capsys: pytest.CaptureFixture[str]) -> None:
     depth(["--table", "1..64"])
     lines = capsys.readouterr().out.splitlines()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hopscope.circuits import Circuit
 from hopscope.cli.main import run as command
-from hopscope.errors import ConfigError, RunReadOnly
+from hopscope.errors import ConfigError, RunReadOnly, StoreUnwritable
 from hopscope.store import Store, gallery
 
 
@@ -97,6 +98,17 @@ def test_what_writes_says_how_to_get_a_copy(here: Path, asked: tuple[str, ...]) 
     with pytest.raises(RunReadOnly, match=line):
         command(asked)
     assert list(here.iterdir()) == []
+
+
+def test_a_circuit_can_be_kept_beside_what_is_read_only(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("discover", "gallery/planted", "--examples", "16", "--out", "mine.json")
+    assert "kept mine.json" in said(capsys, *asked)
+    assert Circuit.load(here / "mine.json").paths
+    (here / "file").write_text("")
+    with pytest.raises(StoreUnwritable, match="cannot write file/x.json: a part of the path"):
+        command((*asked[:-1], "file/x.json"))
 
 
 def test_a_copy_is_an_ordinary_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

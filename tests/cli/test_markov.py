@@ -92,7 +92,7 @@ MISTAKES = [
     ("train --alpha 0", "alpha: Input should be greater than 0, got 0"),
     ("train --alpha -1", "alpha: Input should be greater than 0, got -1"),
     ("train --parents 1 1", "each lag may appear once"),
-    ("train --stages C,X", "stages: String should match pattern"),
+    ("train --stages C,X", "stages is 'C,X'; expected the letters C, W and a"),
     ("train --stages CC", "stage 'CC' names a letter twice"),
     ("train --epochs 5", "epochs gives 1 numbers, but stages 'C,W,a' are 3"),
     ("train --batch 10000", "batch is 10000, but there are 9000 chains"),
