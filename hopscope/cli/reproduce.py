@@ -57,6 +57,9 @@ def reproduce(arguments: Sequence[str]) -> int:
     if chosen.list:
         print_targets(found, chosen, store)
         return 0
+    from hopscope.training.computing import check_threads
+
+    check_threads(chosen.threads)
     failed: list[HopscopeError] = []
     complete = True
     left = still_open(found, chosen)

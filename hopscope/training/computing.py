@@ -24,14 +24,19 @@ MOST_THREADS = 1_024
 @contextmanager
 def using_threads(count: int | None) -> Iterator[None]:
     """Compute with so many threads of the processor within this block; None: as before."""
-    if count is not None and not 1 <= count <= MOST_THREADS:
-        raise ConfigError(f"threads is {count}; expected 1 to {MOST_THREADS:,}")
+    check_threads(count)
     before = torch.get_num_threads()
     torch.set_num_threads(before if count is None else count)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def check_threads(count: int | None) -> None:
+    """Refuse a number of threads that makes no sense."""
+    if count is not None and not 1 <= count <= MOST_THREADS:
+        raise ConfigError(f"threads is {count}; expected 1 to {MOST_THREADS:,}")
 
 
 def threads_of(folder: RunFolder, asked: int | None) -> int | None:

@@ -19,7 +19,12 @@ from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.tasks import guessing_level
 from hopscope.training.allocator import keep_pages
 from hopscope.training.checkpoint import OPTIMISERS, checkpoint_name, checkpoint_steps, pack, unpack
-from hopscope.training.computing import note_computing, threads_of, using_threads
+from hopscope.training.computing import (
+    check_threads,
+    note_computing,
+    threads_of,
+    using_threads,
+)
 from hopscope.training.learner import Learner
 from hopscope.training.ledger import DIVERGED_AT, Ledger
 from hopscope.training.memory import check_training
@@ -105,8 +110,8 @@ def finished(
 ) -> RunFolder:
     """The complete run of a recipe: the one there is, or what the work makes of what there is."""
     store = store if isinstance(store, Store) else Store(store)
-    with using_threads(threads):  # a number that makes no sense is heard of before there is a run
-        folder = store.create(recipe)
+    check_threads(threads)  # before there is a run
+    folder = store.create(recipe)
     if not folder.manifest.complete or folder.strays().leftovers:
         with folder.locked(), stop_on_signal() as request:
             folder.sweep_leftovers()

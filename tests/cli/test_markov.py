@@ -100,7 +100,7 @@ MISTAKES = [
     ("train --chains 1000000000", "need about 6"),
     ("train --alphabet 50 --parents 1 2 3", "GiB (1,397 of them for transition tables)"),
     ("train --alphabet 10 --parents 1 4 --window 4", "10,000 states"),
-    ("train --threads 0", "--threads is 0"),
+    ("train --threads 0", "threads is 0; expected 1 to 1,024"),
     ("train --bogus", "Unrecognized options: --bogus"),
     ("bogus", "unknown action 'bogus': hopscope markov knows train, figures"),
     ("figures nothing", "no run matches 'nothing'"),

@@ -205,7 +205,7 @@ def test_nothing_measured_leaves_no_part(
         ("musat/depth --time-limit 0", "--time-limit is 0.0; expected minutes above 0"),
         ("musat/depth --time-limit -1", "--time-limit is -1.0; expected minutes above 0"),
         ("musat/depth --time-limit nan", "--time-limit is nan; expected minutes above 0"),
-        ("musat/depth --threads 0", "--threads is 0"),
+        ("musat/depth --threads 0", "threads is 0; expected 1 to 1,024"),
         ("musat/depth --protocol grand", "invalid choice 'grand'"),
         ("musat/depth --bogus", "Unrecognized options: --bogus"),
     ],
