@@ -9,6 +9,7 @@
     ├── StoreError         anything about run folders
     │   ├── RunMissing     no run, or several, answer to the name
     │   ├── RunDamaged     a file is truncated, altered or gone
+    │   │   └── RunUnreadable  permission to read it is missing
     │   ├── RunMismatch    the file belongs to another configuration
     │   ├── RunTooNew      written by a newer hopscope
     │   ├── RunBusy        another process is training it
@@ -60,6 +61,10 @@ class RunMissing(StoreError):
 
 class RunDamaged(StoreError):
     """A file of a run is truncated, altered or gone."""
+
+
+class RunUnreadable(RunDamaged):
+    """Permission to read a file of a run is missing."""
 
 
 class RunMismatch(StoreError):

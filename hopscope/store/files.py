@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from hopscope.errors import RunDamaged, StoreUnwritable
+from hopscope.errors import RunDamaged, RunUnreadable, StoreUnwritable
 
 REASONS = {
     errno.ENOSPC: "the disk is full: free some space",
@@ -160,6 +160,10 @@ def _reading(path: Path) -> Iterator[None]:
         raise RunDamaged(f"{path} is missing") from error
     except ValueError as error:  # a NUL in the name
         raise RunDamaged(f"{str(path)!r} is no file name: {error}") from error
+    except PermissionError as error:
+        raise RunUnreadable(
+            f"cannot read {path}: permission denied: ask its owner, or change its permissions"
+        ) from error
     except OSError as error:
         link = error.errno in (errno.ELOOP, errno.ENOTDIR)
         what = "a part of the path is a symbolic link or a file" if link else error.strerror

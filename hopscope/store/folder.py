@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hopscope.configs import Recipe, read_recipe
-from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunReadOnly
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunReadOnly, RunUnreadable
 from hopscope.machine import memory_bytes
 from hopscope.store.files import (
     flush_folder,
@@ -80,6 +80,8 @@ class RunFolder:
             raise RunDamaged(f"{self.path} has no committed {name}")
         try:
             return self._as_committed(name, entry)
+        except RunUnreadable:
+            raise
         except RunDamaged as error:
             again = f"restore it from a copy, or `hopscope rm {self.name}` and train again"
             remedy = "install hopscope again" if self.gallery else again

@@ -112,7 +112,7 @@ class Store:
             raise StoreError(
                 f"cannot read {self.root}: {error.strerror}; expected a folder of runs"
             ) from error
-        runs = [p for p in entries if not p.name.startswith(".") and os.path.lexists(p / MANIFEST)]
+        runs = [p for p in entries if not p.name.startswith(".") and _is_run(p)]
         return [path.name for path in sorted(runs, key=lambda path: (_born(path), path))]
 
     def readable(self) -> tuple[list[RunFolder], list[str]]:
@@ -162,6 +162,17 @@ class Store:
                 # What a killed process left; if it cannot be removed, it is in nobody's way.
                 shutil.rmtree(stale, ignore_errors=True)
             yield
+
+
+def _is_run(folder: Path) -> bool:
+    """Has the folder a manifest? One that may not be looked into may have."""
+    try:
+        (folder / MANIFEST).lstat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _listed(name: str, names: Sequence[str]) -> str:
