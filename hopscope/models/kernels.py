@@ -28,7 +28,7 @@ from hopscope.models.compiled import (
 
 def suit(*tensors: Tensor) -> bool:
     """Whether numbers like these can be computed with here; what fits together, the others say."""
-    return compiled.loaded() is not None and all(
+    return compiled.path() != "torch" and all(
         x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.shape[-1] % compiled.LANES == 0
         for x in tensors
     )
@@ -51,7 +51,6 @@ def suit_affine(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
         fits
         and whole
         and bias.shape == weight.shape[:-1]
-        and not torch.cpu._is_amx_tile_supported()  # noqa: SLF001 (it has no public name)
         and suit(x, weight, bias)
     )
 
@@ -159,13 +158,15 @@ class _Mlp(Function):
     ) -> Tensor:
         rows, up, down = _folded(x), up.contiguous(), down.contiguous()
         hidden = rows.new_empty(*rows.shape[:-1], up.shape[-2])
-        active, y = torch.empty_like(hidden), x.new_empty(x.shape)
+        active = x.new_empty(torch.get_num_threads() * compiled.BLOCK, up.shape[-2])
+        y = x.new_empty(x.shape)
         up_bias, down_bias = up_bias.contiguous(), down_bias.contiguous()
         packed, packed_down = torch.empty_like(up), torch.empty_like(down)
         task = MlpTask(
             _mapping(rows, up, bias=up_bias, y=hidden, packed=packed),
             _mapping(active, down, bias=down_bias, y=y, packed=packed_down),
         )
+        task.down.rows = rows.shape[-2]
         run("mlp", task)
         ctx.save_for_backward(rows, hidden, up, down)
         return y
@@ -200,7 +201,7 @@ def _mapping(x: Tensor, weight: Tensor, **others: Tensor) -> AffineTask:
     """
     return AffineTask(
         models=weight.shape[:-2].numel(), ins=weight.shape[-1], outs=weight.shape[-2],
-        rows=x.shape[-2], **places(x=x, weight=weight, **others),
+        tiles=compiled.path() == "amx", rows=x.shape[-2], **places(x=x, weight=weight, **others),
     )  # fmt: skip
 
 
