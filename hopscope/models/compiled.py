@@ -26,10 +26,11 @@ LANES, LONGEST, WIDEST, BLOCK, CHUNKS = 16, 128, 128, 64, 32  # as in native/
 
 
 class AttentionTask(ctypes.Structure):
-    """`Attention` of attention.c."""
+    """`Attention` of attention.h."""
 
     _fields_ = (
-        *((name, ctypes.c_int) for name in ("batch", "heads", "read", "seq", "width", "causal")),
+        *((name, ctypes.c_int) for name in ("batch", "heads", "read", "seq")),
+        *((name, ctypes.c_int) for name in ("width", "causal", "tiles")),
         ("query_row", ctypes.c_long),
         ("key_row", ctypes.c_long),
         ("scale", ctypes.c_float),

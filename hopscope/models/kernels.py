@@ -110,7 +110,7 @@ def _attention(joined: Tensor, query: Tensor | None, heads: int, causal: bool) -
     asked, width = (joined, joined.shape[-1] // 3) if query is None else (query, query.shape[-1])
     task = AttentionTask(
         batch=asked.shape[:-2].numel(), heads=heads, read=asked.shape[-2],
-        seq=joined.shape[-2], width=width // heads, causal=causal,
+        seq=joined.shape[-2], width=width // heads, causal=causal, tiles=compiled.path() == "amx",
         query_row=asked.shape[-1], key_row=joined.shape[-1], scale=(width // heads) ** -0.5,
     )  # fmt: skip
     _point(task, "", joined, query, width)

@@ -13,7 +13,7 @@ void pack(const Affine *a, int back) {
         uint32_t *packed = a->packed + k / panels * numbers / 2;
         long from = k % panels * PANEL;
         if (back) pair_rows(weight + from, a->ins, a->outs, PANEL, PANEL, packed + from * a->outs / 2);
-        else pair_numbers(weight + from * a->ins, a->ins, PANEL, a->ins, packed + from * a->ins / 2);
+        else pair_numbers(weight + from * a->ins, a->ins, PANEL, a->ins, PANEL, packed + from * a->ins / 2);
     }
 }
 

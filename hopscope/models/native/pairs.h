@@ -23,9 +23,9 @@ INLINE void transpose(__m512i x[LANES]) {
     }
 }
 
-/* Rows as right operand, transposed: pairs[p][i] = (x[i][2p], x[i][2p + 1]); beyond n zeros. */
-static inline void pair_numbers(const bf16 *x, long row, int n, int width, uint32_t *pairs) {
-    int padded = vectors_of(n) * LANES;
+/* Rows as right operand, transposed: pairs[p][i] = (x[i][2p], x[i][2p + 1]); beyond n zeros, to a
+   whole vector. */
+static inline void pair_numbers(const bf16 *x, long row, int n, int width, int stride, uint32_t *pairs) {
     for (int i = 0; i < n; i += LANES)
         for (int p = 0; p < width / 2; p += LANES) {
             int some = least(LANES, width / 2 - p); /* the last block may be half a one */
@@ -36,7 +36,7 @@ static inline void pair_numbers(const bf16 *x, long row, int n, int width, uint3
                     : _mm512_setzero_si512();
             transpose(block);
             UNROLLED for (int c = 0; c < LANES; c++)
-                if (c < some) _mm512_storeu_si512(pairs + (p + c) * padded + i, block[c]);
+                if (c < some) _mm512_storeu_si512(pairs + (p + c) * stride + i, block[c]);
         }
 }
 

@@ -40,39 +40,41 @@ INLINE void release_tiles(void) { __asm__ volatile("tilerelease" ::: "memory"); 
 /* Where the operands of a square begin, and numbers from one row, or words from one pair, to the next */
 typedef struct { const bf16 *left; long row; const uint32_t *right; long pair; } Square;
 
-/* `lower`: from the upper to the lower 16 rows */
-INLINE void add_step(const Square *s, int step, long lower) {
+/* `down` and `across` tiles of the square, of which the last may not be needed; `lower`: from the upper to
+   the lower 16 rows. */
+INLINE void clear_tiles(int down, int across) {
+    CLEAR_TILE(0);
+    if (across == 2) CLEAR_TILE(1);
+    if (down == 2) CLEAR_TILE(2);
+    if (down == 2 && across == 2) CLEAR_TILE(3);
+}
+INLINE void add_tiles(int down, int across, const Square *s, int step, long lower) {
     const bf16 *left = s->left + step * STEP;
     const uint32_t *right = s->right + step * LANES * s->pair;
     LOAD_TILE(4, left, 2 * s->row);
     LOAD_TILE(6, right, 4 * s->pair);
     MULTIPLY_TILES(0, 4, 6);
-    LOAD_TILE(7, right + LANES, 4 * s->pair);
-    MULTIPLY_TILES(1, 4, 7);
-    LOAD_TILE(5, left + lower, 2 * s->row);
-    MULTIPLY_TILES(2, 5, 6);
-    MULTIPLY_TILES(3, 5, 7);
+    if (across == 2) {
+        LOAD_TILE(7, right + LANES, 4 * s->pair);
+        MULTIPLY_TILES(1, 4, 7);
+    }
+    if (down == 2) {
+        LOAD_TILE(5, left + lower, 2 * s->row);
+        MULTIPLY_TILES(2, 5, 6);
+        if (across == 2) MULTIPLY_TILES(3, 5, 7);
+    }
 }
-
-INLINE void clear_square(void) {
-    CLEAR_TILE(0);
-    CLEAR_TILE(1);
-    CLEAR_TILE(2);
-    CLEAR_TILE(3);
+INLINE void store_tiles(int down, int across, float *to, long row) {
+    STORE_TILE(0, to, 4 * row);
+    if (across == 2) STORE_TILE(1, to + LANES, 4 * row);
+    if (down == 2) STORE_TILE(2, to + LANES * row, 4 * row);
+    if (down == 2 && across == 2) STORE_TILE(3, to + LANES * row + LANES, 4 * row);
 }
-
-/* Numbers from one row to the next: `row`. */
-INLINE void load_square(const float *from, long row) {
+INLINE void load_tiles(const float *from, long row) {
     LOAD_TILE(0, from, 4 * row);
     LOAD_TILE(1, from + LANES, 4 * row);
     LOAD_TILE(2, from + LANES * row, 4 * row);
     LOAD_TILE(3, from + LANES * row + LANES, 4 * row);
-}
-INLINE void store_square(float *to, long row) {
-    STORE_TILE(0, to, 4 * row);
-    STORE_TILE(1, to + LANES, 4 * row);
-    STORE_TILE(2, to + LANES * row, 4 * row);
-    STORE_TILE(3, to + LANES * row + LANES, 4 * row);
 }
 
 /* Takes the sums of SIDE columns of one row. */
@@ -92,12 +94,12 @@ INLINE void multiply_squares(int rows, int columns, int steps, Square first, Fin
         int here = least(SIDE, rows - r);
         Square s = {first.left + r * first.row, first.row, first.right + c / SIDE * steps * LANES * SIDE, SIDE};
         if (here < SIDE) hold_tiles(here);
-        clear_square();
+        clear_tiles(2, 2);
         for (int step = 0; step < steps; step++) {
-            add_step(&s, step, here > LANES ? LANES * s.row : 0);
+            add_tiles(2, 2, &s, step, here > LANES ? LANES * s.row : 0);
             finish_rows(finish, what, row, column, height * step / steps, height * (step + 1) / steps, sums[(n + 1) % 2]);
         }
-        store_square(sums[n % 2], SIDE);
+        store_tiles(2, 2, sums[n % 2], SIDE);
         if (here < SIDE) hold_tiles(SIDE);
         row = r, column = c, height = here;
         if ((r += SIDE) >= rows) r = 0, c += SIDE;
@@ -136,6 +138,7 @@ INLINE void turn(const bf16 *x, long row, int n, bf16 *turned, long turned_row) 
 
 #else
 #define WITH_TILES 0
+enum { SIDE = 0 };
 INLINE void hold_tiles(int rows) { (void)rows; }
 INLINE void release_tiles(void) {}
 #endif

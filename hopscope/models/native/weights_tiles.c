@@ -53,9 +53,9 @@ static void add_strip(const Part *p, Room *room, long from, int rows, int wide) 
         for (int t = 0; t < p->turned; t += SIDE) {
             Square s = {room->left + t * STRIP, STRIP, room->right + i * STRIP / 2, SIDE};
             float *sums = room->sums + t * PAIRED + i;
-            load_square(sums, PAIRED);
-            for (int step = 0; step < wide / STEP; step++) add_step(&s, step, LANES * STRIP);
-            store_square(sums, PAIRED);
+            load_tiles(sums, PAIRED);
+            for (int step = 0; step < wide / STEP; step++) add_tiles(2, 2, &s, step, LANES * STRIP);
+            store_tiles(2, 2, sums, PAIRED);
         }
     if (p->bias && p->across)
         for (int i = 0; i < p->paired; i += LANES)
