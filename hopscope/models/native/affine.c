@@ -35,7 +35,9 @@ INLINE void round_sums(const void *what, int row, int column, __m512 left, __m51
 }
 
 void map_rows_with_tiles(const Block *b) {
-    multiply_squares(b->rows, b->outs, b->ins / STEP, (Square){b->from, b->ins, b->packed, SIDE}, round_sums, b);
+    Product p = {b->rows, b->outs, b->ins / STEP, {b->from, b->ins, b->packed, SIDE},
+                 {rows_after(b, b->from, b->ins, 0), rows_after(b, b->to, b->outs, 1)}};
+    multiply_squares(&p, round_sums, b);
 }
 #else
 void map_rows_with_tiles(const Block *b) { map_rows(b); }

@@ -2,7 +2,7 @@
 
 /* An affine map, y = x W^T + b; rows of a fleet's models one behind the other. */
 
-#include "vectors.h"
+#include "tiles.h"
 
 enum { BLOCK = 64, PANEL = 2 * LANES };
 
@@ -32,6 +32,13 @@ INLINE Block block_of(const Affine *a, long block, int back) {
     return (Block){rows, ins, outs, (back ? a->gradient : a->x) + at * ins, (back ? a->x_gradient : a->y) + at * outs,
                    a->packed + model * ins * outs / 2, back ? 0 : a->bias + model * outs};
 }
+
+#if WITH_TILES
+/* The same rows of the block after this one. (It is the last of its model? Then too, where there is a next.) */
+INLINE Stream rows_after(const Block *b, const bf16 *here, int width, int written) {
+    return (Stream){(const char *)(here + (long)b->rows * width), (long)b->rows * width * 2 / LINE, written};
+}
+#endif
 
 HIDDEN void pack(const Affine *a, int back); /* within a parallel region */
 HIDDEN void map_rows(const Block *b);

@@ -86,14 +86,19 @@ INLINE void finish_down(const void *what, int row, int column, __m512 left, __m5
 }
 
 static void forward_with_tiles(const Rows *b) {
-    multiply_squares(b->up.rows, b->up.outs, b->up.ins / STEP, (Square){b->up.from, b->up.ins, b->up.packed, SIDE},
-                     finish_up, b);
+    const Block *up = &b->up;
+    Product p = {up->rows, up->outs, up->ins / STEP, {up->from, up->ins, up->packed, SIDE},
+                 {rows_after(up, up->from, up->ins, 0), rows_after(up, b->hidden, up->outs, 1)}};
+    multiply_squares(&p, finish_up, b);
     map_rows_with_tiles(&b->down);
 }
 
 static void backward_with_tiles(const Rows *b) {
-    multiply_squares(b->down.rows, b->down.outs, b->down.ins / STEP,
-                     (Square){b->down.from, b->down.ins, b->down.packed, SIDE}, finish_down, b);
+    const Block *down = &b->down;
+    Product p = {down->rows, down->outs, down->ins / STEP, {down->from, down->ins, down->packed, SIDE},
+                 {rows_after(down, down->from, down->ins, 0), rows_after(down, b->hidden, down->outs, 0),
+                  rows_after(down, b->active, down->outs, 1), rows_after(down, down->to, down->outs, 1)}};
+    multiply_squares(&p, finish_down, b);
     map_rows_with_tiles(&b->up);
 }
 #else

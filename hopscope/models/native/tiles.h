@@ -86,24 +86,44 @@ INLINE void finish_rows(Finish *finish, const void *what, int row, int column, i
         finish(what, row + r, column, _mm512_load_ps(sums + r * SIDE), _mm512_load_ps(sums + r * SIDE + LANES));
 }
 
-/* All squares of rows x columns, summed over `steps` steps. Columns lie SIDE after SIDE. */
-INLINE void multiply_squares(int rows, int columns, int steps, Square first, Finish *finish, const void *what) {
+/* Memory that will be read or written soon: asked for line by line between the products, since all at once
+   would wait for itself. Beyond the end of a tensor this does nothing. */
+enum { STREAMS = 4, LINE = 64 };
+typedef struct { const char *at; long lines; int written; } Stream;
+
+INLINE void ask_for(Stream *s, int step, int steps) {
+    long begin = s->lines * step / steps, end = s->lines * (step + 1) / steps;
+    for (long line = begin; line < end; line++)
+        if (s->written) __asm__ volatile("prefetchw %0" ::"m"(s->at[line * LINE]));
+        else __builtin_prefetch(s->at + line * LINE);
+}
+
+/* Rows times columns, over `steps` steps. The columns of the right operand lie SIDE after SIDE. */
+typedef struct { int rows, columns, steps; Square first; Stream soon[STREAMS]; } Product;
+
+INLINE void multiply_squares(const Product *p, Finish *finish, const void *what) {
     ALIGNED float sums[2][SIDE * SIDE];
-    int row = 0, column = 0, height = 0;
-    for (int n = 0, r = 0, c = 0; c < columns; n++) {
-        int here = least(SIDE, rows - r);
-        Square s = {first.left + r * first.row, first.row, first.right + c / SIDE * steps * LANES * SIDE, SIDE};
+    Stream soon[STREAMS];
+    int row = 0, column = 0, height = 0, done = 0;
+    int all = (p->rows + SIDE - 1) / SIDE * (p->columns / SIDE) * p->steps;
+    for (int s = 0; s < STREAMS; s++) soon[s] = p->soon[s];
+    for (int n = 0, r = 0, c = 0; c < p->columns; n++) {
+        int here = least(SIDE, p->rows - r);
+        Square s = {p->first.left + r * p->first.row, p->first.row,
+                    p->first.right + c / SIDE * p->steps * LANES * SIDE, SIDE};
         if (here < SIDE) hold_tiles(here);
         clear_tiles(2, 2);
-        for (int step = 0; step < steps; step++) {
+        for (int step = 0; step < p->steps; step++, done++) {
             add_tiles(2, 2, &s, step, here > LANES ? LANES * s.row : 0);
-            finish_rows(finish, what, row, column, height * step / steps, height * (step + 1) / steps, sums[(n + 1) % 2]);
+            for (int i = 0; i < STREAMS && soon[i].lines; i++) ask_for(&soon[i], done, all);
+            finish_rows(finish, what, row, column, height * step / p->steps, height * (step + 1) / p->steps,
+                        sums[(n + 1) % 2]);
         }
         store_tiles(2, 2, sums[n % 2], SIDE);
         if (here < SIDE) hold_tiles(SIDE);
         row = r, column = c, height = here;
-        if ((r += SIDE) >= rows) r = 0, c += SIDE;
-        if (c >= columns) finish_rows(finish, what, row, column, 0, height, sums[n % 2]);
+        if ((r += SIDE) >= p->rows) r = 0, c += SIDE;
+        if (c >= p->columns) finish_rows(finish, what, row, column, 0, height, sums[n % 2]);
     }
 }
 

@@ -49,12 +49,21 @@ static void add_strip(const Part *p, Room *room, long from, int rows, int wide) 
         for (int i = (rows + 1) / 2; i < wide / 2; i++)
             for (int v = 0; v < SIDE; v += LANES) _mm512_storeu_si512(pairs + i * SIDE + v, _mm512_setzero_si512());
     }
+    const bf16 *next_left = left + STRIP * p->left_row, *next_right = right + STRIP * p->right_row;
+    int products = p->paired / SIDE * (p->turned / SIDE) * (wide / STEP), few = (STRIP + products - 1) / products;
+    int asked = 0; /* rows of the next strip */
     for (int i = 0; i < p->paired; i += SIDE)
         for (int t = 0; t < p->turned; t += SIDE) {
             Square s = {room->left + t * STRIP, STRIP, room->right + i * STRIP / 2, SIDE};
             float *sums = room->sums + t * PAIRED + i;
             load_tiles(sums, PAIRED);
-            for (int step = 0; step < wide / STEP; step++) add_tiles(2, 2, &s, step, LANES * STRIP);
+            for (int step = 0; step < wide / STEP; step++) {
+                add_tiles(2, 2, &s, step, LANES * STRIP);
+                if (asked >= STRIP) continue;
+                fetch(next_left + asked * p->left_row, p->left_row, few, p->turned);
+                fetch(next_right + asked * p->right_row, p->right_row, few, p->paired);
+                asked += few;
+            }
             store_tiles(2, 2, sums, PAIRED);
         }
     if (p->bias && p->across)
