@@ -34,12 +34,12 @@ static void as_they_lie(const bf16 *x, long row, int n, int width, uint32_t *pai
     memset(pairs + begin * stride, 0, 4 * (whole(n) / 2 - begin) * stride);
 }
 
-INLINE void sum_square(int down, int across, Square s, int steps, float *sums) {
+INLINE void sum_square(int down, int across, const Square *s, int steps, float *sums) {
     clear_tiles(down, across);
-    for (int step = 0; step < steps; step++) add_tiles(down, across, &s, step, LANES * s.row);
+    for (int step = 0; step < steps; step++) add_tiles(down, across, s, step, LANES * s->row);
     store_tiles(down, across, sums, SIDE);
 }
-static void square(int down, int across, Square s, int steps, float *sums) {
+static void square(int down, int across, const Square *s, int steps, float *sums) {
     if (down == 2 && across == 2) sum_square(2, 2, s, steps, sums);
     else if (down == 2) sum_square(2, 1, s, steps, sums);
     else if (across == 2) sum_square(1, 2, s, steps, sums);
@@ -47,11 +47,11 @@ static void square(int down, int across, Square s, int steps, float *sums) {
 }
 
 /* SIDE rows at most of a product that is as wide as a head, rounded. */
-static void product(int rows, int width, Square first, int steps, bf16 *out, long row) {
+static void product(int rows, int width, const Square *first, int steps, bf16 *out, long row) {
     ALIGNED float sums[SIDE * SIDE];
     for (int d = 0; d < width; d += SIDE) {
-        Square s = {first.left, first.row, first.right + d, first.pair};
-        square(tiles_of(rows), tiles_of(width - d), s, steps, sums);
+        Square s = {first->left, first->row, first->right + d, first->pair};
+        square(tiles_of(rows), tiles_of(width - d), &s, steps, sums);
         for (int r = 0; r < rows; r++) {
             __m512 left = _mm512_load_ps(sums + r * SIDE);
             if (width - d >= SIDE) store_both(out + r * row + d, left, _mm512_load_ps(sums + r * SIDE + LANES));
@@ -71,7 +71,7 @@ void attend_with_tiles(const Attention *a) {
         int rows = least(SIDE, a->read - i), last = seen(a, i + rows - 1);
         copy_rows(a->query + i * a->query_row, a->query_row, rows, a->width, queries);
         for (int j = 0; j < last; j += SIDE)
-            square(tiles_of(rows), tiles_of(last - j), (Square){queries, deep, keys + j, wide}, deep / STEP,
+            square(tiles_of(rows), tiles_of(last - j), &(Square){queries, deep, keys + j, wide}, deep / STEP,
                    scores[j / SIDE]);
         for (int r = 0; r < rows; r++) {
             for (int j = 0; j < last; j += LANES)
@@ -79,7 +79,7 @@ void attend_with_tiles(const Attention *a) {
             a->logsum[i + r] = softmax(row, seen(a, i + r), a->scale, weights + r * wide, whole(last) / LANES);
         }
         long out_row = (long)a->heads * a->width;
-        product(rows, a->width, (Square){weights, wide, values, deep}, whole(last) / STEP, a->out + i * out_row, out_row);
+        product(rows, a->width, &(Square){weights, wide, values, deep}, whole(last) / STEP, a->out + i * out_row, out_row);
     }
 }
 
@@ -127,13 +127,13 @@ static void queries_back(const Attention *a, Slopes *to) {
         int some = least(SIDE, a->read - i), across = tiles_of(some), last = seen(a, i + some - 1);
         for (int j = 0; j < last; j += SIDE) {
             int down = tiles_of(last - j);
-            square(down, across, (Square){keys + j * deep, deep, queries + i, wide}, steps, scores + j * SIDE);
-            square(down, across, (Square){values + j * deep, deep, gradients + i, wide}, steps, slopes + j * SIDE);
+            square(down, across, &(Square){keys + j * deep, deep, queries + i, wide}, steps, scores + j * SIDE);
+            square(down, across, &(Square){values + j * deep, deep, gradients + i, wide}, steps, slopes + j * SIDE);
         }
         for (int v = 0; v < SIDE; v += LANES)
             softmax_back(a, i + v, last, scores + v, slopes + v, to->weights + i + v, to->changes + i + v, wide);
         for (int j = 0; j < last; j += SIDE) turn(to->changes + j * wide + i, wide, SIDE, turned + j, LONGEST);
-        product(some, a->width, (Square){turned, LONGEST, key_rows, deep}, whole(last) / STEP,
+        product(some, a->width, &(Square){turned, LONGEST, key_rows, deep}, whole(last) / STEP,
                 a->query_gradient + i * a->query_row, a->query_row);
     }
 }
@@ -144,7 +144,7 @@ static void keys_back(const Attention *a, const bf16 *left, const uint32_t *righ
     for (int j = 0; j < a->seq; j += SIDE) {
         int begin = a->causal ? most(0, j - before) / STEP : 0;
         Square s = {left + j * wide + begin * STEP, wide, right + begin * LANES * deep, deep};
-        product(least(SIDE, a->seq - j), a->width, s, wide / STEP - begin, out + j * a->key_row, a->key_row);
+        product(least(SIDE, a->seq - j), a->width, &s, wide / STEP - begin, out + j * a->key_row, a->key_row);
     }
 }
 

@@ -91,11 +91,10 @@ INLINE void finish_rows(Finish *finish, const void *what, int row, int column, i
 enum { STREAMS = 4, LINE = 64 };
 typedef struct { const char *at; long lines; int written; } Stream;
 
-INLINE void ask_for(Stream *s, int step, int steps) {
-    long begin = s->lines * step / steps, end = s->lines * (step + 1) / steps;
-    for (long line = begin; line < end; line++)
-        if (s->written) __asm__ volatile("prefetchw %0" ::"m"(s->at[line * LINE]));
-        else __builtin_prefetch(s->at + line * LINE);
+INLINE void ask_for(Stream *s, long lines) {
+    for (; lines > 0 && s->lines > 0; lines--, s->lines--, s->at += LINE)
+        if (s->written) __asm__ volatile("prefetchw %0" ::"m"(*s->at));
+        else __builtin_prefetch(s->at);
 }
 
 /* Rows times columns, over `steps` steps. The columns of the right operand lie SIDE after SIDE. */
@@ -104,24 +103,25 @@ typedef struct { int rows, columns, steps; Square first; Stream soon[STREAMS]; }
 INLINE void multiply_squares(const Product *p, Finish *finish, const void *what) {
     ALIGNED float sums[2][SIDE * SIDE];
     Stream soon[STREAMS];
-    int row = 0, column = 0, height = 0, done = 0;
+    long each[STREAMS]; /* lines for a step */
+    int row = 0, column = 0, height = 0, share = 0; /* of the square before; and its rows for a step */
     int all = (p->rows + SIDE - 1) / SIDE * (p->columns / SIDE) * p->steps;
-    for (int s = 0; s < STREAMS; s++) soon[s] = p->soon[s];
+    for (int s = 0; s < STREAMS; s++) soon[s] = p->soon[s], each[s] = (soon[s].lines + all - 1) / all;
     for (int n = 0, r = 0, c = 0; c < p->columns; n++) {
         int here = least(SIDE, p->rows - r);
         Square s = {p->first.left + r * p->first.row, p->first.row,
                     p->first.right + c / SIDE * p->steps * LANES * SIDE, SIDE};
         if (here < SIDE) hold_tiles(here);
         clear_tiles(2, 2);
-        for (int step = 0; step < p->steps; step++, done++) {
+        for (int step = 0; step < p->steps; step++) {
             add_tiles(2, 2, &s, step, here > LANES ? LANES * s.row : 0);
-            for (int i = 0; i < STREAMS && soon[i].lines; i++) ask_for(&soon[i], done, all);
-            finish_rows(finish, what, row, column, height * step / p->steps, height * (step + 1) / p->steps,
+            for (int i = 0; i < STREAMS && soon[i].lines; i++) ask_for(&soon[i], each[i]);
+            finish_rows(finish, what, row, column, least(height, step * share), least(height, (step + 1) * share),
                         sums[(n + 1) % 2]);
         }
         store_tiles(2, 2, sums[n % 2], SIDE);
         if (here < SIDE) hold_tiles(SIDE);
-        row = r, column = c, height = here;
+        row = r, column = c, height = here, share = (here + p->steps - 1) / p->steps;
         if ((r += SIDE) >= p->rows) r = 0, c += SIDE;
         if (c >= p->columns) finish_rows(finish, what, row, column, 0, height, sums[n % 2]);
     }
