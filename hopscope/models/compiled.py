@@ -1,7 +1,7 @@
 """The compiled `native/`: its structures, where it is found, which path is taken, how it is called.
 
-There are three paths: *amx* (products in the processor's tiles), *avx512* (products in its vectors)
-and *torch* (none of ours). The best that can be taken is, unless `HOPSCOPE_KERNELS` names another for
+There are three paths: *amx* (products in the processor's tiles), *avx512* (in its vectors) and *torch*
+(none of ours). The best that is possible is taken, unless `HOPSCOPE_KERNELS` names another for
 the whole process, or `using` for some lines. Each path has bits of its own.
 """
 
@@ -105,7 +105,7 @@ _chosen: ContextVar[Path | None] = ContextVar("chosen", default=None)
 
 def path() -> Path:
     """The path that is taken now. A run's record names it."""
-    return _chosen.get() or _usual()
+    return _chosen.get() or usual()
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def using(wanted: str) -> Iterator[None]:
 
 
 @cache
-def _usual() -> Path:
+def usual() -> Path:
     """What the environment says, or else the best."""
     wanted = os.environ.get(VARIABLE)
     return _checked(VARIABLE, wanted) if wanted else possible()[0]
@@ -129,13 +129,13 @@ def _checked(source: str, wanted: str) -> Path:
     for path in possible():
         if path == wanted:
             return path
-    here = "possible here: " + ", ".join(possible())
-    if wanted in get_args(Path):
-        raise ConfigError(
-            f"{source}: {wanted!r} cannot be used: no such processor, no compiler at installation, "
-            f"or not permitted by the system; {here}"
-        )
-    raise ConfigError(f"{source}: got {wanted!r}, expected {', '.join(get_args(Path))}; {here}")
+    here = f"(possible here: {', '.join(possible())})"
+    if wanted not in get_args(Path):
+        raise ConfigError(f"{source}: got {wanted!r}, expected amx, avx512 or torch {here}")
+    raise ConfigError(
+        f"{source}: {wanted!r} cannot be taken here: the processor, the system's permission or, at "
+        f"installation, the compiler was missing; name another path or none {here}"
+    )
 
 
 def places(**tensors: Tensor) -> dict[str, int]:

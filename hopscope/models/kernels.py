@@ -47,12 +47,7 @@ def suit_affine(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
     outs, ins = weight.shape[-2:]
     fits = x.ndim > 2 and weight.shape == (*x.shape[:-3], outs, x.shape[-1])
     whole = outs % compiled.BLOCK == 0 and ins % compiled.BLOCK == 0
-    return (
-        fits
-        and whole
-        and bias.shape == weight.shape[:-1]
-        and suit(x, weight, bias)
-    )
+    return fits and whole and bias.shape == weight.shape[:-1] and suit(x, weight, bias)
 
 
 def suit_mlp(x: Tensor, up: tuple[Tensor, Tensor], down: tuple[Tensor, Tensor]) -> bool:
