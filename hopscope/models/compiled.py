@@ -1,6 +1,6 @@
 """The compiled `native/`: its structures, where it is found, which path is taken, how it is called.
 
-There are three paths: *amx* (products in the processor's tiles), *avx512* (in its vectors) and *torch*
+There are three paths: *amx* (products in the processor's tiles), *avx512* (in its vectors), *torch*
 (none of ours). The best that is possible is taken, unless `HOPSCOPE_KERNELS` names another for
 the whole process, or `using` for some lines. Each path has bits of its own.
 """
