@@ -1,7 +1,8 @@
 """Attention, affine maps, norm and MLP of bf16 numbers on a CPU, in C (`native/`).
 
 What they replace stands in `layers.py`, runs wherever these do not (float32, a GPU, a processor
-without AVX-512 BF16, an installation without a C compiler), and is what the tests hold them to.
+without AVX-512 BF16, an installation without a C compiler; `compiled.path()` says which way is
+taken), and is what the tests hold them to.
 A training step takes two thirds of its time with them: weights are laid out as the processor's
 instruction wants them, no attention weight leaves the cache, and no matrix is transposed in memory.
 Gradients are more exact, since all that is summed is float32.
@@ -40,10 +41,7 @@ def suit_norm(x: Tensor, gain: Tensor, shift: Tensor) -> bool:
 
 
 def suit_affine(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
-    """Whether this affine map can be computed here, and is better computed here.
-
-    A processor with AMX has an instruction for products that torch uses, and we do not.
-    """
+    """Whether this affine map can be computed here."""
     outs, ins = weight.shape[-2:]
     fits = x.ndim > 2 and weight.shape == (*x.shape[:-3], outs, x.shape[-1])
     whole = outs % compiled.BLOCK == 0 and ins % compiled.BLOCK == 0

@@ -36,7 +36,8 @@ INLINE void round_sums(const void *what, int row, int column, __m512 left, __m51
 
 void map_rows_with_tiles(const Block *b) {
     Product p = {b->rows, b->outs, b->ins / STEP, {b->from, b->ins, b->packed, SIDE},
-                 {rows_after(b, b->from, b->ins, 0), rows_after(b, b->to, b->outs, 1)}};
+                 {rows_after(b, b->to, b->outs, 1)}};
+    if (!b->fresh) p.soon[1] = rows_after(b, b->from, b->ins, 0);
     multiply_squares(&p, round_sums, b);
 }
 #else

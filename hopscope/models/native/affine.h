@@ -21,6 +21,7 @@ INLINE long blocks_of(const Affine *a) { return (a->rows + BLOCK - 1) / BLOCK; }
 /* Some rows of one model, and its weights as right operand; back: of gradient W instead of x W^T */
 typedef struct {
     int rows, ins, outs;
+    int fresh; /* whether `from` was just computed: then there is nothing to ask for beyond it */
     bf16 *from, *to;
     const uint32_t *packed;
     const bf16 *bias;
@@ -29,12 +30,12 @@ typedef struct {
 INLINE Block block_of(const Affine *a, long block, int back) {
     long model = block / blocks_of(a), r = block % blocks_of(a) * BLOCK, at = model * a->rows + r;
     int rows = least(BLOCK, (int)(a->rows - r)), ins = back ? a->outs : a->ins, outs = back ? a->ins : a->outs;
-    return (Block){rows, ins, outs, (back ? a->gradient : a->x) + at * ins, (back ? a->x_gradient : a->y) + at * outs,
+    return (Block){rows, ins, outs, 0, (back ? a->gradient : a->x) + at * ins, (back ? a->x_gradient : a->y) + at * outs,
                    a->packed + model * ins * outs / 2, back ? 0 : a->bias + model * outs};
 }
 
 #if WITH_TILES
-/* The same rows of the block after this one. (It is the last of its model? Then too, where there is a next.) */
+/* As many rows again, behind these: those of the next block. */
 INLINE Stream rows_after(const Block *b, const bf16 *here, int width, int written) {
     return (Stream){(const char *)(here + (long)b->rows * width), (long)b->rows * width * 2 / LINE, written};
 }

@@ -38,10 +38,11 @@ static Rows rows_of(const Mlp *m, long block, int back) {
     Rows b = {block_of(&m->up, block, back), block_of(&m->down, block, back), 0, 0};
     if (back) {
         long at = b.up.from - m->up.gradient;
-        b.hidden = m->up.y + at, b.active = m->down.x + at;
+        b.hidden = m->up.y + at, b.active = m->down.x + at, b.up.fresh = 1;
     } else {
         b.hidden = b.up.to;
         b.active = b.down.from = m->down.x + (long)omp_get_thread_num() * BLOCK * m->up.outs;
+        b.down.fresh = 1;
     }
     return b;
 }
