@@ -1,6 +1,6 @@
-"""Each kernel in C beside torch's way, in one process: time, and distance from float64.
+"""Each kernel in C, on every path of this processor, beside torch's way: time, distance from float64.
 
-    python benchmarks/kernels.py [--rounds 20]
+    python benchmarks/kernels.py [--rounds 20] [--clock cpu] [--threads 1]
 
 A turn is forward and backward of one layer's operation in bf16, at both shapes of `train_step.py`.
 `off` is the largest error of a gradient against float64, relative to that gradient's largest
@@ -9,14 +9,12 @@ number.
 
 import argparse
 import json
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from unittest import mock
+from functools import partial
 
 import torch
 from torch import Tensor, nn
-from train_step import SHAPES, Shape
+from train_step import CLOCKS, SHAPES, Shape, where
 
 from hopscope.models import compiled
 from hopscope.models.layers import Affine, Attention, Mlp, Norm
@@ -47,15 +45,6 @@ def operations(shape: Shape) -> dict[str, nn.Module]:
     }
 
 
-@contextmanager
-def kernels(wanted: bool) -> Iterator[None]:
-    if wanted:
-        yield
-    else:
-        with mock.patch.object(compiled, "loaded", return_value=None):
-            yield
-
-
 def gradients(operation: nn.Module, x: Tensor, slope: Tensor) -> list[Tensor]:
     x = x.detach().requires_grad_()
     operation.zero_grad()
@@ -71,13 +60,13 @@ def off(operation: nn.Module, x: Tensor, slope: Tensor) -> float:
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(ours, exact, strict=True))
 
 
-def milliseconds(turn: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+def milliseconds(turn: Callable[[], object], clock: str) -> float:
+    begun = CLOCKS[clock]()
     turn()
-    return 1e3 * (time.perf_counter() - begun)
+    return 1e3 * (CLOCKS[clock]() - begun)
 
 
-def rows(shape: Shape, rounds: int) -> Iterator[dict[str, object]]:
+def rows(shape: Shape, rounds: int, clock: str) -> Iterator[dict[str, object]]:
     length = sampler_of(shape.experiment("bf16").task).interface().length
     x = torch.randn(shape.batch, length, shape.experiment("bf16").model.d_model).bfloat16()
     for name, operation in operations(shape).items():
@@ -85,32 +74,36 @@ def rows(shape: Shape, rounds: int) -> Iterator[dict[str, object]]:
             nn.init.normal_(parameter, 1.0 if name == "norm" else 0.0, 0.1)
         operation.bfloat16()
         slope = torch.randn(operation(x).shape).bfloat16()
-        times: dict[bool, list[float]] = {True: [], False: []}
+        times: dict[str, list[float]] = {path: [] for path in compiled.possible()}
         for _ in range(rounds + 2):
-            for wanted, taken in times.items():
-                with kernels(wanted):
-                    taken.append(milliseconds(lambda op=operation, to=slope: gradients(op, x, to)))
-        for wanted, taken in times.items():
-            with kernels(wanted):
+            for path, taken in times.items():
+                with compiled.using(path):
+                    turn = partial(gradients, operation, x, slope)
+                    taken.append(milliseconds(turn, clock))
+        for path, taken in times.items():
+            with compiled.using(path):
                 error = off(operation, x, slope)
-            median = sorted(taken[2:])[rounds // 2]
-            yield {
-                "benchmark": "kernels", "shape": shape.name, "operation": name,
-                "in": "C" if wanted else "torch", "median_ms": round(median, 2),
-                "off": round(error, 4), "threads": torch.get_num_threads(),
-            }  # fmt: skip
+                median = sorted(taken[2:])[rounds // 2]
+                yield {
+                    "benchmark": "kernels", "shape": shape.name, "operation": name,
+                    "median_ms": round(median, 2), "off": round(error, 4),
+                    **where(x.device, clock),
+                }  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     chosen = parser.parse_args()
     if compiled.loaded() is None:
         parser.error("no kernels here: no compiler at installation, or no AVX-512 BF16")
+    torch.set_num_threads(chosen.threads)
     keep_pages()
     for shape in SHAPES:
         torch.manual_seed(0)
-        for row in rows(shape, chosen.rounds):
+        for row in rows(shape, chosen.rounds, chosen.clock):
             print(json.dumps(row, ensure_ascii=False))
 
 

@@ -1,6 +1,6 @@
 """One training step, ours beside others' transformers of the same shape, in one process.
 
-    python benchmarks/train_step.py [--device cuda] [--rounds 6]
+    python benchmarks/train_step.py [--device cuda] [--rounds 6] [--clock cpu] [--threads 1]
 
 A step is: draw the batch, forward, backward, AdamW. All take turns, round after round, so that
 whatever else the machine does hits all alike; a turn is one step that is not timed (the others
@@ -8,7 +8,9 @@ have filled the caches) and three that are. A row holds the median and the faste
 peers run in float32 and in bf16 autocast, and get the same batches, loss, optimiser (fused
 AdamW) and C allocator settings as we do. `floor` is the step's matrix products alone, in bf16 on
 operands that lie ready: of the full shape, as the peers compute it, and of what our step computes,
-whose last layer works at the read positions only.
+whose last layer works at the read positions only. On a machine that others keep busy, threads wait
+for each other more than they compute: `--clock cpu --threads 1` counts the time that the process
+itself was given.
 
 Needs the `bridges` extra (transformers, x-transformers).
 """
@@ -24,12 +26,14 @@ import torch
 from torch import Tensor, nn
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.models import compiled
 from hopscope.tasks import examples, hop_losses, sampler_of, visited
 from hopscope.training.allocator import keep_pages
 from hopscope.training.learner import Learner
 
 WARM_UP_ROUNDS = 1
 TIMED = 3
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 Step = Callable[[], object]
 
 
@@ -192,9 +196,11 @@ def floor_step(shape: Shape, device: torch.device, read_only: bool) -> Step:
     return step
 
 
-def contestants(shape: Shape, device: torch.device) -> dict[tuple[str, str], Step]:
+def contestants(
+    shape: Shape, device: torch.device, precisions: list[str]
+) -> dict[tuple[str, str], Step]:
     steps: dict[tuple[str, str], Step] = {}
-    for precision in ("float32", "bf16"):
+    for precision in precisions:
         for name in PEERS:
             steps[name, precision] = peer_step(name, shape, precision == "bf16", device)
         learner = Learner(shape.experiment(precision), device, precision)
@@ -204,20 +210,22 @@ def contestants(shape: Shape, device: torch.device) -> dict[tuple[str, str], Ste
     return steps
 
 
-def seconds(step: Step, device: torch.device) -> float:
-    begun = time.perf_counter()
+def seconds(step: Step, device: torch.device, clock: str) -> float:
+    begun = CLOCKS[clock]()
     step()
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - begun
+    return CLOCKS[clock]() - begun
 
 
-def measure(steps: dict[tuple[str, str], Step], rounds: int, device: torch.device) -> list[dict]:
+def measure(
+    steps: dict[tuple[str, str], Step], rounds: int, device: torch.device, clock: str
+) -> list[dict]:
     """Rounds in which every contestant has a turn."""
     times: dict[tuple[str, str], list[float]] = {key: [] for key in steps}
     for turn in range(WARM_UP_ROUNDS + rounds):
         for key, step in steps.items():
-            taken = [seconds(step, device) for _ in range(1 + TIMED)]
+            taken = [seconds(step, device, clock) for _ in range(1 + TIMED)]
             if turn >= WARM_UP_ROUNDS:
                 times[key] += [1e3 * each for each in taken[1:]]
     return [
@@ -226,10 +234,19 @@ def measure(steps: dict[tuple[str, str], Step], rounds: int, device: torch.devic
     ]
 
 
-def report(shape: Shape, rows: list[dict], device: torch.device) -> None:
-    machine = torch.cuda.get_device_name() if device.type == "cuda" else platform.processor()
-    where = {"machine": machine or platform.machine(), "threads": torch.get_num_threads()}
-    head = {"benchmark": "train_step", "shape": shape.name, "torch": torch.__version__, **where}
+def where(device: torch.device, clock: str) -> dict[str, object]:
+    """What else a time depends on."""
+    if device.type == "cuda":
+        return {"machine": torch.cuda.get_device_name(), "clock": clock}
+    machine = torch.cpu.get_capabilities().get("cpu_name") or platform.machine()
+    return {
+        "machine": machine, "kernels": compiled.path(), "threads": torch.get_num_threads(),
+        "clock": clock,
+    }  # fmt: skip
+
+
+def report(shape: Shape, rows: list[dict], of: dict[str, object]) -> None:
+    head = {"benchmark": "train_step", "shape": shape.name, "torch": torch.__version__, **of}
     for row in rows:
         rounded = {k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}
         print(json.dumps({**head, **rounded}, ensure_ascii=False))
@@ -246,12 +263,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--precisions", nargs="+", default=["float32", "bf16"])
     chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
     device = torch.device(chosen.device)
+    of = where(device, chosen.clock)
     keep_pages()
     for shape in SHAPES:
         torch.manual_seed(0)
-        report(shape, measure(contestants(shape, device), chosen.rounds, device), device)
+        steps = contestants(shape, device, chosen.precisions)
+        rows = measure(steps, chosen.rounds, device, chosen.clock)
+        report(shape, rows, of)
 
 
 if __name__ == "__main__":

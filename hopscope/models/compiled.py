@@ -1,21 +1,36 @@
-"""The compiled `native/`: its structures, where it is found, how it is called."""
+"""The compiled `native/`: its structures, where it is found, which path is taken, how it is called.
+
+There are three paths: *amx* (products in the processor's tiles), *avx512* (in its vectors), *torch*
+(none of ours). The best that is possible is taken, unless `HOPSCOPE_KERNELS` names another for
+the whole process, or `using` for some lines. Each path has bits of its own.
+"""
 
 import ctypes
+import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from hopscope.errors import ConfigError
+
+Path = Literal["amx", "avx512", "torch"]
+VARIABLE = "HOPSCOPE_KERNELS"
 LANES, LONGEST, WIDEST, BLOCK, CHUNKS = 16, 128, 128, 64, 32  # as in native/
 
 
 class AttentionTask(ctypes.Structure):
-    """`Attention` of attention.c."""
+    """`Attention` of attention.h."""
 
     _fields_ = (
-        *((name, ctypes.c_int) for name in ("batch", "heads", "read", "seq", "width", "causal")),
+        *((name, ctypes.c_int) for name in ("batch", "heads", "read", "seq")),
+        *((name, ctypes.c_int) for name in ("width", "causal", "tiles")),
         ("query_row", ctypes.c_long),
         ("key_row", ctypes.c_long),
         ("scale", ctypes.c_float),
@@ -25,10 +40,10 @@ class AttentionTask(ctypes.Structure):
 
 
 class AffineTask(ctypes.Structure):
-    """`Affine` of affine.c."""
+    """`Affine` of affine.h."""
 
     _fields_ = (
-        *((name, ctypes.c_int) for name in ("models", "ins", "outs")),
+        *((name, ctypes.c_int) for name in ("models", "ins", "outs", "tiles")),
         ("rows", ctypes.c_long),
         *((name, ctypes.c_void_p) for name in ("x", "weight", "bias", "y")),
         *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "weight", "bias")),
@@ -37,7 +52,7 @@ class AffineTask(ctypes.Structure):
 
 
 class MlpTask(ctypes.Structure):
-    """`Mlp` of affine.c."""
+    """`Mlp` of mlp.c."""
 
     _fields_ = (("up", AffineTask), ("down", AffineTask))
 
@@ -73,9 +88,54 @@ def loaded() -> ctypes.CDLL | None:
         return None
 
 
-def path() -> str:
-    """By what products of bf16 on a CPU are computed."""
-    return "torch" if loaded() is None else "avx512"
+@cache
+def possible() -> tuple[Path, ...]:
+    """The paths that can be taken here, best first."""
+    kernels = loaded()
+    if kernels is None:
+        return ("torch",)
+    # The system must permit the tiles, and torch may not have asked yet.
+    if torch.cpu._is_amx_tile_supported() and kernels.hopscope_ask_for_tiles():  # noqa: SLF001
+        return "amx", "avx512", "torch"
+    return "avx512", "torch"
+
+
+_chosen: ContextVar[Path | None] = ContextVar("chosen", default=None)
+
+
+def path() -> Path:
+    """The path that is taken now. A run's record names it."""
+    return _chosen.get() or usual()
+
+
+@contextmanager
+def using(wanted: str) -> Iterator[None]:
+    """Take this path, forward and backward, for what stands inside."""
+    token = _chosen.set(_checked("using", wanted))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+@cache
+def usual() -> Path:
+    """What the environment says, or else the best."""
+    wanted = os.environ.get(VARIABLE)
+    return _checked(VARIABLE, wanted) if wanted else possible()[0]
+
+
+def _checked(source: str, wanted: str) -> Path:
+    for path in possible():
+        if path == wanted:
+            return path
+    here = f"(possible here: {', '.join(possible())})"
+    if wanted not in get_args(Path):
+        raise ConfigError(f"{source}: got {wanted!r}, expected amx, avx512 or torch {here}")
+    raise ConfigError(
+        f"{source}: {wanted!r} cannot be taken here: the processor, the system's permission or, at "
+        f"installation, the compiler was missing; name another path or none {here}"
+    )
 
 
 def places(**tensors: Tensor) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """Attention, affine maps, norm and MLP of bf16 numbers on a CPU, in C (`native/`).
 
 What they replace stands in `layers.py`, runs wherever these do not (float32, a GPU, a processor
-without AVX-512 BF16, an installation without a C compiler), and is what the tests hold them to.
+without AVX-512 BF16, an installation without a C compiler; `compiled.path()` says which way is
+taken), and is what the tests hold them to.
 A training step takes two thirds of its time with them: weights are laid out as the processor's
 instruction wants them, no attention weight leaves the cache, and no matrix is transposed in memory.
 Gradients are more exact, since all that is summed is float32.
@@ -28,7 +29,7 @@ from hopscope.models.compiled import (
 
 def suit(*tensors: Tensor) -> bool:
     """Whether numbers like these can be computed with here; what fits together, the others say."""
-    return compiled.loaded() is not None and all(
+    return compiled.path() != "torch" and all(
         x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.shape[-1] % compiled.LANES == 0
         for x in tensors
     )
@@ -40,20 +41,11 @@ def suit_norm(x: Tensor, gain: Tensor, shift: Tensor) -> bool:
 
 
 def suit_affine(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
-    """Whether this affine map can be computed here, and is better computed here.
-
-    A processor with AMX has an instruction for products that torch uses, and we do not.
-    """
+    """Whether this affine map can be computed here."""
     outs, ins = weight.shape[-2:]
     fits = x.ndim > 2 and weight.shape == (*x.shape[:-3], outs, x.shape[-1])
     whole = outs % compiled.BLOCK == 0 and ins % compiled.BLOCK == 0
-    return (
-        fits
-        and whole
-        and bias.shape == weight.shape[:-1]
-        and not torch.cpu._is_amx_tile_supported()  # noqa: SLF001 (it has no public name)
-        and suit(x, weight, bias)
-    )
+    return fits and whole and bias.shape == weight.shape[:-1] and suit(x, weight, bias)
 
 
 def suit_mlp(x: Tensor, up: tuple[Tensor, Tensor], down: tuple[Tensor, Tensor]) -> bool:
@@ -111,7 +103,7 @@ def _attention(joined: Tensor, query: Tensor | None, heads: int, causal: bool) -
     asked, width = (joined, joined.shape[-1] // 3) if query is None else (query, query.shape[-1])
     task = AttentionTask(
         batch=asked.shape[:-2].numel(), heads=heads, read=asked.shape[-2],
-        seq=joined.shape[-2], width=width // heads, causal=causal,
+        seq=joined.shape[-2], width=width // heads, causal=causal, tiles=compiled.path() == "amx",
         query_row=asked.shape[-1], key_row=joined.shape[-1], scale=(width // heads) ** -0.5,
     )  # fmt: skip
     _point(task, "", joined, query, width)
@@ -159,13 +151,15 @@ class _Mlp(Function):
     ) -> Tensor:
         rows, up, down = _folded(x), up.contiguous(), down.contiguous()
         hidden = rows.new_empty(*rows.shape[:-1], up.shape[-2])
-        active, y = torch.empty_like(hidden), x.new_empty(x.shape)
+        active = x.new_empty(torch.get_num_threads() * compiled.BLOCK, up.shape[-2])
+        y = x.new_empty(x.shape)
         up_bias, down_bias = up_bias.contiguous(), down_bias.contiguous()
         packed, packed_down = torch.empty_like(up), torch.empty_like(down)
         task = MlpTask(
             _mapping(rows, up, bias=up_bias, y=hidden, packed=packed),
             _mapping(active, down, bias=down_bias, y=y, packed=packed_down),
         )
+        task.down.rows = rows.shape[-2]
         run("mlp", task)
         ctx.save_for_backward(rows, hidden, up, down)
         return y
@@ -200,7 +194,7 @@ def _mapping(x: Tensor, weight: Tensor, **others: Tensor) -> AffineTask:
     """
     return AffineTask(
         models=weight.shape[:-2].numel(), ins=weight.shape[-1], outs=weight.shape[-2],
-        rows=x.shape[-2], **places(x=x, weight=weight, **others),
+        tiles=compiled.path() == "amx", rows=x.shape[-2], **places(x=x, weight=weight, **others),
     )  # fmt: skip
 
 

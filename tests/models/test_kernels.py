@@ -1,9 +1,7 @@
-"""The kernels in C, held to what they replace, written out in float64."""
+"""The kernels in C, on every path that this processor can take, held to float64 written out."""
 
-import shutil
 from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
+from threading import Thread
 
 import pytest
 import torch
@@ -18,8 +16,15 @@ from hopscope.tasks import Batch, examples, sampler_of
 
 ROUNDING = 2**-8  # of bf16, relative
 WIDTHS = st.sampled_from([16, 32, 48, 128])
-needs_kernels = pytest.mark.skipif(
-    compiled.loaded() is None, reason="not compiled, or a processor without AVX-512 BF16"
+on_every_path = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.skipif(path not in compiled.possible(), reason=reason))
+        for path, reason in (
+            ("amx", "no AMX, not permitted, or not compiled"),
+            ("avx512", "no AVX-512 BF16, or not compiled"),
+        )
+    ],
 )
 
 
@@ -37,14 +42,18 @@ def off(ours: Tensor | None, exact: Tensor | None) -> float:
     return float((ours.detach().double() - exact.detach()).abs().max() / (ROUNDING * largest))
 
 
-def hold(fast: Callable[..., Tensor], slow: Callable[..., Tensor], *inputs: Tensor) -> None:
-    """Value and gradients of `fast` in bf16 are those of `slow` in float64."""
+def hold(
+    path: str, fast: Callable[..., Tensor], slow: Callable[..., Tensor], *inputs: Tensor
+) -> None:
+    """Value and gradients of `fast` in bf16, on this path, are those of `slow` in float64."""
     near = [x.clone().requires_grad_() for x in inputs]
     exact = [x.double().requires_grad_() for x in inputs]
-    value, truth = fast(*near), slow(*exact)
-    assert off(value, truth) < 3
+    truth = slow(*exact)
     slope = numbers(*truth.shape)
-    value.backward(slope)
+    with compiled.using(path):
+        value = fast(*near)
+        value.backward(slope)
+    assert off(value, truth) < 3
     truth.backward(slope.double())
     for ours, theirs in zip(near, exact, strict=True):
         assert off(ours.grad, theirs.grad) < 3
@@ -65,31 +74,33 @@ def looked_up(query: Tensor, key: Tensor, value: Tensor, heads: int, causal: boo
     return torch.stack(rows, -2)
 
 
-@needs_kernels
+@on_every_path
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 128), st.integers(1, 3), WIDTHS, st.booleans(), st.data())
 def test_attention_from_all_positions(
-    seq: int, heads: int, width: int, causal: bool, data: st.DataObject
+    path: str, seq: int, heads: int, width: int, causal: bool, data: st.DataObject
 ) -> None:
     fleet = data.draw(st.sampled_from([(), (2,)]))
     torch.manual_seed(seq)
     joined = numbers(*fleet, data.draw(st.integers(1, 3)), seq, 3 * heads * width)
     hold(
+        path,
         lambda x: kernels.attend(x, None, heads, causal),
         lambda x: looked_up(*x.chunk(3, -1), heads, causal),
         joined,
     )
 
 
-@needs_kernels
+@on_every_path
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 128), st.integers(1, 3), WIDTHS, st.booleans(), st.data())
 def test_attention_from_the_last_positions(
-    seq: int, heads: int, width: int, causal: bool, data: st.DataObject
+    path: str, seq: int, heads: int, width: int, causal: bool, data: st.DataObject
 ) -> None:
     read = data.draw(st.integers(1, seq))
     torch.manual_seed(seq)
     hold(
+        path,
         lambda x, query: kernels.attend(x, query, heads, causal),
         lambda x, query: looked_up(query, *x.chunk(2, -1), heads, causal),
         numbers(2, seq, 2 * heads * width),
@@ -97,46 +108,50 @@ def test_attention_from_the_last_positions(
     )
 
 
-@needs_kernels
-def test_attention_bears_large_scores() -> None:
+@on_every_path
+def test_attention_bears_large_scores(path: str) -> None:
     torch.manual_seed(0)
     joined = numbers(2, 20, 48, scale=60)
-    out = kernels.attend(joined, None, 1, causal=True)
+    with compiled.using(path):
+        out = kernels.attend(joined, None, 1, causal=True)
     assert off(out, looked_up(*joined.double().chunk(3, -1), 1, causal=True)) < 3
 
 
-@needs_kernels
-@pytest.mark.parametrize("fleet", [(), (3,)])
-@pytest.mark.parametrize("ins", [64, 192])
-@pytest.mark.parametrize("outs", [64, 128])
-def test_an_affine_map(fleet: tuple[int, ...], ins: int, outs: int) -> None:
-    torch.manual_seed(0)
+@on_every_path
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 90), st.integers(1, 6), st.integers(1, 6), st.data())
+def test_an_affine_map(path: str, seq: int, ins: int, outs: int, data: st.DataObject) -> None:
+    torch.manual_seed(seq)
+    fleet, batch = data.draw(st.sampled_from([(), (3,)])), data.draw(st.integers(1, 6))
+    ins, outs = 64 * ins, 64 * outs
     hold(
+        path,
         kernels.affine,
         lambda x, weight, bias: x @ weight.mT.unsqueeze(-3) + bias[..., None, None, :],
-        numbers(*fleet, 5, 27, ins),
+        numbers(*fleet, batch, seq, ins),
         numbers(*fleet, outs, ins, scale=ins**-0.5),
         numbers(*fleet, outs),
     )
 
 
-@needs_kernels
-def test_views_are_as_good_as_copies() -> None:
+@on_every_path
+def test_views_are_as_good_as_copies(path: str) -> None:
     torch.manual_seed(0)
     x, weight, bias = numbers(5, 27, 128)[..., 64:], numbers(64, 128).mT, numbers(256)[::2]
     copies = (each.contiguous() for each in (x, weight, bias))
-    assert torch.equal(kernels.affine(x, weight, bias), kernels.affine(*copies))
     up, down, shift = numbers(64, 128).mT, numbers(128, 64).mT, numbers(64)
-    mlp = kernels.mlp(x, (up, bias), (down, shift))
-    copied = kernels.mlp(
-        x.contiguous(), (up.contiguous(), bias.contiguous()), (down.contiguous(), shift)
-    )
+    with compiled.using(path):
+        assert torch.equal(kernels.affine(x, weight, bias), kernels.affine(*copies))
+        mlp = kernels.mlp(x, (up, bias), (down, shift))
+        copied = kernels.mlp(
+            x.contiguous(), (up.contiguous(), bias.contiguous()), (down.contiguous(), shift)
+        )
     assert torch.equal(mlp, copied)
 
 
-@needs_kernels
+@on_every_path
 @pytest.mark.parametrize("fleet", [(), (3,)])
-def test_a_norm(fleet: tuple[int, ...]) -> None:
+def test_a_norm(path: str, fleet: tuple[int, ...]) -> None:
     torch.manual_seed(0)
 
     def slow(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
@@ -144,26 +159,29 @@ def test_a_norm(fleet: tuple[int, ...]) -> None:
         return unit * gain[..., None, None, :] + shift[..., None, None, :]
 
     inputs = numbers(*fleet, 40, 7, 48, scale=3), numbers(*fleet, 48), numbers(*fleet, 48)
-    hold(lambda *x: kernels.norm(*x, 1e-5), slow, *inputs)
+    hold(path, lambda *x: kernels.norm(*x, 1e-5), slow, *inputs)
 
 
-@needs_kernels
-@pytest.mark.parametrize("fleet", [(), (2,)])
-def test_an_mlp(fleet: tuple[int, ...]) -> None:
-    torch.manual_seed(0)
+@on_every_path
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 90), st.sampled_from([64, 128, 192]), st.sampled_from([64, 256]), st.data())
+def test_an_mlp(path: str, seq: int, width: int, hidden: int, data: st.DataObject) -> None:
+    torch.manual_seed(seq)
+    fleet, batch = data.draw(st.sampled_from([(), (2,)])), data.draw(st.integers(1, 4))
 
     def slow(x: Tensor, up: Tensor, a: Tensor, down: Tensor, b: Tensor) -> Tensor:
-        hidden = functional.gelu(x @ up.mT.unsqueeze(-3) + a[..., None, None, :])
-        return hidden @ down.mT.unsqueeze(-3) + b[..., None, None, :]
+        active = functional.gelu(x @ up.mT.unsqueeze(-3) + a[..., None, None, :])
+        return active @ down.mT.unsqueeze(-3) + b[..., None, None, :]
 
     hold(
+        path,
         lambda x, up, a, down, b: kernels.mlp(x, (up, a), (down, b)),
         slow,
-        numbers(*fleet, 10, 13, 64),
-        numbers(*fleet, 256, 64, scale=0.2),
-        numbers(*fleet, 256),
-        numbers(*fleet, 64, 256, scale=0.1),
-        numbers(*fleet, 64),
+        numbers(*fleet, batch, seq, width),
+        numbers(*fleet, hidden, width, scale=width**-0.5),
+        numbers(*fleet, hidden),
+        numbers(*fleet, width, hidden, scale=hidden**-0.5),
+        numbers(*fleet, width),
     )
 
 
@@ -178,89 +196,148 @@ def model_and_batch(models: tuple[int, ...]) -> tuple[Transformer, Batch]:
     return model.bfloat16(), batch.stacked(len(models)) if models else batch
 
 
-@needs_kernels
+@on_every_path
 @pytest.mark.parametrize("models", [(), (0, 1)])
-def test_a_transformer_is_the_same_with_and_without(
-    models: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, batch = model_and_batch(models)
-    exact, _ = model_and_batch(models)
-    exact = exact.double()
-    outputs, truth = model(batch.inputs), exact(batch.inputs.double())
-    outputs.square().sum().backward()
+def test_a_transformer_is_the_same_with_and_without(path: str, models: tuple[int, ...]) -> None:
+    def outputs_of(path: str) -> tuple[Transformer, Tensor]:
+        model, batch = model_and_batch(models)
+        with compiled.using(path):
+            outputs = model(batch.inputs)
+            outputs.square().sum().backward()
+        return model, outputs
+
+    exact, batch = model_and_batch(models)
+    truth = exact.double()(batch.inputs.double())
     truth.square().sum().backward()
-    monkeypatch.setattr(compiled, "loaded", lambda: None)
-    plain, _ = model_and_batch(models)
-    without = plain(batch.inputs)
-    without.square().sum().backward()
+    (ours, outputs), (plain, without) = outputs_of(path), outputs_of("torch")
     assert not torch.equal(outputs, without)  # else both took the same way
     assert off(outputs, truth) < max(4, 1.5 * off(without, truth))
-    triples = zip(model.parameters(), plain.parameters(), exact.parameters(), strict=True)
-    for ours, torchs, true in triples:
-        assert off(ours.grad, true.grad) < max(4, 1.5 * off(torchs.grad, true.grad))
+    for near, torchs, true in zip(
+        ours.parameters(), plain.parameters(), exact.parameters(), strict=True
+    ):
+        assert off(near.grad, true.grad) < max(4, 1.5 * off(torchs.grad, true.grad))
 
 
-@needs_kernels
-def test_the_result_does_not_depend_on_threads() -> None:
-    def gradients(threads: int) -> list[Tensor]:
-        torch.set_num_threads(threads)
-        model, batch = model_and_batch(())
-        model(batch.inputs).square().sum().backward()
-        return [p.grad for p in model.parameters() if p.grad is not None]
+def gradients_of_a_transformer() -> list[Tensor]:
+    model, batch = model_and_batch(())
+    model(batch.inputs).square().sum().backward()
+    return [p.grad for p in model.parameters() if p.grad is not None]
 
-    before = torch.get_num_threads()
+
+def gradients_of_maps() -> list[Tensor]:
+    """Of shapes whose gradients of weights are shared out in different ways."""
+    torch.manual_seed(0)
+    inputs = []
+    for outs, ins in ((512, 128), (384, 128), (128, 128), (64, 576)):
+        some = numbers(10, 31, ins), numbers(outs, ins), numbers(outs)
+        inputs += [x.requires_grad_() for x in some]
+        kernels.affine(*some).square().sum().backward()
+    return [x.grad for x in inputs if x.grad is not None]
+
+
+@on_every_path
+@pytest.mark.parametrize("gradients", [gradients_of_a_transformer, gradients_of_maps])
+def test_the_result_does_not_depend_on_threads(
+    path: str, gradients: Callable[[], list[Tensor]]
+) -> None:
+    before, all_gradients = torch.get_num_threads(), []
     try:
-        one, three = gradients(1), gradients(3)
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            with compiled.using(path):
+                all_gradients.append(gradients())
     finally:
         torch.set_num_threads(before)
-    assert len(one) == len(three) > 0
-    assert all(torch.equal(a, b) for a, b in zip(one, three, strict=True))
+    first, *others = all_gradients
+    assert len(first) > 0
+    for other in others:
+        assert all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
 
 
-@needs_kernels
-def test_what_they_are_not_made_for_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    fits = numbers(1, 128, 64)
-    assert kernels.suit(fits)
-    assert kernels.suit_attention(fits, 16)
-    assert not kernels.suit(fits.float())
-    assert not kernels.suit(fits, torch.ones(64))
-    assert not kernels.suit(numbers(1, 4, 40))
-    assert not kernels.suit_attention(numbers(1, 129, 64), 16)
-    assert not kernels.suit_attention(fits, 8)
-    assert not kernels.suit_attention(fits, 144)
-    weight, bias = numbers(128, 64), numbers(128)
-    assert kernels.suit_affine(fits, weight, bias)
-    assert not kernels.suit_affine(fits, numbers(8, 64), numbers(8))
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    assert not kernels.suit_affine(fits, weight, bias)
+@on_every_path
+def test_others_may_use_the_tiles_in_between(path: str) -> None:
+    """torch's products in bf16 take tiles of other sizes on a processor with AMX."""
+    with compiled.using(path):
+        before = gradients_of_maps()
+        left, right = numbers(40, 72), numbers(72, 24)
+        product = left @ right
+        between = gradients_of_maps()
+        assert torch.equal(product, left @ right)
+    assert all(torch.equal(a, b) for a, b in zip(before, between, strict=True))
 
 
-@needs_kernels
-def test_what_does_not_fit_together_is_left_to_torch() -> None:
+@on_every_path
+def test_any_thread_can_call_them(path: str) -> None:
+    def elsewhere() -> None:
+        with compiled.using(path):
+            there.extend(gradients_of_maps())
+
+    there: list[Tensor] = []
+    thread = Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    with compiled.using(path):
+        here = gradients_of_maps()
+    assert len(there) > 0
+    assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
+
+
+@on_every_path
+def test_what_they_are_not_made_for_is_left_to_torch(path: str) -> None:
+    fits, weight, bias = numbers(1, 128, 64), numbers(128, 64), numbers(128)
+    with compiled.using(path):
+        assert kernels.suit(fits)
+        assert kernels.suit_attention(fits, 16)
+        assert kernels.suit_affine(fits, weight, bias)
+        assert not kernels.suit(fits.float())
+        assert not kernels.suit(fits, torch.ones(64))
+        assert not kernels.suit(numbers(1, 4, 40))
+        assert not kernels.suit_attention(numbers(1, 129, 64), 16)
+        assert not kernels.suit_attention(fits, 8)
+        assert not kernels.suit_attention(fits, 144)
+        assert not kernels.suit_affine(fits, numbers(8, 64), numbers(8))
+
+
+def test_without_them_all_is_left_to_torch() -> None:
+    """As on a processor without AVX-512 BF16, and after an installation without a compiler."""
+    x, weight, bias = numbers(1, 128, 64), numbers(64, 64), numbers(64)
+    with compiled.using("torch"):
+        assert not kernels.suit(x)
+        assert not kernels.suit_attention(x, 16)
+        assert not kernels.suit_affine(x, weight, bias)
+        assert not kernels.suit_mlp(x, (weight, bias), (weight, bias))
+        assert not kernels.suit_norm(x, numbers(64), numbers(64))
+
+
+@on_every_path
+def test_what_does_not_fit_together_is_left_to_torch(path: str) -> None:
     x, weight, bias = numbers(2, 8, 64), numbers(128, 64), numbers(128)
-    assert not kernels.suit_affine(x[..., :48], weight, bias)
-    assert not kernels.suit_affine(x, weight, bias.float())
-    assert not kernels.suit_affine(x, weight, bias[:64])
-    assert not kernels.suit_affine(x[None], weight, bias)
-    assert not kernels.suit_affine(x[0], weight, bias)
-    assert not kernels.suit_affine(x[None], weight.expand(3, -1, -1), bias.expand(3, -1))
     up, down = (weight, bias), (numbers(64, 128), numbers(64))
-    assert kernels.suit_mlp(x, up, down)
-    assert not kernels.suit_mlp(x, up, up)
-    assert not kernels.suit_mlp(x, up, (down[0], down[1].float()))
-    assert kernels.suit_norm(x, numbers(64), numbers(64))
-    assert not kernels.suit_norm(x, numbers(128), numbers(128))
-    assert not kernels.suit_norm(x, numbers(64), torch.ones(64))
-    assert not kernels.suit_norm(x[None], numbers(3, 64), numbers(3, 64))
+    with compiled.using(path):
+        assert kernels.suit_affine(x, weight, bias)
+        assert not kernels.suit_affine(x[..., :48], weight, bias)
+        assert not kernels.suit_affine(x, weight, bias.float())
+        assert not kernels.suit_affine(x, weight, bias[:64])
+        assert not kernels.suit_affine(x[None], weight, bias)
+        assert not kernels.suit_affine(x[0], weight, bias)
+        assert not kernels.suit_affine(x[None], weight.expand(3, -1, -1), bias.expand(3, -1))
+        assert kernels.suit_mlp(x, up, down)
+        assert not kernels.suit_mlp(x, up, up)
+        assert not kernels.suit_mlp(x, up, (down[0], down[1].float()))
+        assert kernels.suit_norm(x, numbers(64), numbers(64))
+        assert not kernels.suit_norm(x, numbers(128), numbers(128))
+        assert not kernels.suit_norm(x, numbers(64), torch.ones(64))
+        assert not kernels.suit_norm(x[None], numbers(3, 64), numbers(3, 64))
 
 
-@needs_kernels
+@on_every_path
 @pytest.mark.parametrize("default", [torch.bfloat16, torch.float64])
-def test_the_default_dtype_does_not_matter(default: torch.dtype) -> None:
+def test_the_default_dtype_does_not_matter(path: str, default: torch.dtype) -> None:
     def gradients() -> list[Tensor]:
         for parameter in model.parameters():
             parameter.grad = None
-        model(batch.inputs).square().sum().backward()
+        with compiled.using(path):
+            model(batch.inputs).square().sum().backward()
         return [p.grad for p in model.parameters() if p.grad is not None]
 
     model, batch = model_and_batch(())
@@ -275,29 +352,21 @@ def test_the_default_dtype_does_not_matter(default: torch.dtype) -> None:
     assert all(torch.equal(a, b) for a, b in zip(usual, other, strict=True))
 
 
-@needs_kernels
-def test_outputs_can_be_changed_in_place() -> None:
+@on_every_path
+def test_outputs_can_be_changed_in_place(path: str) -> None:
     x = numbers(2, 8, 64).requires_grad_()
-    y = kernels.affine(x, numbers(64, 64), numbers(64))
+    with compiled.using(path):
+        y = kernels.affine(x, numbers(64, 64), numbers(64))
     y += 1
     y.sum().backward()
     assert x.grad is not None
 
 
-def test_a_library_that_cannot_be_loaded_is_left_aside(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    broken = tmp_path / "_kernels.so"
-    broken.write_bytes(b"not a library")
-    monkeypatch.setattr(compiled, "find_spec", lambda _: SimpleNamespace(origin=str(broken)))
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
-    with pytest.warns(UserWarning, match="kernels in C cannot be loaded"):
-        assert compiled.loaded.__wrapped__() is None
-
-
-@pytest.mark.skipif(
-    shutil.which("cc") is None or not torch.cpu._is_avx512_bf16_supported(),
-    reason="no C compiler, or a processor without AVX-512 BF16",
-)
-def test_an_installation_has_them() -> None:
-    assert compiled.loaded() is not None
+@on_every_path
+def test_no_examples_are_no_error(path: str) -> None:
+    x, weight, bias = numbers(0, 8, 64), numbers(128, 64), numbers(128)
+    weight.requires_grad_(), bias.requires_grad_()
+    with compiled.using(path):
+        kernels.affine(x, weight, bias).sum().backward()
+    assert weight.grad is not None
+    assert not weight.grad.any()

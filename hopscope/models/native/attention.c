@@ -4,61 +4,16 @@
    leaves them: the backward pass computes the weights anew from what the forward pass kept of each
    row, the logarithm of its sum. */
 
+#include "attention.h"
 #include "products.h"
-
-enum { LONGEST = 128, WIDEST = 128 };
-
-typedef struct {
-    int batch, heads, read, seq, width, causal;
-    long query_row, key_row; /* numbers from one position to the next; of values as of keys */
-    float scale;
-    const bf16 *query, *key, *value; /* batch, position, head, width */
-    bf16 *out;
-    float *logsum; /* batch, head, read */
-    const bf16 *gradient;
-    bf16 *query_gradient, *key_gradient, *value_gradient;
-} Attention;
-
-/* The same, from one head of one example on. */
-static Attention at_head(const Attention *a, int example, int head) {
-    Attention one = *a;
-    long inner = (long)head * a->width, read = (long)example * a->read;
-    long query = read * a->query_row + inner, key = (long)example * a->seq * a->key_row + inner;
-    long out = read * a->heads * a->width + inner;
-    one.query += query, one.key += key, one.value += key, one.out += out, one.gradient += out;
-    one.query_gradient += query, one.key_gradient += key, one.value_gradient += key;
-    one.logsum += ((long)example * a->heads + head) * a->read;
-    return one;
-}
-
-INLINE int seen(const Attention *a, int i) { return a->causal ? a->seq - a->read + i + 1 : a->seq; }
-
-/* The softmax of one row of scores, rounded; returns the logarithm of the sum. */
-static float softmax(float *scores, int n, float scale, bf16 *weights, int vectors) {
-    __m512 top = all(-__FLT_MAX__), sum = all(0);
-    for (int v = 0; v < vectors_of(n); v++)
-        top = _mm512_mask_max_ps(top, first(n - v * LANES), top, _mm512_loadu_ps(scores + v * LANES));
-    float highest = _mm512_reduce_max_ps(top) * scale;
-    for (int v = 0; v < vectors_of(n); v++) {
-        __m512 x = _mm512_fmsub_ps(_mm512_loadu_ps(scores + v * LANES), all(scale), all(highest));
-        x = _mm512_maskz_mov_ps(first(n - v * LANES), exponential(x));
-        sum = _mm512_add_ps(sum, x);
-        _mm512_storeu_ps(scores + v * LANES, x);
-    }
-    float whole = _mm512_reduce_add_ps(sum);
-    for (int v = 0; v < vectors; v++) {
-        __m512 x = v < vectors_of(n) ? _mm512_loadu_ps(scores + v * LANES) : all(0);
-        store(weights + v * LANES, _mm512_mul_ps(x, all(1 / whole)));
-    }
-    return highest + __builtin_logf(whole);
-}
+#include "tiles.h"
 
 static void attend(const Attention *a) {
     ALIGNED uint32_t keys[WIDEST / 2 * LONGEST], values[LONGEST / 2 * WIDEST], weights[ROWS * LONGEST / 2];
     ALIGNED float scores[ROWS * LONGEST];
     int padded = vectors_of(a->seq) * LANES;
     long row = (long)a->heads * a->width;
-    pair_numbers(a->key, a->key_row, a->seq, a->width, keys);
+    pair_numbers(a->key, a->key_row, a->seq, a->width, padded, keys);
     pair_rows(a->value, a->key_row, a->seq, a->width, a->width, values);
     for (int i = 0; i < a->read; i += ROWS) {
         int rows = least(ROWS, a->read - i), last = seen(a, i + rows - 1);
@@ -127,8 +82,8 @@ static void attend_back(const Attention *a) {
     ALIGNED float scores[ROWS * LONGEST], slopes[ROWS * LONGEST];
     int padded = vectors_of(a->seq) * LANES, width = a->width;
     long row = (long)a->heads * width;
-    pair_numbers(a->key, a->key_row, a->seq, width, keys);
-    pair_numbers(a->value, a->key_row, a->seq, width, values);
+    pair_numbers(a->key, a->key_row, a->seq, width, padded, keys);
+    pair_numbers(a->value, a->key_row, a->seq, width, padded, values);
     pair_rows(a->key, a->key_row, a->seq, width, width, right);
     for (int i = 0; i < a->read; i += ROWS) {
         int rows = least(ROWS, a->read - i), last = seen(a, i + rows - 1), near = vectors_of(last);
@@ -162,15 +117,22 @@ INLINE void fetch_head(const Attention *a, int example, int head) {
 
 /* Threads share examples, and not heads: the heads of a position lie in the same cache lines. */
 static void for_each_head(const Attention *a, void (*run)(const Attention *)) {
-#pragma omp parallel for schedule(static)
-    for (int example = 0; example < a->batch; example++)
-        for (int head = 0; head < a->heads; head++) {
-            Attention one = at_head(a, example, head);
-            int last = head == a->heads - 1;
-            fetch_head(a, example + last, last ? 0 : head + 1);
-            run(&one);
-        }
+#pragma omp parallel
+    {
+        if (a->tiles) hold_tiles(SIDE);
+#pragma omp for schedule(static)
+        for (int example = 0; example < a->batch; example++)
+            for (int head = 0; head < a->heads; head++) {
+                Attention one = at_head(a, example, head);
+                int last = head == a->heads - 1;
+                fetch_head(a, example + last, last ? 0 : head + 1);
+                run(&one);
+            }
+        if (a->tiles) release_tiles();
+    }
 }
 
-void hopscope_attend(const Attention *a) { for_each_head(a, attend); }
-void hopscope_attend_back(const Attention *a) { for_each_head(a, attend_back); }
+void hopscope_attend(const Attention *a) { for_each_head(a, a->tiles ? attend_with_tiles : attend); }
+void hopscope_attend_back(const Attention *a) {
+    for_each_head(a, a->tiles ? attend_back_with_tiles : attend_back);
+}

@@ -15,6 +15,7 @@ enum { LANES = 16 };
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLLED _Pragma("GCC unroll 16") /* else arrays of sums may end up in memory */
+#define HIDDEN __attribute__((visibility("hidden")))
 #define ALIGNED __attribute__((aligned(64)))
 
 INLINE int least(int a, int b) { return a < b ? a : b; }
@@ -28,6 +29,9 @@ INLINE __m512i low(__m256i x) { return _mm512_cvtepu16_epi32(x); }
 INLINE __m512i high(__m256i x) { return _mm512_slli_epi32(low(x), 16); }
 INLINE __m512 load(const bf16 *from) { return _mm512_castsi512_ps(high(get(from))); }
 INLINE __m256i rounded(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+INLINE void store_both(bf16 *to, __m512 x, __m512 next) {
+    _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(next, x));
+}
 INLINE void store(bf16 *to, __m512 x) { _mm256_storeu_si256((__m256i *)to, rounded(x)); }
 
 /* exp(x) = 2^n 2^f with |f| <= 1/2; the result is off by 6e-6 of it at most. */

@@ -1,0 +1,48 @@
+#pragma once
+
+/* An affine map, y = x W^T + b; rows of a fleet's models one behind the other. */
+
+#include "tiles.h"
+
+enum { BLOCK = 64, PANEL = 2 * LANES };
+
+typedef struct {
+    int models, ins, outs; /* ins and outs: multiples of BLOCK */
+    int tiles;             /* whether with AMX */
+    long rows;             /* of each model */
+    bf16 *x;
+    const bf16 *weight, *bias;
+    bf16 *y, *gradient, *x_gradient, *weight_gradient, *bias_gradient; /* gradient: of y */
+    uint32_t *packed; /* room for the weights as right operand */
+} Affine;
+
+INLINE long blocks_of(const Affine *a) { return (a->rows + BLOCK - 1) / BLOCK; }
+
+/* Some rows of one model, and its weights as right operand; back: of gradient W instead of x W^T */
+typedef struct {
+    int rows, ins, outs;
+    int fresh; /* whether `from` was just computed: then there is nothing to ask for beyond it */
+    bf16 *from, *to;
+    const uint32_t *packed;
+    const bf16 *bias;
+} Block;
+
+INLINE Block block_of(const Affine *a, long block, int back) {
+    long model = block / blocks_of(a), r = block % blocks_of(a) * BLOCK, at = model * a->rows + r;
+    int rows = least(BLOCK, (int)(a->rows - r)), ins = back ? a->outs : a->ins, outs = back ? a->ins : a->outs;
+    return (Block){rows, ins, outs, 0, (back ? a->gradient : a->x) + at * ins, (back ? a->x_gradient : a->y) + at * outs,
+                   a->packed + model * ins * outs / 2, back ? 0 : a->bias + model * outs};
+}
+
+#if WITH_TILES
+/* As many rows again, behind these: those of the next block. */
+INLINE Stream rows_after(const Block *b, const bf16 *here, int width, int written) {
+    return (Stream){(const char *)(here + (long)b->rows * width), (long)b->rows * width * 2 / LINE, written};
+}
+#endif
+
+HIDDEN void pack(const Affine *a, int back); /* within a parallel region */
+HIDDEN void map_rows(const Block *b);
+HIDDEN void map_rows_with_tiles(const Block *b);
+HIDDEN void weights_back(const Affine *a);
+HIDDEN void weights_back_with_tiles(const Affine *a);

@@ -1,0 +1,141 @@
+"""Which path is taken: what the processor can do, what is asked for, what cannot be had."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from hopscope.errors import ConfigError
+from hopscope.models import compiled, kernels
+
+FRESH = "from hopscope.models import compiled; print(compiled.path())"
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Nothing that was found out about this processor holds."""
+    caches = compiled.loaded, compiled.possible, compiled.usual
+    for each in caches:
+        each.cache_clear()
+    yield monkeypatch
+    for each in caches:
+        each.cache_clear()
+
+
+def processor(
+    monkeypatch: pytest.MonkeyPatch, tiles: bool, permitted: bool = True, compiler: bool = True
+) -> None:
+    """One with AVX-512 BF16."""
+    library = SimpleNamespace(hopscope_ask_for_tiles=lambda: int(permitted))
+    monkeypatch.setattr(compiled, "loaded", lambda: library if compiler else None)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: tiles)
+
+
+def test_an_amd_processor_has_no_tiles(elsewhere: pytest.MonkeyPatch) -> None:
+    processor(elsewhere, tiles=False)
+    assert compiled.possible() == ("avx512", "torch")
+
+
+def test_an_intel_processor_has_tiles(elsewhere: pytest.MonkeyPatch) -> None:
+    processor(elsewhere, tiles=True)
+    assert compiled.possible() == ("amx", "avx512", "torch")
+
+
+def test_tiles_that_are_not_permitted_are_not_used(elsewhere: pytest.MonkeyPatch) -> None:
+    processor(elsewhere, tiles=True, permitted=False)
+    assert compiled.possible() == ("avx512", "torch")
+
+
+def test_without_a_compiler_there_is_torch(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.setattr(compiled, "find_spec", lambda _: None)
+    assert compiled.possible() == ("torch",)
+
+
+def test_without_avx512_there_is_torch(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    assert compiled.possible() == ("torch",)
+
+
+def test_the_best_path_is_usual(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.delenv(compiled.VARIABLE, raising=False)
+    assert compiled.path() == compiled.possible()[0]
+
+
+@pytest.mark.parametrize("path", compiled.possible())
+def test_the_environment_names_a_path(path: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH], env={compiled.VARIABLE: path}, capture_output=True,
+        text=True, check=True, cwd=Path(compiled.__file__).parents[2],
+    )  # fmt: skip
+    assert done.stdout.strip() == path
+
+
+def test_a_path_is_taken_inside_and_not_outside() -> None:
+    before = compiled.path()
+    with compiled.using("torch"):
+        assert compiled.path() == "torch"
+        with compiled.using(before):
+            assert compiled.path() == before
+        assert compiled.path() == "torch"
+    assert compiled.path() == before
+
+
+def test_each_path_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether tiles are asked for, and whether anything of ours is called."""
+    calls = []
+    monkeypatch.setattr(kernels, "run", lambda _, task: calls.append(bool(task.tiles)))
+    x, weight, bias = (torch.ones(s, dtype=torch.bfloat16) for s in ((1, 2, 64), (64, 64), (64,)))
+    for path in compiled.possible():
+        with compiled.using(path):
+            if kernels.suit_affine(x, weight, bias):
+                kernels.affine(x, weight, bias)
+    assert calls == [path == "amx" for path in compiled.possible() if path != "torch"]
+
+
+def test_an_unknown_path_is_refused(elsewhere: pytest.MonkeyPatch) -> None:
+    processor(elsewhere, tiles=False)
+    elsewhere.setenv(compiled.VARIABLE, "fast")
+    with pytest.raises(ConfigError) as caught:
+        compiled.path()
+    assert str(caught.value) == (
+        "HOPSCOPE_KERNELS: got 'fast', expected amx, avx512 or torch (possible here: avx512, torch)"
+    )
+
+
+@pytest.mark.parametrize(("path", "compiler"), [("amx", True), ("amx", False), ("avx512", False)])
+def test_an_impossible_path_is_refused(
+    elsewhere: pytest.MonkeyPatch, path: str, compiler: bool
+) -> None:
+    processor(elsewhere, tiles=False, compiler=compiler)
+    elsewhere.setenv(compiled.VARIABLE, path)
+    with pytest.raises(ConfigError, match=f"HOPSCOPE_KERNELS: '{path}' cannot be taken here"):
+        compiled.path()
+    with (
+        pytest.raises(ConfigError, match=f"using: '{path}' cannot be taken here"),
+        compiled.using(path),
+    ):
+        pass
+
+
+def test_a_library_that_cannot_be_loaded_is_left_aside(
+    elsewhere: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "_kernels.so"
+    broken.write_bytes(b"not a library")
+    elsewhere.setattr(compiled, "find_spec", lambda _: SimpleNamespace(origin=str(broken)))
+    elsewhere.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    with pytest.warns(UserWarning, match="kernels in C cannot be loaded"):
+        assert compiled.possible() == ("torch",)
+
+
+@pytest.mark.skipif(
+    shutil.which("cc") is None or not torch.cpu._is_avx512_bf16_supported(),
+    reason="no C compiler, or a processor without AVX-512 BF16",
+)
+def test_an_installation_has_them() -> None:
+    assert "avx512" in compiled.possible()
