@@ -1,4 +1,4 @@
-"""Each kernel in C, on every path of this processor, beside torch's way: time, distance from float64.
+"""Each kernel in C, on every path of this processor, beside torch: time, error against float64.
 
     python benchmarks/kernels.py [--rounds 20] [--clock cpu] [--threads 1]
 
