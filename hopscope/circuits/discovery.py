@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from torch import nn
 
-from hopscope.circuits.ablation import Bench
 from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.bench import Bench
 from hopscope.circuits.circuit import Circuit, FlowCheck, HeadReport, Switches
 from hopscope.circuits.measure import BATCHES, measure
 from hopscope.circuits.probe import Questions, probe_of

@@ -16,7 +16,6 @@ from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.probe import Probe, Questions, probe_of
 from hopscope.circuits.subject import Subject, Whole
 from hopscope.facts import Role
-from hopscope.models import Edits
 
 EXAMPLES = 256
 
@@ -52,15 +51,10 @@ def patterns(
         return
     x = subject.enter(inputs)
     for layer in range(subject.layers):
-        seen: list[Tensor] = []
-
-        def note(_: int, pattern: Tensor, seen: list[Tensor] = seen) -> Tensor:
-            seen.append(pattern)
-            return pattern
-
         with torch.no_grad():
-            x = subject.layer(layer, x, Edits(attention=note), None)
-        yield seen[0]
+            pattern = subject.look(layer, x, x.shape[1])
+            x = subject.write(layer, x, pattern @ subject.values(layer, x))
+        yield pattern
 
 
 @torch.no_grad()

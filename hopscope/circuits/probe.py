@@ -27,6 +27,8 @@ class Probe:
     """Outputs [*variant, batch, read, width] → the loss of each example and hop."""
     guess: float
     """The loss of an answer that ignores how the facts connect."""
+    read: int | None = None
+    """How many of the last positions the loss looks at; unset: all that the model answers at."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -68,13 +70,14 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
     def losses(outputs: Tensor) -> Tensor:
         return _question_losses(task, outputs.to(batch.targets.device), batch)
 
-    return Probe(batch.inputs, batch.roles, roles_of(task), losses, guessing_level(task))
+    # Every position of k-hop induction asks; the roles tell the story of the last one.
+    read = 1 if isinstance(task, KHop) else None
+    return Probe(batch.inputs, batch.roles, roles_of(task), losses, guessing_level(task), read)
 
 
 def _question_losses(task: Task, outputs: Tensor, batch: Batch) -> Float[Tensor, "*variant b hop"]:
     """Each example's loss over the questions that its roles describe."""
     if isinstance(task, KHop):
-        # Every position asks; the roles tell the story of the last one.
         last = Batch(batch.inputs, batch.targets[:, -1:], batch.roles)
         return answer_losses(task, outputs[..., -1:, :], last)[..., 0, :]
     return torch.mean(answer_losses(task, outputs, batch), dim=-2)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.circuits.ablation import Ablation, Bench, Head
+from hopscope.circuits.ablation import Ablation, Head
+from hopscope.circuits.bench import Bench
 from hopscope.circuits.hypotheses import hypotheses, strongest
 from hopscope.circuits.maps import role_maps
 from hopscope.circuits.mechanism import AS_IS, ITSELF, UNIFORM, Aim, Mechanism, aim
@@ -91,7 +92,7 @@ class Search:
         probe, subject = self.bench.probe, self.bench.subject
         if head[0] < subject.layers - 1:
             return probe.table
-        read = probe.roles.role[:, -subject.answers_at() :].unique().tolist()
+        read = probe.roles.role[:, -self.bench.read :].unique().tolist()
         return tuple(probe.table[number] for number in read)
 
     def untouched(self) -> dict[Head, Mechanism]:
