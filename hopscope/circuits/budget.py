@@ -10,7 +10,7 @@ from collections.abc import Hashable
 
 from torch import Tensor
 
-from hopscope.configs import Task
+from hopscope.configs import KHop, VectorTask
 from hopscope.errors import CircuitError
 from hopscope.machine import memory_bytes
 from hopscope.tasks import interface
@@ -56,7 +56,7 @@ class Kept:
             self.held -= self._tensors.popitem(last=False)[1].nbytes
 
 
-def check_examples(task: Task, examples: int) -> None:
+def check_examples(task: VectorTask | KHop, examples: int) -> None:
     """Refuse examples that this machine cannot hold, before they are drawn."""
     shape = interface(task)
     numbers = shape.length * (1 if shape.tokens else shape.inputs)

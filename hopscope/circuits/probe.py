@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from hopscope.configs import Config, KHop, Task
+from hopscope.circuits.budget import check_examples
+from hopscope.configs import KHop, Task, VectorTask
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.tasks import Batch, Roles, answer_losses, dataset, guessing_level
@@ -62,9 +63,15 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
     """Fresh examples of a task (from the validation stream of a seed)."""
     if examples < 1:
         raise CircuitError(f"examples is {examples}; a model is examined with at least 1")
-    if not isinstance(questions, Config):
+    if not isinstance(questions, VectorTask | KHop):
+        if not callable(questions):
+            raise CircuitError(
+                f"a model is examined on a task, or on a function of a number of examples and a "
+                f"seed that makes a probe; got {type(questions).__name__}"
+            )
         return questions(examples, seed)
     task = questions
+    check_examples(task, examples)
     batch = dataset(task, seed, examples, "validation")
 
     def losses(outputs: Tensor) -> Tensor:

@@ -214,6 +214,8 @@ class Walk:
             roles = self._differing(layer, job.changes, base.changes)
             if roles is None:
                 whole.append(number)
+            elif not roles:
+                found[number] = base.after
             else:
                 few[number] = roles
         if whole:
@@ -233,8 +235,10 @@ class Walk:
             if not (isinstance(mine, Mechanism) and isinstance(its, Mechanism)):
                 return None
             roles |= {r: None for r in self.probe.table if mine.of(r) != its.of(r)}
-        rows = sum(len(self.painter.spots(role, layer.read)) for role in roles)
-        return list(roles) if rows <= FEW * layer.read * len(self.probe) else None
+        rows = {role: len(self.painter.spots(role, layer.read)) for role in roles}
+        if sum(rows.values()) > FEW * layer.read * len(self.probe):
+            return None
+        return [role for role, count in rows.items() if count]
 
     def _spots(self, layer: Layer, roles: list[Role]) -> Spots:
         return Spots.of_all([self.painter.spots(role, layer.read) for role in roles])

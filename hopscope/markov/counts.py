@@ -6,7 +6,6 @@ followed it), and an epoch over all chains is two products with one sparse matri
 approximated: the sums are only taken in another order.
 """
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ from jaxtyping import Float, Int
 
 from hopscope.configs import MarkovExperiment
 from hopscope.errors import ConfigError
+from hopscope.machine import memory_bytes
 from hopscope.markov import matches
 from hopscope.markov.matches import Matches
 from hopscope.markov.process import Chains
@@ -82,7 +82,7 @@ def check_memory(experiment: MarkovExperiment) -> None:
     tables = 8 * 3 * chains * process.alphabet ** (len(process.parents) + 1)
     positions = BYTES_PER_POSITION * chains * process.length
     needed = tables + positions * len(experiment.seeds)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = memory_bytes()
     if needed > memory:
         raise ConfigError(
             f"{chains:,} chains of {process.length:,} symbols{_times(len(experiment.seeds))} "

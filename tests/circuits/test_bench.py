@@ -142,3 +142,12 @@ def test_a_fleet_is_refused(random_model: Transformer) -> None:
     fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
     with pytest.raises(CircuitError, match=r"a fleet of 2; examine one member: model.member\(i\)"):
         subject_of(fleet)
+
+
+def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, probe: Probe) -> None:
+    damaged = Transformer(random_model.config, random_model.interface)
+    damaged.load_state_dict(random_model.state_dict())
+    with torch.no_grad():
+        damaged.head.bias[0] = torch.nan
+    with pytest.raises(CircuitError, match="the model's loss is not a finite number everywhere"):
+        Bench(subject_of(damaged), probe).losses([Ablation()])
