@@ -153,7 +153,8 @@ class Gpt2(HuggingFace):
         """Queries, keys or values: one map makes all three, side by side."""
         weight, bias = block.attn.c_attn.weight[:, columns], block.attn.c_attn.bias[columns]
         made = torch.nn.functional.linear(y, weight.mT, bias)
-        return made.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        split: Tensor = made.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return split
 
     def _norm(self, x: Tensor) -> Tensor:
         out: Tensor = self.body.ln_f(x)
@@ -192,7 +193,8 @@ class Llama(HuggingFace):
 
     def _split(self, number: int, y: Tensor) -> Heads:
         width = self.body.layers[number].self_attn.head_dim
-        return y.unflatten(-1, (-1, width)).transpose(1, 2)
+        split: Tensor = y.unflatten(-1, (-1, width)).transpose(1, 2)
+        return split
 
     def _shared(self, part: Tensor) -> Tensor:
         """Several heads may share keys and values."""

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 
 from torch import Tensor
 
-from hopscope.configs import KHop, VectorTask
+from hopscope.configs import Task
 from hopscope.errors import CircuitError
 from hopscope.machine import memory_bytes
 from hopscope.tasks import interface
@@ -25,9 +25,12 @@ DRAWN_BYTES = 64 * 2**20
 FLOAT = 4
 """Bytes of a number."""
 AT_ONCE = 3
-"""Tensors of the size of a layer's attention that are alive in a call; measured."""
+"""Tensors of the size of a layer's attention in one call: scores, softmax, and what replaces it."""
 WIDTHS = 12
-"""The same for tensors of the size of a residual stream (an MLP's inside counts four)."""
+"""The same for tensors of the size of a residual stream (an MLP's inside counts four, twice)."""
+DRAWING, ROLES, PAIRS = 4, 64, 3
+"""What drawing an example takes at most: copies of its numbers, bytes for each position, and for
+tokens bytes for each pair of positions; measured on three tasks."""
 
 
 class Kept:
@@ -56,16 +59,13 @@ class Kept:
             self.held -= self._tensors.popitem(last=False)[1].nbytes
 
 
-def check_examples(task: VectorTask | KHop, examples: int) -> None:
+def check_examples(task: Task, examples: int) -> None:
     """Refuse examples that this machine cannot hold, before they are drawn."""
     shape = interface(task)
     numbers = shape.length * (1 if shape.tokens else shape.inputs)
-    needed = examples * (DRAWING * FLOAT * numbers + ROLES * shape.length)
+    pairs = PAIRS * shape.length**2 if shape.tokens else 0
+    needed = examples * (DRAWING * FLOAT * numbers + ROLES * shape.length + pairs)
     _check(needed, f"{examples:,} examples of {shape.length:,} positions")
-
-
-DRAWING, ROLES = 4, 64
-"""What drawing an example takes: copies of its numbers, and bytes for each position; measured."""
 
 
 def check_search(examples: int, stream: int, attention: int) -> None:
