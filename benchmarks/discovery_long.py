@@ -102,6 +102,7 @@ def as_gpt2(own: Transformer) -> nn.Module:
     model = GPT2LMHeadModel(config)
     model.lm_head = nn.Linear(shape.d_model, outputs)
     weights, body = own.state_dict(), model.transformer
+    body.wte.weight.zero_()  # it has a row for each output
     body.wte.weight[:letters] = weights["input.token"]
     body.wpe.weight.copy_(weights["input.position"])
     model.lm_head.load_state_dict(_named(weights, "head"))

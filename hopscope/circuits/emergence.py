@@ -100,9 +100,7 @@ def emergence(
     steps_per_epoch: float | None = None,
 ) -> Emergence:
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
-    if not isinstance(history, History) or not isinstance(circuit, Circuit):
-        got = f"{type(history).__name__} and {type(circuit).__name__}"
-        raise CircuitError(f"emergence takes a run and a circuit found in it; got {got}")
+    _check(history, circuit)
     steps = list(history.checkpoints)
     if len(steps) < 2:
         raise CircuitError(
@@ -119,6 +117,12 @@ def emergence(
     attention, losses = (np.stack(part) for part in zip(*found, strict=True))
     epoch = steps_per_epoch or _steps_per_epoch(history)
     return Emergence(circuit.paths, tuple(steps), attention.T, losses, probe.guess, epoch)
+
+
+def _check(history: object, circuit: object) -> None:
+    if not isinstance(history, History) or not isinstance(circuit, Circuit):
+        got = f"{type(history).__name__} and {type(circuit).__name__}"
+        raise CircuitError(f"emergence takes a run and a circuit found in it; got {got}")
 
 
 def _steps_per_epoch(history: History) -> float | None:

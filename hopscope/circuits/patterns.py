@@ -82,8 +82,10 @@ class Painter:
         self, mechanism: Mechanism, own: Float[Tensor, "batch read seq"] | None, read: int
     ) -> Float[Tensor, "batch read seq"]:
         """The same; a mechanism that does not depend on the model needs not know it."""
-        kinds = {role: mechanism.of(role) for role in self.probe.table}
         ground = mechanism.rest
+        if not mechanism.aims:
+            return self._every(ground, own, read)
+        kinds = {**dict.fromkeys(self.probe.table, ground), **dict(mechanism.aims)}
         if own is not None and self._most_as_is(kinds, read):
             ground = AS_IS
         others = [r for r, aim in kinds.items() if aim != ground and len(self.spots(r, read))]
@@ -119,7 +121,8 @@ class Painter:
         size = len(self.probe)
         if all(target.where in SAME_FOR_ALL for target in aim.targets):
             return self._fixed(aim, None, read).expand(size, -1, -1)
-        return self.rows_of(aim, None, own, read).unflatten(0, (size, read))
+        every: Tensor = self.rows_of(aim, None, own, read).unflatten(0, (size, read))
+        return every
 
     def rows_of(
         self, aim: Aim, role: Role | None, own: Float[Tensor, "batch read seq"] | None, read: int

@@ -160,7 +160,7 @@ class Walk:
         for job in jobs:
             of_group.setdefault(job.group, []).append(job.changes)
         common = {
-            group: tuple(Counter(head).most_common(1)[0][0] for head in zip(*several, strict=True))
+            group: tuple(_most_common(head) for head in zip(*several, strict=True))
             for group, several in of_group.items()
         }
         mixed = [self._mixed(layer, group, changes) for group, changes in common.items()]
@@ -234,7 +234,13 @@ class Walk:
                 continue
             if not (isinstance(mine, Mechanism) and isinstance(its, Mechanism)):
                 return None
-            roles |= {r: None for r in self.probe.table if mine.of(r) != its.of(r)}
+            known = dict.fromkeys((*self.probe.table, *mine.readers, *its.readers))
+            here, there = dict(mine.aims), dict(its.aims)
+            roles |= {
+                role: None
+                for role in known
+                if here.get(role, mine.rest) != there.get(role, its.rest)
+            }
         rows = {role: len(self.painter.spots(role, layer.read)) for role in roles}
         if sum(rows.values()) > FEW * layer.read * len(self.probe):
             return None
@@ -291,6 +297,12 @@ class Walk:
                 self._carried.append(pattern @ self.subject.values(layer, x))
                 x = self.subject.write(layer, x, self._carried[-1])
         return self._carried[number]
+
+
+def _most_common(changes: Sequence[Change]) -> Change:
+    """Of several that are as common, the first."""
+    counts = Counter(changes)
+    return max(counts, key=counts.__getitem__)
 
 
 def _from_model(change: Change) -> bool:
