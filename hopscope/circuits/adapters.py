@@ -48,8 +48,8 @@ def attention(
     """Causal attention of all heads, from the last positions."""
     read, seq = query.shape[-2], key.shape[-2]
     hidden = torch.ones(read, seq, dtype=torch.bool, device=query.device).triu(seq - read + 1)
-    scores = (query.float() @ key.float().mT) * scale
-    return scores.masked_fill(hidden, -torch.inf).softmax(-1).to(query.dtype)
+    scores = (query.float() * scale) @ key.float().mT
+    return scores.masked_fill_(hidden, -torch.inf).softmax(-1).to(query.dtype)
 
 
 def side_by_side(mixed: Heads) -> Float[Tensor, "batch seq width"]:

@@ -16,8 +16,8 @@ from hopscope.machine import memory_bytes
 from hopscope.tasks import interface
 
 CALL_BYTES = 128 * 2**20
-"""What the numbers of one call of a layer may take (half of it while streams are made)."""
-STREAM_BYTES = 128 * 2**20
+"""What the numbers of one call of a layer may take."""
+STREAM_BYTES = 64 * 2**20
 """Residual streams that are kept, by the changes that led to them."""
 DRAWN_BYTES = 64 * 2**20
 """Rows of attention that are kept drawn."""
