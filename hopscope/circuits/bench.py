@@ -26,6 +26,11 @@ class Bench:
         if not isinstance(subject, Whole):
             self._walk = Walk(subject, self.probe, self.painter, self.read)
 
+    @property
+    def at_once(self) -> int:
+        """How many ablations cost less together than one after the other."""
+        return 1 if self._walk is None else self._walk.at_once
+
     @torch.no_grad()
     def losses(self, ablations: Sequence[Ablation]) -> Float[Tensor, "variant batch hop"]:
         """The loss of every example and hop under every ablation."""

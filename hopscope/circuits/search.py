@@ -5,7 +5,7 @@ Giving up rows, cheapest first, until the hops would no longer be solved leaves 
 matter; then each of those is replaced by the simplest aim that does as well.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -191,9 +191,9 @@ class Search:
         self, state: State, losses: HopLosses, row: Row, asked: tuple[Slack, Limits]
     ) -> tuple[State, HopLosses]:
         """The state with the first aim for the row that is good enough, and its losses."""
-        (head, role), (slack, limits) = row, asked
+        slack, limits = asked
         enough = slack(limits.mean, float(losses.mean()))
-        for wave in hypotheses(self.maps, *head, role):
+        for wave in self._waves(row):
             trials = [with_aim(state, row, proposed) for proposed in wave]
             trials = self._promising(state, trials, enough, asked)
             found = self.losses(trials) if trials else np.empty((0, 1))
@@ -201,6 +201,13 @@ class Search:
                 if its.mean() <= enough:
                     return trial, its
         return state, losses
+
+    def _waves(self, row: Row) -> Iterator[list[Aim]]:
+        """Hypotheses for a row, as many at a time as are measured together: the first may do."""
+        (layer, head), role = row
+        size = max(2, self.bench.at_once)
+        for wave in hypotheses(self.maps, layer, head, role):
+            yield from (wave[start : start + size] for start in range(0, len(wave), size))
 
     def _promising(
         self, state: State, trials: list[State], enough: float, asked: tuple[Slack, Limits]

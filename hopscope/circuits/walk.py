@@ -83,12 +83,15 @@ class Walk:
         self.subject, self.probe, self.painter, self.read = subject, probe, painter, read
         self._streams = Kept(budget.STREAM_BYTES)
         self._carried: list[Tensor] = []
+        self.at_once = 1
+        """How many residual streams a call may compute; known once there was one."""
 
     def losses(
         self, ablations: Sequence[Ablation]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number of each ablation, and the loss of every example and hop under it."""
         x = self.subject.enter(self.probe.inputs)
+        self.at_once = self._at_once(x)
         changes = [self._by_layer(ablation) for ablation in ablations]
         yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
 
@@ -107,15 +110,13 @@ class Walk:
                 losses = self.probe.losses(self.subject.leave(group.x))
                 yield from ((member, losses) for member in group.members)
             return
-        for some in _parts(groups, self._at_once(groups)):
+        for some in _parts(groups, self.at_once):
             for after in self._through(number, some, changes):
                 yield from self._onward(number + 1, after, changes)
 
-    def _at_once(self, groups: list[Group]) -> int:
-        """How many residual streams a call may compute."""
-        stream = groups[0].x.nbytes
-        attention = self.subject.heads * self.probe.length * stream // groups[0].x.shape[-1]
-        one = budget.AT_ONCE * attention + budget.WIDTHS * stream
+    def _at_once(self, x: Float[Tensor, "batch seq d_model"]) -> int:
+        attention = self.subject.heads * self.probe.length * x.nbytes // x.shape[-1]
+        one = budget.AT_ONCE * attention + budget.WIDTHS * x.nbytes
         return max(1, budget.CALL_BYTES // one)
 
     def _through(
@@ -129,13 +130,12 @@ class Walk:
                 jobs.append(job)
             else:
                 known.append(Group(kept, job.prefix, job.members))
-        size = self._at_once(groups)
-        yield from _parts(known, size)
+        yield from _parts(known, self.at_once)
         if not jobs:
             return
         layer = self._layer(number, groups, jobs)
         usual = self._usual(layer, jobs)
-        for some in _parts(jobs, size):
+        for some in _parts(jobs, self.at_once):
             after = self._after(layer, some, usual)
             if number < self.subject.layers - 1:
                 for group in after:
