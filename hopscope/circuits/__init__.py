@@ -1,7 +1,8 @@
 """Circuits: read the heads, prove what they do, watch it emerge. Knows no training."""
 
-from hopscope.circuits.ablation import Ablation, Bench, Carried
+from hopscope.circuits.ablation import Ablation, Carried
 from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.bench import Bench
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.discovery import discover
 from hopscope.circuits.maps import RoleMaps, attention_maps, patterns, role_maps

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from hopscope.circuits.subject import Subject, TransformerSubject, Whole, device_of, weights_digest
 from hopscope.errors import CircuitError
-from hopscope.models import AttentionEdit, Edits, Transformer
+from hopscope.models import AttentionEdit, Transformer
 
 Heads = Float[Tensor, "batch head seq d_head"]
 PARITY = 1e-3
@@ -42,22 +42,18 @@ def subject_of(model: Subject | Whole | nn.Module) -> Subject | Whole:
     )
 
 
-def attended(
-    query: Heads, key: Heads, value: Heads, scale: float, layer: int, edits: Edits
-) -> Float[Tensor, "batch seq width"]:
-    """Causal attention of all heads, edited; what they carry, side by side."""
-    if edits.given is None:
-        seq = query.shape[-2]
-        hidden = torch.ones(seq, seq, dtype=torch.bool, device=query.device).triu(1)
-        scores = (query.float() @ key.float().mT) * scale
-        pattern = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(value.dtype)
-    else:
-        pattern = edits.given.to(value.dtype)
-    if edits.attention is not None:
-        pattern = edits.attention(layer, pattern)
-    mixed = pattern @ value
-    if edits.heads is not None:
-        mixed = edits.heads(layer, mixed)
+def attention(
+    query: Float[Tensor, "batch head read d_head"], key: Heads, scale: float
+) -> Float[Tensor, "batch head read seq"]:
+    """Causal attention of all heads, from the last positions."""
+    read, seq = query.shape[-2], key.shape[-2]
+    hidden = torch.ones(read, seq, dtype=torch.bool, device=query.device).triu(seq - read + 1)
+    scores = (query.float() * scale) @ key.float().mT
+    return scores.masked_fill_(hidden, -torch.inf).softmax(-1).to(query.dtype)
+
+
+def side_by_side(mixed: Heads) -> Float[Tensor, "batch seq width"]:
+    """What all heads carry, one after the other."""
     return mixed.transpose(1, 2).flatten(2)
 
 
@@ -80,9 +76,14 @@ class HuggingFace:
             self._prove(inputs[:4])
         return self._embed(inputs)
 
-    def layer(self, number: int, x: Tensor, edits: Edits, read: int | None) -> Tensor:
-        out = self._block(number, x, edits)
-        return out if read is None else out[:, -read:]
+    def look(self, number: int, x: Tensor, read: int) -> Tensor:
+        raise NotImplementedError
+
+    def values(self, number: int, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+        raise NotImplementedError
 
     def leave(self, x: Tensor) -> Tensor:
         x = self._norm(x)
@@ -100,7 +101,8 @@ class HuggingFace:
         """The walk must compute what the model computes."""
         x = self._embed(inputs)
         for number in range(self.layers):
-            x = self._block(number, x, Edits())
+            carried = self.look(number, x, x.shape[1]) @ self.values(number, x)
+            x = self.write(number, x, carried)
         found = self.model(inputs)
         expected = found.logits if hasattr(found, "logits") else found.last_hidden_state
         worst = float((self.leave(x) - expected).abs().max() / expected.abs().max())
@@ -112,9 +114,6 @@ class HuggingFace:
         self._proven = True
 
     def _embed(self, inputs: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def _block(self, number: int, x: Tensor, edits: Edits) -> Tensor:
         raise NotImplementedError
 
     def _norm(self, x: Tensor) -> Tensor:
@@ -132,16 +131,30 @@ class Gpt2(HuggingFace):
         x: Tensor = self.body.wte(inputs) + self.body.wpe(places)
         return x
 
-    def _block(self, number: int, x: Tensor, edits: Edits) -> Tensor:
-        block = self.body.h[number]
-        query, key, value = (
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for part in block.attn.c_attn(block.ln_1(x)).chunk(3, dim=-1)
-        )
+    def look(self, number: int, x: Tensor, read: int) -> Tensor:
+        block, width = self.body.h[number], x.shape[-1]
+        y = block.ln_1(x)
+        query = self._part(block, y[:, -read:], slice(0, width))
+        key = self._part(block, y, slice(width, 2 * width))
         scale = query.shape[-1] ** -0.5 if self.model.config.scale_attn_weights else 1.0
-        x = x + block.attn.c_proj(attended(query, key, value, scale, number, edits))
+        return attention(query, key, scale)
+
+    def values(self, number: int, x: Tensor) -> Tensor:
+        block, width = self.body.h[number], x.shape[-1]
+        return self._part(block, block.ln_1(x), slice(2 * width, 3 * width))
+
+    def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+        block = self.body.h[number]
+        x = x + block.attn.c_proj(side_by_side(mixed))
         out: Tensor = x + block.mlp(block.ln_2(x))
         return out
+
+    def _part(self, block: Any, y: Tensor, columns: slice) -> Heads:
+        """Queries, keys or values: one map makes all three, side by side."""
+        weight, bias = block.attn.c_attn.weight[:, columns], block.attn.c_attn.bias[columns]
+        made = torch.nn.functional.linear(y, weight.mT, bias)
+        split: Tensor = made.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return split
 
     def _norm(self, x: Tensor) -> Tensor:
         out: Tensor = self.body.ln_f(x)
@@ -158,24 +171,34 @@ class Llama(HuggingFace):
         x: Tensor = self.body.embed_tokens(inputs)
         return x
 
-    def _block(self, number: int, x: Tensor, edits: Edits) -> Tensor:
+    def look(self, number: int, x: Tensor, read: int) -> Tensor:
         block = self.body.layers[number]
-        attention, y = block.self_attn, block.input_layernorm(x)
-        width = attention.head_dim
-        query, key, value = (
-            project(y).unflatten(-1, (-1, width)).transpose(1, 2)
-            for project in (attention.q_proj, attention.k_proj, attention.v_proj)
-        )
+        y, its = block.input_layernorm(x), block.self_attn
+        query, key = (self._split(number, part) for part in (its.q_proj(y), its.k_proj(y)))
         places = torch.arange(x.shape[1], device=x.device)[None]
-        cos, sin = (part[:, None] for part in self.body.rotary_emb(value, places))
+        cos, sin = (part[:, None] for part in self.body.rotary_emb(key, places))
         query, key = (part * cos + _rotated(part) * sin for part in (query, key))
-        # Several heads may share keys and values.
-        key, value = (
-            part.repeat_interleave(self.heads // part.shape[1], 1) for part in (key, value)
-        )
-        x = x + attention.o_proj(attended(query, key, value, attention.scaling, number, edits))
+        return attention(query[:, :, -read:], self._shared(key), its.scaling)
+
+    def values(self, number: int, x: Tensor) -> Tensor:
+        block = self.body.layers[number]
+        value = block.self_attn.v_proj(block.input_layernorm(x))
+        return self._shared(self._split(number, value))
+
+    def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+        block = self.body.layers[number]
+        x = x + block.self_attn.o_proj(side_by_side(mixed))
         out: Tensor = x + block.mlp(block.post_attention_layernorm(x))
         return out
+
+    def _split(self, number: int, y: Tensor) -> Heads:
+        width = self.body.layers[number].self_attn.head_dim
+        split: Tensor = y.unflatten(-1, (-1, width)).transpose(1, 2)
+        return split
+
+    def _shared(self, part: Tensor) -> Tensor:
+        """Several heads may share keys and values."""
+        return part.repeat_interleave(self.heads // part.shape[1], 1)
 
     def _norm(self, x: Tensor) -> Tensor:
         out: Tensor = self.body.norm(x)

@@ -9,10 +9,12 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import nn
 
-from hopscope.circuits.ablation import Bench
 from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.bench import Bench
+from hopscope.circuits.budget import FLOAT, check_examples, check_search
 from hopscope.circuits.circuit import Circuit, FlowCheck, HeadReport, Switches
 from hopscope.circuits.measure import BATCHES, measure
 from hopscope.circuits.probe import Questions, probe_of
@@ -32,6 +34,15 @@ UNLEARNED = 0.5
 """A loss above this share of the guessing level is no learned task."""
 
 
+FEW = 4
+"""Examples by which it is seen what one takes."""
+
+
+def of_a_batch(examples: int) -> int:
+    """Examples of each of the batches that measure."""
+    return max(1, examples // 8)
+
+
 def discover(
     model: Subject | Whole | nn.Module,
     task: Questions,
@@ -45,6 +56,7 @@ def discover(
     `force` goes on with a model that has not learned it; `watch` is told what happens.
     """
     subject = subject_of(model)
+    _check_memory(subject, task, examples)
     probe = probe_of(task, examples, seed)
     few = probe_of(task, max(1, round(examples * SKETCH)), seed)
     search = Search(Bench(subject, probe), Bench(subject, few))
@@ -58,7 +70,7 @@ def discover(
     draft = settled(search, draft, limits)
     others = alternatives(search, draft, limits)
     watch("measuring on fresh examples")
-    findings = measure(search, task, draft, max(1, examples // 8), seed)
+    findings = measure(search, task, draft, of_a_batch(examples), seed)
     paths = [path for part in draft.parts for path in part.paths]
     return Circuit(
         model=subject.digest(),
@@ -73,6 +85,19 @@ def discover(
         flow=flow_check(task, paths),
         switches=Switches(examples=examples, batches=BATCHES, seed=seed, forced=force),
     )
+
+
+@torch.no_grad()
+def _check_memory(subject: Subject | Whole, task: Questions, examples: int) -> None:
+    """Refuse more examples than this machine can hold, before they are drawn."""
+    if not isinstance(task, Config) or subject.device.type != "cpu":
+        return
+    most = max(examples, BATCHES * of_a_batch(examples))
+    check_examples(task, most)
+    if not isinstance(subject, Whole):
+        few = probe_of(task, FEW)
+        stream = subject.enter(few.inputs).nbytes // FEW
+        check_search(most, stream, FLOAT * subject.heads * few.length**2)
 
 
 def _limits(search: Search, force: bool) -> Limits:

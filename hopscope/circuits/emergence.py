@@ -16,6 +16,8 @@ from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.maps import role_maps
 from hopscope.circuits.probe import Probe, Questions, probe_of
+from hopscope.circuits.subject import check_finite
+from hopscope.configs import Experiment
 from hopscope.errors import CircuitError
 from hopscope.facts import Path
 from hopscope.models import Transformer
@@ -98,6 +100,7 @@ def emergence(
     steps_per_epoch: float | None = None,
 ) -> Emergence:
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
+    _check(history, circuit)
     steps = list(history.checkpoints)
     if len(steps) < 2:
         raise CircuitError(
@@ -110,24 +113,46 @@ def emergence(
     if not circuit.paths:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
     probe = probe_of(questions, examples)
-    found = [_at(history.model_at(step), circuit, probe, member) for step in steps]
+    found = [_at(history, step, (circuit, probe, member)) for step in steps]
     attention, losses = (np.stack(part) for part in zip(*found, strict=True))
-    return Emergence(circuit.paths, tuple(steps), attention.T, losses, probe.guess, steps_per_epoch)
+    epoch = steps_per_epoch or _steps_per_epoch(history)
+    return Emergence(circuit.paths, tuple(steps), attention.T, losses, probe.guess, epoch)
+
+
+def _check(history: object, circuit: object) -> None:
+    if not isinstance(history, History) or not isinstance(circuit, Circuit):
+        got = f"{type(history).__name__} and {type(circuit).__name__}"
+        raise CircuitError(f"emergence takes a run and a circuit found in it; got {got}")
+
+
+def _steps_per_epoch(history: History) -> float | None:
+    """How many steps go over the training set once, if the history says how it was trained."""
+    experiment = getattr(history, "experiment", None)
+    if not isinstance(experiment, Experiment):
+        return None
+    return experiment.training.examples / experiment.training.batch
 
 
 def _at(
-    model: Transformer, circuit: Circuit, probe: Probe, member: int | None
+    history: History, step: int, watched: tuple[Circuit, Probe, int | None]
 ) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
+    circuit, probe, member = watched
+    model = history.model_at(step)
     model = model if member is None else model.member(member)
     subject = subject_of(model)
-    maps = role_maps(subject, probe)
+    try:
+        maps = role_maps(subject, probe)
+    except CircuitError as error:
+        raise CircuitError(f"at step {step}: {error}") from error
     number = {role: n for n, role in enumerate(maps.roles)}
     attention = [
         float(maps.own[p.layer, p.head, number[p.query], number[p.key]]) for p in circuit.paths
     ]
     with torch.no_grad():
         outputs = model(probe.inputs.to(subject.device))
-        losses: np.ndarray = probe.losses(outputs).mean(0).double().cpu().numpy()
+        found = probe.losses(outputs).mean(0)
+    check_finite(found, f"at step {step}: the model's loss")
+    losses: np.ndarray = found.double().cpu().numpy()
     return np.array(attention), losses
 
 

@@ -12,11 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from hopscope.circuits import budget
 from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.budget import AT_ONCE, FLOAT
 from hopscope.circuits.probe import Probe, Questions, probe_of
-from hopscope.circuits.subject import Subject, Whole
+from hopscope.circuits.subject import Subject, Whole, check_finite
 from hopscope.facts import Role
-from hopscope.models import Edits
 
 EXAMPLES = 256
 
@@ -52,15 +53,10 @@ def patterns(
         return
     x = subject.enter(inputs)
     for layer in range(subject.layers):
-        seen: list[Tensor] = []
-
-        def note(_: int, pattern: Tensor, seen: list[Tensor] = seen) -> Tensor:
-            seen.append(pattern)
-            return pattern
-
         with torch.no_grad():
-            x = subject.layer(layer, x, Edits(attention=note), None)
-        yield seen[0]
+            pattern = subject.look(layer, x, x.shape[1])
+            x = subject.write(layer, x, pattern @ subject.values(layer, x))
+        yield pattern
 
 
 @torch.no_grad()
@@ -77,18 +73,29 @@ def _handed_out(subject: Whole, inputs: Tensor) -> list[Float[Tensor, "batch hea
 
 @torch.no_grad()
 def role_maps(subject: Subject | Whole, probe: Probe) -> RoleMaps:
-    """Attention averaged in role coordinates over the probe's examples."""
+    """Attention averaged in role coordinates over the probe's examples, a few at a time."""
     probe = probe.on(subject.device)
-    number = probe.roles.role.long()
-    member = torch.nn.functional.one_hot(number, len(probe.table)).float()
-    same = probe.roles.chain[:, :, None] == probe.roles.chain[:, None, :]
-    count = member.sum((0, 1))
-    means = [_layer_means(p.float(), member, same) for p in patterns(subject, probe.inputs)]
-    sums = (torch.stack(part) for part in zip(*means, strict=True))
-    own, others, itself, previous = (part.cpu() for part in sums)
-    count = count.cpu()
+    each = FLOAT * AT_ONCE * subject.heads * probe.length**2
+    size = max(1, budget.CALL_BYTES // each)
+    sums: list[Tensor] = []
+    for start in range(0, len(probe), size):
+        some = _sums(subject, probe, slice(start, start + size))
+        sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
+    own, others, itself, previous, count = (part.cpu() for part in sums)
     rows = count[:, None]
     return RoleMaps(probe.table, own / rows, others / rows, itself / count, previous / count)
+
+
+def _sums(subject: Subject | Whole, probe: Probe, some: slice) -> list[Tensor]:
+    """Sums over some examples, layer by layer, and how often each role occurs there."""
+    number, chain = probe.roles.role[some].long(), probe.roles.chain[some]
+    member = torch.nn.functional.one_hot(number, len(probe.table)).float()
+    same = chain[:, :, None] == chain[:, None, :]
+    layers = []
+    for layer, pattern in enumerate(patterns(subject, probe.inputs[some])):
+        check_finite(pattern, f"the attention of layer {layer}")
+        layers.append(_layer_means(pattern.float(), member, same))
+    return [*(torch.stack(part) for part in zip(*layers, strict=True)), member.sum((0, 1))]
 
 
 def _layer_means(

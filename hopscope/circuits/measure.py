@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.circuits.ablation import Ablation, Bench, Head
+from hopscope.circuits.ablation import Ablation, Head
+from hopscope.circuits.bench import Bench
 from hopscope.circuits.circuit import Estimate, Kind, Losses, Part, Restored, Shared
 from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.probe import Questions, probe_of

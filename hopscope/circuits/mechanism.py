@@ -98,6 +98,17 @@ class Mechanism:
             raise CircuitError(f"a mechanism gives one role two aims: {self}")
         object.__setattr__(self, "aims", tuple(sorted(self.aims)))
 
+    def __hash__(self) -> int:
+        """Of all that it says, counted once: a search asks for it a hundred thousand times."""
+        if "_hash" not in self.__dict__:
+            object.__setattr__(self, "_hash", hash((self.aims, self.rest)))
+        found: int = self.__dict__["_hash"]
+        return found
+
+    def __reduce__(self) -> tuple[type["Mechanism"], tuple[object, ...]]:
+        """Hashes differ between processes, so copies are made anew."""
+        return Mechanism, (self.aims, self.rest)
+
     def of(self, role: Role) -> Aim:
         """Where the role looks."""
         return dict(self.aims).get(role, self.rest)

@@ -1,30 +1,61 @@
 """Mechanisms become attention: an aim, painted onto the positions of a probe's examples."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from hopscope.circuits.mechanism import FROM_MODEL, ITSELF, Aim, Mechanism, Target
+from hopscope.circuits import budget
+from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Aim, Mechanism, Target
 from hopscope.circuits.probe import Probe
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 
-PAINTINGS = 4096
-"""Mechanisms that are kept drawn."""
+SAME_FOR_ALL = ("uniform", "itself", "previous")
+"""Targets that are the same in every example."""
 
-Rows = tuple[Float[Tensor, "batch read seq"], Bool[Tensor, "batch read"]]
+Drawn = tuple[Float[Tensor, "spot seq"], Bool[Tensor, "spot"]]
+Kinds = tuple[Int[Tensor, "batch read"], Int[Tensor, "kind"]]
 
 
 @dataclass(frozen=True)
-class Painting:
-    """A mechanism's attention as far as it does not depend on the model, and where it does."""
+class Spots:
+    """Some rows of the examples."""
 
-    fixed: Float[Tensor, "batch seq seq"]
-    from_model: tuple[tuple[Target, Bool[Tensor, "batch seq"]], ...]
-    untouched: bool
-    """Is every row as the model has it?"""
+    example: Int[Tensor, "spot"]
+    row: Int[Tensor, "spot"]
+    """Positions, counted from the first,"""
+    read: Int[Tensor, "spot"]
+    """and from the first that is read."""
+    slot: Int[Tensor, "spot"]
+    """A number for each, different inside an example."""
+    width: int
+    """How many slots there are."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @classmethod
+    def where(cls, mask: Bool[Tensor, "batch seq"], read: int) -> "Spots":
+        """The rows that are True; the last `read` are read."""
+        example, row = mask.nonzero(as_tuple=True)
+        number = mask.cumsum(-1)
+        width = int(number[:, -1].max()) if mask.numel() else 0
+        first = mask.shape[-1] - read
+        return cls(example, row, row - first, number[example, row] - 1, width)
+
+    @classmethod
+    def of_all(cls, several: "list[Spots]") -> "Spots":
+        """Rows of one kind after the other; none may be of two kinds."""
+        ends = [0]
+        for spots in several:
+            ends.append(ends[-1] + spots.width)
+        slots = [spots.slot + end for spots, end in zip(several, ends, strict=False)]
+        parts = zip(*((spots.example, spots.row, spots.read) for spots in several), strict=True)
+        example, row, read = (torch.cat(part) for part in parts)
+        return cls(example, row, read, torch.cat(slots), ends[-1])
 
 
 class Painter:
@@ -33,105 +64,170 @@ class Painter:
     def __init__(self, probe: Probe, causal: bool) -> None:
         self.probe = probe
         length, device = probe.length, probe.inputs.device
-        seen = torch.ones(length, length, dtype=torch.bool, device=device)
-        self.seen = seen.tril() if causal else seen
-        chain = probe.roles.chain
-        self.same_chain = chain[:, :, None] == chain[:, None, :]
-        self._aims: dict[Aim, Rows] = {}
-        self._paintings: dict[Mechanism, Painting] = {}
+        self.places = torch.arange(length, device=device)
+        last = self.places[:, None] if causal else torch.full_like(self.places, length)[:, None]
+        self.seen = self.places <= last
+        self.chain = probe.roles.chain
+        self._spots: dict[tuple[Role | None, int], Spots] = {}
+        self._kinds: dict[tuple[Role, int], Kinds] = {}
+        self._drawn = budget.Kept(budget.DRAWN_BYTES)
 
     def attention(
         self, mechanism: Mechanism, own: Float[Tensor, "batch read seq"]
     ) -> Float[Tensor, "batch read seq"]:
         """What the head attends to under the mechanism; `own` is what the model would."""
-        painting, read = self.painting(mechanism), own.shape[-2]
-        if painting.untouched:
-            return own
-        pattern = painting.fixed[:, -read:].to(own.dtype)
-        for target, rows in painting.from_model:
-            theirs = self._from_model(target, own)
-            pattern = torch.where(rows[:, -read:, None], theirs, pattern)
+        return self.painted(mechanism, own, own.shape[-2])
+
+    def painted(
+        self, mechanism: Mechanism, own: Float[Tensor, "batch read seq"] | None, read: int
+    ) -> Float[Tensor, "batch read seq"]:
+        """The same; a mechanism that does not depend on the model needs not know it."""
+        ground = mechanism.rest
+        if not mechanism.aims:
+            return self._every(ground, own, read)
+        kinds = {**dict.fromkeys(self.probe.table, ground), **dict(mechanism.aims)}
+        if own is not None and self._most_as_is(kinds, read):
+            ground = AS_IS
+        others = [r for r, aim in kinds.items() if aim != ground and len(self.spots(r, read))]
+        pattern = self._every(ground, own, read)
+        if others:
+            pattern = pattern.clone()
+        for role in others:
+            spots = self.spots(role, read)
+            rows = self.rows_of(kinds[role], role, own, read)
+            pattern[spots.example, spots.read] = rows.to(pattern.dtype)
         return pattern
 
-    def painting(self, mechanism: Mechanism) -> Painting:
-        """What of the mechanism can be drawn without the model."""
-        if mechanism not in self._paintings:
-            if len(self._paintings) == PAINTINGS:
-                self._paintings.pop(next(iter(self._paintings)))
-            self._paintings[mechanism] = self._paint(mechanism)
-        return self._paintings[mechanism]
+    def painted_rows(
+        self,
+        mechanism: Mechanism,
+        roles: Sequence[Role],
+        own: Float[Tensor, "batch read seq"] | None,
+        read: int,
+    ) -> Float[Tensor, "spot seq"]:
+        """The same, of the rows of some roles alone."""
+        return torch.cat([self.rows_of(mechanism.of(role), role, own, read) for role in roles])
 
-    def _paint(self, mechanism: Mechanism) -> Painting:
-        readers: dict[Aim, Bool[Tensor, "batch seq"]] = {}
-        rest = torch.ones_like(self.same_chain[..., 0])
-        for role, aim in mechanism.aims:
-            of_role = self._readers(role)
-            readers[aim] = readers[aim] | of_role if aim in readers else of_role
-            rest = rest & ~of_role
-        readers[mechanism.rest] = readers.get(mechanism.rest, torch.zeros_like(rest)) | rest
-        # Who cannot see its target stays where it is: in token sequences the target may be the
-        # reader itself, which has only one role.
-        fixed = self.rows(ITSELF)[0]
-        from_model = []
-        for aim, rows in readers.items():
-            target = aim.targets[0]
-            if target.where in FROM_MODEL:
-                from_model.append((target, rows))
-            else:
-                drawn, possible = self.rows(aim)
-                fixed = torch.where((rows & possible)[..., None], drawn, fixed)
-        untouched = any(t.where == "model" and bool(rows.all()) for t, rows in from_model)
-        return Painting(fixed, tuple(from_model), untouched)
+    def _most_as_is(self, kinds: dict[Role, Aim], read: int) -> bool:
+        as_is = sum(len(self.spots(role, read)) for role, aim in kinds.items() if aim == AS_IS)
+        return 2 * as_is > read * len(self.probe)
 
-    def rows(self, aim: Aim) -> Rows:
-        """What every row looks like under the aim, and whether it sees any target at all."""
-        if aim not in self._aims:
-            weights = torch.zeros((), device=self.seen.device)
-            for target, weight in aim.parts:
-                at = (self._target(target) & self.seen).float()
-                weights = weights + weight * at / at.sum(-1, keepdim=True).clamp_min(1)
-            total = weights.sum(-1, keepdim=True)
-            self._aims[aim] = (weights / total.clamp_min(1e-9), total[..., 0] > 0)
-        return self._aims[aim]
-
-    def _from_model(
-        self, target: Target, own: Float[Tensor, "batch read seq"]
+    def _every(
+        self, aim: Aim, own: Float[Tensor, "batch read seq"] | None, read: int
     ) -> Float[Tensor, "batch read seq"]:
-        if target.where == "model":
+        """Every row under one aim."""
+        if aim == AS_IS and own is not None:
             return own
-        if target.role is None:
-            return own.mean(0, keepdim=True).expand_as(own)
-        # Rows at the same position, whose chain has the role at the same place, share a mean.
-        place = self._place(target.role)[:, -own.shape[-2] :]
-        sums = torch.einsum("brp,brs->rps", place, own)
-        mean = sums / place.sum(0).clamp_min(1)[..., None]
-        return torch.einsum("brp,rps->brs", place, mean)
+        size = len(self.probe)
+        if all(target.where in SAME_FOR_ALL for target in aim.targets):
+            return self._fixed(aim, None, read).expand(size, -1, -1)
+        every: Tensor = self.rows_of(aim, None, own, read).unflatten(0, (size, read))
+        return every
 
-    def _place(self, role: Role) -> Float[Tensor, "batch seq place"]:
-        """For every row, where its chain has the role first; a place of its own for nowhere."""
-        there = self._readers(role)[:, None, :] & self.same_chain
-        nowhere = ~there.any(-1)
-        first = there.byte().argmax(-1).masked_fill(nowhere, self.probe.length)
-        return torch.nn.functional.one_hot(first, self.probe.length + 1).float()
+    def rows_of(
+        self, aim: Aim, role: Role | None, own: Float[Tensor, "batch read seq"] | None, read: int
+    ) -> Float[Tensor, "spot seq"]:
+        """The rows of a role (None: of all) under an aim, of the last `read` positions."""
+        target = aim.targets[0]
+        if target.where not in FROM_MODEL:
+            return self._fixed(aim, role, read)
+        assert own is not None
+        spots = self.spots(role, read)
+        if target.where == "model":
+            return own[spots.example, spots.read]
+        if target.role is None:
+            return own.mean(0)[spots.read]
+        return self._placed(target.role, spots, own)
+
+    def _fixed(self, aim: Aim, role: Role | None, read: int) -> Tensor:
+        """The rows of a role, where they do not depend on the model.
+
+        Who cannot see its target stays where it is: in token sequences the target may be the
+        reader itself, which has only one role.
+        """
+        found = self._drawn.get((aim, role, read))
+        if found is None:
+            same = role is None and all(t.where in SAME_FOR_ALL for t in aim.targets)
+            spots = self._one_example(read) if same else self.spots(role, read)
+            rows, possible = self.drawn(aim, spots)
+            itself = (self.places == spots.row[:, None]).float()
+            found = torch.where(possible[:, None], rows, itself)
+            self._drawn.put((aim, role, read), found)
+        return found
+
+    def rows(self, aim: Aim) -> tuple[Float[Tensor, "batch seq seq"], Bool[Tensor, "batch seq"]]:
+        """What every row looks like under the aim, and whether it sees any target at all."""
+        shape = (len(self.probe), self.probe.length)
+        rows, possible = self.drawn(aim, self.spots(None, self.probe.length))
+        return rows.unflatten(0, shape), possible.unflatten(0, shape)
+
+    def drawn(self, aim: Aim, spots: Spots) -> Drawn:
+        """What these rows look like under the aim, and whether they see any target at all."""
+        weights = torch.zeros((), device=self.seen.device)
+        for target, weight in aim.parts:
+            at = (self._target(target, spots) & self.seen[spots.row]).float()
+            weights = weights + weight * at / at.sum(-1, keepdim=True).clamp_min(1)
+        total = weights.sum(-1, keepdim=True)
+        return weights / total.clamp_min(1e-9), total[..., 0] > 0
+
+    def _target(self, target: Target, spots: Spots) -> Bool[Tensor, "spot seq"]:
+        """Who counts as the target, for each of the rows."""
+        at = spots.row[:, None]
+        if target.where == "uniform":
+            return torch.ones_like(self.places == at)
+        if target.where == "itself":
+            return self.places == at
+        if target.where == "previous":
+            return self.places == at - 1
+        if target.role is None:
+            raise CircuitError(f"the target {target.where!r} needs a role")
+        chain = self.chain[spots.example]
+        same = chain == chain.gather(1, at)
+        of_role = self._readers(target.role)[spots.example]
+        if target.where == "own":
+            return of_role & same
+        if target.where == "elsewhere":
+            return ~(of_role & same)
+        return of_role if target.where == "all" else of_role & ~same
+
+    def _placed(
+        self, role: Role, spots: Spots, own: Float[Tensor, "batch read seq"]
+    ) -> Float[Tensor, "spot seq"]:
+        """Rows at the same position, whose chain has the role at the same place, share a mean."""
+        read = own.shape[-2]
+        if (role, read) not in self._kinds:
+            self._kinds[role, read] = self._by_place(role, read)
+        kind, count = self._kinds[role, read]
+        sums = own.new_zeros(len(count), own.shape[-1])
+        sums.index_add_(0, kind.flatten(), own.flatten(0, 1))
+        mine = kind[spots.example, spots.read]
+        return sums[mine] / count[mine, None]
+
+    def _by_place(self, role: Role, read: int) -> Kinds:
+        """A number for each row's position and place, and how many rows have it.
+
+        The place is where the row's chain has the role first; nowhere is a place of its own.
+        """
+        length, there = self.probe.length, self._readers(role)
+        places = []
+        for row in range(length - read, length):
+            mine = there & (self.chain == self.chain[:, row, None])
+            first = mine.byte().argmax(-1)
+            places.append(torch.where(mine.any(-1), first, length) + (length + 1) * row)
+        _, kind, count = torch.stack(places, 1).unique(return_inverse=True, return_counts=True)
+        return kind, count
+
+    def spots(self, role: Role | None, read: int) -> Spots:
+        """The rows of a role (None: of all) among the last `read` positions."""
+        if (role, read) not in self._spots:
+            every = self.places.expand_as(self.chain) >= self.probe.length - read
+            mask = every if role is None else every & self._readers(role)
+            self._spots[role, read] = Spots.where(mask, read)
+        return self._spots[role, read]
+
+    def _one_example(self, read: int) -> Spots:
+        rows, here = self.places[-read:], self.places[:read]
+        return Spots(torch.zeros_like(rows), rows, here, here, read)
 
     def _readers(self, role: Role) -> Bool[Tensor, "batch seq"]:
         return self.probe.positions(role).bool()
-
-    def _target(self, target: Target) -> Bool[Tensor, "batch seq seq"]:
-        """Who counts as the target, for every row."""
-        everyone = torch.ones_like(self.same_chain)
-        if target.where == "uniform":
-            return everyone
-        if target.where == "itself":
-            return everyone & torch.eye(self.probe.length, device=everyone.device).bool()
-        if target.where == "previous":
-            back = torch.ones(self.probe.length - 1, device=everyone.device)
-            return everyone & torch.diag(back, -1).bool()
-        if target.role is None:
-            raise CircuitError(f"the target {target.where!r} needs a role")
-        of_role = self._readers(target.role)[:, None, :] & everyone
-        if target.where == "own":
-            return of_role & self.same_chain
-        if target.where == "elsewhere":
-            return ~(of_role & self.same_chain)
-        return of_role if target.where == "all" else of_role & ~self.same_chain

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from hopscope.configs import Config, KHop, Task
+from hopscope.circuits.budget import check_examples
+from hopscope.configs import KHop, Task, VectorTask
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.tasks import Batch, Roles, answer_losses, dataset, guessing_level
@@ -27,6 +28,8 @@ class Probe:
     """Outputs [*variant, batch, read, width] → the loss of each example and hop."""
     guess: float
     """The loss of an answer that ignores how the facts connect."""
+    read: int | None = None
+    """How many of the last positions the loss looks at; unset: all that the model answers at."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -60,21 +63,28 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
     """Fresh examples of a task (from the validation stream of a seed)."""
     if examples < 1:
         raise CircuitError(f"examples is {examples}; a model is examined with at least 1")
-    if not isinstance(questions, Config):
+    if not isinstance(questions, VectorTask | KHop):
+        if not callable(questions):
+            raise CircuitError(
+                f"a model is examined on a task, or on a function of a number of examples and a "
+                f"seed that makes a probe; got {type(questions).__name__}"
+            )
         return questions(examples, seed)
     task = questions
+    check_examples(task, examples)
     batch = dataset(task, seed, examples, "validation")
 
     def losses(outputs: Tensor) -> Tensor:
         return _question_losses(task, outputs.to(batch.targets.device), batch)
 
-    return Probe(batch.inputs, batch.roles, roles_of(task), losses, guessing_level(task))
+    # Every position of k-hop induction asks; the roles tell the story of the last one.
+    read = 1 if isinstance(task, KHop) else None
+    return Probe(batch.inputs, batch.roles, roles_of(task), losses, guessing_level(task), read)
 
 
 def _question_losses(task: Task, outputs: Tensor, batch: Batch) -> Float[Tensor, "*variant b hop"]:
     """Each example's loss over the questions that its roles describe."""
     if isinstance(task, KHop):
-        # Every position asks; the roles tell the story of the last one.
         last = Batch(batch.inputs, batch.targets[:, -1:], batch.roles)
         return answer_losses(task, outputs[..., -1:, :], last)[..., 0, :]
     return torch.mean(answer_losses(task, outputs, batch), dim=-2)

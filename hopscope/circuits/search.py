@@ -5,13 +5,14 @@ Giving up rows, cheapest first, until the hops would no longer be solved leaves 
 matter; then each of those is replaced by the simplest aim that does as well.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.circuits.ablation import Ablation, Bench, Head
+from hopscope.circuits.ablation import Ablation, Head
+from hopscope.circuits.bench import Bench
 from hopscope.circuits.hypotheses import hypotheses, strongest
 from hopscope.circuits.maps import role_maps
 from hopscope.circuits.mechanism import AS_IS, ITSELF, UNIFORM, Aim, Mechanism, aim
@@ -73,6 +74,7 @@ class Search:
 
     def __init__(self, bench: Bench, sketch: Bench | None = None) -> None:
         self.bench, self.sketch = bench, sketch or bench
+        self._known: dict[tuple[Bench, Ablation], HopLosses] = {}
         subject = bench.subject
         self.maps = role_maps(subject, bench.probe)
         self.heads = [(at, head) for at in range(subject.layers) for head in range(subject.heads)]
@@ -82,16 +84,19 @@ class Search:
     ) -> Float[np.ndarray, "state hop"]:
         """Mean losses over the examples (roughly: over a few of them)."""
         bench = self.sketch if roughly else self.bench
-        found = bench.losses([Ablation.of(state) for state in states])
-        losses: np.ndarray = found.mean(1).double().cpu().numpy()
-        return losses
+        keys = [(bench, Ablation.of(state)) for state in states]
+        new = [key for key in dict.fromkeys(keys) if key not in self._known]
+        if new:
+            found = bench.losses([ablation for _, ablation in new])
+            self._known |= zip(new, found.mean(1).double().cpu().numpy(), strict=True)
+        return np.stack([self._known[key] for key in keys])
 
     def rows_of(self, head: Head) -> tuple[Role, ...]:
         """The roles whose rows can matter: in the last layer, those that are read."""
         probe, subject = self.bench.probe, self.bench.subject
         if head[0] < subject.layers - 1:
             return probe.table
-        read = probe.roles.role[:, -subject.answers_at() :].unique().tolist()
+        read = probe.roles.role[:, -self.bench.read :].unique().tolist()
         return tuple(probe.table[number] for number in read)
 
     def untouched(self) -> dict[Head, Mechanism]:
@@ -177,24 +182,43 @@ class Search:
         losses = self.losses([state])[0]
         for head, role in live(state):
             if state[head].of(role) == AS_IS:
-                enough = slack(limits.mean, losses.mean())
-                state, losses = self._explain(state, losses, (head, role), enough)
+                state, losses = self._explain(state, losses, (head, role), (slack, limits))
             if slack is LOOSE and losses.mean() > ABANDON * limits.mean:
                 break
         return state, losses
 
     def _explain(
-        self, state: State, losses: HopLosses, row: Row, enough: float
+        self, state: State, losses: HopLosses, row: Row, asked: tuple[Slack, Limits]
     ) -> tuple[State, HopLosses]:
         """The state with the first aim for the row that is good enough, and its losses."""
-        head, role = row
-        for wave in hypotheses(self.maps, *head, role):
+        slack, limits = asked
+        enough = slack(limits.mean, float(losses.mean()))
+        for wave in self._waves(row):
             trials = [with_aim(state, row, proposed) for proposed in wave]
+            trials = self._promising(state, trials, enough, asked)
             found = self.losses(trials) if trials else np.empty((0, 1))
             for trial, its in zip(trials, found, strict=True):
                 if its.mean() <= enough:
                     return trial, its
         return state, losses
+
+    def _waves(self, row: Row) -> Iterator[list[Aim]]:
+        """Hypotheses for a row, as many at a time as are measured together: the first may do."""
+        (layer, head), role = row
+        size = max(2, self.bench.at_once)
+        for wave in hypotheses(self.maps, layer, head, role):
+            yield from (wave[start : start + size] for start in range(0, len(wave), size))
+
+    def _promising(
+        self, state: State, trials: list[State], enough: float, asked: tuple[Slack, Limits]
+    ) -> list[State]:
+        """Those that a few examples do not rule out, on which the state may be better or worse."""
+        if self.sketch is self.bench or not trials:
+            return trials
+        slack, limits = asked
+        now, *rough = self.losses([state, *trials], roughly=True).mean(-1)
+        most = ROUGH * max(slack(limits.mean, now), enough)
+        return [trial for trial, its in zip(trials, rough, strict=True) if its <= most]
 
 
 def live(state: State) -> list[Row]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hopscope.errors import CircuitError
-from hopscope.models import AttentionEdit, Edits, Transformer
+from hopscope.models import AttentionEdit, Transformer
 
 FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
 
@@ -17,9 +17,9 @@ FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with 
 class Subject(Protocol):
     """A model that can be walked: what enters the first layer, each layer, what leaves the last.
 
-    A layer hands its attention [batch, head, read, seq] to `edits.attention`, and what its heads
-    carry [batch, head, read, d_head] to `edits.heads`, and goes on with what they return. With
-    `edits.given` it takes that as its attention, and need compute none.
+    A layer is taken in three steps, so that everything between them can be replaced: who attends
+    to whom, what there is to be carried, and what becomes of each position with what its heads
+    carry to it.
     """
 
     layers: int
@@ -31,10 +31,20 @@ class Subject(Protocol):
         """Where it computes."""
 
     def enter(self, inputs: Tensor) -> Tensor:
-        """The residual stream before the first layer."""
+        """The residual stream before the first layer [batch, seq, d_model]."""
 
-    def layer(self, number: int, x: Tensor, edits: Edits, read: int | None) -> Tensor:
-        """The residual stream after a layer, of the last `read` positions (None: of all)."""
+    def look(self, number: int, x: Tensor, read: int) -> Tensor:
+        """A layer's attention [batch, head, read, seq], from the last `read` positions."""
+
+    def values(self, number: int, x: Tensor) -> Tensor:
+        """What a layer's heads may carry from each position [batch, head, seq, d_head]."""
+
+    def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+        """The residual stream after a layer, at whatever positions it is given.
+
+        `x` [batch, position, d_model] is what stood there before, `mixed` [batch, head, position,
+        d_head] what the heads carry there. No position has anything to do with another.
+        """
 
     def leave(self, x: Tensor) -> Tensor:
         """The model's outputs [batch, read, …]."""
@@ -65,8 +75,14 @@ class TransformerSubject:
     def enter(self, inputs: Tensor) -> Tensor:
         return self.model.enter(inputs)
 
-    def layer(self, number: int, x: Tensor, edits: Edits, read: int | None) -> Tensor:
-        return self.model.layer(number, x, edits, read)
+    def look(self, number: int, x: Tensor, read: int) -> Tensor:
+        return self.model.blocks[number].look(x, read)  # type: ignore[operator, no-any-return]
+
+    def values(self, number: int, x: Tensor) -> Tensor:
+        return self.model.blocks[number].values(x)  # type: ignore[operator, no-any-return]
+
+    def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+        return self.model.blocks[number].write(x, mixed)  # type: ignore[operator, no-any-return]
 
     def leave(self, x: Tensor) -> Tensor:
         return self.model.leave(x)
@@ -130,6 +146,15 @@ class Whole:
 
     def digest(self) -> str:
         return weights_digest(self.module)
+
+
+def check_finite(numbers: Tensor, what: str) -> None:
+    """Refuse what a model with damaged weights computes."""
+    if not bool(torch.isfinite(numbers).all()):
+        raise CircuitError(
+            f"{what} is not a finite number everywhere: the weights are damaged, or its training "
+            "diverged; take another model or an earlier checkpoint"
+        )
 
 
 def device_of(module: nn.Module) -> torch.device:

@@ -198,7 +198,13 @@ class Attention(nn.Module):
         pattern: Float[Tensor, "*model batch head read seq"],
     ) -> Float[Tensor, "*model batch head read d_head"]:
         """What each head's pattern carries to the reading positions."""
-        return pattern @ self._split(self.value(x))
+        return pattern @ self.values(x)
+
+    def values(
+        self, x: Float[Tensor, "*model batch seq d_model"]
+    ) -> Float[Tensor, "*model batch head seq d_head"]:
+        """What each head may carry from each position."""
+        return self._split(self.value(x))
 
     def written(
         self, mixed: Float[Tensor, "*model batch head read d_head"]

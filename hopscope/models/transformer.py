@@ -74,7 +74,32 @@ class Block(nn.Module):
             written = self.attention(y, mask, read)
         else:
             written = self._edited(y, mask, read, layer, edits)
-        x = x[..., -read:, :] + written
+        return self._finished(x[..., -read:, :] + written)
+
+    def look(
+        self, x: Float[Tensor, "*model batch seq d_model"], read: int
+    ) -> Float[Tensor, "*model batch head read seq"]:
+        """Who attends to whom, from the last `read` positions."""
+        mask = _mask(x.shape[-2], self.attention.causal, x.device)
+        return self.attention.pattern(self.attention_norm(x), mask, read)
+
+    def values(
+        self, x: Float[Tensor, "*model batch seq d_model"]
+    ) -> Float[Tensor, "*model batch head seq d_head"]:
+        """What each head may carry from each position."""
+        return self.attention.values(self.attention_norm(x))
+
+    def write(
+        self,
+        x: Float[Tensor, "*model batch read d_model"],
+        mixed: Float[Tensor, "*model batch head read d_head"],
+    ) -> Float[Tensor, "*model batch read d_model"]:
+        """The residual stream after the block, from what it was and what the heads carry."""
+        return self._finished(x + self.attention.written(mixed))
+
+    def _finished(
+        self, x: Float[Tensor, "*model batch read d_model"]
+    ) -> Float[Tensor, "*model batch read d_model"]:
         if self.mlp is not None and self.mlp_norm is not None:
             x = x + self.mlp(self.mlp_norm(x))
         return x

@@ -1,12 +1,14 @@
 """Discovery on models whose circuits are known, and on those that have none."""
 
+import inspect
+
 import pytest
 import torch
 
 from hopscope.circuits import Ablation, Bench, Circuit, discover, probe_of, subject_of
 from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.search import Limits, Search
-from hopscope.configs import ConditionalRetrieval, Model, Retrieval
+from hopscope.configs import ConditionalRetrieval, KHop, Model, Retrieval
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
@@ -142,3 +144,24 @@ def test_uniform_attention_is_preferred_to_an_equal_identity(two_hops: Planted) 
     with torch.no_grad():
         rests = {str(mechanism.rest) for mechanism in search.untouched().values()}
     assert rests <= {"uniform", "itself"}
+
+
+def test_more_examples_than_the_machine_holds_are_refused_at_once(two_hops: Planted) -> None:
+    with pytest.raises(CircuitError, match=r"examples of 10 positions would take about .* GiB"):
+        discover(two_hops.model, two_hops.task, examples=10**10)
+
+
+def test_what_is_no_model_or_no_task_is_named() -> None:
+    # Without the checks of types that only tests have.
+    with pytest.raises(CircuitError, match="there is no adapter for a int"):
+        inspect.unwrap(subject_of)(3)  # type: ignore[arg-type]
+    with pytest.raises(CircuitError, match="a model is examined on a task, .*; got int"):
+        inspect.unwrap(probe_of)(3, 4)  # type: ignore[arg-type]
+
+
+def test_rows_of_the_last_layer_that_nobody_reads_are_left_out() -> None:
+    task = KHop(hops=2, length=8, alphabet=3)
+    model = Transformer.seeded(Model(layers=2, heads=1, d_model=8), interface(task), 0)
+    search = Search(Bench(subject_of(model), probe_of(task, 8)))
+    assert search.rows_of((0, 0)) == search.bench.probe.table
+    assert [str(role) for role in search.rows_of((1, 0))] == ["query"]

@@ -1,6 +1,8 @@
 """Emergence against maps taken by hand at every checkpoint."""
 
+import inspect
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import torch
 
 from hopscope.circuits import attention_maps, discover
 from hopscope.circuits.emergence import crossing, emergence
+from hopscope.configs import Experiment, Training
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
@@ -86,3 +89,41 @@ def test_a_circuit_without_task_or_paths_is_refused(two_hops: Planted) -> None:
         emergence(Growing(two_hops.model), circuit.model_copy(update={"task": None}))
     with pytest.raises(CircuitError, match="the circuit has no paths"):
         emergence(Growing(two_hops.model), circuit.model_copy(update={"parts": ()}))
+
+
+def test_epochs_are_those_of_the_run(two_hops: Planted) -> None:
+    @dataclass(frozen=True)
+    class Trained(Growing):
+        @property
+        def experiment(self) -> Experiment:
+            return Experiment(training=Training(examples=2**10, batch=64))
+
+    circuit = discover(two_hops.model, two_hops.task, examples=8)
+    story = emergence(Trained(two_hops.model), circuit, examples=4)
+    assert story.epoch(32.0) == 2
+    assert emergence(Growing(two_hops.model), circuit, examples=4).epoch(32.0) is None
+
+
+def test_a_step_whose_weights_are_no_numbers_is_named(two_hops: Planted) -> None:
+    @dataclass(frozen=True)
+    class Damaged(Growing):
+        def model_at(self, step: int) -> Transformer:
+            model = super().model_at(step)
+            with torch.no_grad():
+                model.head.bias[0] = torch.nan if step == 20 else 0
+            return model
+
+    circuit = discover(two_hops.model, two_hops.task, examples=8)
+    with pytest.raises(CircuitError, match="at step 20: the model's loss is not a finite number"):
+        emergence(Damaged(two_hops.model), circuit, examples=4)
+
+
+def unchecked(function: Any) -> Any:
+    """Without the checks of types that only tests have."""
+    return inspect.unwrap(function)
+
+
+def test_what_is_no_run_or_no_circuit_is_named() -> None:
+    expected = "takes a run and a circuit found in it; got int and int"
+    with pytest.raises(CircuitError, match=expected):
+        unchecked(emergence)(3, 4)

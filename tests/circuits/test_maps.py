@@ -5,8 +5,17 @@ import math
 import pytest
 import torch
 
-from hopscope.circuits import Probe, attention_maps, patterns, probe_of, role_maps, subject_of
+from hopscope.circuits import (
+    Probe,
+    attention_maps,
+    discover,
+    patterns,
+    probe_of,
+    role_maps,
+    subject_of,
+)
 from hopscope.configs import KHop, Model
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
@@ -79,3 +88,16 @@ def test_a_role_that_never_occurs_has_no_attention() -> None:
     maps = attention_maps(model, task, examples=4)
     number = maps.roles.index(Role("value", 1))
     assert math.isnan(maps.own[0, 0, number, number])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_attention_that_is_no_number_is_refused(two_hops: Planted, bad: float) -> None:
+    model = Transformer(two_hops.model.config, two_hops.model.interface)
+    model.load_state_dict(two_hops.model.state_dict())
+    with torch.no_grad():
+        model.blocks[1].attention.query.weight[0, 0] = bad  # type: ignore[union-attr, index]
+    message = "the attention of layer 1 is not a finite number everywhere: the weights are damaged"
+    with pytest.raises(CircuitError, match=message):
+        attention_maps(model, two_hops.task, examples=2)
+    with pytest.raises(CircuitError, match=message):
+        discover(model, two_hops.task, examples=2)

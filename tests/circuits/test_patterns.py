@@ -107,9 +107,9 @@ def test_by_position_is_the_mean_over_examples() -> None:
 def test_by_place_is_the_mean_over_examples_that_agree_on_the_place() -> None:
     probe = probe_of(TASKS[0], 40)
     pattern, own = attention_of(Mechanism(rest=aim("place", VALUE)), probe)
-    painter = Painter(probe, causal=True)
     row = probe.length - 1
-    there = probe.positions(VALUE).bool() & painter.same_chain[:, row]
+    chain = probe.roles.chain
+    there = probe.positions(VALUE).bool() & (chain == chain[:, row, None])
     places = there.byte().argmax(-1)
     for place in places.unique():
         agree = places == place

@@ -8,8 +8,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hopscope.circuits import Ablation, Bench, Carried, Mechanism, Probe, Whole, aim, subject_of
-from hopscope.circuits import ablation as module
+from hopscope.circuits import (
+    Ablation,
+    Bench,
+    Carried,
+    Mechanism,
+    Probe,
+    Whole,
+    aim,
+    budget,
+    subject_of,
+)
 from hopscope.circuits.ablation import Change, Head
 from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM
 from hopscope.errors import CircuitError
@@ -71,15 +80,19 @@ def test_a_walk_of_many_equals_one_pass_each(
     assert torch.allclose(bench.losses(ablations), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(("at_once", "rows"), [(1, 1), (2, 200), (64, 16_384)])
-def test_how_many_walk_together_changes_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, at_once: int, rows: int
+@pytest.mark.parametrize("call", [1, 200_000, 2**30])
+@pytest.mark.parametrize("kept", [0, 30_000, 2**30])
+def test_how_much_walks_together_or_is_kept_changes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, call: int, kept: int
 ) -> None:
     several = [Ablation.of({head: change}) for head in HEADS for change in CHANGES]
     expected = bench.losses(several)
-    monkeypatch.setattr(module, "AT_ONCE", at_once)
-    monkeypatch.setattr(module, "STACKED_ROWS", rows)
-    assert torch.allclose(bench.losses(several), expected, atol=1e-6)
+    monkeypatch.setattr(budget, "CALL_BYTES", call)
+    monkeypatch.setattr(budget, "STREAM_BYTES", kept)
+    monkeypatch.setattr(budget, "DRAWN_BYTES", kept)
+    other = Bench(bench.subject, bench.probe)
+    for _ in range(2):  # the second time some of it is kept
+        assert torch.allclose(other.losses(several), expected, atol=1e-6)
 
 
 def test_layers_that_are_drawn_whole_compute_no_attention(
@@ -129,3 +142,12 @@ def test_a_fleet_is_refused(random_model: Transformer) -> None:
     fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
     with pytest.raises(CircuitError, match=r"a fleet of 2; examine one member: model.member\(i\)"):
         subject_of(fleet)
+
+
+def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, probe: Probe) -> None:
+    damaged = Transformer(random_model.config, random_model.interface)
+    damaged.load_state_dict(random_model.state_dict())
+    with torch.no_grad():
+        damaged.head.bias[0] = torch.nan
+    with pytest.raises(CircuitError, match="the model's loss is not a finite number everywhere"):
+        Bench(subject_of(damaged), probe).losses([Ablation()])

@@ -1,0 +1,77 @@
+"""A model on its examples, and every loss that is measured with heads changed."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopscope.circuits.ablation import Ablation, Carried, Head
+from hopscope.circuits.mechanism import Mechanism
+from hopscope.circuits.patterns import Painter
+from hopscope.circuits.probe import Probe
+from hopscope.circuits.subject import Subject, Whole, check_finite
+from hopscope.circuits.walk import Walk
+from hopscope.errors import CircuitError
+
+
+class Bench:
+    """A subject and a probe, and everything measured on them with heads changed."""
+
+    def __init__(self, subject: Subject | Whole, probe: Probe) -> None:
+        self.subject, self.probe = subject, probe.on(subject.device)
+        self.painter = Painter(self.probe, subject.causal)
+        self.read = min(subject.answers_at(), probe.read or subject.answers_at())
+        self._walk = None
+        if not isinstance(subject, Whole):
+            self._walk = Walk(subject, self.probe, self.painter, self.read)
+
+    @property
+    def at_once(self) -> int:
+        """How many ablations cost less together than one after the other."""
+        return 1 if self._walk is None else self._walk.at_once
+
+    @torch.no_grad()
+    def losses(self, ablations: Sequence[Ablation]) -> Float[Tensor, "variant batch hop"]:
+        """The loss of every example and hop under every ablation."""
+        for ablation in ablations:
+            self._check(ablation)
+        if self._walk is not None:
+            found = dict(self._walk.losses(ablations))
+        else:
+            found = {n: self._whole(each) for n, each in enumerate(ablations)}
+        losses = torch.stack([found[number] for number in range(len(ablations))])
+        check_finite(losses, "the model's loss")
+        return losses
+
+    def _whole(self, ablation: Ablation) -> Float[Tensor, "batch hop"]:
+        """One ablation from the first layer to the last."""
+        changed = dict(ablation.changes)
+        if any(isinstance(change, Carried) for change in changed.values()):
+            raise CircuitError(
+                "what heads carry cannot be replaced through a whole model's function: replace "
+                "their attention, or write an adapter that walks"
+            )
+
+        def edit(layer: int, pattern: Tensor) -> Tensor:
+            pattern = pattern.clone()
+            for (at, head), change in changed.items():
+                if at == layer and isinstance(change, Mechanism):
+                    pattern[:, head] = self.painter.attention(change, pattern[:, head])
+            return pattern
+
+        assert isinstance(self.subject, Whole)
+        return self.probe.losses(self.subject.outputs(self.probe.inputs, edit))
+
+    def _check(self, ablation: Ablation) -> None:
+        for head, _ in ablation.changes:
+            check_head(self.subject, head)
+
+
+def check_head(subject: Subject | Whole, head: Head) -> None:
+    """Is there such a head?"""
+    if not (0 <= head[0] < subject.layers and 0 <= head[1] < subject.heads):
+        raise CircuitError(
+            f"there is no head {head[0]}.{head[1]}; this model has layers 0 … "
+            f"{subject.layers - 1} with heads 0 … {subject.heads - 1}"
+        )

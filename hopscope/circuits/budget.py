@@ -1,0 +1,83 @@
+"""How much memory a search may take, and what is refused because no machine could hold it.
+
+A search holds a residual stream for each layer on its way, the work of one call of a layer, and
+what it keeps to be faster: streams that the next states begin with, and rows that are drawn. Each
+of the last three has a budget in bytes. Only a single ablation that needs more may take more.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+from torch import Tensor
+
+from hopscope.configs import Task
+from hopscope.errors import CircuitError
+from hopscope.machine import memory_bytes
+from hopscope.tasks import interface
+
+CALL_BYTES = 128 * 2**20
+"""What the numbers of one call of a layer may take."""
+STREAM_BYTES = 64 * 2**20
+"""Residual streams that are kept, by the changes that led to them."""
+DRAWN_BYTES = 64 * 2**20
+"""Rows of attention that are kept drawn."""
+
+FLOAT = 4
+"""Bytes of a number."""
+AT_ONCE = 3
+"""Tensors of the size of a layer's attention in one call: scores, softmax, and what replaces it."""
+WIDTHS = 12
+"""The same for tensors of the size of a residual stream (an MLP's inside counts four, twice)."""
+DRAWING, ROLES, PAIRS = 4, 64, 3
+"""What drawing an example takes at most: copies of its numbers, bytes for each position, and for
+tokens bytes for each pair of positions; measured on three tasks."""
+
+
+class Kept:
+    """Tensors by key, while they fit in so many bytes; those used longest ago go first."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.held = limit, 0
+        self._tensors: OrderedDict[Hashable, Tensor] = OrderedDict()
+
+    def get(self, key: Hashable) -> Tensor | None:
+        """The tensor, if it is still there."""
+        found = self._tensors.get(key)
+        if found is not None:
+            self._tensors.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, tensor: Tensor) -> None:
+        """Keep it, unless it is too large on its own."""
+        if tensor.nbytes > self.limit or key in self._tensors:
+            return
+        if tensor.untyped_storage().nbytes() > tensor.nbytes:
+            tensor = tensor.clone()  # a view would keep alive all that it is a part of
+        self._tensors[key] = tensor
+        self.held += tensor.nbytes
+        while self.held > self.limit:
+            self.held -= self._tensors.popitem(last=False)[1].nbytes
+
+
+def check_examples(task: Task, examples: int) -> None:
+    """Refuse examples that this machine cannot hold, before they are drawn."""
+    shape = interface(task)
+    numbers = shape.length * (1 if shape.tokens else shape.inputs)
+    pairs = PAIRS * shape.length**2 if shape.tokens else 0
+    needed = examples * (DRAWING * FLOAT * numbers + ROLES * shape.length + pairs)
+    _check(needed, f"{examples:,} examples of {shape.length:,} positions")
+
+
+def check_search(examples: int, stream: int, attention: int) -> None:
+    """Refuse a search whose single ablation this machine cannot hold."""
+    needed = examples * (AT_ONCE * attention + WIDTHS * stream)
+    _check(needed, f"a search with {examples:,} examples")
+
+
+def _check(needed: int, what: str) -> None:
+    memory = memory_bytes()
+    if needed > memory:
+        raise CircuitError(
+            f"{what} would take about {needed / 2**30:,.0f} GiB; this machine has "
+            f"{memory / 2**30:,.0f}: take fewer examples"
+        )

@@ -1,0 +1,329 @@
+"""Many ablations in one walk through the layers.
+
+Ablations that agree up to a layer share one residual stream up to it, its attention and what its
+heads may carry. Where they part, one of them (the *usual* one, which has every head's most common
+change) is computed at all positions, and the others only at the positions whose rows differ from
+it. The walk goes on with a few of them to the last layer before it turns to the next, so that what
+is alive at a time is bounded by the budget of a call for each layer, whatever their number.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopscope.circuits import budget
+from hopscope.circuits.ablation import Ablation, Change
+from hopscope.circuits.budget import Kept
+from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Mechanism
+from hopscope.circuits.patterns import Painter, Spots
+from hopscope.circuits.probe import Probe
+from hopscope.circuits.subject import Subject
+from hopscope.facts import Role
+
+Changes = tuple[Change, ...]
+"""What every head of a layer does."""
+UNTOUCHED = Mechanism(rest=AS_IS)
+Item = TypeVar("Item")
+
+FEW = 0.25
+"""Positions whose rows differ are computed on their own up to this share of all."""
+
+Prefix = tuple[object, ...]
+"""The changes in all layers so far: what a residual stream depends on."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ablations that share a residual stream."""
+
+    x: Float[Tensor, "batch seq d_model"]
+    prefix: Prefix
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What several groups have in one layer, before anything is changed."""
+
+    number: int
+    read: int
+    groups: list[Group]
+    pattern: list[Float[Tensor, "batch head read seq"] | None]
+    values: list[Float[Tensor, "batch head seq d_head"]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Changes of every head in one layer of a group, and the ablations that have them."""
+
+    group: int
+    changes: Changes
+    prefix: Prefix
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class Usual:
+    """A group's most common changes: what their heads carry, and the stream after the layer."""
+
+    changes: Changes
+    mixed: Float[Tensor, "batch head read d_head"]
+    after: Float[Tensor, "batch read d_model"]
+
+
+class Walk:
+    """A subject and a probe, and what is kept between one walk and the next."""
+
+    def __init__(self, subject: Subject, probe: Probe, painter: Painter, read: int) -> None:
+        self.subject, self.probe, self.painter, self.read = subject, probe, painter, read
+        self._streams = Kept(budget.STREAM_BYTES)
+        self._carried: list[Tensor] = []
+        self.at_once = 1
+        """How many residual streams a call may compute; known once there was one."""
+
+    def losses(
+        self, ablations: Sequence[Ablation]
+    ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
+        """The number of each ablation, and the loss of every example and hop under it."""
+        x = self.subject.enter(self.probe.inputs)
+        self.at_once = self._at_once(x)
+        changes = [self._by_layer(ablation) for ablation in ablations]
+        yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
+
+    def _by_layer(self, ablation: Ablation) -> list[Changes]:
+        """What every head of every layer does."""
+        changed = dict(ablation.changes)
+        layers, heads = range(self.subject.layers), range(self.subject.heads)
+        return [tuple(changed.get((n, head), UNTOUCHED) for head in heads) for n in layers]
+
+    def _onward(
+        self, number: int, groups: list[Group], changes: list[list[Changes]]
+    ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
+        """From a layer to the end, a few groups at a time."""
+        if number == self.subject.layers:
+            for group in groups:
+                losses = self.probe.losses(self.subject.leave(group.x))
+                yield from ((member, losses) for member in group.members)
+            return
+        for some in _parts(groups, self.at_once):
+            for after in self._through(number, some, changes):
+                yield from self._onward(number + 1, after, changes)
+
+    def _at_once(self, x: Float[Tensor, "batch seq d_model"]) -> int:
+        attention = self.subject.heads * self.probe.length * x.nbytes // x.shape[-1]
+        one = budget.AT_ONCE * attention + budget.WIDTHS * x.nbytes
+        return max(1, budget.CALL_BYTES // one)
+
+    def _through(
+        self, number: int, groups: list[Group], changes: list[list[Changes]]
+    ) -> Iterator[list[Group]]:
+        """Groups through a layer, where they part; a few of what comes out at a time."""
+        jobs, known = [], []
+        for job in _parted(number, groups, changes):
+            kept = self._streams.get(job.prefix)
+            if kept is None:
+                jobs.append(job)
+            else:
+                known.append(Group(kept, job.prefix, job.members))
+        yield from _parts(known, self.at_once)
+        if not jobs:
+            return
+        layer = self._layer(number, groups, jobs)
+        usual = self._usual(layer, jobs)
+        for some in _parts(jobs, self.at_once):
+            after = self._after(layer, some, usual)
+            if number < self.subject.layers - 1:
+                for group in after:
+                    self._streams.put(group.prefix, group.x)
+            yield after
+
+    def _layer(self, number: int, groups: list[Group], jobs: list[Job]) -> Layer:
+        """Attention and values of all groups, the former only if any job asks for it."""
+        last = number == self.subject.layers - 1
+        read = self.read if last else self.probe.length
+        x = torch.cat([group.x for group in groups]) if len(groups) > 1 else groups[0].x
+        asked = any(_from_model(change) for job in jobs for change in job.changes)
+        patterns: list[Tensor | None] = [None] * len(groups)
+        if asked:
+            patterns = list(self.subject.look(number, x, read).split(len(self.probe)))
+        values = list(self.subject.values(number, x).split(len(self.probe)))
+        return Layer(number, read, groups, patterns, values)
+
+    def _usual(self, layer: Layer, jobs: list[Job]) -> dict[int, Usual]:
+        """What is most common in each group, computed for all groups at once."""
+        of_group: dict[int, list[Changes]] = {}
+        for job in jobs:
+            of_group.setdefault(job.group, []).append(job.changes)
+        common = {
+            group: tuple(_most_common(head) for head in zip(*several, strict=True))
+            for group, several in of_group.items()
+        }
+        mixed = [self._mixed(layer, group, changes) for group, changes in common.items()]
+        before = [layer.groups[group].x[:, -layer.read :] for group in common]
+        after = self._written(layer, before, mixed)
+        return {
+            group: Usual(changes, its, x)
+            for (group, changes), its, x in zip(common.items(), mixed, after, strict=True)
+        }
+
+    def _written(
+        self, layer: Layer, before: list[Tensor], mixed: list[Tensor]
+    ) -> Sequence[Float[Tensor, "batch position d_model"]]:
+        if len(before) == 1:
+            return [self.subject.write(layer.number, before[0], mixed[0])]
+        out = self.subject.write(layer.number, torch.cat(before), torch.cat(mixed))
+        parts: Sequence[Tensor] = out.split(len(before[0]))
+        return parts
+
+    def _mixed(
+        self, layer: Layer, group: int, changes: Changes
+    ) -> Float[Tensor, "batch head read d_head"]:
+        """What all heads of a group carry under the changes."""
+        values, own = layer.values[group], layer.pattern[group]
+        if all(change == UNTOUCHED for change in changes):
+            assert own is not None
+            return own @ values
+        mixed = values.new_empty(*values.shape[:2], layer.read, values.shape[-1])
+        for head, change in enumerate(changes):
+            if isinstance(change, Mechanism):
+                its = None if own is None else own[:, head]
+                pattern = self.painter.painted(change, its, layer.read)
+                mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
+            else:
+                usual = self._usually(layer.number)[:, head, -layer.read :]
+                mixed[:, head] = usual.mean(0) if change.instead == "mean" else usual.roll(1, 0)
+        return mixed
+
+    def _after(self, layer: Layer, jobs: list[Job], usual: dict[int, Usual]) -> list[Group]:
+        """The streams after a layer: of the usual changes, of those that differ in a few rows, of
+        all others.
+        """
+        found: dict[int, Tensor] = {}
+        whole: list[int] = []
+        few: dict[int, list[Role]] = {}
+        for number, job in enumerate(jobs):
+            base = usual[job.group]
+            if job.changes == base.changes:
+                found[number] = base.after
+                continue
+            roles = self._differing(layer, job.changes, base.changes)
+            if roles is None:
+                whole.append(number)
+            elif not roles:
+                found[number] = base.after
+            else:
+                few[number] = roles
+        if whole:
+            mixed = [self._mixed(layer, jobs[n].group, jobs[n].changes) for n in whole]
+            before = [layer.groups[jobs[n].group].x[:, -layer.read :] for n in whole]
+            found |= zip(whole, self._written(layer, before, mixed), strict=True)
+        if few:
+            found |= self._patched(layer, jobs, usual, few)
+        return [Group(found[n], job.prefix, job.members) for n, job in enumerate(jobs)]
+
+    def _differing(self, layer: Layer, changes: Changes, usual: Changes) -> list[Role] | None:
+        """The roles whose rows are not as usual; None if they have many, or it is not the rows."""
+        roles: dict[Role, None] = {}
+        for mine, its in zip(changes, usual, strict=True):
+            if mine == its:
+                continue
+            if not (isinstance(mine, Mechanism) and isinstance(its, Mechanism)):
+                return None
+            known = dict.fromkeys((*self.probe.table, *mine.readers, *its.readers))
+            here, there = dict(mine.aims), dict(its.aims)
+            roles |= {
+                role: None
+                for role in known
+                if here.get(role, mine.rest) != there.get(role, its.rest)
+            }
+        rows = {role: len(self.painter.spots(role, layer.read)) for role in roles}
+        if sum(rows.values()) > FEW * layer.read * len(self.probe):
+            return None
+        return [role for role, count in rows.items() if count]
+
+    def _spots(self, layer: Layer, roles: list[Role]) -> Spots:
+        return Spots.of_all([self.painter.spots(role, layer.read) for role in roles])
+
+    def _patched(
+        self, layer: Layer, jobs: list[Job], usual: dict[int, Usual], few: dict[int, list[Role]]
+    ) -> dict[int, Tensor]:
+        """The usual streams, with the rows of some roles computed anew."""
+        spots = {number: self._spots(layer, roles) for number, roles in few.items()}
+        before, mixed = [], []
+        for number, its in spots.items():
+            job = jobs[number]
+            before.append(layer.groups[job.group].x[its.example, its.row])
+            mixed.append(self._mixed_at(layer, job, usual[job.group], (few[number], its)))
+        rows = torch.cat(mixed).transpose(0, 1)[None]
+        out = self.subject.write(layer.number, torch.cat(before)[None], rows)[0]
+        found = {}
+        for (number, its), part in zip(
+            spots.items(), out.split([*map(len, spots.values())]), strict=True
+        ):
+            found[number] = usual[jobs[number].group].after.clone()
+            found[number][its.example, its.read] = part
+        return found
+
+    def _mixed_at(
+        self, layer: Layer, job: Job, base: Usual, at: tuple[list[Role], Spots]
+    ) -> Float[Tensor, "spot head d_head"]:
+        """What all heads carry to the rows of some roles."""
+        roles, spots = at
+        values, own = layer.values[job.group], layer.pattern[job.group]
+        mixed: Tensor = base.mixed[spots.example, :, spots.read]
+        for head, (mine, its) in enumerate(zip(job.changes, base.changes, strict=True)):
+            if mine == its:
+                continue
+            assert isinstance(mine, Mechanism)
+            attention = None if own is None else own[:, head]
+            pattern = self.painter.painted_rows(mine, roles, attention, layer.read)
+            # A matrix of the rows of each example: slots that nobody has stay empty.
+            rows = values.new_zeros(len(self.probe), spots.width, values.shape[-2])
+            rows[spots.example, spots.slot] = pattern.to(values.dtype)
+            mixed[:, head] = (rows @ values[:, head])[spots.example, spots.slot]
+        return mixed
+
+    def _usually(self, number: int) -> Float[Tensor, "batch head seq d_head"]:
+        """What the heads of a layer carry in the model as it is."""
+        if not self._carried:
+            x = self.subject.enter(self.probe.inputs)
+            for layer in range(self.subject.layers):
+                pattern = self.subject.look(layer, x, self.probe.length)
+                self._carried.append(pattern @ self.subject.values(layer, x))
+                x = self.subject.write(layer, x, self._carried[-1])
+        return self._carried[number]
+
+
+def _most_common(changes: Sequence[Change]) -> Change:
+    """Of several that are as common, the first."""
+    counts = Counter(changes)
+    return max(counts, key=counts.__getitem__)
+
+
+def _from_model(change: Change) -> bool:
+    """Does the model's attention have to be known?"""
+    if not isinstance(change, Mechanism):
+        return False
+    aims = (change.rest, *(aim for _, aim in change.aims))
+    return any(aim.targets[0].where in FROM_MODEL for aim in aims)
+
+
+def _parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> list[Job]:
+    """Groups part where their ablations do."""
+    jobs = []
+    for at, group in enumerate(groups):
+        parted: dict[Changes, list[int]] = {}
+        for member in group.members:
+            parted.setdefault(changes[member][number], []).append(member)
+        jobs += [Job(at, its, (group.prefix, its), members) for its, members in parted.items()]
+    return jobs
+
+
+def _parts(items: list[Item], size: int) -> Iterator[list[Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
