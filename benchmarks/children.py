@@ -203,4 +203,5 @@ def plain(text: str) -> str:
     last = (raised or lines or ["nothing was said"])[-1]
     last = re.sub(r"/\S*/work-[^/\s]*", "WORK", last)
     last = re.sub(r"/tmp\w{8}\b", "/TMP", last)
+    last = re.sub(r"(['\"\\])[^'\"]*/[^'\"]*?([\w-]+(\.\w+)?)\\?['\"]", r"'… \2'", last)
     return re.sub(r"\d+", "#", re.sub(r"[0-9a-f]{10,}", "HASH", last))[:300]
