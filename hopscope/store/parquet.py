@@ -45,7 +45,7 @@ class Table:
     def merged(self, folder: RunFolder) -> bytes:
         """All parts of a run as one file."""
         paths = folder.checked(self.parts)
-        with connected(threads=1) as connection:
+        with connected() as connection:
             self.check(connection, folder, paths)
             return _copy(connection, f"select * from read_parquet({sql_list(paths)}) {self.order}")
 
@@ -64,7 +64,7 @@ class Table:
         paths = folder.checked(self.prefix)
         if not paths:
             return {}
-        with connected(threads=1) as connection:
+        with connected() as connection:
             self.check(connection, folder, paths)
             try:
                 asked = {"paths": [str(path) for path in paths], **values}
@@ -80,10 +80,10 @@ class Table:
         for path in paths:
             file = sql_list([path])
             try:
-                shape = execute(connection, f"describe select * from read_parquet({file})")
-                columns = {name: kind for name, kind, *_ in shape}
+                shape = connection.execute(f"describe select * from read_parquet({file})")
+                columns = {name: kind for name, kind, *_ in shape.fetchall()}
                 counted = f"select sum(num_rows) from parquet_file_metadata({file})"
-                rows = int(execute(connection, counted)[0][0])
+                rows = int(connection.execute(counted).fetchone()[0])
             except duckdb.Error as error:
                 raise self._unreadable(folder, str(error)) from error
             if columns != dict(self.columns):
@@ -103,8 +103,7 @@ class Table:
 
 def to_parquet(rows: Mapping[str, np.ndarray], query: str) -> bytes:
     """A Parquet file of what the query makes of the table `rows`."""
-    # One thread: the bytes of a Parquet file then depend on its rows alone.
-    with connected(threads=1) as connection:
+    with connected() as connection:
         connection.register("rows", dict(rows))
         return _copy(connection, query)
 

@@ -15,7 +15,7 @@ from typing import Any
 from hopscope.errors import RunDamaged, RunMismatch, StoreError
 from hopscope.machine import memory_bytes
 from hopscope.store import metrics, parameters
-from hopscope.store.duck import connected, execute, sql_list
+from hopscope.store.duck import database, execute, sql_list
 from hopscope.store.folder import RunFolder
 from hopscope.store.parquet import Table
 from hopscope.store.store import Store
@@ -56,7 +56,7 @@ def sql(store: Store, query: str) -> Answer:
 
     for _ in range(TRIES):
         runs, problems = store.readable()
-        with connected(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection:
+        with database(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection:
             _check_question(connection, query)
             runs = _with_views(connection, runs, problems)
             try:

@@ -1,12 +1,15 @@
 import signal
+import subprocess
+import sys
 import warnings
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
 
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, Interrupted, RunWarning
 from hopscope.store import RunFolder, Store
 from hopscope.training import Run, train
@@ -102,3 +105,28 @@ def test_damage_to_what_is_not_needed_to_go_on_is_said(store: Store, tiny: Exper
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         train(tiny, store)  # nothing goes on
+
+
+BUSY = "while True: pass"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_load_changes_no_bit(
+    tmp_path: Path, tiny: Experiment, threads: int, precision: Literal["float32", "bf16"]
+) -> None:
+    """With shapes large enough that threads share the sums."""
+    settings = tiny.training.model_copy(update={"batch": 64, "precision": precision})
+    shape = Model(layers=2, heads=2, d_model=128)
+    larger = tiny.model_copy(update={"training": settings, "model": shape})
+    whole = train(larger, tmp_path / "whole", threads=threads)
+    others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(3)]
+    try:
+        stopped(Store(tmp_path / "cut"), larger, threads)
+        resumed = train(larger, tmp_path / "cut")
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert content(resumed) == content(whole)
