@@ -1,11 +1,23 @@
 """Shared fixtures: tiny experiments, and a store that lives as long as a test."""
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """Whoever starts the tests in the background may have them ignore these signals."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
