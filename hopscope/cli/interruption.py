@@ -1,14 +1,24 @@
 """Ctrl-C at any moment is an interruption, whatever a library makes of it.
 
 Python raises KeyboardInterrupt wherever it stands: libraries that are being imported turn it into
-an ImportError, DuckDB into a RuntimeError. So that it came is noted beside.
+an ImportError, DuckDB into a RuntimeError. So that it came is noted beside. Where Python cannot
+raise anything (in a finaliser) it would be lost: there it comes again a moment later.
 """
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+MOMENT = 0.05
+"""Seconds after which a lost interruption comes again."""
 
 
 class Interruption:
@@ -38,8 +48,16 @@ def noted_interruption() -> Iterator[Interruption]:
         noted.came = True
         raise KeyboardInterrupt
 
+    def again(lost: "UnraisableHookArgs") -> None:
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            threading.Timer(MOMENT, os.kill, (os.getpid(), signal.SIGINT)).start()
+        else:
+            hook(lost)
+
+    hook, sys.unraisablehook = sys.unraisablehook, again
     signal.signal(signal.SIGINT, note)
     try:
         yield noted
     finally:
         signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = hook

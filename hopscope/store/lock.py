@@ -30,35 +30,42 @@ def locked(folder: Path, busy: str, patience: float = PATIENCE) -> Iterator[None
 
 
 def is_locked(folder: Path) -> bool:
-    """Does a process hold the folder's lock? One that cannot be opened, nobody of ours holds."""
+    """Does a process hold the folder's lock? One that cannot be asked for, nobody of ours holds."""
     try:
         with opened(folder) as inside:
             descriptor = os.open(LOCK, os.O_RDONLY | NO_LINK, dir_fd=inside)
+        try:
+            return not _taken(descriptor, fcntl.LOCK_SH)
+        finally:
+            os.close(descriptor)
     except OSError:
         return False
+
+
+def _taken(descriptor: int, kind: int) -> bool:
+    """Ask for the lock; False if another process has it."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+        return False
+    return True
 
 
 def _acquired(folder: Path, busy: str, until: float) -> int:
     while True:
         descriptor = _opened(folder)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            with writing(folder / LOCK):
+                held = _taken(descriptor, fcntl.LOCK_EX)
+                if held and _is_of(folder, descriptor):
+                    return descriptor
+        except BaseException:
             os.close(descriptor)
-            if time.monotonic() >= until:
-                raise RunBusy(busy) from error
-            time.sleep(0.02)
-            continue
-        if _is_of(folder, descriptor):
-            return descriptor
-        os.close(descriptor)  # the folder was removed, or made anew, since it was opened
+            raise
+        os.close(descriptor)  # of another process; or the folder was made anew since
+        if not held and time.monotonic() >= until:
+            raise RunBusy(busy)
+        time.sleep(0.02)
 
 
 def _opened(folder: Path) -> int:
@@ -71,10 +78,9 @@ def _opened(folder: Path) -> int:
 
 
 def _is_of(folder: Path, descriptor: int) -> bool:
-    with writing(folder / LOCK):
-        try:
-            there = (folder / LOCK).lstat()
-        except FileNotFoundError:
-            return False
+    try:
+        there = (folder / LOCK).lstat()
+    except FileNotFoundError:
+        return False
     own = os.fstat(descriptor)
     return (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from contextlib import suppress
 
 import pytest
@@ -70,6 +71,22 @@ def test_whoever_listened_before_listens_again() -> None:
             signal.raise_signal(signal.SIGINT)
         assert noted.explains(ValueError("x"))
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_one_that_a_finaliser_swallows_comes_again() -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def work() -> None:
+        it = Finalised()
+        del it
+        time.sleep(30)
+
+    begun = time.monotonic()
+    with noted_interruption(), pytest.raises(KeyboardInterrupt):
+        work()
+    assert time.monotonic() - begun < 20
 
 
 def test_an_interruption_ends_loops_that_go_on_after_any_error() -> None:
