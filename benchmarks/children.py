@@ -25,7 +25,7 @@ from typing import Any
 
 from small_runs import KINDS, make, recipe
 
-from hopscope.store import Store
+from hopscope.store import Store, duck
 
 FAST = Path("/dev/shm").resolve()
 TELL_EVERY = 60
@@ -82,6 +82,7 @@ def prepare(folder: Path, url: str) -> None:
             code = hopscope(*arguments, "--store", folder)
         if code:
             raise SystemExit(f"{arguments} fails: {err.getvalue() or out.getvalue()}")
+    duck.close()
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         raise SystemExit("threads are left over in this process: its forks would not be whole")
     gc.collect()

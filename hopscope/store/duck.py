@@ -33,8 +33,13 @@ def connected() -> Iterator[Any]:
 @cache
 def _database(process: int) -> Any:  # noqa: ARG001  (a fork must not use its parent's)
     """One for the process: to open it takes ten times as long as most of what is asked of it."""
-    atexit.register(_database.cache_clear)  # DuckDB complains of what is left at the very end
+    atexit.register(close)  # DuckDB complains of what is left at the very end
     return database(threads=1)
+
+
+def close() -> None:
+    """End the process's database and its threads, as before a fork; the next use opens another."""
+    _database.cache_clear()
 
 
 def database(**settings: Any) -> Any:

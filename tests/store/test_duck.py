@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -29,3 +31,15 @@ def test_ctrl_c_ends_a_query_at_once() -> None:
     with connected() as connection, pytest.raises(KeyboardInterrupt):
         execute(connection, FOREVER)
     assert time.monotonic() - begun < 60  # it would take years
+
+
+def test_the_processes_database_can_be_closed_before_a_fork() -> None:
+    code = (
+        "import os; from hopscope.store import duck\n"
+        "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "before = threads()\n"
+        "with duck.connected() as connection: duck.execute(connection, 'select 1')\n"
+        "assert threads() > before; duck.close(); assert threads() == before"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
