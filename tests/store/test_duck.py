@@ -39,7 +39,7 @@ def test_the_processes_database_can_be_closed_before_a_fork() -> None:
         "def threads(): return len(os.listdir('/proc/self/task'))\n"
         "before = threads()\n"
         "with duck.connected() as connection: duck.execute(connection, 'select 1')\n"
-        "assert threads() > before; duck.close(); assert threads() == before"
+        "duck.close(); assert threads() == before"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
