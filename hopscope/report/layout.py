@@ -18,9 +18,9 @@ def laid_out(
 
     `colours` gives the SGR code of cells that hold exactly this text.
 
-    >>> laid_out(["run", "state"], [["a", "it stands"], ["b", "it fell"]], 10)
+    >>> laid_out(["run", "state"], [["a", "it stands"], ["b", "it fell"]], 11)
     ['run  state', 'a    it', '     stands', 'b    it', '     fell']
-    >>> laid_out(["run", "state"], [["a", "it stands"]], 9)
+    >>> laid_out(["run", "state"], [["a", "it stands"]], 10)
     ['run: a', '  state:', '    it', '    stands']
     """
     widths = _widths([columns, *rows], width)
