@@ -8,6 +8,7 @@ structure, and the manifest then made to name it with the right hash.
 import json
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -89,13 +90,12 @@ def hostile_name(world: World, chance: Random) -> str:
     name = chance.choice(names)
     if chance.random() < 0.5 and name not in ("manifest.json", "config.json/"):
         donor = (world.run / chance.choice(world.named())).read_bytes()
-        try:  # a file that is there, where a name like this can be had within the run
+        # A file that is there, where a name like this can be had within the run.
+        with suppress(OSError, ValueError):
             inside = (world.run / name).resolve().is_relative_to(world.run.resolve())
             if inside and not (world.run / name).exists():
                 (world.run / name).parent.mkdir(exist_ok=True)
                 (world.run / name).write_bytes(donor)
-        except (OSError, ValueError):
-            pass
     try:
         data = (world.run / name).read_bytes()
     except (OSError, ValueError):

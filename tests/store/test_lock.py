@@ -65,5 +65,6 @@ def test_a_lock_of_a_folder_that_was_made_anew_counts_for_nothing(tmp_path: Path
     with locked(folder, "busy"):
         folder.rename(tmp_path / "gone")
         folder.mkdir()
-        with locked(folder, "busy"):  # another file: nobody holds it
-            pass
+        assert not is_locked(folder)  # another file: nobody holds it
+        with locked(folder, "busy"):
+            assert is_locked(folder)
