@@ -9,8 +9,8 @@ import time
 
 import torch
 
+from hopscope.machine import keep_pages
 from hopscope.papers import preset
-from hopscope.training.allocator import keep_pages
 from hopscope.training.learner import Learner
 from hopscope.training.precision import precision_of
 

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from train_step import CLOCKS, SHAPES, Shape, where
 
+from hopscope.machine import keep_pages
 from hopscope.models import compiled
 from hopscope.models.layers import Affine, Attention, Mlp, Norm
 from hopscope.tasks import sampler_of
-from hopscope.training.allocator import keep_pages
 
 
 class Attending(nn.Module):

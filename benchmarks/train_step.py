@@ -26,9 +26,9 @@ import torch
 from torch import Tensor, nn
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.machine import keep_pages
 from hopscope.models import compiled
 from hopscope.tasks import examples, hop_losses, sampler_of, visited
-from hopscope.training.allocator import keep_pages
 from hopscope.training.learner import Learner
 
 WARM_UP_ROUNDS = 1

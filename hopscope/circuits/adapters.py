@@ -10,7 +10,7 @@ For any other module, `Whole` needs one function:
     def forward(inputs, attention): ...      # attention(layer, pattern) -> pattern, in every layer
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -42,14 +42,18 @@ def subject_of(model: Subject | Whole | nn.Module) -> Subject | Whole:
     )
 
 
+@torch.no_grad()
 def attention(
     query: Float[Tensor, "batch head read d_head"], key: Heads, scale: float
 ) -> Float[Tensor, "batch head read seq"]:
-    """Causal attention of all heads, from the last positions."""
+    """Causal attention, from the last positions."""
     read, seq = query.shape[-2], key.shape[-2]
-    hidden = torch.ones(read, seq, dtype=torch.bool, device=query.device).triu(seq - read + 1)
-    scores = (query.float() * scale) @ key.float().mT
-    return scores.masked_fill_(hidden, -torch.inf).softmax(-1).to(query.dtype)
+    hidden = query.new_full((read, seq), -torch.inf, dtype=torch.float32).triu(seq - read + 1)
+    scores = hidden.new_empty(query.shape[1], len(query), read, seq)
+    for head, its in enumerate(scores):  # each where it lies: scaled and masked in one pass
+        parts = (query[:, head].float(), key[:, head].float().mT)
+        torch.baddbmm(hidden, *parts, alpha=scale, out=its)
+    return scores.softmax(-1).to(query.dtype).transpose(0, 1)
 
 
 def side_by_side(mixed: Heads) -> Float[Tensor, "batch seq width"]:
@@ -76,7 +80,7 @@ class HuggingFace:
             self._prove(inputs[:4])
         return self._embed(inputs)
 
-    def look(self, number: int, x: Tensor, read: int) -> Tensor:
+    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
         raise NotImplementedError
 
     def values(self, number: int, x: Tensor) -> Tensor:
@@ -101,7 +105,7 @@ class HuggingFace:
         """The walk must compute what the model computes."""
         x = self._embed(inputs)
         for number in range(self.layers):
-            carried = self.look(number, x, x.shape[1]) @ self.values(number, x)
+            carried = self.look(number, x, x.shape[1], range(self.heads)) @ self.values(number, x)
             x = self.write(number, x, carried)
         found = self.model(inputs)
         expected = found.logits if hasattr(found, "logits") else found.last_hidden_state
@@ -131,17 +135,17 @@ class Gpt2(HuggingFace):
         x: Tensor = self.body.wte(inputs) + self.body.wpe(places)
         return x
 
-    def look(self, number: int, x: Tensor, read: int) -> Tensor:
-        block, width = self.body.h[number], x.shape[-1]
+    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
+        block = self.body.h[number]
         y = block.ln_1(x)
-        query = self._part(block, y[:, -read:], slice(0, width))
-        key = self._part(block, y, slice(width, 2 * width))
+        query = self._part(block, y[:, -read:], 0, heads)
+        key = self._part(block, y, 1, heads)
         scale = query.shape[-1] ** -0.5 if self.model.config.scale_attn_weights else 1.0
         return attention(query, key, scale)
 
     def values(self, number: int, x: Tensor) -> Tensor:
-        block, width = self.body.h[number], x.shape[-1]
-        return self._part(block, block.ln_1(x), slice(2 * width, 3 * width))
+        block = self.body.h[number]
+        return self._part(block, block.ln_1(x), 2, range(self.heads))
 
     def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
         block = self.body.h[number]
@@ -149,11 +153,15 @@ class Gpt2(HuggingFace):
         out: Tensor = x + block.mlp(block.ln_2(x))
         return out
 
-    def _part(self, block: Any, y: Tensor, columns: slice) -> Heads:
-        """Queries, keys or values: one map makes all three, side by side."""
-        weight, bias = block.attn.c_attn.weight[:, columns], block.attn.c_attn.bias[columns]
+    def _part(self, block: Any, y: Tensor, part: int, heads: Sequence[int]) -> Heads:
+        """Queries, keys or values of some heads: one map makes all three, side by side."""
+        all_parts = (block.attn.c_attn.weight, block.attn.c_attn.bias)
+        weight, bias = (
+            each.unflatten(-1, (3, self.heads, -1))[..., part, list(heads), :].flatten(-2)
+            for each in all_parts
+        )
         made = torch.nn.functional.linear(y, weight.mT, bias)
-        split: Tensor = made.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        split: Tensor = made.unflatten(-1, (len(heads), -1)).transpose(1, 2)
         return split
 
     def _norm(self, x: Tensor) -> Tensor:
@@ -171,14 +179,15 @@ class Llama(HuggingFace):
         x: Tensor = self.body.embed_tokens(inputs)
         return x
 
-    def look(self, number: int, x: Tensor, read: int) -> Tensor:
+    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
         block = self.body.layers[number]
         y, its = block.input_layernorm(x), block.self_attn
         query, key = (self._split(number, part) for part in (its.q_proj(y), its.k_proj(y)))
         places = torch.arange(x.shape[1], device=x.device)[None]
         cos, sin = (part[:, None] for part in self.body.rotary_emb(key, places))
         query, key = (part * cos + _rotated(part) * sin for part in (query, key))
-        return attention(query[:, :, -read:], self._shared(key), its.scaling)
+        query, key = query[:, list(heads), -read:], self._shared(key)[:, list(heads)]
+        return attention(query, key, its.scaling)
 
     def values(self, number: int, x: Tensor) -> Tensor:
         block = self.body.layers[number]

@@ -24,6 +24,7 @@ from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import Config, KHop, VectorTask
 from hopscope.errors import NotLearned
 from hopscope.facts import FactGraph, Path, Role, chain_of_facts
+from hopscope.machine import keep_pages
 from hopscope.theory import Reading, follow
 
 EXAMPLES = 128
@@ -55,6 +56,7 @@ def discover(
 
     `force` goes on with a model that has not learned it; `watch` is told what happens.
     """
+    keep_pages()
     subject = subject_of(model)
     _check_memory(subject, task, examples)
     probe = probe_of(task, examples, seed)

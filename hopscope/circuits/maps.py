@@ -54,7 +54,7 @@ def patterns(
     x = subject.enter(inputs)
     for layer in range(subject.layers):
         with torch.no_grad():
-            pattern = subject.look(layer, x, x.shape[1])
+            pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
             x = subject.write(layer, x, pattern @ subject.values(layer, x))
         yield pattern
 

@@ -48,6 +48,8 @@ LOOSE, TIGHT = Slack(1.2, 0.1), Slack(1.02, 0.02)
 """Simple aims that cost a little are tried first; if that adds up to too much, exact ones."""
 ROUGH = 1.2
 """A few examples may say a loss is this many times what it is."""
+HOPELESS = 2.0
+"""If a few examples say that it is this many times its limit, more examples are not asked."""
 ABANDON = 1.5
 """Times a low loss. A little above is no reason to stop: ideal attention often helps later on."""
 
@@ -139,8 +141,24 @@ class Search:
         self, state: State, parts: Sequence[Sequence[Row]], limits: Limits, roughly: bool
     ) -> list[Sequence[Row]]:
         """The parts without which the task may stay solved, cheapest first."""
-        losses = self.losses([self.less(state, part) for part in parts], roughly)
-        kept = limits.keeps(losses / ROUGH if roughly else losses)
+        parts = self._passing(state, parts, limits, ROUGH if roughly else HOPELESS)
+        return parts if roughly else self._passing(state, parts, limits)
+
+    def _passing(
+        self,
+        state: State,
+        parts: Sequence[Sequence[Row]],
+        limits: Limits,
+        slack: float | None = None,
+    ) -> list[Sequence[Row]]:
+        """The parts that cost no more than the limits, cheapest first.
+
+        With a slack, a few examples say so, and the limits are that many times as high.
+        """
+        if not parts:
+            return []
+        losses = self.losses([self.less(state, part) for part in parts], slack is not None)
+        kept = limits.keeps(losses / (slack or 1.0))
         return [parts[n] for n in np.argsort(losses.mean(-1), kind="stable") if kept[n]]
 
     def less(self, state: State, rows: Iterable[Row]) -> State:

@@ -1,7 +1,7 @@
 """The model under the microscope, whoever made it: walked layer by layer, edited on the way."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -33,8 +33,8 @@ class Subject(Protocol):
     def enter(self, inputs: Tensor) -> Tensor:
         """The residual stream before the first layer [batch, seq, d_model]."""
 
-    def look(self, number: int, x: Tensor, read: int) -> Tensor:
-        """A layer's attention [batch, head, read, seq], from the last `read` positions."""
+    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
+        """The attention of some heads [batch, head, read, seq], from the last `read` positions."""
 
     def values(self, number: int, x: Tensor) -> Tensor:
         """What a layer's heads may carry from each position [batch, head, seq, d_head]."""
@@ -75,8 +75,8 @@ class TransformerSubject:
     def enter(self, inputs: Tensor) -> Tensor:
         return self.model.enter(inputs)
 
-    def look(self, number: int, x: Tensor, read: int) -> Tensor:
-        return self.model.blocks[number].look(x, read)  # type: ignore[operator, no-any-return]
+    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
+        return self.model.blocks[number].look(x, read, heads)  # type: ignore[operator, no-any-return]
 
     def values(self, number: int, x: Tensor) -> Tensor:
         return self.model.blocks[number].values(x)  # type: ignore[operator, no-any-return]

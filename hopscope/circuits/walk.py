@@ -53,8 +53,18 @@ class Layer:
     number: int
     read: int
     groups: list[Group]
-    pattern: list[Float[Tensor, "batch head read seq"] | None]
+    asked: list[int]
+    """Heads whose own attention has to be known,"""
+    pattern: list[Float[Tensor, "batch asked read seq"] | None]
+    """and what it is."""
     values: list[Float[Tensor, "batch head seq d_head"]]
+
+    def own(self, group: int, head: int) -> Float[Tensor, "batch read seq"] | None:
+        """A head's own attention, if anybody asked for it."""
+        pattern = self.pattern[group]
+        if pattern is None or head not in self.asked:
+            return None
+        return pattern[:, self.asked.index(head)]
 
 
 @dataclass(frozen=True)
@@ -143,16 +153,17 @@ class Walk:
             yield after
 
     def _layer(self, number: int, groups: list[Group], jobs: list[Job]) -> Layer:
-        """Attention and values of all groups, the former only if any job asks for it."""
+        """Values of all groups, and the attention of those heads of which any job asks for it."""
         last = number == self.subject.layers - 1
         read = self.read if last else self.probe.length
         x = torch.cat([group.x for group in groups]) if len(groups) > 1 else groups[0].x
-        asked = any(_from_model(change) for job in jobs for change in job.changes)
+        by_head = zip(*(job.changes for job in jobs), strict=True)
+        asked = [head for head, its in enumerate(by_head) if any(map(_from_model, its))]
         patterns: list[Tensor | None] = [None] * len(groups)
         if asked:
-            patterns = list(self.subject.look(number, x, read).split(len(self.probe)))
+            patterns = list(self.subject.look(number, x, read, asked).split(len(self.probe)))
         values = list(self.subject.values(number, x).split(len(self.probe)))
-        return Layer(number, read, groups, patterns, values)
+        return Layer(number, read, groups, asked, patterns, values)
 
     def _usual(self, layer: Layer, jobs: list[Job]) -> dict[int, Usual]:
         """What is most common in each group, computed for all groups at once."""
@@ -184,15 +195,12 @@ class Walk:
         self, layer: Layer, group: int, changes: Changes
     ) -> Float[Tensor, "batch head read d_head"]:
         """What all heads of a group carry under the changes."""
-        values, own = layer.values[group], layer.pattern[group]
-        if all(change == UNTOUCHED for change in changes):
-            assert own is not None
-            return own @ values
+        values = layer.values[group]
         mixed = values.new_empty(*values.shape[:2], layer.read, values.shape[-1])
         for head, change in enumerate(changes):
             if isinstance(change, Mechanism):
-                its = None if own is None else own[:, head]
-                pattern = self.painter.painted(change, its, layer.read)
+                own = layer.own(group, head)
+                pattern = self.painter.painted(change, own, layer.read)
                 mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
             else:
                 usual = self._usually(layer.number)[:, head, -layer.read :]
@@ -274,14 +282,14 @@ class Walk:
     ) -> Float[Tensor, "spot head d_head"]:
         """What all heads carry to the rows of some roles."""
         roles, spots = at
-        values, own = layer.values[job.group], layer.pattern[job.group]
+        values = layer.values[job.group]
         mixed: Tensor = base.mixed[spots.example, :, spots.read]
         for head, (mine, its) in enumerate(zip(job.changes, base.changes, strict=True)):
             if mine == its:
                 continue
             assert isinstance(mine, Mechanism)
-            attention = None if own is None else own[:, head]
-            pattern = self.painter.painted_rows(mine, roles, attention, layer.read)
+            own = layer.own(job.group, head)
+            pattern = self.painter.painted_rows(mine, roles, own, layer.read)
             # A matrix of the rows of each example: slots that nobody has stay empty.
             rows = values.new_zeros(len(self.probe), spots.width, values.shape[-2])
             rows[spots.example, spots.slot] = pattern.to(values.dtype)
@@ -293,7 +301,7 @@ class Walk:
         if not self._carried:
             x = self.subject.enter(self.probe.inputs)
             for layer in range(self.subject.layers):
-                pattern = self.subject.look(layer, x, self.probe.length)
+                pattern = self.subject.look(layer, x, self.probe.length, range(self.subject.heads))
                 self._carried.append(pattern @ self.subject.values(layer, x))
                 x = self.subject.write(layer, x, self._carried[-1])
         return self._carried[number]

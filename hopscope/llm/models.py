@@ -157,7 +157,7 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
         import transformers
 
         from hopscope.llm.attention import WRITTEN, register
-        from hopscope.training.allocator import keep_pages
+        from hopscope.machine import keep_pages
     except ImportError as error:
         raise ModelUnavailable(
             "language models need transformers: pip install hopscope[llm]"

@@ -4,6 +4,7 @@ A fleet's parameters have a model axis in front; so have its activations. Every 
 written once, for both.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -184,10 +185,13 @@ class Attention(nn.Module):
         x: Float[Tensor, "*model batch seq d_model"],
         mask: Float[Tensor, "seq seq"],
         read: int,
+        heads: Sequence[int] | None = None,
     ) -> Float[Tensor, "*model batch head read seq"]:
-        """Who attends to whom, from the last `read` positions."""
+        """Who attends to whom, from the last `read` positions, in some heads or all."""
         query = self._split(self.query(x[..., -read:, :]))
         key = self._split(self.key(x))
+        if heads is not None and len(heads) < self.heads:
+            query, key = (part[..., list(heads), :, :] for part in (query, key))
         scores = query @ key.mT
         weights: Tensor = MaskedSoftmax.apply(scores, mask[-read:], self.scale)  # type: ignore[no-untyped-call]
         return weights

@@ -77,11 +77,11 @@ class Block(nn.Module):
         return self._finished(x[..., -read:, :] + written)
 
     def look(
-        self, x: Float[Tensor, "*model batch seq d_model"], read: int
+        self, x: Float[Tensor, "*model batch seq d_model"], read: int, heads: Sequence[int]
     ) -> Float[Tensor, "*model batch head read seq"]:
-        """Who attends to whom, from the last `read` positions."""
+        """Who attends to whom in some heads, from the last `read` positions."""
         mask = _mask(x.shape[-2], self.attention.causal, x.device)
-        return self.attention.pattern(self.attention_norm(x), mask, read)
+        return self.attention.pattern(self.attention_norm(x), mask, read, heads)
 
     def values(
         self, x: Float[Tensor, "*model batch seq d_model"]

@@ -14,10 +14,10 @@ import numpy as np
 
 from hopscope.configs import Config, Experiment, LlmBench, MarkovExperiment, Recipe
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunDamaged, RunWarning
+from hopscope.machine import keep_pages
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.tasks import guessing_level
-from hopscope.training.allocator import keep_pages
 from hopscope.training.checkpoint import OPTIMISERS, checkpoint_name, checkpoint_steps, pack, unpack
 from hopscope.training.computing import (
     check_threads,

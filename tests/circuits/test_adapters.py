@@ -122,5 +122,7 @@ def test_a_module_that_keeps_its_attention_is_refused(forward: Any, message: str
 def test_layers_hand_out_fewer_rows_when_fewer_are_read(model: Any) -> None:
     subject = subject_of(model)
     x = subject.enter(probe_of(TASK, 2).inputs)  # type: ignore[union-attr]
-    every = subject.look(1, x, x.shape[1])  # type: ignore[union-attr]
-    assert torch.allclose(subject.look(1, x, 3), every[:, :, -3:], atol=1e-6)  # type: ignore[union-attr]
+    every = subject.look(1, x, x.shape[1], range(subject.heads))  # type: ignore[union-attr]
+    assert torch.allclose(subject.look(1, x, 3, range(subject.heads)), every[:, :, -3:], atol=1e-6)  # type: ignore[union-attr]
+    some = subject.look(1, x, 3, [1])  # type: ignore[union-attr]
+    assert torch.allclose(some, every[:, 1:2, -3:], atol=1e-6)

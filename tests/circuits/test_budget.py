@@ -1,6 +1,6 @@
 """Budgets in bytes: what is kept, what is computed at once, and what is refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -58,9 +58,9 @@ class Counted(TransformerSubject):
         super().__init__(model)
         self.most = 0
 
-    def look(self, number: int, x: Tensor, read: int) -> Tensor:
+    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
         self.most = max(self.most, len(x))
-        return super().look(number, x, read)
+        return super().look(number, x, read, heads)
 
     def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
         self.most = max(self.most, len(x))

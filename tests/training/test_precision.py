@@ -1,11 +1,7 @@
-import ctypes
-import sys
-
 import pytest
 import torch
 
 from hopscope.configs import Training
-from hopscope.training import allocator
 from hopscope.training.precision import device_of, precision_of
 
 
@@ -24,10 +20,3 @@ def test_auto_is_bf16_only_where_it_is_native(
 def test_auto_device_is_there() -> None:
     expected = "cuda" if torch.cuda.is_available() else "cpu"
     assert device_of("auto").type == expected
-
-
-def test_pages_are_kept_where_there_is_glibc(monkeypatch: pytest.MonkeyPatch) -> None:
-    has_mallopt = sys.platform.startswith("linux") and hasattr(ctypes.CDLL(None), "mallopt")
-    assert allocator.keep_pages() == has_mallopt
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert not allocator.keep_pages()
