@@ -38,8 +38,8 @@ from hopscope.configs import (
 )
 from hopscope.errors import Interrupted
 from hopscope.llm.backends import backend_of
-from hopscope.llm.bench import ask
-from hopscope.markov.training import train as train_markov
+from hopscope.llm.work import ask
+from hopscope.markov import train as train_markov
 from hopscope.store import RunFolder, Store
 from hopscope.training import train
 

@@ -57,7 +57,7 @@ def reproduce(arguments: Sequence[str]) -> int:
     if chosen.list:
         print_targets(found, chosen, store)
         return 0
-    from hopscope.training.computing import check_threads
+    from hopscope.runs.computing import check_threads
 
     check_threads(chosen.threads)
     failed: list[HopscopeError] = []
@@ -134,7 +134,7 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
     from hopscope.cli.display import display
     from hopscope.papers.measuring import measured
     from hopscope.papers.results import Results, machine
-    from hopscope.sweep import carry_out
+    from hopscope.runs import Stop, carry_out
 
     results = Results(chosen.results)
     protocol, recipes = target.runs(chosen.protocol)
@@ -144,7 +144,7 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
     if before.rows:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
-    outcome = carry_out(left, store, display(), seconds, chosen.device, chosen.threads)
+    outcome = carry_out(left, store, display(), Stop(seconds), chosen.device, chosen.threads)
     here = machine(chosen.threads or torch.get_num_threads())
     found = measured(target, protocol, outcome.folders, before, here)
     if outcome.complete:

@@ -8,7 +8,6 @@ import numpy as np
 
 from hopscope.cli.output import emit, printable, say, width
 from hopscope.report.layout import laid_out
-from hopscope.report.levels import guessing, hop_numbers
 from hopscope.report.terminal import plot
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def table(
 def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
-    level = guessing(run.experiment) or 1.0
+    level = run.experiment.guess or 1.0
     if len(steps):
         say("", *plot(steps, losses.mean(axis=1), level, width()).splitlines(), "")
     if not run.folder.manifest.complete:
@@ -51,7 +50,7 @@ def print_losses(run: "Run") -> None:
             f"{level:.2f}",
             *(_first_below(steps, losses[:, :, hop], threshold) for threshold in THRESHOLDS),
         )
-        for hop, number in enumerate(hop_numbers(run.experiment, final.shape[1]))
+        for hop, number in enumerate(run.experiment.hop_numbers(final.shape[1]))
     ]
     seconds = run.folder.manifest.seconds
     table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.0f} s")

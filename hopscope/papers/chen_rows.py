@@ -24,7 +24,7 @@ from hopscope.markov.evaluation import (
 from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import Parameters, set_name, sets, softmax
 from hopscope.markov.run import Course, MarkovRun
-from hopscope.markov.training import record_epochs
+from hopscope.markov.work import record_epochs
 from hopscope.papers.chen_targets import settings
 from hopscope.papers.results import Protocol, Row
 from hopscope.store import RunFolder

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from hopscope.configs import guessing_level
 from hopscope.errors import ConfigError
 from hopscope.report.formats import check_format
-from hopscope.report.levels import hop_numbers
 from hopscope.store.files import writing
 from hopscope.training import Run
 
@@ -29,7 +28,7 @@ def loss_curves(run: Run) -> Figure:
     checked, validation = run.losses("validation")
     shown = slice(None, None, max(1, len(steps) // POINTS))
     steps, smooth = steps[shown], smoothed(losses)[shown]
-    for hop, number in enumerate(hop_numbers(run.experiment, losses.shape[2])):
+    for hop, number in enumerate(run.experiment.hop_numbers(losses.shape[2])):
         colour = COLOURS[hop % len(COLOURS)]
         label = f"$x_{{{number}}}$"
         if losses.shape[1] > 1:

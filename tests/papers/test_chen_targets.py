@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import MarkovExperiment
-from hopscope.markov.training import train
+from hopscope.markov import train
 from hopscope.papers.chen_claims import CLAIMS
 from hopscope.papers.chen_targets import SETTINGS, SMOKE_SETTINGS, TARGETS, settings
 from hopscope.papers.results import Results, Row, Table
