@@ -123,6 +123,7 @@ def show(arguments: Sequence[str]) -> int:
             raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
     from hopscope.cli.kinds import figure_of, show_run
     from hopscope.runs import opened
+    from hopscope.runs.checkpoint import checkpoint_steps
 
     run = opened(folder)
     if known:
@@ -133,7 +134,7 @@ def show(arguments: Sequence[str]) -> int:
     files = folder.manifest.files
     size = sum(entry.size for entry in files.values()) / 2**20
     say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, "
-        f"checkpoints at steps {', '.join(map(str, run.checkpoints)) or 'none'}")  # fmt: skip
+        f"checkpoints at steps {', '.join(map(str, checkpoint_steps(folder))) or 'none'}")  # fmt: skip
     if chosen.figure:
         from hopscope.report.curves import save_figure
 

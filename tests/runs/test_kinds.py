@@ -117,7 +117,9 @@ def test_stopped_anywhere_it_ends_with_the_same_bytes(store: Store, step: int) -
 
 def test_killed_it_ends_with_the_same_bytes(store: Store) -> None:
     code = (
-        f"import os, sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_kinds as k\n"
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import test_kinds as k\n"
         "k.KINDS['sums'] = k.KIND\n"
         "advance = k.Summing.advance\n"
         "k.Summing.advance = lambda self: os.kill(os.getpid(), 9) if self.step == 27 else "
