@@ -133,8 +133,9 @@ def show(arguments: Sequence[str]) -> int:
     _print_settings(run.experiment, () if trained else ("training", "seeds"))
     files = folder.manifest.files
     size = sum(entry.size for entry in files.values()) / 2**20
+    kept = ", ".join(map(str, checkpoint_steps(folder)))
     say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, "
-        f"checkpoints at steps {', '.join(map(str, checkpoint_steps(folder))) or 'none'}")  # fmt: skip
+        f"checkpoints at steps {kept or 'none'}")  # fmt: skip
     if chosen.figure:
         from hopscope.report.curves import save_figure
 
