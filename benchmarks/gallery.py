@@ -31,7 +31,7 @@ from hopscope.markov.training import train as train_markov
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.papers import preset
-from hopscope.papers.retrieval_rows import calmest
+from hopscope.papers.musat.measure_runs import calmest
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import ABOUT, About
 from hopscope.training import Run, train

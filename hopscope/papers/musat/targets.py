@@ -10,8 +10,9 @@ from hopscope.configs import (
     Retrieval,
     Training,
 )
-from hopscope.papers import musat
-from hopscope.papers.results import Protocol, Row
+from hopscope.papers.musat.presets import presets
+from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow, PlantedRow
+from hopscope.papers.table import Protocol
 from hopscope.papers.target import Target
 from hopscope.store import RunFolder
 
@@ -19,41 +20,41 @@ SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
 
 
-def _depth(protocol: Protocol) -> list[Row]:
-    from hopscope.papers.depth_rows import depth_rows
+def _depth(protocol: Protocol) -> list[DepthRow | PlantedRow]:
+    from hopscope.papers.musat.measure_depth import depth_rows
 
     return depth_rows(protocol)
 
 
-def _losses(folder: RunFolder, _: Protocol) -> list[Row]:
-    from hopscope.papers.retrieval_rows import loss_rows
+def _losses(folder: RunFolder, _: Protocol) -> list[LossRow]:
+    from hopscope.papers.musat.measure_runs import loss_rows
     from hopscope.training import Run
 
     return loss_rows(Run(folder))
 
 
-def _circuits(folder: RunFolder, _: Protocol) -> list[Row]:
-    from hopscope.papers.retrieval_rows import circuit_row
+def _circuits(folder: RunFolder, _: Protocol) -> list[CircuitRow]:
+    from hopscope.papers.musat.measure_runs import circuit_row
     from hopscope.training import Run
 
     return [circuit_row(Run(folder))]
 
 
-def _emergence(folder: RunFolder, _: Protocol) -> list[Row]:
-    from hopscope.papers.retrieval_rows import emergence_row
+def _emergence(folder: RunFolder, _: Protocol) -> list[CircuitRow]:
+    from hopscope.papers.musat.measure_runs import emergence_row
     from hopscope.training import Run
 
     return [emergence_row(Run(folder))]
 
 
-def _answers(folder: RunFolder, _: Protocol) -> list[Row]:
-    from hopscope.papers.llm_rows import llm_rows
+def _answers(folder: RunFolder, _: Protocol) -> list[AnswerRow]:
+    from hopscope.papers.musat.measure_answers import answer_rows
 
-    return llm_rows(folder)
+    return answer_rows(folder)
 
 
 def _of(name: str) -> Experiment:
-    return musat.presets()[f"musat/{name}"].experiment
+    return presets()[f"musat/{name}"].experiment
 
 
 def _sweep(kind: str) -> tuple[Recipe, ...]:
@@ -141,6 +142,7 @@ TARGETS = (
     Target(
         "musat/fig2",
         "figure 2: language models on the five formulations",
+        (AnswerRow,),
         _answers,
         {"reduced": _asked, "smoke": tuple},
         method="500 questions of each kind; the exact probability of every acceptable answer, "
@@ -155,6 +157,7 @@ TARGETS = (
     Target(
         "musat/depth",
         "theorem 1, figures 3 and 8: how many layers D hops need",
+        (DepthRow, PlantedRow),
         compute=_depth,
         method="Information is followed from position to position under the theorem's two "
         "assumptions, layer by layer, for every D; and transformers are written by hand that "
@@ -164,6 +167,7 @@ TARGETS = (
     Target(
         "musat/fig4-ic",
         "figure 4: loss by number of layers, with implicit curriculum",
+        (LossRow,),
         _losses,
         {
             "full": lambda: _sweep("ic"),
@@ -181,6 +185,7 @@ TARGETS = (
     Target(
         "musat/fig4-nonic",
         "figure 4: loss by number of layers, the last hop alone",
+        (LossRow,),
         _losses,
         {
             "full": lambda: _sweep("nonic"),
@@ -196,6 +201,7 @@ TARGETS = (
     Target(
         "musat/order",
         "section 7.2: hops are learned one after the other, in many small models",
+        (LossRow,),
         _losses,
         {
             "full": lambda: (small(),),
@@ -208,6 +214,7 @@ TARGETS = (
     Target(
         "musat/fig5",
         "figure 5, appendices C and E: the circuits of transformers A, B and C",
+        (CircuitRow,),
         _circuits,
         {
             "full": lambda: tuple(_of(f"transformer-{letter}") for letter in "abc"),
@@ -221,6 +228,7 @@ TARGETS = (
     Target(
         "musat/fig7",
         "figures 6 and 7, appendices C and D: the emergence of transformer D",
+        (CircuitRow,),
         _emergence,
         {
             "full": lambda: (*_readings(), *(_seeded("transformer-d", seed) for seed in (1, 2))),

@@ -1,29 +1,29 @@
-"""From complete runs to a table of results.
+"""The rows of runs that were just measured, merged with those that were measured before.
 
-A sweep may be longer than anybody's patience with one machine. The rows of each run are all that is
-needed of it; so runs that were measured, here or elsewhere, are not trained again to measure the
-others.
+A sweep may take longer than one machine is there for. The rows of each run are all that is needed
+of it; so runs that were measured, here or elsewhere, are not trained again to measure the others.
 """
 
 from collections.abc import Sequence
 
 from hopscope import __version__
-from hopscope.papers.results import Protocol, Row, Table
+from hopscope.papers.row import Row
+from hopscope.papers.table import Protocol, Table
 from hopscope.papers.target import Target
 from hopscope.store import RunFolder
 
 
-def measured(
+def merged(
     target: Target, protocol: Protocol, folders: Sequence[RunFolder], before: Table, machine: str
 ) -> Table:
     """The rows of these runs and of those measured before, in the order of the target's recipes."""
     _, recipes = target.runs(protocol)
     rows: dict[str, list[Row]] = {name: [] for name in before.runs}
     for row in before.rows:
-        rows[row["run"]].append(row)
+        rows[str(row.run)].append(row)
     for folder in folders:
         rows[folder.name] = [
-            {"run": folder.name, **row} for row in target.measure(folder, protocol)
+            row.model_copy(update={"run": folder.name}) for row in target.measure(folder, protocol)
         ]
     new = bool(folders) or not before.rows
     return Table(

@@ -1,7 +1,8 @@
-"""Rows of results from the n-gram experiment: what its stages came to, and in which settings."""
+"""Measures runs of the n-gram experiment: what their stages came to, and in which settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -25,8 +26,10 @@ from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import Parameters, set_name, sets, softmax
 from hopscope.markov.run import Course, MarkovRun
 from hopscope.markov.training import record_epochs
-from hopscope.papers.chen_targets import settings
-from hopscope.papers.results import Protocol, Row
+from hopscope.papers.chen.rows import CourseRow, MeanLosses, SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.settings import settings
+from hopscope.papers.row import Row
+from hopscope.papers.table import Protocol
 from hopscope.store import RunFolder
 
 CHAINS: Mapping[Protocol, int] = {"full": 1_000, "reduced": 1_000, "smoke": 200}
@@ -46,7 +49,7 @@ def training_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
     return [row for seed in run.experiment.seeds for row in seed_rows(run, seed, CHAINS[protocol])]
 
 
-def setting_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
+def setting_rows(folder: RunFolder, protocol: Protocol) -> list[SettingRow]:
     """The row of the setting that this run is of."""
     names = {each.run_name(): name for name, each in settings(protocol).items()}
     return [setting_row(names[folder.name], MarkovRun(folder))]
@@ -60,26 +63,26 @@ def seed_rows(run: MarkovRun, seed: int, chains: int = CHAINS["full"]) -> Iterat
     yield _course(run, seed, moments)
 
 
-def _stages(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> Row:
+def _stages(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
     experiment, course = run.experiment, run.course(seed)
     selected = _selected(experiment, course)
     last = course.at(-1)
     found = growth(course, _last_stage(experiment))
-    return {
-        "what": "seed",
-        "seed": seed,
-        "parents": list(experiment.process.parents),
-        "chosen_lags": list(selected.lags),
-        "share_after_stage_1": selected.share,
-        "attention_before": list(choice(experiment.model, course.at(0)).weights),
-        "attention_after": list(choice(experiment.model, last).weights),
-        "a": found.end,
-        "slope_by_log_epoch": found.slope,
-        "r2": found.straightness,
-        "one_over_gap": 1 / gap(experiment, last, drawn(experiment, seed, "validation")),
-        "distance_begin": moments[0].distance,
-        "distance_end": moments[-1].distance,
-    }
+    return SeedRow(
+        what="seed",
+        seed=seed,
+        parents=experiment.process.parents,
+        chosen_lags=selected.lags,
+        share_after_stage_1=selected.share,
+        attention_before=choice(experiment.model, course.at(0)).weights,
+        attention_after=choice(experiment.model, last).weights,
+        a=found.end,
+        slope_by_log_epoch=found.slope,
+        r2=found.straightness,
+        one_over_gap=1 / gap(experiment, last, drawn(experiment, seed, "validation")),
+        distance_begin=moments[0].distance,
+        distance_end=moments[-1].distance,
+    )
 
 
 def _selected(experiment: MarkovExperiment, course: Course) -> Choice:
@@ -93,49 +96,48 @@ def _last_stage(experiment: MarkovExperiment) -> int:
     return experiment.steps - experiment.descent.plan()[-1][1]
 
 
-def _others(run: MarkovRun, seed: int, chains: int) -> Iterator[Row]:
+def _others(run: MarkovRun, seed: int, chains: int) -> Iterator[TransferRow]:
     """The trained model on chains of other lengths, and of other priors."""
-    varied = ["length"] * len(LENGTHS) + ["alpha"] * len(ALPHAS)
+    varied: list[Literal["length", "alpha"]] = ["length"] * len(LENGTHS)
+    varied += ["alpha"] * len(ALPHAS)
     for name, (process, other) in zip(varied, transfer(run, seed, chains=chains), strict=True):
-        yield {
-            "what": "transfer",
-            "seed": seed,
-            "varied": name,
-            "length": process.length,
-            "alpha": process.alpha,
-            "distance": other.distance,
-            "matched": other.matched,
-            "loss": asdict(other.expected),
-        }
+        yield TransferRow(
+            what="transfer",
+            seed=seed,
+            varied=name,
+            length=process.length,
+            alpha=process.alpha,
+            distance=other.distance,
+            matched=other.matched,
+            loss=MeanLosses(**asdict(other.expected)),
+        )
 
 
-def _course(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> Row:
+def _course(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
     """What a figure of the stages draws; the distance to GIH is known in the last one."""
     experiment, course = run.experiment, run.course(seed)
     kept = _kept(experiment.descent, course)
     chosen, attention = choice(experiment.model, course.at(-1)), softmax(course.w[kept])
     begin, number = _last_stage(experiment), experiment.seeds.index(seed)
     near = {begin + moment.epoch: round(moment.distance, 5) for moment in moments}
-    return {
-        "what": "course",
-        "seed": seed,
-        "stages": [list(stage) for stage in experiment.descent.plan()],
-        "epochs": course.epochs[kept].tolist(),
-        "shares": {
+    return CourseRow(
+        what="course",
+        seed=seed,
+        stages=tuple(experiment.descent.plan()),
+        epochs=course.epochs[kept].tolist(),
+        shares={
             set_name(heads): _rounded(shares)
             for heads, shares in zip(sets(experiment.model), course.shares[kept].T, strict=True)
         },
-        "attention": {
+        attention={
             f"head {head + 1} to lag {lag}": _rounded(attention[:, head, lag - 1])
             for head, lag in zip(chosen.heads, chosen.lags, strict=True)
         },
-        "a": _rounded(course.a[kept]),
-        **{split: _rounded(run.losses(split)[1][kept, number, 0]) for split in _SPLITS},
-        "distance": [near.get(int(epoch)) for epoch in course.epochs[kept]],
-    }
-
-
-_SPLITS = ("train", "validation")
+        a=_rounded(course.a[kept]),
+        train=_rounded(run.losses("train")[1][kept, number, 0]),
+        validation=_rounded(run.losses("validation")[1][kept, number, 0]),
+        distance=tuple(near.get(int(epoch)) for epoch in course.epochs[kept]),
+    )
 
 
 def _kept(descent: Descent, course: Course) -> Int[np.ndarray, "kept"]:
@@ -145,43 +147,43 @@ def _kept(descent: Descent, course: Course) -> Int[np.ndarray, "kept"]:
     return kept
 
 
-def _rounded(values: np.ndarray) -> list[float]:
-    return [round(float(value), 5) for value in values]
+def _rounded(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(round(float(value), 5) for value in values)
 
 
-def setting_row(name: str, run: MarkovRun) -> Row:
+def setting_row(name: str, run: MarkovRun) -> SettingRow:
     """What became of the first seed of a setting."""
     experiment = run.experiment
     seed = experiment.seeds[0]
     state, chains = run.state(seed), drawn(experiment, seed, "validation")
     picked = choice(experiment.model, Parameters.of(state))
     found = compare(experiment, said(experiment, state, chains), chains)
-    return {
-        "what": "setting",
-        "setting": name,
-        "changes": experiment.model_dump(mode="json", exclude_defaults=True),
-        "seconds": round(run.folder.manifest.seconds, 1),
-        "parents": list(experiment.process.parents),
-        "predicted": predicted(experiment),
-        "chosen_lags": list(picked.lags),
-        "share": picked.share,
-        "attention": list(picked.weights),
-        "a": float(state["a"]),
-        "slopes_of_a": slopes(run, seed),
-        "loss": asdict(found.seen),
-        "expected": asdict(found.expected),
-        "distance": found.distance,
-        "matched": found.matched,
-    }
+    return SettingRow(
+        what="setting",
+        setting=name,
+        changes=experiment.model_dump(mode="json", exclude_defaults=True),
+        seconds=round(run.folder.manifest.seconds, 1),
+        parents=experiment.process.parents,
+        predicted=predicted(experiment),
+        chosen_lags=picked.lags,
+        share=picked.share,
+        attention=picked.weights,
+        a=float(state["a"]),
+        slopes_of_a=slopes(run, seed),
+        loss=MeanLosses(**asdict(found.seen)),
+        expected=MeanLosses(**asdict(found.expected)),
+        distance=found.distance,
+        matched=found.matched,
+    )
 
 
-def predicted(experiment: MarkovExperiment) -> dict[str, list[int]]:
+def predicted(experiment: MarkovExperiment) -> dict[str, tuple[int, ...]]:
     """The winner of stage I by the paper's rule, and seen through the heads as they begin."""
     arguments = (experiment.process, experiment.model, TABLES)
     found = {"paper": information.winner(information.exact(*arguments))}
     if experiment.process.alphabet ** (2 * experiment.model.window) <= PAIRS:
         found["heads"] = information.winner(information.through_heads(*arguments))
-    return {rule: list(lags) for rule, lags in found.items()}
+    return found
 
 
 def slopes(run: MarkovRun, seed: int) -> dict[str, float]:

@@ -4,7 +4,7 @@ Other stages, parents, windows and lengths, and the details that the paper leave
 authors' program does otherwise.
 """
 
-from hopscope.papers.chen_judges import (
+from hopscope.papers.chen.judges import (
     NEAR,
     PAPER,
     SAME_LOSS,
@@ -85,7 +85,7 @@ IN_SETTINGS: tuple[Claim, ...] = (
         paper="an error that vanishes with L",
         how="distance to GIH falls from each length to the next",
         targets=SETTINGS,
-        judge=falls(LENGTHS, "distance", 4),
+        judge=falls(LENGTHS, lambda row: row.distance, 4),
     ),
     Claim(
         id="chen/cross-entropy",
@@ -98,7 +98,7 @@ IN_SETTINGS: tuple[Claim, ...] = (
         judge=readings(
             {"−log(y + ε)": PAPER, "softmax over y": "cross-entropy of a softmax"},
             becomes_gih,
-            lambda row: f"{row['distance']:.4f}",
+            lambda row: f"{row.distance:.4f}",
         ),
     ),
     Claim(
@@ -111,8 +111,8 @@ IN_SETTINGS: tuple[Claim, ...] = (
         targets=SETTINGS,
         judge=readings(
             EPSILONS,
-            lambda row: row["slopes_of_a"][GROWN_AT] >= STILL,
-            lambda row: f"{row['slopes_of_a'][GROWN_AT]:.3f}, a = {row['a']:.2f}",
+            lambda row: row.slopes_of_a[GROWN_AT] >= STILL,
+            lambda row: f"{row.slopes_of_a[GROWN_AT]:.3f}, a = {row.a:.2f}",
         ),
     ),
     Claim(
@@ -123,6 +123,6 @@ IN_SETTINGS: tuple[Claim, ...] = (
         how="readings: each difference alone, and all of them; under each the parents win, and the "
         f"distance to GIH ends ≤ {NEAR}",
         targets=SETTINGS,
-        judge=readings(DETAILS, becomes_gih, lambda row: f"{row['distance']:.4f}"),
+        judge=readings(DETAILS, becomes_gih, lambda row: f"{row.distance:.4f}"),
     ),
 )

@@ -7,11 +7,14 @@ protocol, says so, and decides nothing.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
-from hopscope.papers.claim import Finding, Judge, Verdict
-from hopscope.papers.results import Row, Table
+from hopscope.papers.chen.rows import SeedRow, SettingRow, TransferRow
+from hopscope.papers.claim import Finding, Judge, verdict
+from hopscope.papers.table import Table
 
-Holds = Callable[[Row], bool]
+OfSeeds = TypeVar("OfSeeds", SeedRow, TransferRow)
+Holds = Callable[[SettingRow], bool]
 
 PAPER = "the paper's"
 """The setting of appendix B."""
@@ -22,41 +25,42 @@ SAME_LOSS = 0.01
 ONE_SEED = "one seed of each setting"
 
 
-def over(wanted: Mapping[str, str], holds: Holds, ours: Callable[[list[Row]], str]) -> Judge:
-    """Does it hold in every row of this kind?"""
+def over(
+    kind: type[OfSeeds],
+    holds: Callable[[OfSeeds], bool],
+    ours: Callable[[list[OfSeeds]], str],
+    among: Callable[[OfSeeds], bool] = lambda _: True,
+) -> Judge:
+    """Does it hold in every row of this kind, or in those of them that are meant?"""
 
     def judge(tables: Sequence[Table]) -> Finding:
-        rows = [
-            row
-            for row in tables[0].rows
-            if all(row.get(name) == value for name, value in wanted.items())
-        ]
+        rows = [row for row in tables[0].of(kind) if among(row)]
         if not rows:
             return Finding("–", "not measured", f"{tables[0].target} has no such rows")
         held = sum(map(holds, rows))
-        seeds = len({row["seed"] for row in rows})
+        seeds = len({row.seed for row in rows})
         each = "" if len(rows) == seeds else f" × {len(rows) // seeds} kinds of chains"
         evidence = f"holds in {held} of {len(rows)} ({seeds} seed{'s' * (seeds > 1)}{each})"
-        return Finding(ours(rows), _decided(held == len(rows)), evidence)
+        return Finding(ours(rows), verdict(held == len(rows)), evidence)
 
     return judge
 
 
-def every(settings: Sequence[str], holds: Holds, ours: Callable[[list[Row]], str]) -> Judge:
+def every(settings: Sequence[str], holds: Holds, ours: Callable[[list[SettingRow]], str]) -> Judge:
     """Does it hold in all of these settings?"""
 
-    def judge(rows: list[Row]) -> Finding:
-        failed = [row["setting"] for row in rows if not holds(row)]
+    def judge(rows: list[SettingRow]) -> Finding:
+        failed = [row.setting for row in rows if not holds(row)]
         but = f", but not {_listed(failed)}" if failed else ""
-        return Finding(ours(rows), _decided(not failed), f"{_listed(settings)}{but}; {ONE_SEED}")
+        return Finding(ours(rows), verdict(not failed), f"{_listed(settings)}{but}; {ONE_SEED}")
 
     return _with(settings, judge)
 
 
-def readings(named: Mapping[str, str], holds: Holds, ours: Callable[[Row], str]) -> Judge:
+def readings(named: Mapping[str, str], holds: Holds, ours: Callable[[SettingRow], str]) -> Judge:
     """Does it hold under every reading of what the paper leaves open, or under some?"""
 
-    def judge(rows: list[Row]) -> Finding:
+    def judge(rows: list[SettingRow]) -> Finding:
         pairs = dict(zip(named, rows, strict=True))
         value = "; ".join(f"{name}: {ours(row)}" for name, row in pairs.items())
         held = [name for name, row in pairs.items() if holds(row)]
@@ -65,7 +69,7 @@ def readings(named: Mapping[str, str], holds: Holds, ours: Callable[[Row], str])
             words = f"holds with {_listed(held)}; not with {_listed(left)}; {ONE_SEED}"
             return Finding(value, "under a reading", words)
         words = f"holds under {'none' if left else 'each'} of {len(pairs)} readings; {ONE_SEED}"
-        return Finding(value, _decided(not left), words)
+        return Finding(value, verdict(not left), words)
 
     return _with(list(named.values()), judge)
 
@@ -73,31 +77,31 @@ def readings(named: Mapping[str, str], holds: Holds, ours: Callable[[Row], str])
 def same_place(other: str) -> Judge:
     """Does another way of training end where the paper's ends?"""
 
-    def judge(rows: list[Row]) -> Finding:
+    def judge(rows: list[SettingRow]) -> Finding:
         first, second = rows
-        losses = [row["loss"]["model"] for row in rows]
+        losses = [row.loss.model for row in rows]
         same = (
-            first["chosen_lags"] == second["chosen_lags"]
+            first.chosen_lags == second.chosen_lags
             and abs(losses[1] / losses[0] - 1) <= SAME_LOSS
-            and second["distance"] <= NEAR
+            and second.distance <= NEAR
         )
         value = (
-            f"lags {lags(second['chosen_lags'])}, loss {losses[1]:.4f} (in stages "
-            f"{losses[0]:.4f}), distance {second['distance']:.4f} ({first['distance']:.4f})"
+            f"lags {lags(second.chosen_lags)}, loss {losses[1]:.4f} (in stages "
+            f"{losses[0]:.4f}), distance {second.distance:.4f} ({first.distance:.4f})"
         )
-        return Finding(value, _decided(same), ONE_SEED)
+        return Finding(value, verdict(same), ONE_SEED)
 
     return _with((PAPER, other), judge)
 
 
-def falls(settings: Sequence[str], key: str, digits: int) -> Judge:
+def falls(settings: Sequence[str], value: Callable[[SettingRow], float], digits: int) -> Judge:
     """Does a value fall from each of these settings to the next?"""
 
-    def judge(rows: list[Row]) -> Finding:
-        values = [row[key] for row in rows]
+    def judge(rows: list[SettingRow]) -> Finding:
+        values = list(map(value, rows))
         falling = all(after < before for before, after in pairwise(values))
-        shown = ", ".join(f"{value:.{digits}f}" for value in values)
-        return Finding(shown, _decided(falling), f"{_listed(settings)}; {ONE_SEED}")
+        shown = ", ".join(f"{each:.{digits}f}" for each in values)
+        return Finding(shown, verdict(falling), f"{_listed(settings)}; {ONE_SEED}")
 
     return _with(settings, judge)
 
@@ -108,7 +112,7 @@ def the_rule(tables: Sequence[Table]) -> Finding:
     Where it does not, the reading is that heads copy one lag each from the start: the same setting
     with sharp heads decides.
     """
-    rows = tables[0].rows
+    rows = tables[0].of(SettingRow)
     sharp = {_apart_from_heads(row): row for row in rows if _sharp(row)}
     missed = [row for row in rows if not (_named(row, "paper") or _sharp(row))]
     wrong = [row for row in missed if not _named(sharp.get(_apart_from_heads(row)), "paper")]
@@ -116,10 +120,10 @@ def the_rule(tables: Sequence[Table]) -> Finding:
     count = len(rows) - len(sharp)
     right = f"{count - len(missed)} of {count} settings"
     if not missed and not wrong:
-        return Finding(right, _decided(bool(rows)), ONE_SEED)
+        return Finding(right, verdict(bool(rows)), ONE_SEED)
     through = sum(_named(row, "heads") for row in rows)
     evidence = (
-        f"missed: {_listed([row['setting'] for row in missed])}; heads that begin sharp mend "
+        f"missed: {_listed([row.setting for row in missed])}; heads that begin sharp mend "
         f"{sum(row not in wrong for row in missed)} of these; the rule seen through the heads as "
         f"they begin (ours) is right in {through} of {len(rows)}; {ONE_SEED}"
     )
@@ -128,35 +132,35 @@ def the_rule(tables: Sequence[Table]) -> Finding:
     return Finding(f"{right}; all with sharp heads", "under a reading", evidence)
 
 
-def _named(row: Row | None, rule: str) -> bool:
+def _named(row: SettingRow | None, rule: str) -> bool:
     """Did this rule name the set that won?"""
-    return row is not None and row["predicted"].get(rule) == row["chosen_lags"]
+    return row is not None and row.predicted.get(rule) == row.chosen_lags
 
 
-def _sharp(row: Row) -> bool:
-    return "own" in row["changes"].get("model", {})
+def _sharp(row: SettingRow) -> bool:
+    return "own" in row.changes.get("model", {})
 
 
-def _apart_from_heads(row: Row) -> str:
+def _apart_from_heads(row: SettingRow) -> str:
     """What a setting changes, but for how sharp its heads begin."""
     changes = {
         group: {name: value for name, value in fields.items() if name != "own"}
-        for group, fields in row["changes"].items()
+        for group, fields in row.changes.items()
     }
     changes = {group: fields for group, fields in changes.items() if fields}
     return json.dumps(changes, sort_keys=True)
 
 
-def becomes_gih(row: Row) -> bool:
+def becomes_gih(row: SettingRow) -> bool:
     """Did the parents win, and is the model their induction head?"""
-    return bool(row["chosen_lags"] == row["parents"] and row["distance"] <= NEAR)
+    return row.chosen_lags == row.parents and row.distance <= NEAR
 
 
-def _with(settings: Sequence[str], judge: Callable[[list[Row]], Finding]) -> Judge:
+def _with(settings: Sequence[str], judge: Callable[[list[SettingRow]], Finding]) -> Judge:
     """Call a judge with the rows of these settings."""
 
     def judge_tables(tables: Sequence[Table]) -> Finding:
-        rows = {row["setting"]: row for row in tables[0].rows}
+        rows = {row.setting: row for row in tables[0].of(SettingRow)}
         missing = [name for name in settings if name not in rows]
         if missing:
             words = f"the {tables[0].protocol} protocol leaves out: {_listed(missing)}"
@@ -181,8 +185,8 @@ def span(values: Iterable[float], digits: int | None = None) -> str:
     return ends[0] if ends[0] == ends[1] else " … ".join(ends)
 
 
-def distances(rows: Iterable[Row]) -> str:
-    return f"distance to GIH {span((row['distance'] for row in rows), 4)}"
+def distances(rows: Iterable[SettingRow | TransferRow]) -> str:
+    return f"distance to GIH {span((row.distance for row in rows), 4)}"
 
 
 def lags(found: Iterable[int]) -> str:
@@ -192,7 +196,3 @@ def lags(found: Iterable[int]) -> str:
 def _listed(names: Sequence[str]) -> str:
     """Names, some of which have commas."""
     return " / ".join(names)
-
-
-def _decided(holds: bool) -> Verdict:
-    return "reproduced" if holds else "not reproduced"

@@ -1,17 +1,10 @@
-"""What can be reproduced of Chen et al., *Unveiling Induction Heads* (NeurIPS 2024).
+"""The settings of Chen et al. in which one model each is trained: the paper's, and all others."""
 
-One target is the paper's own setting over seeds, the other is every other setting once: other
-stages, parents, alphabets and windows, and what the paper leaves open. Nothing here imports torch:
-what the targets need is known before anything is trained.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from hopscope.configs import Descent, MarkovExperiment, Recipe
-from hopscope.papers.results import Protocol, Row
-from hopscope.papers.target import Target
-from hopscope.store import RunFolder
+from hopscope.configs import Descent, MarkovExperiment
+from hopscope.papers.table import Protocol
 
 SETTINGS: Mapping[str, dict[str, Any]] = {
     "the paper's": {},
@@ -70,10 +63,10 @@ def settings(protocol: Protocol) -> dict[str, MarkovExperiment]:
     found = {name: MarkovExperiment(**fields) for name, fields in SETTINGS.items()}
     if protocol != "smoke":
         return found
-    return {name: _shortened(found[name]) for name in SMOKE_SETTINGS}
+    return {name: shortened(found[name]) for name in SMOKE_SETTINGS}
 
 
-def _shortened(experiment: MarkovExperiment) -> MarkovExperiment:
+def shortened(experiment: MarkovExperiment) -> MarkovExperiment:
     """The same stages, over in a second."""
     epochs = tuple(
         sum(SMOKE_EPOCHS[letter] for letter in letters)
@@ -81,53 +74,3 @@ def _shortened(experiment: MarkovExperiment) -> MarkovExperiment:
     )  # fmt: skip
     short = {**experiment.descent.model_dump(), "epochs": epochs, **SMOKE_CHAINS}
     return MarkovExperiment(**{**experiment.model_dump(), "descent": Descent(**short)})
-
-
-def _seeds(count: int) -> Callable[[], tuple[Recipe, ...]]:
-    """The paper's setting, over this many seeds."""
-    return lambda: (MarkovExperiment(seeds=tuple(range(count))),)
-
-
-def _training(folder: RunFolder, protocol: Protocol) -> list[Row]:
-    from hopscope.papers.chen_rows import training_rows
-
-    return training_rows(folder, protocol)
-
-
-def _settings(folder: RunFolder, protocol: Protocol) -> list[Row]:
-    from hopscope.papers.chen_rows import setting_rows
-
-    return setting_rows(folder, protocol)
-
-
-_SHORT = "1,500 of 57,000 epochs, 1,000 of 9,000 chains"
-
-TARGETS: tuple[Target, ...] = (
-    Target(
-        name="chen/training",
-        shows="three stages: a set is selected, its heads become copiers, a grows; other chains",
-        measure=_training,
-        recipes={
-            "full": _seeds(20),
-            "reduced": _seeds(5),
-            "smoke": lambda: (_shortened(MarkovExperiment()),),
-        },
-        method="Appendix B: three symbols, parents at lags 1 and 2, α = 0.1, chains of 100; "
-        "descent on 9,000 chains at rate 1, for 2,000, 50,000 and 5,000 epochs. Each seed has "
-        "chains of its own. Other lengths and priors are 1,000 fresh chains each.",
-        remarks={"reduced": "5 seeds instead of 20", "smoke": f"1 seed; {_SHORT}"},
-    ),
-    Target(
-        name="chen/settings",
-        shows="other stages, parents, alphabets, windows, and what the paper leaves open",
-        measure=_settings,
-        recipes={
-            "full": lambda: tuple(settings("full").values()),
-            "smoke": lambda: tuple(settings("smoke").values()),
-        },
-        method="One model of each setting, trained by the paper's epochs where nothing else is "
-        "said, beside the set that the paper's rule names. Losses and distances are over the 1,000 "
-        "validation chains.",
-        remarks={"smoke": f"{len(SMOKE_SETTINGS)} of {len(SETTINGS)} settings; {_SHORT}"},
-    ),
-)

@@ -4,15 +4,13 @@ Here are the claims about the paper's setting, judged over seeds; chen_setting_c
 others. No number of ours stands here: values come from the rows, tolerances are named.
 """
 
-from collections.abc import Mapping
 from math import exp
+from typing import Literal
 
-from hopscope.papers.chen_judges import NEAR, distances, lags, over, span
-from hopscope.papers.chen_setting_claims import IN_SETTINGS
+from hopscope.papers.chen.judges import NEAR, distances, lags, over, span
+from hopscope.papers.chen.rows import SeedRow, TransferRow
+from hopscope.papers.chen.setting_claims import IN_SETTINGS
 from hopscope.papers.claim import Claim
-from hopscope.papers.results import Row
-
-SEEDS = {"what": "seed"}
 
 ALL = 0.99
 """A share or an attention that counts as all of it."""
@@ -26,13 +24,12 @@ SLOPE = 0.1
 TRAINING = ("chen/training",)
 
 
-def _blurred(row: Row) -> float:
+def _blurred(row: SeedRow) -> float:
     """Weight of the best position that does not match, relative to one that does."""
-    return exp(-row["a"] / row["one_over_gap"])
+    return exp(-row.a / row.one_over_gap)
 
 
-def _carries_over(others: str, says: str, rows: Mapping[str, str]) -> Claim:
-    varied = rows["varied"]
+def _carries_over(others: str, says: str, varied: Literal["length", "alpha"]) -> Claim:
     return Claim(
         id=f"chen/carries-over-to-other-{others}",
         says=says,
@@ -41,9 +38,10 @@ def _carries_over(others: str, says: str, rows: Mapping[str, str]) -> Claim:
         how=f"distance to GIH ≤ {NEAR} on fresh chains of each {varied}, for each seed",
         targets=TRAINING,
         judge=over(
-            rows,
-            lambda row: row["distance"] <= NEAR,
-            lambda rows: f"{varied} {span(row[varied] for row in rows)}: {distances(rows)}",
+            TransferRow,
+            lambda row: row.distance <= NEAR,
+            lambda rows: f"{varied} {span(row.value for row in rows)}: {distances(rows)}",
+            among=lambda row: row.varied == varied,
         ),
     )
 
@@ -57,11 +55,11 @@ OVER_SEEDS: tuple[Claim, ...] = (
         how=f"after stage I the winning set's lags are the parents, its part of Σ c² ≥ {ALL}",
         targets=TRAINING,
         judge=over(
-            SEEDS,
-            lambda row: row["chosen_lags"] == row["parents"] and row["share_after_stage_1"] >= ALL,
+            SeedRow,
+            lambda row: row.chosen_lags == row.parents and row.share_after_stage_1 >= ALL,
             lambda rows: (
-                f"lags {' / '.join(sorted({lags(row['chosen_lags']) for row in rows}))}, "
-                f"share {span((row['share_after_stage_1'] for row in rows), 3)}"
+                f"lags {' / '.join(sorted({lags(row.chosen_lags) for row in rows}))}, "
+                f"share {span((row.share_after_stage_1 for row in rows), 3)}"
             ),
         ),
     ),
@@ -73,14 +71,14 @@ OVER_SEEDS: tuple[Claim, ...] = (
         how=f"each serving head's largest attention grows, and ends ≥ {ALL}",
         targets=TRAINING,
         judge=over(
-            SEEDS,
+            SeedRow,
             lambda row: (
-                min(row["attention_after"]) >= ALL
-                and max(row["attention_before"]) < min(row["attention_after"])
+                min(row.attention_after) >= ALL
+                and max(row.attention_before) < min(row.attention_after)
             ),
-            lambda rows: " → ".join(
-                span((one for row in rows for one in row[f"attention_{when}"]), 3)
-                for when in ("before", "after")
+            lambda rows: (
+                f"{span((one for row in rows for one in row.attention_before), 3)} → "
+                f"{span((one for row in rows for one in row.attention_after), 3)}"
             ),
         ),
     ),
@@ -93,10 +91,10 @@ OVER_SEEDS: tuple[Claim, ...] = (
         f"one that does, ends ≤ {NOTHING}",
         targets=TRAINING,
         judge=over(
-            SEEDS,
+            SeedRow,
             lambda row: _blurred(row) <= NOTHING,
             lambda rows: (
-                f"a = {span((row['a'] for row in rows), 2)}, weight {span(map(_blurred, rows), 4)}"
+                f"a = {span((row.a for row in rows), 2)}, weight {span(map(_blurred, rows), 4)}"
             ),
         ),
     ),
@@ -109,9 +107,9 @@ OVER_SEEDS: tuple[Claim, ...] = (
         f"way: R² ≥ {STRAIGHT}",
         targets=TRAINING,
         judge=over(
-            SEEDS,
-            lambda row: row["r2"] >= STRAIGHT,
-            lambda rows: f"R² {span((row['r2'] for row in rows), 4)}",
+            SeedRow,
+            lambda row: row.r2 >= STRAIGHT,
+            lambda rows: f"R² {span((row.r2 for row in rows), 4)}",
         ),
     ),
     Claim(
@@ -123,11 +121,11 @@ OVER_SEEDS: tuple[Claim, ...] = (
         "Chains differ in how many positions match, which may make it steeper",
         targets=TRAINING,
         judge=over(
-            SEEDS,
-            lambda row: abs(row["slope_by_log_epoch"] / row["one_over_gap"] - 1) <= SLOPE,
+            SeedRow,
+            lambda row: abs(row.slope_by_log_epoch / row.one_over_gap - 1) <= SLOPE,
             lambda rows: (
-                f"{span((row['slope_by_log_epoch'] for row in rows), 2)}; "
-                f"1/gap = {span((row['one_over_gap'] for row in rows), 2)}"
+                f"{span((row.slope_by_log_epoch for row in rows), 2)}; "
+                f"1/gap = {span((row.one_over_gap for row in rows), 2)}"
             ),
         ),
     ),
@@ -140,22 +138,23 @@ OVER_SEEDS: tuple[Claim, ...] = (
         f"≤ {NEAR}",
         targets=TRAINING,
         judge=over(
-            SEEDS,
-            lambda row: row["distance_end"] <= min(NEAR, row["distance_begin"]),
-            lambda rows: " → ".join(
-                span((row[f"distance_{when}"] for row in rows), 4) for when in ("begin", "end")
+            SeedRow,
+            lambda row: row.distance_end <= min(NEAR, row.distance_begin),
+            lambda rows: (
+                f"{span((row.distance_begin for row in rows), 4)} → "
+                f"{span((row.distance_end for row in rows), 4)}"
             ),
         ),
     ),
     _carries_over(
         "lengths",
         "A model trained on chains of one length is an induction head on others, too.",
-        {"what": "transfer", "varied": "length"},
+        "length",
     ),
     _carries_over(
         "priors",
         "A model trained on tables from one prior is an induction head on others, too.",
-        {"what": "transfer", "varied": "alpha"},
+        "alpha",
     ),
     Claim(
         id="chen/predicts-as-well-as-gih",
@@ -165,12 +164,9 @@ OVER_SEEDS: tuple[Claim, ...] = (
         how="expected log loss of the model ≤ GIH's, on fresh chains of each length and α",
         targets=TRAINING,
         judge=over(
-            {"what": "transfer"},
-            lambda row: row["loss"]["model"] <= row["loss"]["gih"],
-            lambda rows: (
-                "model − GIH: "
-                + span((row["loss"]["model"] - row["loss"]["gih"] for row in rows), 3)
-            ),
+            TransferRow,
+            lambda row: row.loss.model <= row.loss.gih,
+            lambda rows: "model − GIH: " + span((row.loss.model - row.loss.gih for row in rows), 3),
         ),
     ),
 )
