@@ -26,7 +26,7 @@ class Registry:
         return Results(root, self.targets)
 
     def matching(self, pattern: str) -> list[Target]:
-        """The targets of this name, of a paper (`musat`), or whose name begins so (`musat/fig4`)."""
+        """The target of this name, or all whose names begin so (`musat`, `musat/fig4`)."""
         found = [each for name, each in self.targets.items() if name.startswith(pattern)]
         if not found:
             raise ConfigError(f"no target {pattern!r}: there are {', '.join(self.targets)}")

@@ -23,6 +23,14 @@ class Record(Config):
 
     model_config = ConfigDict(allow_inf_nan=True)  # a distance that is not defined is no number
 
+    def __init__(self, /, **fields: object) -> None:
+        try:
+            BaseModel.__init__(self, **fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in (type(self).__name__, *first["loc"]))
+            raise ResultsUnreadable(f"{place!r}: {first['msg']}") from error
+
 
 class Row(Record):
     """A line of a table; every kind of measurement has its own class."""
@@ -35,15 +43,10 @@ class Row(Record):
 
 
 def read_row(kinds: Sequence[type[Row]], fields: dict[str, Any]) -> Row:
-    """The row that these fields are, of the kind whose required fields are there."""
+    """The row that these fields are, of the kind that lacks the fewest of its fields in them."""
     kind = min(kinds, key=lambda kind: len(_required(kind) - fields.keys()))
-    try:
-        return kind.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in (kind.__name__, *first["loc"]))
-        raise ResultsUnreadable(f"{place!r}: {first['msg']}") from error
+    return kind.model_validate(fields)
 
 
-def _required(kind: type[BaseModel]) -> set[str]:
+def _required(kind: type[Row]) -> set[str]:
     return {name for name, field in kind.model_fields.items() if field.is_required()}

@@ -63,7 +63,7 @@ class TransferRow(Row):
     loss: MeanLosses
 
     @property
-    def value(self) -> float:
+    def value(self) -> int | float:
         """The length or the prior, whichever was varied."""
         return self.length if self.varied == "length" else self.alpha
 

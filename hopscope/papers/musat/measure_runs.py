@@ -83,9 +83,7 @@ def described(run: Run, seed: int) -> dict[str, Any]:
 
 
 def circuit_row(run: Run) -> CircuitRow:
-    """A run's losses, the circuit that appendix E finds in the calmest of the last checkpoints, what
-    each path is worth, and its attention.
-    """
+    """A run's losses, and the circuit in its calmest checkpoint with what each path is worth."""
     step, model = calmest(run)
     circuit = discover(model, run.experiment.task, force=True)
     losses = circuit.losses

@@ -1,76 +1,18 @@
 """Every claim can come out either way: reproduced on rows as they should be, not on bent ones."""
 
-import copy
 from typing import Any
 
 import pytest
+from chen_rows import course_row, setting_row, training
 
-from hopscope.papers.chen_claims import CLAIMS
-from hopscope.papers.chen_targets import SETTINGS, TARGETS
+from hopscope.papers.chen.claims import CLAIMS
+from hopscope.papers.chen.settings import SETTINGS
+from hopscope.papers.chen.targets import TARGETS
 from hopscope.papers.claim import Claim, Finding
-from hopscope.papers.results import Row, Table
+from hopscope.papers.row import Row
+from hopscope.papers.table import Table
 
 KNOWN = {claim.id: claim for claim in CLAIMS}
-LENGTH = {"length 10": 0.05, "length 20": 0.02, "length 50": 0.01, "length 200": 0.004,
-          "length 400": 0.002, "length 1000": 0.001}  # fmt: skip
-
-
-def seed_row(seed: int) -> Row:
-    return {
-        "what": "seed",
-        "seed": seed,
-        "parents": [1, 2],
-        "chosen_lags": [1, 2],
-        "share_after_stage_1": 1.0,
-        "attention_before": [0.9],
-        "attention_after": [0.995, 0.996],
-        "a": 6.0 + seed,
-        "slope_by_log_epoch": 1.05,
-        "r2": 0.999,
-        "one_over_gap": 1.0,
-        "distance_begin": 0.3,
-        "distance_end": 0.005,
-    }
-
-
-def transfer_row(seed: int, varied: str, length: int, alpha: float) -> Row:
-    return {
-        "what": "transfer",
-        "seed": seed,
-        "varied": varied,
-        "length": length,
-        "alpha": alpha,
-        "distance": 0.01,
-        "loss": {"model": 0.2, "gih": 0.3},
-    }
-
-
-def training() -> list[Row]:
-    return [
-        row
-        for seed in (0, 1)
-        for row in (
-            seed_row(seed),
-            transfer_row(seed, "length", 10, 0.1),
-            transfer_row(seed, "alpha", 100, 0.5),
-            {"what": "course", "seed": seed},
-        )
-    ]
-
-
-def setting_row(name: str) -> Row:
-    return {
-        "what": "setting",
-        "setting": name,
-        "changes": copy.deepcopy(SETTINGS[name]),
-        "parents": [1, 2],
-        "predicted": {"paper": [1, 2], "heads": [1, 2]},
-        "chosen_lags": [1, 2],
-        "a": 6.0,
-        "slopes_of_a": {"1000": 0.5},
-        "loss": {"model": 0.25},
-        "distance": LENGTH.get(name, 0.006),
-    }
 
 
 def judged(claim: Claim, rows: list[Row]) -> Finding:
@@ -83,8 +25,14 @@ def rows_of(claim: Claim) -> list[Row]:
 
 def bent(rows: list[Row], which: dict[str, Any], **values: Any) -> list[Row]:
     """The rows, the last of those that fit having other values."""
-    fitting = [row for row in rows if all(row.get(name) == is_ for name, is_ in which.items())]
-    fitting[-1].update(values)
+    fitting = [
+        place
+        for place, row in enumerate(rows)
+        if all(getattr(row, name, None) == is_ for name, is_ in which.items())
+    ]
+    row = rows[fitting[-1]]
+    known = row.model_dump(exclude_unset=True)
+    rows[fitting[-1]] = type(row).model_validate({**known, **values})
     return rows
 
 
@@ -105,6 +53,7 @@ def test_rows_as_the_paper_says_reproduce(name: str) -> None:
 
 
 SEED = {"what": "seed"}
+LOSSES = {"model": 0.25, "gih": 0.3, "bayes": 0.2, "truth": 0.1}
 PRIOR = {"what": "transfer", "varied": "alpha"}
 BENT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("stage-1-selects-the-parents", SEED, {"share_after_stage_1": 0.98}),
@@ -119,10 +68,10 @@ BENT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("limit-is-gih", SEED, {"distance_end": 0.01, "distance_begin": 0.005}),
     ("carries-over-to-other-lengths", {"varied": "length"}, {"distance": 0.03}),
     ("carries-over-to-other-priors", PRIOR, {"distance": 0.03}),
-    ("predicts-as-well-as-gih", PRIOR, {"loss": {"model": 0.31, "gih": 0.3}}),
+    ("predicts-as-well-as-gih", PRIOR, {"loss": {**LOSSES, "model": 0.31}}),
     ("c-and-w-together", {"setting": "C and W together"}, {"chosen_lags": [1]}),
     ("c-and-w-together", {"setting": "C and W together"}, {"distance": 0.03}),
-    ("all-at-once", {"setting": "all at once"}, {"loss": {"model": 0.26}}),
+    ("all-at-once", {"setting": "all at once"}, {"loss": {**LOSSES, "model": 0.26}}),
     ("information-names-the-winner", {"setting": "parent 1"}, {"chosen_lags": [1]}),
     ("information-names-the-winner", {"setting": "alphabet 8, sharp heads"}, {"chosen_lags": [1]}),
     ("any-window", {"setting": "window 6"}, {"chosen_lags": [1, 6]}),
@@ -211,5 +160,5 @@ def test_what_a_table_lacks_is_not_measured() -> None:
     found = judged(KNOWN["chen/cross-entropy"], few)
     assert found.verdict == "not measured"
     assert found.evidence == "the full protocol leaves out: cross-entropy of a softmax"
-    found = judged(KNOWN["chen/limit-is-gih"], [{"what": "course", "seed": 0}])
+    found = judged(KNOWN["chen/limit-is-gih"], [course_row(0)])
     assert found == Finding("–", "not measured", "chen/training has no such rows")

@@ -8,24 +8,29 @@ from pathlib import Path
 import pytest
 
 from hopscope.errors import HopscopeError, ResultsMissing, ResultsUnreadable, StoreUnwritable
-from hopscope.papers.claim import claims
-from hopscope.papers.results import (
-    FORMAT,
-    PROTOCOLS,
-    Protocol,
-    Results,
-    Table,
-    machine,
-    protocol_of,
-)
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.results_folder import Results
+from hopscope.papers.row import Row
+from hopscope.papers.table import FORMAT, PROTOCOLS, Protocol, Table, machine
+from hopscope.papers.table_file import protocol_of
+from hopscope.papers.target import Target
 
 NAME = "musat/depth"
 HEAD = f'{{"target": "{NAME}", "protocol": "reduced", "format": {FORMAT}}}'
 
 
+class Numbered(Row):
+    n: int | None = None
+    far: float | None = None
+    words: tuple[str, ...] = ()
+
+
+TARGETS = {name: Target(name, "a figure", (Numbered,)) for name in (NAME, "musat/fig5")}
+
+
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    return Results(tmp_path / "results")
+    return Results(tmp_path / "results", TARGETS)
 
 
 def filled(results: Results, content: bytes) -> Path:
@@ -45,8 +50,8 @@ def one_line(error: HopscopeError) -> str:
 
 def test_a_table_survives_saving_and_reading(results: Results) -> None:
     rows = (
-        {"loss": 0.1 + 0.2, "crossed": [3, None], "deep": {"x": [[1.0]]}},
-        {"what": "zwei Zeilen\nund ein \u2028", "far": float("inf"), "yes": True},
+        Numbered(n=3, far=0.1 + 0.2),
+        Numbered(n=None, far=float("inf"), words=("zwei Zeilen\nund ein \u2028",)),
     )
     table = Table(NAME, "reduced", rows, remark='not "full"', machine=machine(2))
     path = results.save(table)
@@ -114,17 +119,17 @@ def test_the_least_head_is_enough(results: Results) -> None:
 def test_only_a_better_protocol_is_not_replaced(
     results: Results, kept: Protocol, new: Protocol
 ) -> None:
-    old = Table(NAME, kept, ({"n": 1},))
+    old = Table(NAME, kept, (Numbered(n=1),))
     results.check(NAME, kept)
     path = results.save(old)
     if PROTOCOLS[kept] <= PROTOCOLS[new]:
         results.check(NAME, new)
-        results.save(Table(NAME, new, ({"n": 2},)))
-        assert results.table(NAME) == Table(NAME, new, ({"n": 2},))
+        results.save(Table(NAME, new, (Numbered(n=2),)))
+        assert results.table(NAME) == Table(NAME, new, (Numbered(n=2),))
         return
     for refused in (
         lambda: results.check(NAME, new),
-        lambda: results.save(Table(NAME, new, ({"n": 2},))),
+        lambda: results.save(Table(NAME, new, (Numbered(n=2),))),
     ):
         with pytest.raises(ResultsUnreadable) as caught:
             refused()
@@ -145,7 +150,7 @@ def test_a_better_protocol_counts_in_whatever_format(results: Results) -> None:
 @pytest.mark.parametrize("kind", ["no JSON", "no text", "empty"])
 def test_garbage_may_be_replaced(results: Results, kind: str) -> None:
     filled(results, GARBAGE[kind])
-    table = Table(NAME, "smoke", ({"n": 1},))
+    table = Table(NAME, "smoke", (Numbered(n=1),))
     results.save(table)
     assert results.table(NAME) == table
 
@@ -169,14 +174,16 @@ def test_a_read_only_folder_is_one_line(
 def test_a_file_where_the_folder_should_be_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("")
     with pytest.raises(StoreUnwritable, match="cannot write .*choose another folder"):
-        Results(tmp_path / "results").save(Table(NAME, "smoke", ()))
+        Results(tmp_path / "results", TARGETS).save(Table(NAME, "smoke", ()))
 
 
-PART = Table(NAME, "full", ({"run": "b", "n": 1}, {"run": "a", "n": 2}, {"run": "b"}), wanted=3)
+PART = Table(
+    NAME, "full", (Numbered(run="b", n=1), Numbered(run="a", n=2), Numbered(run="b")), wanted=3
+)
 
 
 def test_a_part_is_kept_beside_lesser_results_until_all_is_there(results: Results) -> None:
-    lesser = Table(NAME, "reduced", ({"run": "c"},))
+    lesser = Table(NAME, "reduced", (Numbered(run="c"),))
     results.save(lesser)
     assert results.part(NAME, "full") == Table(NAME, "full", ())
     path = results.save_part(PART)
@@ -196,7 +203,7 @@ def test_a_part_is_kept_beside_lesser_results_until_all_is_there(results: Result
 
 
 @pytest.mark.parametrize(
-    "changed", [replace(PART, protocol="reduced"), replace(PART, rows=({"n": 1},))]
+    "changed", [replace(PART, protocol="reduced"), replace(PART, rows=(Numbered(n=1),))]
 )
 def test_a_part_that_is_none_is_one_line(results: Results, changed: Table) -> None:
     path = results.save_part(PART)
@@ -210,7 +217,7 @@ def test_a_part_that_is_none_is_one_line(results: Results, changed: Table) -> No
 
 
 def test_a_claim_says_how_far_its_runs_came(results: Results) -> None:
-    claim = claims()["musat/theorem-1"]
+    claim = PAPERS.claims["musat/theorem-1"]
     assert claim.finding(results).evidence == f"`hopscope reproduce {NAME}`"
     results.save_part(PART)
     found = claim.finding(results)

@@ -6,9 +6,13 @@ import pytest
 
 from hopscope.configs import MarkovExperiment
 from hopscope.markov.training import train
-from hopscope.papers.chen_claims import CLAIMS
-from hopscope.papers.chen_targets import SETTINGS, SMOKE_SETTINGS, TARGETS, settings
-from hopscope.papers.results import Results, Row, Table
+from hopscope.papers.chen.claims import CLAIMS
+from hopscope.papers.chen.rows import CourseRow, SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.settings import SETTINGS, SMOKE_SETTINGS, settings
+from hopscope.papers.chen.targets import TARGETS
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.results_folder import Results
+from hopscope.papers.table import Table
 from hopscope.store import Store
 
 
@@ -16,7 +20,7 @@ from hopscope.store import Store
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """Both targets by the smoke protocol."""
     root: Path = tmp_path_factory.mktemp("chen")
-    store, made = Store(root / "runs"), Results(root / "results")
+    store, made = Store(root / "runs"), PAPERS.results(root / "results")
     for target in TARGETS:
         protocol, recipes = target.runs("smoke")
         assert protocol == "smoke"
@@ -28,8 +32,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 @pytest.fixture
-def rows(results: Results) -> list[Row]:
-    return list(results.table("chen/training").rows)
+def table(results: Results) -> Table:
+    return results.table("chen/training")
 
 
 def test_the_paper_s_setting_is_one_run_over_seeds() -> None:
@@ -48,52 +52,51 @@ def test_settings_are_runs_of_their_own() -> None:
     assert short.descent.plan() == [("CW", 900), ("a", 600)]
 
 
-def test_a_row_per_question(rows: list[Row]) -> None:
-    assert [row["what"] for row in rows] == ["seed", *["transfer"] * 11, "course"]
-    seed, *others, _ = rows
-    assert seed["parents"] == seed["chosen_lags"] == [1, 2]
-    assert seed["distance_end"] < seed["distance_begin"]
-    assert [row["length"] for row in others if row["varied"] == "length"] == [
-        10, 20, 50, 100, 200, 400,
-    ]  # fmt: skip
-    assert {row["alpha"] for row in others if row["varied"] == "length"} == {0.1}
-    assert [row["alpha"] for row in others if row["varied"] == "alpha"] == [
-        0.05, 0.1, 0.2, 0.5, 1.0,
-    ]  # fmt: skip
+def test_a_row_per_question(table: Table) -> None:
+    kinds = [type(row) for row in table.rows]
+    assert kinds == [SeedRow, *[TransferRow] * 11, CourseRow]
+    (seed,), others = table.of(SeedRow), table.of(TransferRow)
+    assert seed.parents == seed.chosen_lags == (1, 2)
+    assert seed.distance_end < seed.distance_begin
+    lengths = [row for row in others if row.varied == "length"]
+    assert [row.value for row in lengths] == [10, 20, 50, 100, 200, 400]
+    assert {row.alpha for row in lengths} == {0.1}
+    alphas = [row.value for row in others if row.varied == "alpha"]
+    assert alphas == [0.05, 0.1, 0.2, 0.5, 1.0]
 
 
-def test_the_course_is_enough_for_a_figure(rows: list[Row]) -> None:
-    seed, course = rows[0], rows[-1]
-    count = len(course["epochs"])
+def test_the_course_is_enough_for_a_figure(table: Table) -> None:
+    (seed,), (course,) = table.of(SeedRow), table.of(CourseRow)
+    count = len(course.epochs)
     assert 30 <= count <= 60
-    assert course["stages"] == [["C", 300], ["W", 600], ["a", 600]]
+    assert course.stages == (("C", 300), ("W", 600), ("a", 600))
     ends = [300, 900, 1500]
-    assert course["epochs"][0] == 0
-    assert course["epochs"][-1] == 1500
-    assert set(ends) <= set(course["epochs"])
-    assert set(course["shares"]) == {"{1}", "{2}", "{3}", "{1,2}", "{1,3}", "{2,3}"}
-    assert set(course["attention"]) == {"head 1 to lag 1", "head 2 to lag 2"}
-    columns = [*course["shares"].values(), *course["attention"].values(), course["distance"]]
-    columns += [course[name] for name in ("a", "train", "validation")]
+    assert course.epochs[0] == 0
+    assert course.epochs[-1] == 1500
+    assert set(ends) <= set(course.epochs)
+    assert set(course.shares) == {"{1}", "{2}", "{3}", "{1,2}", "{1,3}", "{2,3}"}
+    assert set(course.attention) == {"head 1 to lag 1", "head 2 to lag 2"}
+    columns = [*course.shares.values(), *course.attention.values(), course.distance]
+    columns += [course.a, course.train, course.validation]
     assert {len(column) for column in columns} == {count}
-    last = [column[-1] for column in course["attention"].values()]
-    assert last == pytest.approx(seed["attention_after"], abs=1e-5)
-    assert course["a"][-1] == pytest.approx(seed["a"], abs=1e-5)
-    assert course["distance"][-1] == pytest.approx(seed["distance_end"], abs=1e-5)
-    known = [near is not None for near in course["distance"]]
-    assert known == [epoch >= 900 for epoch in course["epochs"]]
+    last = [column[-1] for column in course.attention.values()]
+    assert last == pytest.approx(seed.attention_after, abs=1e-5)
+    assert course.a[-1] == pytest.approx(seed.a, abs=1e-5)
+    assert course.distance[-1] == pytest.approx(seed.distance_end, abs=1e-5)
+    known = [near is not None for near in course.distance]
+    assert known == [epoch >= 900 for epoch in course.epochs]
 
 
 def test_a_row_per_setting(results: Results) -> None:
-    found = {row["setting"]: row for row in results.table("chen/settings").rows}
+    found = {row.setting: row for row in results.table("chen/settings").of(SettingRow)}
     assert tuple(found) == SMOKE_SETTINGS
     together = found["C and W together"]
-    assert together["changes"]["descent"]["stages"] == "CW,a"
-    assert set(together["changes"]) == {"descent"}
-    assert together["predicted"] == {"paper": [1, 2], "heads": [1, 2]}
-    assert together["chosen_lags"] == [1, 2]
-    assert set(together["slopes_of_a"]) == {"10", "30", "100", "300"}
-    assert together["loss"]["truth"] < together["loss"]["model"]
+    assert together.changes["descent"]["stages"] == "CW,a"
+    assert set(together.changes) == {"descent"}
+    assert together.predicted == {"paper": (1, 2), "heads": (1, 2)}
+    assert together.chosen_lags == (1, 2)
+    assert set(together.slopes_of_a) == {"10", "30", "100", "300"}
+    assert together.loss.truth < together.loss.model
 
 
 def test_the_claims_are_judged(results: Results) -> None:

@@ -15,15 +15,17 @@ from musat_rows import (
     Tables,
     bent,
     circuit_row,
-    emergence_row,
     judged,
-    maps_row,
+    maps_of,
     removal,
+    story,
     tables,
+    with_,
+    without,
 )
 
-from hopscope.papers.musat_claims import CLAIMS
-from hopscope.papers.musat_targets import TARGETS
+from hopscope.papers.musat.claims import CLAIMS
+from hopscope.papers.musat.targets import TARGETS
 
 
 def test_ids_are_unique_and_sources_known() -> None:
@@ -54,7 +56,7 @@ def test_rows_as_the_paper_says_reproduce(name: str) -> None:
     assert found.evidence
 
 
-PLAIN = circuit_row("key 0")["removals"]
+PLAIN = circuit_row("key 0").removals
 BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("theorem-1", DEPTH, 2, {"simulated": {"bidirectional": 1, "causal": 3}, "bidirectional": 1}),
     ("theorem-1", DEPTH, 2, {"causal": 4}),
@@ -76,7 +78,7 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("abc-mostly-idle", ABC, 2, {"needed": [[layer, 0] for layer in range(6)]}),
     ("abc-mostly-idle", ABC, 2, {"needed": []}),
     ("abc-four-heads", ABC, 2, {"useful": [[2, 0], [4, 0], [6, 0]]}),
-    ("abc-first-head", ABC, 0, {"maps": maps_row([0.9, 0.5, 0.9])}),
+    ("abc-first-head", ABC, 0, {"maps": maps_of([0.9, 0.5, 0.9])}),
     ("abc-first-head", ABC, 0, {"useful": []}),
     ("abc-different", ABC, 1, {"removals": PLAIN}),
     ("abc-different", ABC, 1, {"removals": [removal(2, "other", 0.07), *PLAIN[1:]]}),
@@ -106,9 +108,9 @@ READING: list[tuple[str, str, str, dict[str, Any]]] = [
     ("d-single-removals", D, "", {"ideal": 0.2}),
     ("d-hops-in-order", D, "", {"crossed": [3_600, 4_500, 4_000, 5_000]}),
     ("d-hops-in-order", D, "", {"crossed": [3_600, 4_000, 4_500, None]}),
-    ("d-order", D, "", {"emergence": emergence_row([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
-    ("d-order", D, "", {"emergence": emergence_row([3_500.0, 3_900.0, 4_400.0, None])}),
-    ("d-order", D, "", {"emergence": {"paths": []}}),
+    ("d-order", D, "", {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
+    ("d-order", D, "", {"emergence": story([3_500.0, 3_900.0, 4_400.0, None])}),
+    ("d-order", D, "", {"emergence": story([])}),
     ("d-last-late", D, "", {"crossed": [3_600, 4_000, 4_500, 4_900]}),
     ("d-last-late", D, "", {"crossed": [3_600, 4_000, 4_500, None]}),
     ("d-slow-start", D, "", {"crossed": [1_000, 4_000, 4_500, 5_000]}),
@@ -123,14 +125,15 @@ def test_what_the_paper_leaves_open_may_decide(
     name: str, target: str, kind: str, values: dict[str, Any]
 ) -> None:
     rows = tables()
-    places = [row for row in rows[target] if row.get("kind", "") == kind]
-    places[0].update(values)
+    own = rows[target]
+    places = [n for n, row in enumerate(own) if not kind or row.kind == kind]
+    own[places[0]] = with_(own[places[0]], **values)
     assert judged(name, rows).verdict == "under a reading"
-    for row in places:
-        row.update(values)
+    for place in places:
+        own[place] = with_(own[place], **values)
     if name == "abc-below-0.01":  # calm checkpoints all the same
         assert judged(name, rows).verdict == "under a reading"
-        places[-1]["clean"] = 0.011
+        own[places[-1]] = with_(own[places[-1]], clean=0.011)
     assert judged(name, rows).verdict == "not reproduced"
 
 
@@ -140,22 +143,20 @@ def test_every_claim_is_bent() -> None:
 
 
 def test_one_model_that_is_above_guessing_everywhere_is_enough() -> None:
-    rows = tables()
-    rows[ASKED][3]["interval"] = [0.25, 0.6]  # not above, which is not the same as below
+    rows = bent(ASKED, 3, interval=[0.25, 0.6])  # not above, which is not the same as below
     found = judged("llm-all-formulations", rows)
     assert (found.verdict, found.ours) == ("reproduced", "large 5 of 5; small 4 of 5")
-    rows[ASKED][-1]["interval"] = [0.2, 0.3]
+    rows[ASKED][-1] = with_(rows[ASKED][-1], interval=[0.2, 0.3])
     found = judged("llm-all-formulations", rows)
     assert (found.verdict, found.ours) == ("not reproduced", "large 4 of 5; small 4 of 5")
 
 
 def test_answers_that_were_opened_count_apart() -> None:
     rows = tables()
-    for row in rows[ASKED]:
-        row["model"] = "small"
-    for row in rows[ASKED][:5]:
-        row["kind"] += "-opened"
-    rows[ASKED][7]["accuracy"] = 0.5
+    own = [with_(row, model="small") for row in rows[ASKED]]
+    own[:5] = [with_(row, kind=f"{row.kind}-opened") for row in own[:5]]
+    own[7] = with_(own[7], accuracy=0.5)
+    rows[ASKED] = own
     found = judged("llm-solve", rows)
     assert found.ours == (
         "small (opened) 0.94 … 0.94 (likeliest answer 0.96 … 0.96); "
@@ -167,20 +168,20 @@ def test_answers_that_were_opened_count_apart() -> None:
 
 def test_paths_must_be_found_to_emerge() -> None:
     rows = tables()
-    del rows[D][0]["emergence"]
+    rows[D][0] = without(rows[D][0], "emergence")
     found = judged("d-order", rows)
     assert found.verdict == "under a reading"
     assert found.evidence.endswith("; with 2,048 examples")
     assert found.ours == (
         "no path with 262,144 examples; 3,500 < 3,900 < 4,400 < 4,900 with 2,048 examples"
     )
-    del rows[D][1]["emergence"]
+    rows[D][1] = without(rows[D][1], "emergence")
     assert judged("d-order", rows).verdict == "not reproduced"
 
 
 def test_a_reading_holds_if_all_its_seeds_do() -> None:
     rows = tables()
-    rows[D].append({**rows[D][0], "final": [0.2] * 4})
+    rows[D].append(with_(rows[D][0], final=[0.2] * 4))
     found = judged("d-loss", rows)
     assert found.verdict == "under a reading"
     assert found.ours == "0.030, 0.200 with 262,144 examples; 0.030 with 2,048 examples"
@@ -189,7 +190,7 @@ def test_a_reading_holds_if_all_its_seeds_do() -> None:
 
 def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
     rows = tables()
-    rows[IC].append({**rows[IC][1], "layers": 4})
+    rows[IC].append(with_(rows[IC][1], layers=4))
     found = judged("later-deeper", rows)
     assert found.verdict == "reproduced"
     assert found.ours.endswith("layers: 0, 1, 2, 1")
@@ -199,7 +200,7 @@ def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
 
 def test_initial_weights_are_a_reading_of_their_own() -> None:
     rows = bent(D, 0, final=[0.2] * 4)
-    rows[D].append({**tables()[D][0], "init": "fan-in"})
+    rows[D].append(with_(tables()[D][0], init="fan-in"))
     del rows[D][1]
     found = judged("d-loss", rows)
     assert found.verdict == "under a reading"
@@ -236,15 +237,20 @@ def nothing_learned() -> Tables:
     """Rows of models that guess, in which no circuit was found; of two depths, nothing at all."""
     rows = tables()
     for target in (IC, NONIC, ORDER, ABC, D):
-        for row in rows[target]:
-            hops = len(row["final"])
-            row.update(final=[0.75] * hops, crossed=[None] * hops)
-            row.pop("emergence", None)
-    for row in (*rows[ABC], *rows[D]):
-        row.update(clean=0.75, ideal=0.75, first_joins_pair=False)
-        row.update(useful=[], needed=[], removals=[])
-    for row in rows[ASKED]:
-        row.update(best=0.25, interval=[0.2, 0.3], kind="kingdoms")
+        rows[target] = [
+            with_(
+                without(row, "emergence"),
+                final=[0.75] * len(row.final),
+                crossed=[None] * len(row.final),
+            )
+            for row in rows[target]
+        ]
+    nothing: dict[str, Any] = {"useful": [], "needed": [], "removals": []}
+    for target in (ABC, D):
+        rows[target] = [with_(row, clean=0.75, ideal=0.75, **nothing) for row in rows[target]]
+    rows[ASKED] = [
+        with_(row, best=0.25, interval=[0.2, 0.3], kind="kingdoms") for row in rows[ASKED]
+    ]
     rows[DEPTH] = []
     return rows
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.llm.bench import ask
 from hopscope.llm.results import results
-from hopscope.papers.llm_rows import llm_rows
+from hopscope.papers.musat.measure_answers import answer_rows
+from hopscope.papers.musat.rows import AnswerRow
+from hopscope.papers.row import read_row
 from hopscope.store import RunFolder
 
 
@@ -35,18 +37,18 @@ def finished(root: Path, model: str) -> RunFolder:
 
 def test_a_row_for_each_model_and_kind(tmp_path: Path) -> None:
     folders = [finished(tmp_path, model) for model in ("small", "large")]
-    rows = [row for folder in folders for row in llm_rows(folder)]
-    assert json.loads(json.dumps(rows)) == rows
+    rows = [row for folder in folders for row in answer_rows(folder)]
+    assert [read_row((AnswerRow,), json.loads(row.to_json())) for row in rows] == rows
     kinds = ["equations-d2-opened", "functions"]
-    assert [(row["model"], row["kind"]) for row in rows] == [
+    assert [(row.model, row.kind) for row in rows] == [
         (model, kind) for model in ("small", "large") for kind in kinds
     ]
     for row, result in zip(rows, [each for f in folders for each in results(f)], strict=True):
-        assert (row["protocol"], row["precision"], row["count"]) == ("greedy", "float32", 30)
-        assert row["interval"] == list(result.interval)
+        assert (row.protocol, row.precision, row.count) == ("greedy", "float32", 30)
+        assert row.interval == result.interval
         for name in ("hops", "accuracy", "best", "guessing", "first", "acceptance"):
-            assert row[name] == getattr(result, name)
-    assert [row["run"] for row in rows] == [f.name for f in folders for _ in kinds]
-    assert 0 < rows[0]["accuracy"] < 1
-    assert rows[0]["tries"] == results(folders[0])[0].tries
-    assert rows[1]["tries"] is None  # no sample was acceptable
+            assert getattr(row, name) == getattr(result, name)
+    assert [row.run for row in rows] == [f.name for f in folders for _ in kinds]
+    assert 0 < rows[0].accuracy < 1
+    assert rows[0].tries == results(folders[0])[0].tries
+    assert rows[1].tries is None  # no sample was acceptable
