@@ -24,7 +24,7 @@ from hopscope.configs import Task
 from hopscope.facts import Path
 from hopscope.models import Transformer
 from hopscope.papers import preset
-from hopscope.papers.retrieval_rows import calmest, joins_pair
+from hopscope.papers.musat.measure_runs import calmest, joins_pair
 from hopscope.training import train
 
 THREEFOLD = 3.0

@@ -26,8 +26,9 @@ from hopscope.markov import train
 from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import initial, sets
 from hopscope.markov.process import sample_chains
-from hopscope.papers import chen_targets
-from hopscope.papers.chen_rows import seed_rows, setting_row
+from hopscope.papers.chen.measure_runs import seed_rows, setting_row
+from hopscope.papers.chen.settings import settings as all_settings
+from hopscope.papers.row import Row
 
 WALKED_EPOCHS = 5
 
@@ -40,9 +41,11 @@ def main() -> None:
     chosen = parser.parse_args()
     with TemporaryDirectory() as temporary:
         store = chosen.store or Path(temporary)
-        rows = settings(store) if chosen.settings else [speed(store)]
-        for row in claims(store, chosen.seeds) if chosen.seeds else rows:
-            print(json.dumps(row), flush=True)
+        if not chosen.seeds and not chosen.settings:
+            print(json.dumps(speed(store)), flush=True)
+            return
+        for row in claims(store, chosen.seeds) if chosen.seeds else settings(store):
+            print(row.to_json(), flush=True)
 
 
 def speed(store: Path) -> dict[str, object]:
@@ -111,16 +114,16 @@ def walked_loss(
     return -torch.log((answer * target).sum(-1) + epsilon).mean()
 
 
-def claims(store: Path, seeds: int) -> Iterator[dict[str, object]]:
+def claims(store: Path, seeds: int) -> Iterator[Row]:
     """Rows for each seed and question."""
     run = train(MarkovExperiment(seeds=tuple(range(seeds))), store)
     for seed in run.experiment.seeds:
         yield from seed_rows(run, seed)
 
 
-def settings(store: Path) -> Iterator[dict[str, object]]:
+def settings(store: Path) -> Iterator[Row]:
     """What becomes of each setting, with the paper's number of epochs where none is given."""
-    for name, experiment in chen_targets.settings("full").items():
+    for name, experiment in all_settings("full").items():
         yield setting_row(name, train(experiment, store))
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from hopscope.milestones import first_below
 from hopscope.papers import preset
-from hopscope.report.curves import COLOURS, first_below, save_figure, smoothed
+from hopscope.report.curves import COLOURS, save_figure, smoothed
 from hopscope.training import Run, train
 
 PRECISIONS = ("float32", "bf16")

@@ -7,7 +7,7 @@ import pytest
 
 LIGHT = [
     "hopscope", "hopscope.configs", "hopscope.facts", "hopscope.store", "hopscope.theory",
-    "hopscope.papers", "hopscope.cli.main",
+    "hopscope.papers", "hopscope.papers.registry", "hopscope.milestones", "hopscope.cli.main",
 ]  # fmt: skip
 
 

@@ -20,11 +20,11 @@ from hopscope.circuits.subject import check_finite
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError
 from hopscope.facts import Path
+from hopscope.milestones import crossing, learned_below
 from hopscope.models import Transformer
 
 EXAMPLES = 32
 """Sequences over which attention is averaged (§9.1: 32)."""
-HALF = 0.5
 
 
 @runtime_checkable
@@ -55,8 +55,8 @@ class Emergence:
         return crossing(self.steps, self.attention[self.paths.index(path)])
 
     def learned(self, hop: int) -> float | None:
-        """The step at which the hop's loss first falls below two thirds of guessing (0.5)."""
-        return crossing(self.steps, -self.losses[:, hop], -2 / 3 * self.guess)
+        """The step at which the hop is learned, between two checkpoints."""
+        return crossing(self.steps, -self.losses[:, hop], -learned_below(self.guess))
 
     def epoch(self, step: float | None) -> float | None:
         """The same moment in passes over the training set."""
@@ -130,7 +130,7 @@ def _steps_per_epoch(history: History) -> float | None:
     experiment = getattr(history, "experiment", None)
     if not isinstance(experiment, Experiment):
         return None
-    return experiment.training.examples / experiment.training.batch
+    return experiment.training.steps_per_epoch
 
 
 def _at(
@@ -154,18 +154,3 @@ def _at(
     check_finite(found, f"at step {step}: the model's loss")
     losses: np.ndarray = found.double().cpu().numpy()
     return np.array(attention), losses
-
-
-def crossing(
-    steps: Sequence[int], values: Float[np.ndarray, "step"], level: float = HALF
-) -> float | None:
-    """Where the values first rise above the level, between two steps."""
-    above = values > level
-    if not above.any():
-        return None
-    first = int(above.argmax())
-    if first == 0:
-        return float(steps[0])
-    before, after = float(values[first - 1]), float(values[first])
-    share = (level - before) / (after - before)
-    return float(steps[first - 1] + share * (steps[first] - steps[first - 1]))

@@ -268,17 +268,16 @@ def _print_stability(examined: Examined, first: "Circuit", chosen: DiscoverArgum
 
 def _say_if_unlucky(examined: Examined) -> None:
     """At a constant learning rate the last step may sit on a spike."""
+    from hopscope.milestones import calmest
+
     steps, losses = examined.run.losses("validation")
-    at = {int(step): float(row.mean()) for step, row in zip(steps, losses, strict=True)}
-    known = {step: at[step] for step in examined.run.checkpoints if step in at}
-    if examined.step not in known:
-        return
-    recent = [step for step in known if step >= 0.5 * max(known)]
-    best = min(recent, key=known.__getitem__)
-    if known[examined.step] > 3 * known[best]:
+    own = losses[:, examined.member or 0].mean(axis=-1)
+    at = dict(zip(steps.tolist(), own.tolist(), strict=True))
+    best = calmest(steps, own, examined.run.checkpoints)
+    if {examined.step, best} <= at.keys() and at[examined.step] > 3 * at[best]:
         say(
-            f"note: the loss at step {examined.step:,} is {known[examined.step]:.3f}, at "
-            f"{best:,} it was {known[best]:.3f}: --step {best} examines that checkpoint"
+            f"note: the loss at step {examined.step:,} is {at[examined.step]:.3f}, at "
+            f"{best:,} it was {at[best]:.3f}: --step {best} examines that checkpoint"
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -14,7 +14,11 @@ from hopscope.cli.output import say, warn, width
 from hopscope.cli.writable import check_files
 from hopscope.errors import ConfigError, ResultsUnreadable
 from hopscope.papers.claim import Claim, Finding
-from hopscope.papers.results import Results
+from hopscope.papers.registry import PAPERS, Registry
+from hopscope.papers.results_folder import Results
+
+if TYPE_CHECKING:
+    from hopscope.report.paper import Draw
 
 COLOURS: Mapping[str, str] = {
     "reproduced": "32",
@@ -47,12 +51,10 @@ class ReportArguments:
     """The page."""
 
 
-def claims(arguments: Sequence[str]) -> int:
-    from hopscope.papers.claim import claims as all_claims
-
+def claims(arguments: Sequence[str], papers: Registry = PAPERS) -> int:
     chosen = parse(ClaimsArguments, "claims", arguments)
-    results = _results(chosen.results)
-    judged = [(one, one.finding(results)) for one in _matching(chosen.pattern, all_claims())]
+    results = _results(chosen.results, papers)
+    judged = [(one, one.finding(results)) for one in _matching(chosen.pattern, papers.claims)]
     if chosen.json:
         for claim, finding in judged:
             say(json.dumps(_fields(claim, finding)))
@@ -76,28 +78,27 @@ def _complain(judged: Sequence[Claim], results: Results) -> int:
     return code
 
 
-def report(arguments: Sequence[str]) -> int:
-    from hopscope.papers.claim import claims as all_claims
-    from hopscope.papers.target import targets
+def report(arguments: Sequence[str], papers: Registry = PAPERS, draw: "Draw | None" = None) -> int:
     from hopscope.report.page import save_page
     from hopscope.report.paper import paper_page
-    from hopscope.report.results import figures
+    from hopscope.report.table_figures import figures
 
     chosen = parse(ReportArguments, "report", arguments)
     check_files(chosen.to)
-    text = paper_page(all_claims(), targets(), _results(chosen.results), figures)
+    results = _results(chosen.results, papers)
+    text = paper_page(papers.claims, papers.targets, results, draw or figures)
     say(f"page: {save_page(text, chosen.to)}")
     return 0
 
 
-def _results(root: Path) -> Results:
+def _results(root: Path, papers: Registry) -> Results:
     """The folder; that nothing is there is worth a word, as it may be a slip of the pen."""
     if not root.is_dir():
         warn(
             f"no folder {root}, so nothing is measured: what comes with the repository "
             "is in its results/; --results names another folder"
         )
-    return Results(root)
+    return papers.results(root)
 
 
 def _matching(pattern: str, known: Mapping[str, Claim]) -> list[Claim]:

@@ -188,11 +188,11 @@ def _show(arguments: Sequence[str]) -> int:
                 say(json.dumps(each))
         return 0
     if chosen.json:
-        from hopscope.papers.llm_rows import llm_rows
+        from hopscope.papers.musat.measure_answers import answer_rows
 
         for folder in folders:
-            for row in llm_rows(folder):
-                say(json.dumps(row))
+            for row in answer_rows(folder):
+                say(row.to_json())
         return 0
     from hopscope.llm.run import BenchRun
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -16,11 +16,11 @@ from hopscope.errors import (
     HopscopeError,
     ResultsUnreadable,
 )
+from hopscope.papers.registry import PAPERS, Registry
+from hopscope.papers.results_folder import Results
+from hopscope.papers.table import Protocol, Table, machine
+from hopscope.papers.target import Target
 from hopscope.store import Store
-
-if TYPE_CHECKING:
-    from hopscope.papers.results import Results, Table
-    from hopscope.papers.target import Target
 
 
 @dataclass(frozen=True)
@@ -47,55 +47,52 @@ class ReproduceArguments:
     """List the targets instead, with the runs that each still needs."""
 
 
-def reproduce(arguments: Sequence[str]) -> int:
-    from hopscope.papers.target import matching
-
+def reproduce(arguments: Sequence[str], papers: Registry = PAPERS) -> int:
     chosen = parse(ReproduceArguments, "reproduce", arguments)
     if chosen.time_limit is not None and not chosen.time_limit > 0:  # NaN is not, either
         raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
-    store, found = Store(chosen.store), matching(chosen.target)
+    store, found = Store(chosen.store), papers.matching(chosen.target)
+    results = papers.results(chosen.results)
     if chosen.list:
-        print_targets(found, chosen, store)
+        print_targets(found, chosen.protocol, store, results)
         return 0
     from hopscope.runs.computing import check_threads
 
     check_threads(chosen.threads)
     failed: list[HopscopeError] = []
     complete = True
-    left = still_open(found, chosen)
-    write_readme(chosen.results)  # where it cannot be written, better now than after the training
+    left = still_open(found, chosen.protocol, results)
+    write_readme(papers, results)  # where it cannot be written, better now than after the training
     for target in left:
         try:
-            complete &= reproduced(target, chosen, store)
+            complete &= reproduced(target, chosen, store, results)
         except (CircuitError, ResultsUnreadable, *OF_ONE_RUN) as error:
             # It says nothing about the other targets.
             warn(f"{target.name}: {error}")
             failed.append(error)
-    say(f"overview: {write_readme(chosen.results)}")
+    say(f"overview: {write_readme(papers, results)}")
     return failed[0].exit_code if failed else int(not complete)
 
 
-def write_readme(root: Path) -> Path:
+def write_readme(papers: Registry, results: Results) -> Path:
     """What is in a folder of results, in words."""
-    from hopscope.papers.claim import claims
-    from hopscope.papers.results import Results
-    from hopscope.papers.target import targets
     from hopscope.report.readme import readme
     from hopscope.store.files import write_bytes
 
-    path = root / "README.md"
-    write_bytes(path, readme(claims(), targets(), Results(root)).encode())
+    path = results.root / "README.md"
+    write_bytes(path, readme(papers.claims, papers.targets, results).encode())
     return path
 
 
-def print_targets(found: Sequence["Target"], chosen: ReproduceArguments, store: Store) -> None:
+def print_targets(
+    found: Sequence[Target], wanted: Protocol, store: Store, results: Results
+) -> None:
     """Every target, with what there is of it."""
     from hopscope.cli.tables import table
-    from hopscope.papers.results import Results
 
-    results, rows = Results(chosen.results), []
+    rows = []
     for target in found:
-        protocol, recipes = target.runs(chosen.protocol)
+        protocol, recipes = target.runs(wanted)
         known = results.part(target.name, protocol).runs
         there = sum(store.has_complete(r) or r.run_name() in known for r in recipes)
         measured = results.table(target.name).protocol if results.has(target.name) else "not yet"
@@ -105,16 +102,14 @@ def print_targets(found: Sequence["Target"], chosen: ReproduceArguments, store: 
     table(["target", "shows", "runs there are", "measured"], rows)
 
 
-def still_open(found: Sequence["Target"], chosen: ReproduceArguments) -> list["Target"]:
+def still_open(found: Sequence[Target], wanted: Protocol, results: Results) -> list[Target]:
     """Without what a better protocol has measured already. Asked for by itself, that is a mistake:
     better to hear it now than after hours of training.
     """
-    from hopscope.papers.results import Results
-
-    results, left = Results(chosen.results), []
+    left = []
     for target in found:
         try:
-            results.check(target.name, target.runs(chosen.protocol)[0])
+            results.check(target.name, target.runs(wanted)[0])
         except ResultsUnreadable:
             if len(found) == 1:
                 raise
@@ -124,7 +119,7 @@ def still_open(found: Sequence["Target"], chosen: ReproduceArguments) -> list["T
     return left
 
 
-def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bool:
+def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results: Results) -> bool:
     """Runs, measures and draws one target; False if the time was over before its runs were.
 
     What is complete is measured and kept, though a run may fail.
@@ -132,11 +127,9 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
     import torch
 
     from hopscope.cli.display import display
-    from hopscope.papers.measuring import measured
-    from hopscope.papers.results import Results, machine
+    from hopscope.papers.merge_rows import merged
     from hopscope.runs import Stop, carry_out
 
-    results = Results(chosen.results)
     protocol, recipes = target.runs(chosen.protocol)
     say(f"{target.name}, {protocol} protocol: {target.shows}")
     before = results.part(target.name, protocol)
@@ -146,7 +139,7 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
     outcome = carry_out(left, store, display(), Stop(seconds), chosen.device, chosen.threads)
     here = machine(chosen.threads or torch.get_num_threads())
-    found = measured(target, protocol, outcome.folders, before, here)
+    found = merged(target, protocol, outcome.folders, before, here)
     if outcome.complete:
         say(f"results: {results.save(found)}")
         draw(found, results)
@@ -163,10 +156,10 @@ def reproduced(target: "Target", chosen: ReproduceArguments, store: Store) -> bo
     return False
 
 
-def draw(found: "Table", results: "Results") -> None:
+def draw(found: Table, results: Results) -> None:
     """The figures of a target, beside its results."""
     from hopscope.report.curves import save_figure
-    from hopscope.report.results import figures
+    from hopscope.report.table_figures import figures
 
     for name, _, figure in figures(found, results.readable):
         path = results.path(found.target)

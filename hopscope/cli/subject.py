@@ -131,5 +131,4 @@ class Examined:
 
     @property
     def steps_per_epoch(self) -> float:
-        training = self.run.experiment.training
-        return training.examples / training.batch
+        return self.run.experiment.training.steps_per_epoch

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hopscope.cli.output import emit, printable, say, width
+from hopscope.milestones import learned, learned_below
 from hopscope.report.layout import laid_out
 from hopscope.report.terminal import plot
 
 if TYPE_CHECKING:
     from hopscope.training import Run
 
-THRESHOLDS = (0.5, 0.1)
+LOW = 0.1
+"""A loss that is nearly none; `show` tells when it was reached, too."""
 
 
 def table(
@@ -40,15 +42,19 @@ def print_losses(run: "Run") -> None:
         state = "in training," if run.folder.in_training() else "stopped at"
         say(f"{run.name}: {state} step {run.folder.manifest.step:,}")
         return
-    final = run.final_losses()
+    final, (_, validation) = run.final_losses(), run.losses("validation")
+    thresholds = (learned_below(level), LOW)
     columns = ["hop", "final loss", "guessing"]
-    columns += [f"< {threshold} at step" for threshold in THRESHOLDS]
+    columns += [f"< {threshold:.2g} at step" for threshold in thresholds]
     rows = [
         (
             number,
             _spread(final[:, hop]),
             f"{level:.2f}",
-            *(_first_below(steps, losses[:, :, hop], threshold) for threshold in THRESHOLDS),
+            *(
+                _told(learned(steps, losses[:, :, hop], validation[:, :, hop], threshold))
+                for threshold in thresholds
+            ),
         )
         for hop, number in enumerate(run.experiment.hop_numbers(final.shape[1]))
     ]
@@ -62,11 +68,8 @@ def _spread(values: np.ndarray) -> str:
     return f"{values.mean():.4f}{span}"
 
 
-def _first_below(steps: np.ndarray, losses: np.ndarray, threshold: float) -> str:
-    """When the models' running means [step, model] first fall below; a fleet's first and last."""
-    from hopscope.report.curves import first_below
-
-    reached = first_below(steps, losses, threshold)
+def _told(reached: Sequence[int | None]) -> str:
+    """When each model of a fleet learned something: the first and the last of them."""
     times = [step for step in reached if step is not None]
     if not times:
         return "never"

@@ -44,6 +44,11 @@ class Training(Config):
     checkpoint_at: tuple[Positive, ...] = ()
     """Further steps at which a checkpoint is written."""
 
+    @property
+    def steps_per_epoch(self) -> float:
+        """How many steps go over the training set once."""
+        return self.examples / self.batch
+
     def checkpoint_steps(self) -> tuple[int, ...]:
         """All steps at which a checkpoint is due: the untrained model first, the last step last."""
         regular = range(0, self.steps, self.checkpoint_every)

@@ -3,7 +3,8 @@
 from difflib import get_close_matches
 
 from hopscope.errors import ConfigError
-from hopscope.papers import demo, musat
+from hopscope.papers import demo
+from hopscope.papers.musat import presets as musat
 from hopscope.papers.preset import Preset
 
 __all__ = ["Preset", "preset", "presets"]

@@ -1,13 +1,24 @@
 """A claim: a sentence of a paper with something that we can measure, and what came of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from hopscope.errors import ResultsUnreadable
-from hopscope.papers.results import Results, Table
+from hopscope.papers.results_folder import Results
+from hopscope.papers.table import Table
 
 Verdict = Literal["reproduced", "not reproduced", "under a reading", "not measured"]
+
+
+def verdict(holds: bool) -> Verdict:
+    """The verdict on a claim that was measured in full."""
+    return "reproduced" if holds else "not reproduced"
+
+
+def share(right: int, count: int) -> str:
+    """How many of how many, in words."""
+    return f"{right} of {count}"
 
 
 @dataclass(frozen=True)
@@ -82,10 +93,3 @@ def _what_is_left(results: Results, missing: Sequence[str]) -> Iterator[str]:
                 f"`hopscope reproduce {target} --protocol {part.protocol}`: {len(part.runs)} of "
                 f"{part.wanted} runs are measured"
             )
-
-
-def claims() -> Mapping[str, Claim]:
-    """Every claim of both papers, by id."""
-    from hopscope.papers import chen_claims, musat_claims
-
-    return {claim.id: claim for claim in (*musat_claims.CLAIMS, *chen_claims.CLAIMS)}

@@ -1,16 +1,16 @@
 """A target: what can be reproduced by name, from the runs it needs to the rows it leaves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hopscope.configs import Recipe
-from hopscope.errors import ConfigError
-from hopscope.papers.results import PROTOCOLS, Protocol, Row
+from hopscope.papers.row import Row
+from hopscope.papers.table import PROTOCOLS, Protocol
 from hopscope.store import RunFolder
 
 
-def no_rows(*_: object) -> list[Row]:
-    return []
+def no_rows(*_: object) -> Sequence[Row]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,13 @@ class Target:
     """paper/figure, e.g. musat/fig4-ic; also the name of its results."""
     shows: str
     """What of the paper it is, in a few words."""
-    measure: Callable[[RunFolder, Protocol], list[Row]] = no_rows
+    rows: tuple[type[Row], ...]
+    """The kinds of rows in its table."""
+    measure: Callable[[RunFolder, Protocol], Sequence[Row]] = no_rows
     """The rows of one complete run."""
     recipes: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = field(default_factory=dict)
     """The runs it needs; nothing where it is computed without."""
-    compute: Callable[[Protocol], list[Row]] = no_rows
+    compute: Callable[[Protocol], Sequence[Row]] = no_rows
     """The rows that need no run."""
     method: str = ""
     """How it is measured, in a paragraph."""
@@ -41,19 +43,3 @@ class Target:
         wanted = PROTOCOLS[protocol]
         near = min(self.recipes, key=lambda p: (PROTOCOLS[p] < wanted, abs(PROTOCOLS[p] - wanted)))
         return near, self.recipes[near]()
-
-
-def targets() -> Mapping[str, Target]:
-    """Every target of both papers, by name."""
-    from hopscope.papers import chen_targets, musat_targets
-
-    return {each.name: each for each in (*musat_targets.TARGETS, *chen_targets.TARGETS)}
-
-
-def matching(pattern: str) -> list[Target]:
-    """The targets of this name, of a paper (`musat`), or whose name begins so (`musat/fig4`)."""
-    known = targets()
-    found = [each for name, each in known.items() if name == pattern or name.startswith(pattern)]
-    if not found:
-        raise ConfigError(f"no target {pattern!r}: there are {', '.join(known)}")
-    return found

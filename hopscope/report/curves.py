@@ -15,6 +15,7 @@ from hopscope.training import Run
 
 COLOURS = ("#3366aa", "#ee7733", "#228833", "#aa3377", "#997700", "#66ccee", "#bb5566", "#333333")
 WINDOW = 25
+"""Steps over which a drawn curve is smoothed; when a hop is learned is told by milestones."""
 POINTS = 500
 FULL_SCALE = 1.6
 """Height of the axis in guessing levels; the first steps are worse, and say little."""
@@ -59,15 +60,6 @@ def smoothed(losses: Float[np.ndarray, "step model hop"]) -> Float[np.ndarray, "
     sums[WINDOW:] -= sums[:-WINDOW].copy()
     counts = np.minimum(np.arange(1, len(losses) + 1), WINDOW)
     return sums / counts[:, None, None]
-
-
-def first_below(
-    steps: np.ndarray, losses: Float[np.ndarray, "step model"], threshold: float
-) -> list[int | None]:
-    """For each model, the first step whose running mean over WINDOW steps is below."""
-    below = smoothed(losses[:, :, None])[:, :, 0] < threshold
-    below[: WINDOW - 1] = False
-    return [int(steps[row.argmax()]) if row.any() else None for row in below.T]
 
 
 def save_figure(figure: Figure, path: Path) -> Path:

@@ -5,8 +5,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from hopscope.circuits.emergence import HALF, Emergence
+from hopscope.circuits.emergence import Emergence
 from hopscope.facts import Path
+from hopscope.milestones import HALF
 from hopscope.report.curves import COLOURS, FULL_SCALE
 from hopscope.report.depth import short_role
 

@@ -1,14 +1,31 @@
 """Accuracy of language models: figure 2 of the paper."""
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hopscope.llm.results import Result, results
+from hopscope.llm.results import results
 from hopscope.report.curves import COLOURS
 from hopscope.store import RunFolder
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """One kind of question with its accuracy; a benchmark's Result is, and a paper's AnswerRow."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def hops(self) -> int: ...
+    @property
+    def accuracy(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+    @property
+    def guessing(self) -> float: ...
 
 
 def accuracy_figure(folders: Sequence[RunFolder]) -> Figure:
@@ -16,7 +33,7 @@ def accuracy_figure(folders: Sequence[RunFolder]) -> Figure:
     return results_figure({folder.name: results(folder) for folder in folders})
 
 
-def results_figure(every: Mapping[str, Sequence[Result]]) -> Figure:
+def results_figure(every: Mapping[str, Sequence[Scored]]) -> Figure:
     """Left, equations by hops; right, every kind of question; a colour for each benchmark."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
@@ -45,7 +62,7 @@ def results_figure(every: Mapping[str, Sequence[Result]]) -> Figure:
 
 
 def _points(
-    axes: Axes, x: Sequence[float], rows: Sequence[Result], colour: str, style: str, label: str = ""
+    axes: Axes, x: Sequence[float], rows: Sequence[Scored], colour: str, style: str, label: str = ""
 ) -> None:
     """Accuracies with their intervals."""
     if not rows:

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 from hopscope import __version__
 from hopscope.papers.claim import Claim, Finding, Verdict
-from hopscope.papers.results import Results, Table
+from hopscope.papers.results_folder import Results
+from hopscope.papers.table import Table
 from hopscope.papers.target import Target
 from hopscope.report.page import Section, figure_html, page, prose
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from hopscope.papers.claim import Claim
-from hopscope.papers.results import Results, Table
+from hopscope.papers.results_folder import Results
+from hopscope.papers.table import Table
 from hopscope.papers.target import Target
 
 HEAD = """\

@@ -1,18 +1,24 @@
 """The claims in a terminal, as lines of JSON, and on a page."""
 
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from matplotlib.figure import Figure
 
-from hopscope.cli.claims import claims, report
+from hopscope.cli import claims as command
 from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.papers.claim import Claim, Finding
-from hopscope.papers.results import Results, Table
+from hopscope.papers.registry import Registry
+from hopscope.papers.row import Row
+from hopscope.papers.table import Table
 from hopscope.papers.target import Target
+
+
+class Measured(Row):
+    loss: float
+
 
 CLAIMS = {
     claim.id: claim
@@ -37,20 +43,25 @@ CLAIMS = {
         ),
     )
 }
-TARGETS = {"musat/fig4": Target("musat/fig4", "Figure 4: losses", lambda runs, protocol: [])}
+PAPERS = Registry(
+    targets={"musat/fig4": Target("musat/fig4", "Figure 4: losses", (Measured,))}, claims=CLAIMS
+)
+
+
+def claims(arguments: Sequence[str]) -> int:
+    return command.claims(arguments, PAPERS)
+
+
+def report(arguments: Sequence[str]) -> int:
+    return command.report(arguments, PAPERS, lambda *_: [("one", "a figure", Figure())])
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with results of one target, and two claims of which it decides one."""
-    drawing = ModuleType("hopscope.report.results")
-    drawing.figures = lambda table, others: [("one", "a figure", Figure())]  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "hopscope.report.results", drawing)
-    monkeypatch.setattr("hopscope.papers.claim.claims", lambda: CLAIMS)
-    monkeypatch.setattr("hopscope.papers.target.targets", lambda: TARGETS)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
-    Results(Path("results")).save(Table("musat/fig4", "full", ({"loss": 0.72},)))
+    PAPERS.results(Path("results")).save(Table("musat/fig4", "full", (Measured(loss=0.72),)))
     return tmp_path
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.cli.main import main
+from hopscope.cli.output import warn
+from hopscope.cli.reproduce import reproduce
 from hopscope.configs import Experiment, Recipe
-from hopscope.errors import NotLearned
-from hopscope.papers import musat_targets
-from hopscope.papers.results import Protocol, Results, Row, Table
+from hopscope.errors import HopscopeError, NotLearned
+from hopscope.papers.registry import PAPERS, Registry
+from hopscope.papers.row import Row
+from hopscope.papers.table import Protocol, Table
 from hopscope.papers.target import Target
 from hopscope.store import RunFolder, Store
 from hopscope.training import Run
@@ -26,13 +28,15 @@ def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def said(*words: str) -> tuple[int, str, str]:
+    def said(*words: str, papers: Registry = PAPERS) -> tuple[int, str, str]:
         folders = ["--results", "found", "--store", "kept"]
-        monkeypatch.setattr("sys.argv", ["hopscope", "reproduce", *words, *folders])
-        with pytest.raises(SystemExit) as stop:
-            main()
+        try:
+            code = reproduce([*words, *folders], papers)
+        except HopscopeError as error:  # as `main` tells it
+            warn(error)
+            code = error.exit_code
         captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
+        return code, captured.out, captured.err
 
     return said
 
@@ -53,9 +57,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def ends(folder: RunFolder, protocol: Protocol) -> list[Row]:
+class End(Row):
+    loss: float
+
+
+def ends(folder: RunFolder, protocol: Protocol) -> list[End]:
     """How a run ended."""
-    return [{"loss": float(Run(folder).final_losses().mean())}]
+    return [End(loss=float(Run(folder).final_losses().mean()))]
+
+
+def registry(*targets: Target) -> Registry:
+    """These targets, and no claims but those that need other ones."""
+    return Registry({target.name: target for target in targets}, PAPERS.claims)
 
 
 @pytest.fixture
@@ -64,14 +77,18 @@ def recipes(tiny: Experiment) -> tuple[Recipe, ...]:
 
 
 @pytest.fixture
-def target(recipes: tuple[Recipe, ...], monkeypatch: pytest.MonkeyPatch) -> Target:
-    """The only target there is: two trainings of 12 steps, with nothing to draw."""
-    made = Target(
-        "musat/two", "two of them", ends, {"reduced": lambda: recipes},
+def target(recipes: tuple[Recipe, ...]) -> Target:
+    """Two trainings of 12 steps, with nothing to draw."""
+    return Target(
+        "musat/two", "two of them", (End,), ends, {"reduced": lambda: recipes},
         remarks={"reduced": "two instead of all"},
     )  # fmt: skip
-    monkeypatch.setattr("hopscope.papers.target.targets", lambda: {made.name: made})
-    return made
+
+
+@pytest.fixture
+def two(target: Target) -> Registry:
+    """The only target there is."""
+    return registry(target)
 
 
 def test_depth_is_computed_kept_and_drawn(say: Say) -> None:
@@ -85,7 +102,7 @@ def test_depth_is_computed_kept_and_drawn(say: Say) -> None:
         "overview: found/README.md",
     ]
     assert "musat/theorem-1" in Path("found/README.md").read_text()
-    table = Results(Path("found")).table("musat/depth")
+    table = PAPERS.results(Path("found")).table("musat/depth")
     assert (table.protocol, table.remark) == ("smoke", "fewer hops")
     assert "1 threads" in table.machine
     assert len(table.rows) == 13
@@ -95,8 +112,8 @@ def test_depth_is_computed_kept_and_drawn(say: Say) -> None:
     assert say("musat/depth", "--protocol", "smoke", "--threads", "1")[0] == 0
 
 
-def test_targets_are_listed_with_what_there_is(say: Say, target: Target) -> None:
-    code, out, _ = say("--list")
+def test_targets_are_listed_with_what_there_is(say: Say, two: Registry) -> None:
+    code, out, _ = say("--list", papers=two)
     assert code == 0
     head, row = out.splitlines()
     assert head.split() == ["target", "shows", "runs", "there", "are", "measured"]
@@ -104,28 +121,28 @@ def test_targets_are_listed_with_what_there_is(say: Say, target: Target) -> None
     assert "0 of 2 (reduced)" in row
     assert row.rstrip().endswith("not yet")
     assert not Path("kept").exists()
-    say("musat")
-    row = say("--list", "--protocol", "full")[1].splitlines()[1]
+    say("musat", papers=two)
+    row = say("--list", "--protocol", "full", papers=two)[1].splitlines()[1]
     assert "2 of 2 (reduced)" in row
     assert row.rstrip().endswith("reduced")
 
 
 def test_all_targets_of_both_papers_are_listed(say: Say) -> None:
     out = say("--list")[1]
-    assert all(known.name in out for known in musat_targets.TARGETS)
+    assert all(known.name in out for known in PAPERS.targets.values())
     assert "chen/training" in out
     assert "chen" not in say("musat/fig4", "--list")[1]
 
 
-def test_runs_are_trained_once(say: Say, target: Target, recipes: tuple[Recipe, ...]) -> None:
-    code, out, _ = say("musat/two")
+def test_runs_are_trained_once(say: Say, two: Registry, recipes: tuple[Recipe, ...]) -> None:
+    code, out, _ = say("musat/two", papers=two)
     assert code == 0
     assert "musat/two, reduced protocol: two of them" in out
     assert "figure" not in out
     first = Path("found/musat/two.jsonl").read_bytes()
     assert json.loads(first.splitlines()[0])["remark"] == "two instead of all"
     assert len(first.splitlines()) == 3
-    code, out, _ = say("musat/two")
+    code, out, _ = say("musat/two", papers=two)
     assert code == 0
     assert not any(recipe.run_name() in out for recipe in recipes)
     assert Path("found/musat/two.jsonl").read_bytes() == first
@@ -133,7 +150,7 @@ def test_runs_are_trained_once(say: Say, target: Target, recipes: tuple[Recipe, 
 
 def test_a_sweep_whose_time_is_over_goes_on_with_the_same_command(
     say: Say,
-    target: Target,
+    two: Registry,
     recipes: tuple[Recipe, ...],
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
@@ -152,33 +169,33 @@ def test_a_sweep_whose_time_is_over_goes_on_with_the_same_command(
 
     monkeypatch.setattr("hopscope.cli.display.display", Passing)
     words = ("musat/two", "--time-limit", "2.9")  # 174 seconds: 12 steps and 6
-    code, out, err = say(*words)
+    code, out, err = say(*words, papers=two)
     assert (code, err) == (1, "")
     part = Path("found/musat/two.reduced.part.jsonl")
     assert (f"\n1 of 2 runs are complete and measured ({part}); the same command goes on\n") in out
-    assert not Results(Path("found")).has("musat/two")
+    assert not two.results(Path("found")).has("musat/two")
     assert "1 of 2 runs so far; two instead of all" in Path("found/README.md").read_text()
     assert Store("kept").create(recipes[1]).manifest.step == 6
-    code, out, _ = say(*words)
+    code, out, _ = say(*words, papers=two)
     assert code == 0
     assert "results: found/musat/two.jsonl" in out
-    assert len(Results(Path("found")).table("musat/two").rows) == 2
+    assert len(two.results(Path("found")).table("musat/two").rows) == 2
     assert not part.exists()
 
 
 def test_a_sweep_goes_on_where_another_machine_left_it(
-    say: Say, target: Target, recipes: tuple[Recipe, ...]
+    say: Say, two: Registry, recipes: tuple[Recipe, ...]
 ) -> None:
-    assert say("musat/two")[0] == 0
-    results = Results(Path("found"))
+    assert say("musat/two", papers=two)[0] == 0
+    results = two.results(Path("found"))
     whole = results.table("musat/two")
     results.path("musat/two").unlink()
     for last in (False, True):
         shutil.rmtree("kept")
         elsewhere = tuple(row for row in whole.rows if (row == whole.rows[-1]) == last)
         results.save_part(replace(whole, rows=elsewhere, machine="a faster one"))
-        assert "1 of 2 (reduced)" in say("--list")[1]
-        code, out, _ = say("musat/two")
+        assert "1 of 2 (reduced)" in say("--list", papers=two)[1]
+        code, out, _ = say("musat/two", papers=two)
         assert code == 0
         assert "1 of 2 runs are measured already" in out
         assert Store("kept").names() == [recipes[not last].run_name()]
@@ -188,8 +205,8 @@ def test_a_sweep_goes_on_where_another_machine_left_it(
         assert results.parts("musat/two") == []
 
 
-def test_nothing_measured_leaves_no_part(say: Say, target: Target) -> None:
-    code, out, _ = say("musat/two", "--time-limit", "1e-9")
+def test_nothing_measured_leaves_no_part(say: Say, two: Registry) -> None:
+    code, out, _ = say("musat/two", "--time-limit", "1e-9", papers=two)
     assert code == 1
     assert "0 of 2 runs are complete and measured; the same command goes on" in out
     assert not Path("found/musat").exists()
@@ -217,19 +234,18 @@ def test_a_mistake_is_one_line(say: Say, words: str, answer: str) -> None:
 
 
 @pytest.fixture
-def better(target: Target) -> Path:
+def better(target: Target, two: Registry) -> Path:
     """Results of the full protocol, which must not be replaced."""
-    return Results(Path("found")).save(Table(target.name, "full", ({"loss": 0.0},)))
+    return two.results(Path("found")).save(Table(target.name, "full", (End(loss=0.0),)))
 
 
 def test_better_results_are_in_the_way_before_anything_is_trained(
-    say: Say, target: Target, better: Path, monkeypatch: pytest.MonkeyPatch
+    say: Say, target: Target, better: Path
 ) -> None:
-    other = Target("musat/one", "computed", compute=lambda protocol: [{"n": 1}])
-    both = {each.name: each for each in (other, target)}
-    monkeypatch.setattr("hopscope.papers.target.targets", lambda: both)
+    other = Target("musat/one", "computed", (End,), compute=lambda protocol: [End(loss=1.0)])
+    both = registry(other, target)
     before = better.read_bytes()
-    code, out, err = say("musat/two")
+    code, out, err = say("musat/two", papers=both)
     assert (code, out) == (2, "")
     assert err == (
         "hopscope: found/musat/two.jsonl holds the full protocol, which reduced would replace: "
@@ -237,34 +253,31 @@ def test_better_results_are_in_the_way_before_anything_is_trained(
     )
     assert better.read_bytes() == before
     assert not Path("kept").exists()
-    code, out, _ = say("musat")
+    code, out, _ = say("musat", papers=both)
     assert code == 0
     assert "musat/two: measured already, by a better protocol" in out
     assert better.read_bytes() == before
-    assert Results(Path("found")).has("musat/one")
+    assert both.results(Path("found")).has("musat/one")
 
 
-def test_one_that_fails_does_not_keep_the_others_waiting(
-    say: Say, target: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(protocol: Protocol) -> list[Row]:
+def test_one_that_fails_does_not_keep_the_others_waiting(say: Say, target: Target) -> None:
+    def fail(protocol: Protocol) -> list[End]:
         raise NotLearned("the model learned nothing")
 
-    one = Target("musat/one", "no use", compute=fail)
-    both = {each.name: each for each in (one, target)}
-    monkeypatch.setattr("hopscope.papers.target.targets", lambda: both)
-    code, out, err = say("musat")
+    both = registry(Target("musat/one", "no use", (End,), compute=fail), target)
+    code, out, err = say("musat", papers=both)
     assert code == 2
     assert err.splitlines()[-1] == "hopscope: musat/one: the model learned nothing"
     assert "overview: found/README.md" in out
-    assert Results(Path("found")).has("musat/two")
-    assert not Results(Path("found")).has("musat/one")
+    results = both.results(Path("found"))
+    assert results.has("musat/two")
+    assert not results.has("musat/one")
 
 
-def test_results_that_cannot_be_written_are_one_line(say: Say, target: Target) -> None:
+def test_results_that_cannot_be_written_are_one_line(say: Say, two: Registry) -> None:
     Path("found").mkdir()
     Path("found/musat").write_text("")
-    code, _, err = say("musat/two")
+    code, _, err = say("musat/two", papers=two)
     assert code == 2
     assert err.startswith("hopscope: cannot write found/musat/two.jsonl: ")
     assert err.endswith(": choose another folder\n")
@@ -272,10 +285,10 @@ def test_results_that_cannot_be_written_are_one_line(say: Say, target: Target) -
 
 
 def test_a_folder_that_cannot_be_written_is_heard_of_before_training(
-    say: Say, target: Target
+    say: Say, two: Registry
 ) -> None:
     Path("found").write_text("")
-    code, _, err = say("musat/two")
+    code, _, err = say("musat/two", papers=two)
     assert code == 2
     assert err.startswith("hopscope: cannot write found/README.md: ")
     assert err.endswith(": choose another folder\n")

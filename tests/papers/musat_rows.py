@@ -1,103 +1,163 @@
-"""Rows as they would be if all were as the paper says, and ways to bend them."""
+"""Rows of Musat as they would be if all were as the paper says, and ways to bend them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hopscope.papers.claim import Finding
-from hopscope.papers.musat_claims import CLAIMS
-from hopscope.papers.results import Protocol, Results, Row, Table
+from hopscope.papers.musat.claims import CLAIMS
+from hopscope.papers.musat.rows import (
+    AnswerRow,
+    CircuitRow,
+    Course,
+    DepthRow,
+    Layers,
+    LossRow,
+    Maps,
+    PathCourse,
+    PlantedRow,
+    Removal,
+    Story,
+)
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.results_folder import Results
+from hopscope.papers.row import Row
+from hopscope.papers.table import Protocol, Table
 
 DEPTH, ASKED, IC, NONIC = "musat/depth", "musat/fig2", "musat/fig4-ic", "musat/fig4-nonic"
 ORDER, ABC, D = "musat/order", "musat/fig5", "musat/fig7"
 KNOWN = {claim.id: claim for claim in CLAIMS}
-Tables = dict[str, list[Row]]
+Tables = dict[str, list[Any]]
+"""Rows by target; Any, since each target has its own kind."""
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 
-def depth_row(hops: int, theorem_1: int, bidirectional: int, causal: int) -> Row:
-    exact = {"bidirectional": bidirectional, "causal": causal}
-    return {"hops": hops, "theorem_1": theorem_1, **exact, "simulated": dict(exact)}
+def with_(row: AnyRow, **values: Any) -> AnyRow:
+    """The row with other values, which are checked as if they had been read."""
+    return type(row).model_validate({**row.model_dump(exclude_unset=True), **values})
 
 
-def planted_row(hops: int, layers: int) -> Row:
-    return {"planted": hops, "layers": layers, "heads": 1, "error": 1e-20}
+def without(row: AnyRow, *names: str) -> AnyRow:
+    """The row without these fields."""
+    kept = row.model_dump(exclude_unset=True)
+    return type(row).model_validate({name: kept[name] for name in kept if name not in names})
 
 
-def answer_row(model: str, kind: str) -> Row:
-    return {
-        "model": model,
-        "kind": kind,
-        "guessing": 0.25,
-        "interval": [0.92, 0.98],
-        "accuracy": 0.94,
-        "best": 0.96,
-    }
+def depth_row(hops: int, theorem_1: int, bidirectional: int, causal: int) -> DepthRow:
+    exact = Layers(bidirectional=bidirectional, causal=causal)
+    return DepthRow(
+        hops=hops, theorem_1=theorem_1, bidirectional=bidirectional, causal=causal, simulated=exact
+    )
 
 
-def loss_row(layers: int, final: list[float], crossed: list[int | None]) -> Row:
-    return {
-        "layers": layers, "heads": 1, "seed": 0, "hops": len(final), "guess": 0.75, "final": final,
-        "crossed": crossed, "init": "gpt2",
-    }  # fmt: skip
+def planted_row(hops: int, layers: int) -> PlantedRow:
+    return PlantedRow(planted=hops, layers=layers, heads=1, error=1e-20)
 
 
-def removal(layer: int, what: str, ideal: float, *, joins: bool = False) -> Row:
-    return {"head": [layer, 0], "what": what, "joins_pair": joins, "ideal": ideal}
+def answer_row(model: str, kind: str, hops: int = 1) -> AnswerRow:
+    return AnswerRow(
+        run="llm", model=model, protocol="exact", precision="float32", seconds=1.0, kind=kind,
+        hops=hops, count=30, accuracy=0.94, interval=(0.92, 0.98), guessing=0.25, first=0.4,
+        acceptance=0.9, best=0.96, tries=None,
+    )  # fmt: skip
 
 
-def maps_row(attention: list[float]) -> Row:
+def loss_row(
+    layers: int,
+    final: Sequence[float],
+    crossed: Sequence[int | None] = (),
+    *,
+    seed: int = 0,
+    hops: int | None = None,
+) -> LossRow:
+    """Of all hops, unless there are said to be more than the final losses tell."""
+    count = len(final)
+    return LossRow(
+        seed=seed, hops=hops or count, curriculum=hops in (None, count), layers=layers, heads=1,
+        init="gpt2", steps=6_400, batch=256, examples=2_048, seconds=1.0, guess=0.75,
+        final=tuple(final), crossed=tuple(crossed or [None] * count),
+        course=Course(
+            steps=(0, 10, 20),
+            losses=tuple((1.0, 0.9, loss) for loss in final),
+            train=tuple((1.0, 0.8, loss) for loss in final),
+        ),
+    )  # fmt: skip
+
+
+def removal(layer: int, what: str, ideal: float, *, joins: bool = False) -> Removal:
+    return Removal(
+        head=(layer, 0), what=what, joins_pair=joins, kind="answer", ideal=ideal, own=ideal,
+        alone=ideal,
+    )  # fmt: skip
+
+
+def maps_of(attention: Sequence[float]) -> Maps:
     """Of three layers, the last of which attends so from values to their own keys."""
     roles = [f"{kind} {fact}" for fact in range(3) for kind in ("key", "value")]
     layers = [[[[0.0] * 6 for _ in roles]] for _ in range(3)]
     for fact, value in enumerate(attention):
         layers[2][0][2 * fact + 1][2 * fact] = value
-    return {"roles": roles, "own": layers}
+    nothing = {name: [[[0.0] * 6]] * 3 for name in ("itself", "previous")}
+    return Maps.model_validate({"roles": roles, "own": layers, "others": layers, **nothing})
 
 
-def circuit_row(name: str) -> Row:
-    return {
-        **loss_row(12, [0.002, 0.004, 0.006], [200, 300, 400]),
-        "clean": 0.003,
-        "ideal": 0.02,
-        "useful": [[2, 0], [4, 0], [6, 0], [8, 0]],
-        "needed": [[2, 0], [4, 0], [6, 0], [8, 0], [9, 0]],
-        "maps": maps_row([0.9, 0.8, 0.6]),
-        "removals": [
+def circuit_row(name: str) -> CircuitRow:
+    known = loss_row(12, [0.002, 0.004, 0.006], [200, 300, 400])
+    return CircuitRow(
+        **known.model_dump(exclude_unset=True),
+        step=6_400,
+        clean=0.003,
+        ideal=0.02,
+        ablated=0.9,
+        solved=True,
+        useful=((2, 0), (4, 0), (6, 0), (8, 0)),
+        needed=((2, 0), (4, 0), (6, 0), (8, 0), (9, 0)),
+        removals=(
             removal(2, "value 0 → key 0", 0.07, joins=True),
             removal(4, f"query → {name}", 0.3),
             removal(6, "query → value 1", 0.5),
             removal(8, "query → value 2", 0.8),
-        ],
-    }
+        ),
+        unexplained=0,
+        circuit={},
+        maps=maps_of([0.9, 0.8, 0.6]),
+    )
 
 
-def emerging_row(examples: int) -> Row:
-    return {
-        **loss_row(24, [0.02, 0.03, 0.03, 0.04], [3_600, 4_000, 4_500, 5_100]),
-        "clean": 0.031,
-        "ideal": 0.05,
-        "examples": examples,
-        "removals": [
+def emerging_row(examples: int) -> CircuitRow:
+    known = loss_row(24, [0.02, 0.03, 0.03, 0.04], [3_600, 4_000, 4_500, 5_100])
+    return with_(
+        circuit_row("key 0"),
+        **known.model_dump(exclude_unset=True, exclude={"examples"}),
+        examples=examples,
+        clean=0.031,
+        ideal=0.05,
+        removals=(
             removal(2, "value 0 → key 0", 0.01, joins=True),
             removal(4, "query → value 0", 0.3),
-        ],
-        "emergence": emergence_row([3_500.0, 3_900.0, 4_400.0, 4_900.0]),
-    }
+        ),
+        emergence=story([3_500.0, 3_900.0, 4_400.0, 4_900.0]),
+    )
 
 
 ENDS = (("query", "value 0"), ("value 0", "value 1"), ("query", "key 2"), ("key 3", "value 2"))
 
 
-def emergence_row(steps: list[float | None]) -> Row:
+def story(steps: Sequence[float | None]) -> Story:
     """Two paths for every hop, the second 2,000 steps after the first."""
     late = [None if step is None else step + 2_000 for step in steps]
-    return {
-        "paths": [
-            {"reader": reader, "source": source, "emerged_at_step": step}
-            for moments in (late, steps)
-            for (reader, source), step in zip(ENDS, moments, strict=True)
-        ]
-    }
+    paths = [
+        PathCourse(
+            layer=1, head=0, reader=reader, source=source, attention=(0.0, 1.0),
+            emerged_at_step=step, emerged_at_epoch=None,
+        )
+        for moments in (late, steps)
+        for (reader, source), step in zip(ENDS, moments, strict=False)
+    ]  # fmt: skip
+    losses = ((0.75,) * 4, (0.1,) * 4)
+    return Story(
+        steps=(0, 6_400), steps_per_epoch=None, guess=0.75, losses=losses, paths=tuple(paths)
+    )
 
 
 def tables() -> Tables:
@@ -129,13 +189,12 @@ def judged(name: str, rows: Tables) -> Finding:
 def bent(target: str, place: int, **values: Any) -> Tables:
     """The tables, one row of which has other values."""
     rows = tables()
-    assert set(values) <= set(rows[target][place])
-    rows[target][place].update(values)
+    rows[target][place] = with_(rows[target][place], **values)
     return rows
 
 
 def saved(root: Path, rows: Mapping[str, list[Row]], protocol: Protocol) -> Results:
-    results = Results(root)
+    results = PAPERS.results(root)
     for target, own in rows.items():
         results.save(Table(target, protocol, tuple(own)))
     return results

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from musat_rows import ABC, IC, KNOWN, NONIC, bent, judged, saved, tables
+from musat_rows import ABC, IC, KNOWN, NONIC, bent, judged, saved, tables, with_
 
 from hopscope.papers.claim import Claim, Finding
-from hopscope.papers.musat_claims import CLAIMS
-from hopscope.papers.results import Results, Table
+from hopscope.papers.musat.claims import CLAIMS
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.results_folder import Results
+from hopscope.papers.table import Table
 
 
 def findings(results: Results) -> Mapping[str, tuple[Claim, Finding]]:
@@ -16,7 +18,7 @@ def findings(results: Results) -> Mapping[str, tuple[Claim, Finding]]:
 
 
 def test_what_is_missing_names_its_commands(tmp_path: Path) -> None:
-    for claim, found in findings(Results(tmp_path)).values():
+    for claim, found in findings(PAPERS.results(tmp_path)).values():
         assert (found.ours, found.verdict) == ("–", "not measured")
         commands = [f"`hopscope reproduce {target}`" for target in claim.targets]
         assert found.evidence == ", ".join(commands)
@@ -79,7 +81,7 @@ def test_a_reduced_table_can_refute_never(tmp_path: Path) -> None:
 def test_a_table_that_lacks_runs_is_not_judged(tmp_path: Path) -> None:
     results = saved(tmp_path, tables(), "full")
     whole = results.table(NONIC)
-    rows = tuple({"run": f"run {number}", **row} for number, row in enumerate(whole.rows))
+    rows = tuple(with_(row, run=f"run {number}") for number, row in enumerate(whole.rows))
     results.save(replace(whole, rows=rows, wanted=3))
     assert KNOWN["musat/nonic-above-0.7"].finding(results).verdict == "reproduced"
     results.save(replace(whole, rows=rows, wanted=4))
@@ -87,13 +89,13 @@ def test_a_table_that_lacks_runs_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_rows_of_another_version_are_told(tmp_path: Path) -> None:
-    rows = tables()
-    del rows[ABC][1]["needed"]
-    found = findings(saved(tmp_path, rows, "full"))
-    for name in ("musat/abc-mostly-idle", "musat/abc-four-heads"):
-        assert found[name][1].verdict == "not measured"
-        assert found[name][1].evidence == (
-            f"a row of {tmp_path}/{ABC}.jsonl has no 'needed': another hopscope wrote it; "
-            f"`hopscope reproduce {ABC}` measures it anew"
-        )
-    assert found["musat/abc-first-head"][1].verdict == "reproduced"
+    results = saved(tmp_path, tables(), "full")
+    path = results.path(ABC)
+    path.write_text(path.read_text().replace('"needed"', '"wanted"', 1))
+    found = findings(results)
+    assert found["musat/abc-mostly-idle"][1].verdict == "not measured"
+    assert found["musat/abc-mostly-idle"][1].evidence == (
+        f"line 2 of {path} is damaged or of another hopscope ('CircuitRow.needed': Field "
+        f"required): `hopscope reproduce {ABC}` measures it anew"
+    )
+    assert found["musat/d-loss"][1].verdict == "reproduced"

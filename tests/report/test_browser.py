@@ -13,7 +13,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from hopscope.papers.claim import Claim, Finding
-from hopscope.papers.results import Results, Table
+from hopscope.papers.results_folder import Results
+from hopscope.papers.row import Row
+from hopscope.papers.table import Table
 from hopscope.papers.target import Target
 from hopscope.report.paper import paper_page
 
@@ -76,9 +78,9 @@ def text(tmp_path: Path) -> str:
         lambda tables: Finding("0.5 " * 20, "under a reading", f"runs {'x' * 90}"),
     )
     missing = Claim("chen/one", "Short", "§1", "1", "once", ("chen/none",), claim.judge)
-    target = Target(name, "Figure 4: " + "losses " * 20, lambda runs, protocol: [], method=name)
-    results = Results(tmp_path / "results")
-    results.save(Table(name, "reduced", ({"loss": 1},), "half of it", machine="m" * 80))
+    target = Target(name, "Figure 4: " + "losses " * 20, (Row,), method=name)
+    results = Results(tmp_path / "results", {name: target})
+    results.save(Table(name, "reduced", (Row(run="one"),), "half of it", machine="m" * 80))
     return paper_page({claim.id: claim, missing.id: missing}, {target.name: target}, results, draw)
 
 

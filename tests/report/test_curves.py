@@ -5,7 +5,7 @@ import pytest
 
 from hopscope.configs import Experiment
 from hopscope.errors import StoreUnwritable
-from hopscope.report.curves import WINDOW, first_below, loss_curves, save_figure, smoothed
+from hopscope.report.curves import WINDOW, loss_curves, save_figure, smoothed
 from hopscope.store import Store
 from hopscope.training import train
 
@@ -15,16 +15,6 @@ def test_smoothing_is_a_running_mean() -> None:
     slow = [values[max(0, i + 1 - WINDOW) : i + 1].mean() for i in range(90)]
     assert np.allclose(smoothed(values)[:, 0, 0], slow)
     assert smoothed(values[:0]).shape == (0, 1, 1)
-
-
-def test_a_fall_counts_once_a_whole_window_is_below() -> None:
-    steps = np.arange(1, 101)
-    falls = np.where(steps < 40, 1.0, 0.0)
-    stays = np.full(100, 0.6)
-    at_once = np.zeros(100)
-    # Below 0.5 once 13 of the window's 25 steps are past the fall at step 40.
-    expected = [52, None, WINDOW]
-    assert first_below(steps, np.stack([falls, stays, at_once], 1), 0.5) == expected
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)])

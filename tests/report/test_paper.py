@@ -9,9 +9,16 @@ import pytest
 from matplotlib.figure import Figure
 
 from hopscope.papers.claim import Claim, Finding
-from hopscope.papers.results import Results, Table
+from hopscope.papers.results_folder import Results
+from hopscope.papers.row import Row
+from hopscope.papers.table import Table
 from hopscope.papers.target import Target
 from hopscope.report.paper import counts, paper_page
+
+
+class Measured(Row):
+    loss: float
+
 
 CLAIMS = {
     claim.id: claim
@@ -23,7 +30,7 @@ CLAIMS = {
             "> 0.7",
             "all of 8 seeds, ±0.02",
             ("musat/fig4",),
-            lambda tables: Finding(f"{tables[0].rows[0]['loss']}", "reproduced", "8 seeds"),
+            lambda tables: Finding(f"{tables[0].of(Measured)[0].loss}", "reproduced", "8 seeds"),
         ),
         Claim(
             "musat/plateau",
@@ -48,23 +55,23 @@ CLAIMS = {
 TARGETS = {
     target.name: target
     for target in (
-        Target("musat/fig4", "Figure 4: losses", lambda runs, protocol: [], method="Eight seeds."),
-        Target("musat/fig5", "Figure 5: maps", lambda runs, protocol: []),
-        Target("chen/stages", "Figure 2: three stages", lambda runs, protocol: []),
+        Target("musat/fig4", "Figure 4: losses", (Measured,), method="Eight seeds."),
+        Target("musat/fig5", "Figure 5: maps", (Measured,)),
+        Target("chen/stages", "Figure 2: three stages", (Measured,)),
     )
 }
 
 
 def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, str, Figure]]:
     figure = Figure(figsize=(3, 2))
-    figure.subplots().plot([row["loss"] for row in table.rows])
+    figure.subplots().plot([row.loss for row in table.of(Measured)])
     return [("loss", f'"{table.target}" by layer', figure)]
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    made = Results(tmp_path / "results")
-    rows = ({"loss": 0.72}, {"loss": 0.1})
+    made = Results(tmp_path / "results", TARGETS)
+    rows = (Measured(loss=0.72), Measured(loss=0.1))
     made.save(Table("musat/fig4", "reduced", rows, "2 seeds instead of 8", machine="A, 2 cores"))
     made.save(Table("chen/stages", "full", rows, machine="B, 4 cores"))
     return made
@@ -172,7 +179,7 @@ def test_the_same_results_give_the_same_page(results: Results) -> None:
 
 
 def test_without_any_results_the_page_is_a_list_of_what_to_measure(tmp_path: Path) -> None:
-    text = paper_page(CLAIMS, TARGETS, Results(tmp_path / "none"), draw)
+    text = paper_page(CLAIMS, TARGETS, Results(tmp_path / "none", TARGETS), draw)
     assert "3 claims, 3 figures and tables, 0 of them measured" in text
     assert "<svg" not in text
     assert text.count(">not measured</span>") == 1 + 3 + 4  # key, table, sections

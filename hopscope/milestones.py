@@ -1,0 +1,83 @@
+"""When something happened in a training: one rule for each event, wherever it is asked for.
+
+* A hop is learned at the step where the mean of the last ten training losses first falls below
+  two thirds of guessing (0.5 for four chains), if a validation loss ever does so, too: otherwise
+  the examples were learned by heart. Where only checkpoints are known, the same level is crossed
+  on a straight line between two of them.
+* A path of attention has emerged where its mean first rises above one half.
+* A training is calmest at that checkpoint of its last tenth that has the lowest validation loss.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.lib.stride_tricks import sliding_window_view
+
+HALF = 0.5
+"""Mean attention above which a path has emerged (Musat 2025, §9)."""
+LEARNED = 2 / 3
+"""Share of the guessing level below which a loss counts as learned; 0.5 for the paper's four
+chains, of which an answer that knows nothing has a loss of 0.75."""
+WINDOW = 10
+"""Training losses that are averaged, since the loss of a single batch is noisy."""
+LATE = 0.9
+"""Checkpoints after this share of the training are late: the last tenth."""
+
+
+def learned_below(guess: float) -> float:
+    """The loss below which a hop counts as learned, given the loss of guessing."""
+    return LEARNED * guess
+
+
+def learned(
+    steps: Int[np.ndarray, "step"],
+    train: Float[np.ndarray, "step column"],
+    validation: Float[np.ndarray, "check column"],
+    level: float,
+) -> list[int | None]:
+    """For each column (a hop, or a model), the step at which it was learned."""
+    known: np.ndarray = np.any(validation < level, axis=0)
+    found = first_below(steps, train, level)
+    return [step if at_all else None for step, at_all in zip(found, known, strict=True)]
+
+
+def first_below(
+    steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step column"], level: float
+) -> list[int | None]:
+    """For each column, the step at which its loss, averaged over ten steps, falls below a level."""
+    if len(losses) < WINDOW:
+        return [None] * losses.shape[1]
+    means = sliding_window_view(losses.astype(float), WINDOW, axis=0).mean(axis=-1)
+    below = means < level
+    first = below.argmax(axis=0)
+    return [
+        int(steps[place + WINDOW - 1]) if below[place, column] else None
+        for column, place in enumerate(first)
+    ]
+
+
+def crossing(
+    steps: Sequence[int], values: Float[np.ndarray, "step"], level: float = HALF
+) -> float | None:
+    """Where values that are known at a few steps first rise above a level, between two steps."""
+    above = values > level
+    if not above.any():
+        return None
+    first = int(above.argmax())
+    if first == 0:
+        return float(steps[0])
+    before, after = float(values[first - 1]), float(values[first])
+    share = (level - before) / (after - before)
+    return float(steps[first - 1] + share * (steps[first] - steps[first - 1]))
+
+
+def calmest(
+    steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step"], checkpoints: Sequence[int]
+) -> int:
+    """The late checkpoint with the lowest validation loss; at a constant learning rate the very
+    last one may sit on a spike.
+    """
+    at = dict(zip(steps.tolist(), losses.tolist(), strict=True))
+    late = [step for step in checkpoints if step >= LATE * max(checkpoints) and step in at]
+    return min(late, key=at.__getitem__, default=max(checkpoints))

@@ -1,0 +1,1 @@
+"""Chen, Sheen, Wang and Yang, *Unveiling Induction Heads* (NeurIPS 2024)."""

@@ -1,0 +1,199 @@
+"""Measures runs of the n-gram experiment: what their stages came to, and in which settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from hopscope.configs import Descent, MarkovExperiment
+from hopscope.markov import information
+from hopscope.markov.evaluation import (
+    ALPHAS,
+    LENGTHS,
+    Choice,
+    Moment,
+    approach,
+    choice,
+    compare,
+    gap,
+    growth,
+    said,
+    transfer,
+)
+from hopscope.markov.learner import drawn
+from hopscope.markov.parameters import Parameters, set_name, sets, softmax
+from hopscope.markov.run import Course, MarkovRun
+from hopscope.markov.work import record_epochs
+from hopscope.papers.chen.rows import CourseRow, MeanLosses, SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.settings import settings
+from hopscope.papers.row import Row
+from hopscope.papers.table import Protocol
+from hopscope.store import RunFolder
+
+CHAINS: Mapping[Protocol, int] = {"full": 1_000, "reduced": 1_000, "smoke": 200}
+"""Fresh chains of each other length and prior."""
+TABLES = 300
+"""Tables from the prior over which a rule's prediction is averaged."""
+PAIRS = 2**20
+"""Pairs of windows up to which what heads see is computed."""
+SLOPES_AT = (10, 30, 100, 300, 1_000)
+MOMENTS = 18
+"""Moments of each stage that are kept for a figure."""
+
+
+def training_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
+    """What became of every seed, and how it went."""
+    run = MarkovRun(folder)
+    return [row for seed in run.experiment.seeds for row in seed_rows(run, seed, CHAINS[protocol])]
+
+
+def setting_rows(folder: RunFolder, protocol: Protocol) -> list[SettingRow]:
+    """The row of the setting that this run is of."""
+    names = {each.run_name(): name for name, each in settings(protocol).items()}
+    return [setting_row(names[folder.name], MarkovRun(folder))]
+
+
+def seed_rows(run: MarkovRun, seed: int, chains: int = CHAINS["full"]) -> Iterator[Row]:
+    """What its stages came to, how it does on other chains, and its course."""
+    moments = approach(run, seed)
+    yield _stages(run, seed, moments)
+    yield from _others(run, seed, chains)
+    yield _course(run, seed, moments)
+
+
+def _stages(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
+    experiment, course = run.experiment, run.course(seed)
+    selected = _selected(experiment, course)
+    last = course.at(-1)
+    found = growth(course, _last_stage(experiment))
+    return SeedRow(
+        what="seed",
+        seed=seed,
+        parents=experiment.process.parents,
+        chosen_lags=selected.lags,
+        share_after_stage_1=selected.share,
+        attention_before=choice(experiment.model, course.at(0)).weights,
+        attention_after=choice(experiment.model, last).weights,
+        a=found.end,
+        slope_by_log_epoch=found.slope,
+        r2=found.straightness,
+        one_over_gap=1 / gap(experiment, last, drawn(experiment, seed, "validation")),
+        distance_begin=moments[0].distance,
+        distance_end=moments[-1].distance,
+    )
+
+
+def _selected(experiment: MarkovExperiment, course: Course) -> Choice:
+    """What the first stage chose."""
+    end = experiment.descent.plan()[0][1]
+    return choice(experiment.model, course.at(int(np.searchsorted(course.epochs, end))))
+
+
+def _last_stage(experiment: MarkovExperiment) -> int:
+    """After which epoch it begins."""
+    return experiment.steps - experiment.descent.plan()[-1][1]
+
+
+def _others(run: MarkovRun, seed: int, chains: int) -> Iterator[TransferRow]:
+    """The trained model on chains of other lengths, and of other priors."""
+    varied: list[Literal["length", "alpha"]] = ["length"] * len(LENGTHS)
+    varied += ["alpha"] * len(ALPHAS)
+    for name, (process, other) in zip(varied, transfer(run, seed, chains=chains), strict=True):
+        yield TransferRow(
+            what="transfer",
+            seed=seed,
+            varied=name,
+            length=process.length,
+            alpha=process.alpha,
+            distance=other.distance,
+            matched=other.matched,
+            loss=MeanLosses(**asdict(other.expected)),
+        )
+
+
+def _course(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
+    """What a figure of the stages draws; the distance to GIH is known in the last one."""
+    experiment, course = run.experiment, run.course(seed)
+    kept = _kept(experiment.descent, course)
+    chosen, attention = choice(experiment.model, course.at(-1)), softmax(course.w[kept])
+    begin, number = _last_stage(experiment), experiment.seeds.index(seed)
+    near = {begin + moment.epoch: round(moment.distance, 5) for moment in moments}
+    return CourseRow(
+        what="course",
+        seed=seed,
+        stages=tuple(experiment.descent.plan()),
+        epochs=course.epochs[kept].tolist(),
+        shares={
+            set_name(heads): _rounded(shares)
+            for heads, shares in zip(sets(experiment.model), course.shares[kept].T, strict=True)
+        },
+        attention={
+            f"head {head + 1} to lag {lag}": _rounded(attention[:, head, lag - 1])
+            for head, lag in zip(chosen.heads, chosen.lags, strict=True)
+        },
+        a=_rounded(course.a[kept]),
+        train=_rounded(run.losses("train")[1][kept, number, 0]),
+        validation=_rounded(run.losses("validation")[1][kept, number, 0]),
+        distance=tuple(near.get(int(epoch)) for epoch in course.epochs[kept]),
+    )
+
+
+def _kept(descent: Descent, course: Course) -> Int[np.ndarray, "kept"]:
+    """Numbers of a few records, as densely at each stage's beginning as they were recorded."""
+    few = Descent(**{**descent.model_dump(), "records": min(MOMENTS, descent.records)})
+    kept: np.ndarray = np.unique(np.searchsorted(course.epochs, record_epochs(few)))
+    return kept
+
+
+def _rounded(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(round(float(value), 5) for value in values)
+
+
+def setting_row(name: str, run: MarkovRun) -> SettingRow:
+    """What became of the first seed of a setting."""
+    experiment = run.experiment
+    seed = experiment.seeds[0]
+    state, chains = run.state(seed), drawn(experiment, seed, "validation")
+    picked = choice(experiment.model, Parameters.of(state))
+    found = compare(experiment, said(experiment, state, chains), chains)
+    return SettingRow(
+        what="setting",
+        setting=name,
+        changes=experiment.model_dump(mode="json", exclude_defaults=True),
+        seconds=round(run.folder.manifest.seconds, 1),
+        parents=experiment.process.parents,
+        predicted=predicted(experiment),
+        chosen_lags=picked.lags,
+        share=picked.share,
+        attention=picked.weights,
+        a=float(state["a"]),
+        slopes_of_a=slopes(run, seed),
+        loss=MeanLosses(**asdict(found.seen)),
+        expected=MeanLosses(**asdict(found.expected)),
+        distance=found.distance,
+        matched=found.matched,
+    )
+
+
+def predicted(experiment: MarkovExperiment) -> dict[str, tuple[int, ...]]:
+    """The winner of stage I by the paper's rule, and seen through the heads as they begin."""
+    arguments = (experiment.process, experiment.model, TABLES)
+    found = {"paper": information.winner(information.exact(*arguments))}
+    if experiment.process.alphabet ** (2 * experiment.model.window) <= PAIRS:
+        found["heads"] = information.winner(information.through_heads(*arguments))
+    return found
+
+
+def slopes(run: MarkovRun, seed: int) -> dict[str, float]:
+    """By how much a grows per factor e of the last stage's epochs, from an epoch to its double."""
+    experiment, course = run.experiment, run.course(seed)
+    begin = _last_stage(experiment)
+    since, a = course.epochs - begin, course.a
+    at = {epoch: float(np.interp(epoch, since, a)) for e in SLOPES_AT for epoch in (e, 2 * e)}
+    return {
+        str(epoch): (at[2 * epoch] - at[epoch]) / float(np.log(2))
+        for epoch in SLOPES_AT
+        if 2 * epoch <= experiment.steps - begin
+    }

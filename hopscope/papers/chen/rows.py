@@ -1,0 +1,114 @@
+"""The kinds of rows in the tables of Chen et al. (NeurIPS 2024); `what` says which a row is."""
+
+from typing import Literal
+
+from pydantic import StrictFloat, StrictInt
+
+from hopscope.papers.row import JsonObject, Numbers, Record, Row
+
+Lags = tuple[StrictInt, ...]
+"""How far back in a chain each head of a set looks."""
+
+
+class MeanLosses(Record):
+    """The loss of the model and of three others, on the same chains."""
+
+    model: StrictFloat
+    gih: StrictFloat
+    """The generalised induction head over the parents."""
+    bayes: StrictFloat
+    truth: StrictFloat
+
+
+class SeedRow(Row):
+    """What the three stages of training came to for one seed."""
+
+    what: Literal["seed"]
+    seed: StrictInt
+    parents: Lags
+    chosen_lags: Lags
+    """The lags of the set that won stage I."""
+    share_after_stage_1: StrictFloat
+    """That set's part in the sum of squared coefficients."""
+    attention_before: Numbers
+    """The largest attention of each head of the set before training."""
+    attention_after: Numbers
+    """The largest attention of each head of the set after training."""
+    a: StrictFloat
+    """The scale of the second layer after training."""
+    slope_by_log_epoch: StrictFloat
+    """The growth of a by the logarithm of the epoch, in the last stage."""
+    r2: StrictFloat
+    """How straight that growth is."""
+    one_over_gap: StrictFloat
+    """One over the gap between matches and the most similar other position."""
+    distance_begin: StrictFloat
+    """The distance to the generalised induction head as the last stage begins."""
+    distance_end: StrictFloat
+    """The distance to the generalised induction head as the last stage ends."""
+
+
+class TransferRow(Row):
+    """A trained model on chains of another length, or from another prior."""
+
+    what: Literal["transfer"]
+    seed: StrictInt
+    varied: Literal["length", "alpha"]
+    length: StrictInt
+    alpha: StrictFloat
+    distance: StrictFloat
+    """To the generalised induction head, where that finds a match."""
+    matched: StrictFloat
+    """The part of the chains in which it does."""
+    loss: MeanLosses
+
+    @property
+    def value(self) -> int | float:
+        """The length or the prior, whichever was varied."""
+        return self.length if self.varied == "length" else self.alpha
+
+
+class CourseRow(Row):
+    """The course of one seed's training, at a few epochs."""
+
+    what: Literal["course"]
+    seed: StrictInt
+    stages: tuple[tuple[str, StrictInt], ...]
+    """The letters of what each stage trains, and its number of epochs."""
+    epochs: tuple[StrictInt, ...]
+    shares: dict[str, Numbers]
+    """Each set's part in the sum of squared coefficients."""
+    attention: dict[str, Numbers]
+    """The attention of each head of the set that won to its lag."""
+    a: Numbers
+    train: Numbers
+    validation: Numbers
+    distance: tuple[StrictFloat | None, ...]
+    """The distance to the generalised induction head; known in the last stage."""
+
+
+class SettingRow(Row):
+    """What became of one training in another setting."""
+
+    what: Literal["setting"]
+    setting: str
+    changes: dict[str, JsonObject]
+    """What differs from the paper's experiment."""
+    seconds: StrictFloat
+    parents: Lags
+    predicted: dict[str, Lags]
+    """The winner of stage I by each rule: the paper's, and through the heads as they begin."""
+    chosen_lags: Lags
+    share: StrictFloat
+    """The part in the sum of squared coefficients that the chosen set has at the end."""
+    attention: Numbers
+    """The largest attention of each head of that set at the end."""
+    a: StrictFloat
+    slopes_of_a: dict[str, StrictFloat]
+    """How much a grows per factor e of epochs, by epoch of the last stage."""
+    loss: MeanLosses
+    """On the symbols that followed."""
+    expected: MeanLosses
+    """Over all symbols that could have followed."""
+    distance: StrictFloat
+    matched: StrictFloat

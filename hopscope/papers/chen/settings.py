@@ -1,0 +1,76 @@
+"""The settings of Chen et al. in which one model each is trained: the paper's, and all others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hopscope.configs import Descent, MarkovExperiment
+from hopscope.papers.table import Protocol
+
+SETTINGS: Mapping[str, dict[str, Any]] = {
+    "the paper's": {},
+    "C and W together": {"descent": {"stages": "CW,a"}},
+    "all at once": {"descent": {"stages": "CWa"}},
+    "batches of 1,000": {"descent": {"stages": "CWa", "epochs": (5_000,), "batch": 1_000}},
+    "uniform start": {"process": {"start": "uniform"}},
+    **{f"length {n}": {"process": {"length": n}} for n in (10, 20, 50, 200, 400, 1_000)},
+    **{f"alpha {a}": {"process": {"alpha": a}} for a in (0.05, 0.2, 0.5, 1.0)},
+    "parent 1": {"process": {"parents": (1,)}},
+    "parents 1, 3": {"process": {"parents": (1, 3)}},
+    "parents 2, 3": {"process": {"parents": (2, 3)}},
+    "parents 1, 2, 3, degree 3": {"process": {"parents": (1, 2, 3)}, "model": {"degree": 3}},
+    "parents 1, 2, 3, sharp heads": {
+        "process": {"parents": (1, 2, 3)}, "model": {"degree": 3, "own": 8.0},
+    },
+    **{f"alphabet {d}": {"process": {"alphabet": d}} for d in (2, 5, 8, 10)},
+    **{
+        f"alphabet {d}, sharp heads": {"process": {"alphabet": d}, "model": {"own": 8.0}}
+        for d in (8, 10)
+    },
+    "alphabet 10, length 400": {"process": {"alphabet": 10, "length": 400}},
+    "alphabet 10, length 400, sharp heads": {
+        "process": {"alphabet": 10, "length": 400}, "model": {"own": 8.0},
+    },
+    "window 2": {"model": {"window": 2, "heads": 2}},
+    "window 4": {"model": {"window": 4, "heads": 4}},
+    "window 6": {"model": {"window": 6, "heads": 6}},
+    "epsilon 0.01": {"descent": {"epsilon": 0.01}},
+    "the empty set, too": {"model": {"constant": True}},
+    "unit copies": {"model": {"unit_copies": True}},
+    "cross-entropy of a softmax": {"descent": {"loss": "softmax"}},
+    "other weights 0.1": {"model": {"other": 0.1}},
+    "the authors' program": {
+        "process": {"start": "uniform"},
+        "model": {"constant": True, "unit_copies": True, "other": 0.1},
+        "descent": {"stages": "CWa", "loss": "softmax", "epochs": (50_000,)},
+    },
+    "full first layer, unit copies": {
+        "model": {"first": "full", "unit_copies": True},
+        "descent": {"epochs": (2_000, 10_000, 5_000)},
+    },
+    "full first layer, all at once": {
+        "model": {"first": "full"}, "descent": {"stages": "CWa", "epochs": (10_000,)},
+    },
+}  # fmt: skip
+"""What of the paper's experiment is changed; unset epochs are the paper's."""
+
+SMOKE_SETTINGS = ("the paper's", "C and W together", "all at once")
+SMOKE_EPOCHS = {"C": 300, "W": 600, "a": 600}
+SMOKE_CHAINS = {"chains": 1_000, "validation_chains": 200}
+
+
+def settings(protocol: Protocol) -> dict[str, MarkovExperiment]:
+    """The experiment of each setting."""
+    found = {name: MarkovExperiment(**fields) for name, fields in SETTINGS.items()}
+    if protocol != "smoke":
+        return found
+    return {name: shortened(found[name]) for name in SMOKE_SETTINGS}
+
+
+def shortened(experiment: MarkovExperiment) -> MarkovExperiment:
+    """The same stages, over in a second."""
+    epochs = tuple(
+        sum(SMOKE_EPOCHS[letter] for letter in letters)
+        for letters, _ in experiment.descent.plan()
+    )  # fmt: skip
+    short = {**experiment.descent.model_dump(), "epochs": epochs, **SMOKE_CHAINS}
+    return MarkovExperiment(**{**experiment.model_dump(), "descent": Descent(**short)})

@@ -1,0 +1,68 @@
+"""What can be reproduced of Chen et al., *Unveiling Induction Heads* (NeurIPS 2024).
+
+One target is the paper's own setting over seeds, the other is every other setting once: other
+stages, parents, alphabets and windows, and what the paper leaves open. Nothing here imports torch:
+what the targets need is known before anything is trained.
+"""
+
+from collections.abc import Callable
+
+from hopscope.configs import MarkovExperiment, Recipe
+from hopscope.papers.chen.rows import CourseRow, SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.settings import SETTINGS, SMOKE_SETTINGS, settings, shortened
+from hopscope.papers.row import Row
+from hopscope.papers.table import Protocol
+from hopscope.papers.target import Target
+from hopscope.store import RunFolder
+
+
+def _seeds(count: int) -> Callable[[], tuple[Recipe, ...]]:
+    """The paper's setting, over this many seeds."""
+    return lambda: (MarkovExperiment(seeds=tuple(range(count))),)
+
+
+def _training(folder: RunFolder, protocol: Protocol) -> list[Row]:
+    from hopscope.papers.chen.measure_runs import training_rows
+
+    return training_rows(folder, protocol)
+
+
+def _settings(folder: RunFolder, protocol: Protocol) -> list[SettingRow]:
+    from hopscope.papers.chen.measure_runs import setting_rows
+
+    return setting_rows(folder, protocol)
+
+
+_SHORT = "1,500 of 57,000 epochs, 1,000 of 9,000 chains"
+
+TARGETS: tuple[Target, ...] = (
+    Target(
+        name="chen/training",
+        shows="three stages: a set is selected, its heads become copiers, a grows; other chains",
+        rows=(SeedRow, TransferRow, CourseRow),
+        measure=_training,
+        recipes={
+            "full": _seeds(20),
+            "reduced": _seeds(5),
+            "smoke": lambda: (shortened(MarkovExperiment()),),
+        },
+        method="Appendix B: three symbols, parents at lags 1 and 2, α = 0.1, chains of 100; "
+        "descent on 9,000 chains at rate 1, for 2,000, 50,000 and 5,000 epochs. Each seed has "
+        "chains of its own. Other lengths and priors are 1,000 fresh chains each.",
+        remarks={"reduced": "5 seeds instead of 20", "smoke": f"1 seed; {_SHORT}"},
+    ),
+    Target(
+        name="chen/settings",
+        shows="other stages, parents, alphabets, windows, and what the paper leaves open",
+        rows=(SettingRow,),
+        measure=_settings,
+        recipes={
+            "full": lambda: tuple(settings("full").values()),
+            "smoke": lambda: tuple(settings("smoke").values()),
+        },
+        method="One model of each setting, trained by the paper's epochs where nothing else is "
+        "said, beside the set that the paper's rule names. Losses and distances are over the 1,000 "
+        "validation chains.",
+        remarks={"smoke": f"{len(SMOKE_SETTINGS)} of {len(SETTINGS)} settings; {_SHORT}"},
+    ),
+)

@@ -1,0 +1,1 @@
+"""Musat, *Mechanism and Emergence of Stacked Attention Heads* (ICLR 2025)."""

@@ -1,0 +1,178 @@
+"""What Musat (ICLR 2025) says of the circuits of transformers A, B and C, and how it is judged."""
+
+from collections.abc import Sequence
+
+from hopscope.milestones import HALF
+from hopscope.papers.claim import Claim, Finding, Judge, share, verdict
+from hopscope.papers.musat.rows import CircuitRow, Removal
+from hopscope.papers.table import Table
+
+SOLVED = 0.01
+"""Loss of transformers A to C (§8.2)."""
+REMOVALS = (0.17, 0.89)
+"""The loss after removing a path, from the least to the greatest (appendix E)."""
+FIRST_LAYERS = (0.05, 0.1)
+"""The loss after removing the first useful layer (appendix E)."""
+
+
+def accurate(tables: Sequence[Table]) -> Finding:
+    rows = tables[0].of(CircuitRow)
+    ends = [row.loss for row in rows]
+    calm = [row.clean for row in rows]
+    values = f"{_listed(ends)} at the end; {_listed(calm)} at the calmest late checkpoint"
+    if all(end < SOLVED for end in ends):
+        return Finding(values, "reproduced", "mean over the last 100 steps")
+    if all(loss < SOLVED for loss in calm):
+        return Finding(
+            values, "under a reading",
+            "at a constant learning rate the loss hovers; below 0.01 at the calmest checkpoint of "
+            "the last tenth, fresh examples",
+        )  # fmt: skip
+    return Finding(values, "not reproduced", "both at the end and at the calmest late checkpoint")
+
+
+def four(tables: Sequence[Table]) -> Finding:
+    counts = [len(row.useful) for row in tables[0].of(CircuitRow)]
+    more = [len(row.needed) - len(row.useful) for row in tables[0].of(CircuitRow)]
+    return Finding(
+        _listed(counts), verdict(all(count == 4 for count in counts)),
+        "heads with at least one path whose removal costs threefold; the circuit needs "
+        f"{_listed(more)} more, which attend by position or place",
+    )  # fmt: skip
+
+
+def mostly_idle(tables: Sequence[Table]) -> Finding:
+    rows = tables[0].of(CircuitRow)
+    heads = [row.layers * row.heads for row in rows]
+    idle = [count - len(row.needed) for count, row in zip(heads, rows, strict=True)]
+    without = [count - len(row.useful) for count, row in zip(heads, rows, strict=True)]
+    return Finding(
+        ", ".join(map(share, idle, heads)),
+        verdict(all(count / 2 < some < count for some, count in zip(idle, heads, strict=True))),
+        "heads without a row that costs threefold, with ideal attention, its own, or in the whole "
+        f"model: more than half, and not all; {_listed(without)} are without a path",
+    )
+
+
+def first_joins(tables: Sequence[Table]) -> Finding:
+    rows = tables[0].of(CircuitRow)
+    joined = [sum(attention > HALF for attention in _to_own_key(row)) for row in rows]
+    chains = [row.hops or 0 for row in rows]
+    holds = [count == hops for count, hops in zip(joined, chains, strict=True)]
+    counts = ", ".join(map(share, joined, chains))
+    return Finding(
+        f"{share(sum(holds), len(rows))} (pairs joined: {counts})", verdict(all(holds)),
+        "attention of the first head with a path, from the value of every pair of a chain to its "
+        "key: above 0.5",
+    )  # fmt: skip
+
+
+def _to_own_key(row: CircuitRow) -> list[float]:
+    """The attention of the first useful head from each value to the key of its pair."""
+    if not row.useful:
+        return []
+    (layer, head), roles = row.useful[0], row.maps.roles
+    own = row.maps.own[layer][head]
+    return [
+        own[roles.index(f"value {fact}")][roles.index(f"key {fact}")]
+        for fact in range(row.hops or 0)
+    ]
+
+
+def different(tables: Sequence[Table]) -> Finding:
+    circuits = {
+        tuple(sorted(each.what for each in row.removals if each.head != row.useful[0]))
+        for row in tables[0].of(CircuitRow)
+        if row.useful
+    }
+    rows = len(tables[0].rows)
+    return Finding(
+        f"{len(circuits)} different circuits in {rows} transformers",
+        verdict(len(circuits) == rows > 1),
+        "compared by what each head but the first does, whatever its layer",
+    )
+
+
+def explained(limit: float) -> Judge:
+    def judge(tables: Sequence[Table]) -> Finding:
+        ideal = [row.ideal for row in tables[0].of(CircuitRow)]
+        clean = [row.clean for row in tables[0].of(CircuitRow)]
+        return Finding(
+            f"{_listed(ideal)} (from {_listed(clean)})",
+            verdict(all(loss < limit for loss in ideal)),
+            f"every head's attention replaced by the mechanism found; below {limit}",
+        )
+
+    return judge
+
+
+def removed(tables: Sequence[Table]) -> Finding:
+    return _within(
+        [each.ideal for each in _removals(tables) if not each.joins_pair], REMOVALS,
+        "each path removed alone from the circuit, all others ideal",
+    )  # fmt: skip
+
+
+def first_layers(tables: Sequence[Table]) -> Finding:
+    return _within(
+        [each.ideal for each in _removals(tables) if each.joins_pair], FIRST_LAYERS,
+        "each path that joins a pair removed alone from the circuit (the paper: the whole layer), "
+        "all others ideal",
+    )  # fmt: skip
+
+
+def _within(losses: Sequence[float], limits: tuple[float, float], evidence: str) -> Finding:
+    if not losses:
+        return Finding("–", "not reproduced", "no such path was found")
+    inside = sum(limits[0] <= loss <= limits[1] for loss in losses)
+    ours = f"{min(losses):.2f} … {max(losses):.2f}; {share(inside, len(losses))} within"
+    return Finding(ours, verdict(inside == len(losses)), evidence)
+
+
+def _removals(tables: Sequence[Table]) -> list[Removal]:
+    return [each for table in tables for row in table.of(CircuitRow) for each in row.removals]
+
+
+def _listed(values: Sequence[int] | Sequence[float]) -> str:
+    return ", ".join(f"{value:d}" if isinstance(value, int) else f"{value:.4f}" for value in values)
+
+
+CLAIMS = (
+    Claim(
+        "musat/abc-below-0.01", "Transformers A, B and C end below 0.01.", "§8.2",
+        "< 0.01", "validation loss, three seeds", ("musat/fig5",), accurate,
+    ),
+    Claim(
+        "musat/abc-mostly-idle", "Most heads do nothing useful.", "§8.2",
+        "8 of 12 idle", "heads that neither the circuit nor the model needs", ("musat/fig5",),
+        mostly_idle,
+    ),
+    Claim(
+        "musat/abc-four-heads", "A, B and C use four heads each.", "§8.2, figure 5",
+        "4, 4, 4", "heads with a path in the circuit", ("musat/fig5",), four,
+    ),
+    Claim(
+        "musat/abc-first-head", "The first useful head joins the two symbols of each pair.", "§8.2",
+        "3 of 3", "attention of the first head that has a path", ("musat/fig5",),
+        first_joins,
+    ),
+    Claim(
+        "musat/abc-different", "But for the first head, circuits differ between seeds.", "§8.2",
+        "3 different circuits", "what the other heads do", ("musat/fig5",), different,
+    ),
+    Claim(
+        "musat/abc-circuit-loss", "The circuits alone keep the loss below 0.05.", "appendix E",
+        "< 0.05", "all heads replaced by their mechanisms", ("musat/fig5",),
+        explained(0.05),
+    ),
+    Claim(
+        "musat/abc-single-removals", "Removing any one path costs much.", "appendix E",
+        "0.17 … 0.89", "every path removed alone, first layers apart", ("musat/fig5",),
+        removed,
+    ),
+    Claim(
+        "musat/abc-first-layers", "Removing the first layer's paths costs little.", "appendix E",
+        "0.05 … 0.1", "heads that join pairs, removed alone", ("musat/fig5",),
+        first_layers,
+    ),
+)  # fmt: skip

@@ -1,0 +1,17 @@
+"""What Musat (ICLR 2025) says, claim by claim, in the order of the paper."""
+
+from hopscope.papers.musat import (
+    circuit_claims,
+    curriculum_claims,
+    depth_claims,
+    emergence_claims,
+    language_claims,
+)
+
+CLAIMS = (
+    *depth_claims.CLAIMS,
+    *language_claims.CLAIMS,
+    *curriculum_claims.CLAIMS,
+    *circuit_claims.CLAIMS,
+    *emergence_claims.CLAIMS,
+)

@@ -1,0 +1,124 @@
+"""What Musat (ICLR 2025) says of curriculum and depth in training, and how it is judged."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from hopscope.papers.claim import Claim, Finding, share, verdict
+from hopscope.papers.musat.rows import LossRow
+from hopscope.papers.table import Table
+
+LEARNED = 0.5
+"""A final loss below which a hop counts as learned, as in the paper."""
+
+
+def never(tables: Sequence[Table]) -> Finding:
+    rows = tables[0].of(LossRow)
+    lost = [row for row in rows if row.loss > 0.7]
+    return Finding(
+        f"{share(len(lost), len(rows))}; lowest {min(row.loss for row in rows):.3f}",
+        verdict(len(lost) == len(rows)),
+        f"{len(rows)} models of 1 to {max(row.layers for row in rows)} layers",
+    )
+
+
+def essential(tables: Sequence[Table]) -> Finding:
+    with_, without = (min(row.loss for row in table.of(LossRow)) for table in tables)
+    return Finding(
+        f"best loss {with_:.3f} with, {without:.3f} without",
+        verdict(with_ < LEARNED < without),
+        "lowest final loss over all depths (D = 5 with, D = 3 without)",
+    )
+
+
+def later_harder(tables: Sequence[Table]) -> Finding:
+    depths: dict[int, list[list[float]]] = {}
+    for row in tables[0].of(LossRow):
+        depths.setdefault(row.layers, []).append([min(x, row.guess) for x in row.final])
+    means = [[sum(hop) / len(hop) for hop in zip(*rows, strict=True)] for rows in depths.values()]
+    rising = [all(a <= b + 0.02 for a, b in pairwise(losses)) for losses in means]
+    apart = any(losses[0] + 0.02 < losses[-1] for losses in means)
+    return Finding(
+        f"losses rise with the hop at {share(sum(rising), len(means))} depths",
+        verdict(all(rising) and apart),
+        "means over the seeds of each depth, none taken above guessing; up to 0.02, which a loss "
+        "on the plateau moves by chance",
+    )
+
+
+def more_layers(tables: Sequence[Table]) -> Finding:
+    rows = tables[0].of(LossRow)
+    fewest = [
+        min((row.layers for row in rows if row.final[hop] < LEARNED), default=None)
+        for hop in range(len(rows[0].final))
+    ]
+    needed = ", ".join("–" if depth is None else str(depth) for depth in fewest)
+    learned = [depth for depth in fewest if depth is not None]
+    apart = len(learned) > 1 and learned[0] < learned[-1]
+    return Finding(
+        f"fewest layers that learn x_1, x_2, …: {needed}; hops learned by 1, 2, … layers: "
+        + ", ".join(map(str, _learned(rows))),
+        verdict(apart and all(in_turn(fewest))),
+        "final losses below 0.5, of the best seed of a depth; the fewest layers rise with the hop",
+    )
+
+
+def _learned(rows: Sequence[LossRow]) -> list[int]:
+    """How many hops the best seed of each depth learns."""
+    counts: dict[int, int] = {}
+    for row in rows:
+        count = sum(loss < LEARNED for loss in row.final)
+        counts[row.layers] = max(count, counts.get(row.layers, 0))
+    return [counts[depth] for depth in sorted(counts)]
+
+
+def in_order(tables: Sequence[Table]) -> Finding:
+    rows = [row for table in tables for row in table.of(LossRow)]
+    pairs = [list(in_turn(row.crossed)) for row in rows]
+    kept = [all(pair) for pair in pairs]
+    told = sum(len(pair) > 0 for pair in pairs)
+    return Finding(
+        f"{share(sum(kept), len(rows))} runs; {told} of them passed 0.5 at more than one hop",
+        verdict(all(kept) and told > 0),
+        "the step at which the mean of ten training losses falls below 0.5",
+    )
+
+
+def in_turn(crossed: Sequence[int | None]) -> Iterator[bool]:
+    """Did each hop that was learned come after the one before it?"""
+    for earlier, later in pairwise(crossed):
+        if later is not None:
+            yield earlier is not None and earlier <= later
+
+
+CLAIMS = (
+    Claim(
+        "musat/nonic-above-0.7", "Without curriculum no transformer learns, whatever its depth.",
+        "§7.2", "100 % of 64 runs above 0.7", "final validation loss of every run",
+        ("musat/fig4-nonic",), never, only_full=True,
+    ),
+    Claim(
+        "musat/ic-essential", "The implicit curriculum makes learning possible.", "§7.2, figure 4",
+        "learned with, not without", "the lowest final loss below 0.5 with and above it without",
+        ("musat/fig4-ic", "musat/fig4-nonic"), essential, only_full=True,
+    ),
+    Claim(
+        "musat/later-harder", "Later symbols of a chain are harder.", "§7.2, figure 4 right",
+        "partial losses rise along the chain", "final partial losses in order, for every run",
+        ("musat/fig4-ic",), later_harder,
+    ),
+    Claim(
+        "musat/later-deeper", "Later symbols of a chain need more layers.", "§7.2, figure 4 right",
+        "deeper models learn more hops", "the fewest layers with a final loss below 0.5, by hop",
+        ("musat/fig4-ic",), more_layers,
+    ),
+    Claim(
+        "musat/hops-in-order", "With curriculum every run learns x_1 first, then x_2, and so on.",
+        "§7.2", "100 % of 64 runs", "training losses pass 0.5 in the order of the hops",
+        ("musat/fig4-ic",), in_order,
+    ),
+    Claim(
+        "musat/hops-in-order-small", "The same, of ten small models of ours.", "§7.2",
+        "100 % of runs", "training losses pass 0.5 in the order of the hops", ("musat/order",),
+        in_order,
+    ),
+)  # fmt: skip

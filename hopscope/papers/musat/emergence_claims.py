@@ -1,0 +1,188 @@
+"""What Musat (ICLR 2025) says of transformer D, and how it is judged.
+
+The paper leaves open how many training examples and which initial weights it had, and a claim may
+hold under some readings only; then its finding names the first.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+from hopscope.facts import parse_role
+from hopscope.papers.claim import Claim, Finding, Judge, verdict
+from hopscope.papers.musat.circuit_claims import REMOVALS
+from hopscope.papers.musat.rows import CircuitRow
+from hopscope.papers.table import Table
+
+LOSS = 0.031
+"""The paper's loss of transformer D (§9.2)."""
+CIRCUIT_LOSS = 0.045
+"""The paper's loss of transformer D if all heads are replaced by their mechanisms (§9.2)."""
+EPOCH = 8
+"""Steps of an epoch, as the paper counts: 6,400 steps are 800 epochs (§9.1)."""
+START = 450
+"""The epoch at which its first head emerges (§9.2)."""
+
+
+def by_reading(
+    holds: Callable[[CircuitRow], bool], say: Callable[[CircuitRow], str], evidence: str
+) -> Judge:
+    """Does it hold for every model of all readings, of some, or of none?"""
+
+    def judge(tables: Sequence[Table]) -> Finding:
+        readings: dict[str, list[CircuitRow]] = {}
+        for row in tables[0].of(CircuitRow):
+            readings.setdefault(_reading(row), []).append(row)
+        said = "; ".join(
+            f"{', '.join(map(say, rows))} with {name}" for name, rows in readings.items()
+        )
+        kept = [name for name, rows in readings.items() if all(map(holds, rows))]
+        if 0 < len(kept) < len(readings):
+            return Finding(said, "under a reading", f"{evidence}; with {kept[0]}")
+        return Finding(said, verdict(bool(kept)), f"{evidence}; every reading")
+
+    return judge
+
+
+def _reading(row: CircuitRow) -> str:
+    weights = "" if row.init in ("gpt2", None) else " and initial weights of 1/√inputs"
+    return f"{row.examples:,} examples{weights}"
+
+
+loss = by_reading(
+    lambda row: row.loss <= 2 * LOSS,
+    lambda row: f"{row.loss:.3f}",
+    "mean over the last 100 steps, at most twice the paper's value",
+)
+circuit_loss = by_reading(
+    lambda row: row.ideal <= 2 * CIRCUIT_LOSS,
+    lambda row: f"{row.ideal:.3f} (from {row.clean:.3f})",
+    "every head's attention replaced by the mechanism found; at most twice the paper's value",
+)
+
+
+def _start(row: CircuitRow) -> str:
+    step = row.crossed[0]
+    return "never" if step is None else f"step {step:,} (epoch {step / EPOCH:.0f})"
+
+
+slow_start = by_reading(
+    lambda row: START / 2 <= (row.crossed[0] or 0) / EPOCH <= 1.5 * START,
+    _start,
+    "the step at which x_1 passes 0.5; between half of 450 epochs and half as many again, of 8 "
+    "steps each, as the paper counts them",
+)
+
+
+def _steps(row: CircuitRow) -> str:
+    return " < ".join("never" if step is None else f"{step:,}" for step in row.crossed)
+
+
+def _all_in_order(row: CircuitRow) -> bool:
+    learned = _learned(row)
+    return bool(learned) and all(a <= b for a, b in pairwise(learned))
+
+
+def _learned(row: CircuitRow) -> list[int]:
+    """The steps at which the hops were learned; none unless all were."""
+    known = [step for step in row.crossed if step is not None]
+    return known if len(known) == len(row.crossed) else []
+
+
+hops_in_order = by_reading(
+    _all_in_order, _steps, "steps at which x_1, x_2, … pass 0.5; all do, one after the other"
+)
+
+
+def first_paths(row: CircuitRow) -> Mapping[int, float]:
+    """When attention first passed one half along a path that touches a fact and no later one."""
+    found: dict[int, float] = {}
+    for path in row.emergence.paths if row.emergence is not None else ():
+        step = path.emerged_at_step
+        if step is not None:
+            roles = [parse_role(path.reader), parse_role(path.source)]
+            fact = max(role.fact for role in roles if role.kind != "query")
+            found[fact] = min(step, found.get(fact, step))
+    return dict(sorted(found.items()))
+
+
+def _paths(row: CircuitRow) -> str:
+    return " < ".join(f"{step:,.0f}" for step in first_paths(row).values()) or "no path"
+
+
+heads_in_order = by_reading(
+    lambda row: (
+        len(first_paths(row)) == row.hops
+        and all(a <= b for a, b in pairwise(first_paths(row).values()))
+    ),
+    _paths,
+    "steps at which attention first passes 0.5 along a path that reaches x_1, x_2, … and not "
+    "farther; there is one for every hop",
+)
+
+
+def _gaps(row: CircuitRow) -> list[int]:
+    return [b - a for a, b in pairwise(_learned(row))]
+
+
+last_late = by_reading(
+    lambda row: len(_gaps(row)) > 1 and _gaps(row)[-1] > _gaps(row)[-2],
+    lambda row: ", ".join(f"{gap:,}" for gap in _gaps(row)) or "not all hops learned",
+    "steps from each hop's passing 0.5 to the next one's; the last gap is longer than the one "
+    "before",
+)
+
+
+def _removals(row: CircuitRow) -> list[float]:
+    return [removal.ideal for removal in row.removals if not removal.joins_pair]
+
+
+def _within(row: CircuitRow) -> list[float]:
+    return [loss for loss in _removals(row) if REMOVALS[0] <= loss <= REMOVALS[1]]
+
+
+removals = by_reading(
+    lambda row: row.ideal < REMOVALS[0] and [] != _removals(row) == _within(row),
+    lambda row: f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.ideal:.3f})",
+    "each path removed alone from the circuit, all others ideal: paths of which that costs 0.17 to "
+    "0.89; the circuit itself is below",
+)
+
+
+CLAIMS = (
+    Claim(
+        "musat/d-loss", "Transformer D ends at 0.031.", "§9.2",
+        "0.031", "final validation loss, every reading", ("musat/fig7",),
+        loss,
+    ),
+    Claim(
+        "musat/d-circuit-loss", "Its circuit alone keeps the loss at 0.045.", "§9.2",
+        "0.045", "all heads replaced by their mechanisms; at most twice the paper's value",
+        ("musat/fig7",), circuit_loss,
+    ),
+    Claim(
+        "musat/d-single-removals", "Removing any one path of it costs much.", "appendix E",
+        "0.17 … 0.89", "every path removed alone, those that join pairs apart", ("musat/fig7",),
+        removals,
+    ),
+    Claim(
+        "musat/d-slow-start", "Its first head emerges after 450 slow epochs.", "§9.2",
+        "epoch 450", "when x_1 passes 0.5; up to half of that earlier or later",
+        ("musat/fig7",), slow_start,
+    ),
+    Claim(
+        "musat/d-hops-in-order", "It learns one hop after the other, all four.",
+        "§9.2, figure 6 right", "x_1, then x_2, x_3, x_4", "when x_1, x_2, … pass 0.5",
+        ("musat/fig7",), hops_in_order,
+    ),
+    Claim(
+        "musat/d-order", "Heads emerge one after the other, in the order of the hops.",
+        "§9.2, figure 7 right", "B, then C, then D, then E",
+        "when attention passes 0.5 along the first path that reaches x_1, x_2, …",
+        ("musat/fig7",), heads_in_order,
+    ),
+    Claim(
+        "musat/d-last-late", "The last hop comes much later than the one before.", "§9.2",
+        "head 24 much later than 23", "steps between the hops' passing 0.5",
+        ("musat/fig7",), last_late,
+    ),
+)  # fmt: skip

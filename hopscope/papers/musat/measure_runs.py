@@ -1,0 +1,166 @@
+"""Measures trained transformers: their losses, their circuits, and how those emerged."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from hopscope import milestones
+from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover
+from hopscope.circuits.circuit import Part
+from hopscope.circuits.emergence import emergence
+from hopscope.milestones import WINDOW, learned_below
+from hopscope.models import Transformer
+from hopscope.papers.musat.rows import CircuitRow, Course, LossRow, Maps, Removal, Story
+from hopscope.tasks import guessing_level
+from hopscope.training import Run
+
+POINTS = 64
+"""Points of a course that is kept for a figure."""
+DIGITS = 5
+"""Digits that are kept of a loss; more would be noise."""
+
+
+def loss_rows(run: Run) -> list[LossRow]:
+    """A row per model: final partial losses, when each hop was learned, and their course."""
+    experiment, final = run.experiment, run.final_losses()
+    steps, train = run.losses("train")
+    seen, validation = run.losses("validation")
+    thin = spread(seen)
+    guess = guessing_level(experiment.task)
+    rows = []
+    for number, seed in enumerate(experiment.seeds):
+        own, checked = train[:, number], validation[:, number]
+        rows.append(
+            LossRow(
+                **described(run, seed),
+                guess=guess,
+                final=rounded(final[number]),
+                crossed=tuple(milestones.learned(steps, own, checked, learned_below(guess))),
+                course=Course(
+                    steps=seen[thin].tolist(),
+                    losses=tuple(rounded(hop) for hop in checked[thin].T),
+                    train=tuple(rounded(hop) for hop in around(steps, own, seen[thin]).T),
+                ),
+            )
+        )
+    return rows
+
+
+def spread(steps: Int[np.ndarray, "step"]) -> Int[np.ndarray, "kept"]:
+    """Numbers of steps that lie evenly, however densely some stretches are filled."""
+    wanted = np.linspace(steps[0], steps[-1], POINTS)
+    kept: np.ndarray = np.unique(np.abs(steps[:, None] - wanted).argmin(axis=0))
+    return kept
+
+
+def around(
+    steps: Int[np.ndarray, "step"],
+    losses: Float[np.ndarray, "step hop"],
+    moments: Int[np.ndarray, "kept"],
+) -> Float[np.ndarray, "kept hop"]:
+    """Training losses at a few moments, each a mean over the steps up to it."""
+    last = np.searchsorted(steps, moments, side="right")
+    return np.stack([losses[max(0, end - WINDOW) : max(end, 1)].mean(axis=0) for end in last])
+
+
+def described(run: Run, seed: int) -> dict[str, Any]:
+    """Which model of which run, and how it was trained."""
+    experiment = run.experiment
+    task, model, training = experiment.task, experiment.model, experiment.training
+    return {
+        "seed": seed,
+        "hops": task.hops if hasattr(task, "hops") else None,
+        "curriculum": getattr(task, "curriculum", None),
+        "layers": model.layers,
+        "heads": model.heads,
+        "init": model.init,
+        "steps": training.steps,
+        "batch": training.batch,
+        "examples": training.examples,
+        "seconds": run.folder.manifest.seconds,
+    }
+
+
+def circuit_row(run: Run) -> CircuitRow:
+    """A run's losses, and the circuit in its calmest checkpoint with what each path is worth."""
+    step, model = calmest(run)
+    circuit = discover(model, run.experiment.task, force=True)
+    losses = circuit.losses
+    return CircuitRow(
+        **fields_of(loss_rows(run)[0]),
+        step=step,
+        clean=round(losses.mean("clean"), DIGITS),
+        ideal=round(losses.mean("ideal"), DIGITS),
+        ablated=round(losses.mean("ablated"), DIGITS),
+        solved=circuit.solved,
+        useful=tuple(sorted({part.at for part in circuit.parts if part.paths})),
+        needed=tuple(sorted({part.at for part in circuit.parts})),
+        removals=tuple(_removal(circuit, part) for part in circuit.parts if part.paths),
+        unexplained=len(circuit.unexplained),
+        circuit=circuit.model_dump(mode="json"),
+        maps=_maps(attention_maps(model, run.experiment.task)),
+    )
+
+
+def fields_of(row: LossRow) -> dict[str, Any]:
+    """The fields of a row that are set, as they are."""
+    return {name: getattr(row, name) for name in row.model_fields_set}
+
+
+def calmest(run: Run) -> tuple[int, Transformer]:
+    """The calmest late checkpoint of a run (of a fleet, of its first model)."""
+    steps, losses = run.losses("validation")
+    best = milestones.calmest(steps, losses[:, 0].mean(axis=-1), run.checkpoints)
+    model = run.model_at(best)
+    return best, model if len(run.experiment.seeds) == 1 else model.member(0)
+
+
+def joins_pair(part: Part) -> bool:
+    """Does it let values read the keys of their own pairs, and nothing else?"""
+    return all(
+        path.query.kind == "value" and path.key.kind == "key" and path.query.fact == path.key.fact
+        for path in part.paths
+    )
+
+
+def _removal(circuit: Circuit, part: Part) -> Removal:
+    return Removal(
+        head=part.at,
+        what=circuit.described(part),
+        joins_pair=joins_pair(part),
+        kind=part.kind,
+        ideal=round(part.cost.mean, 4),
+        own=round(part.own_cost.mean, 4),
+        alone=round(part.alone_cost.mean, 4),
+    )
+
+
+def _maps(maps: RoleMaps) -> Maps:
+    """Role maps, to three digits."""
+    values = {
+        name: np.round(getattr(maps, name).numpy(), 3).tolist()
+        for name in ("own", "others", "itself", "previous")
+    }
+    return Maps(roles=tuple(str(role) for role in maps.roles), **values)
+
+
+def emergence_row(run: Run) -> CircuitRow:
+    """A run's circuit, and when each of its paths appeared."""
+    row = circuit_row(run)
+    found = story(run, row)
+    return row if found is None else row.model_copy(update={"emergence": found})
+
+
+def story(run: Run, row: CircuitRow) -> Story | None:
+    """How the paths of the row's circuit appeared, in the run's first model; None without paths."""
+    circuit = Circuit.model_validate(row.circuit)
+    if not circuit.paths:
+        return None
+    member = 0 if len(run.experiment.seeds) > 1 else None
+    found = emergence(run, circuit, run.experiment.task, member=member)
+    return Story.model_validate(found.to_dict())
+
+
+def rounded(values: Float[np.ndarray, "number"]) -> tuple[float, ...]:
+    return tuple(round(float(value), DIGITS) for value in values)

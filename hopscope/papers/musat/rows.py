@@ -1,0 +1,190 @@
+"""The kinds of rows in the tables of Musat (ICLR 2025).
+
+A field whose default is None may be missing in tables that were measured before it was recorded.
+"""
+
+from pydantic import StrictBool, StrictFloat, StrictInt
+
+from hopscope.papers.row import JsonObject, Numbers, Record, Row
+
+Head = tuple[StrictInt, StrictInt]
+"""Layer and number of a head."""
+PerHead = tuple[tuple[Numbers, ...], ...]
+"""A number for each layer, head and role."""
+PerPair = tuple[tuple[tuple[Numbers, ...], ...], ...]
+"""A number for each layer, head, query role and key role."""
+
+
+class Layers(Record):
+    """The fewest layers for a number of hops, for attention in both directions and causal."""
+
+    bidirectional: StrictInt
+    causal: StrictInt
+
+
+class DepthRow(Row):
+    """How many layers a number of hops needs."""
+
+    hops: StrictInt
+    theorem_1: StrictInt
+    """The paper's lower bound."""
+    bidirectional: StrictInt
+    """The exact minimum by closed form, for attention in both directions."""
+    causal: StrictInt
+    """The exact minimum by closed form, for causal attention."""
+    simulated: Layers
+    """The same two numbers, found by following information layer by layer."""
+
+
+class PlantedRow(Row):
+    """A transformer whose weights were written by hand."""
+
+    planted: StrictInt
+    """The hops that it solves."""
+    layers: StrictInt
+    heads: StrictInt
+    error: StrictFloat
+    """Its mean loss on fresh examples."""
+
+
+class AnswerRow(Row):
+    """How a language model answers one kind of question; hopscope.llm.results says how."""
+
+    model: str
+    protocol: str
+    precision: str
+    seconds: StrictFloat
+    """What the whole benchmark took."""
+    kind: str
+    """The formulation, with the number of hops where it can be chosen."""
+    hops: StrictInt
+    count: StrictInt
+    """Questions."""
+    accuracy: StrictFloat
+    interval: tuple[StrictFloat, StrictFloat]
+    """95 %, over questions."""
+    guessing: StrictFloat
+    first: StrictFloat
+    acceptance: StrictFloat
+    best: StrictFloat
+    tries: StrictFloat | None
+    """Samples per accepted answer; None if none was accepted."""
+
+    @property
+    def asked(self) -> str:
+        """The model; with the answer begun for it (which is ours) it counts as another."""
+        return f"{self.model}{' (opened)' * self.kind.endswith('opened')}"
+
+
+class Course(Record):
+    """The loss of every hop during training, at a few steps."""
+
+    steps: tuple[StrictInt, ...]
+    losses: tuple[Numbers, ...]
+    """Validation loss: for each hop, a number per step."""
+    train: tuple[Numbers, ...] | None = None
+    """Training loss, a mean over the steps before."""
+
+
+class LossRow(Row):
+    """A trained transformer: how it was trained, and what it learned when."""
+
+    seed: StrictInt
+    hops: StrictInt | None
+    curriculum: StrictBool | None
+    layers: StrictInt
+    heads: StrictInt
+    init: str | None = None
+    """The rule of the initial weights."""
+    steps: StrictInt
+    batch: StrictInt
+    examples: StrictInt
+    seconds: StrictFloat
+    guess: StrictFloat
+    """The loss of the best answer that ignores how facts connect."""
+    final: Numbers
+    """The last validation loss of every hop."""
+    crossed: tuple[StrictInt | None, ...]
+    """The step at which every hop was learned (milestones.learned); None if it never was."""
+    course: Course
+
+    @property
+    def loss(self) -> float:
+        """The final loss, over all hops."""
+        return sum(self.final) / len(self.final)
+
+
+class Removal(Record):
+    """What the loss becomes without one part of a circuit."""
+
+    head: Head
+    what: str
+    """The part in words."""
+    joins_pair: StrictBool
+    """Does it let values read the keys of their own pairs, and nothing else?"""
+    kind: str
+    ideal: StrictFloat
+    """The loss if all other heads are replaced by their mechanisms."""
+    own: StrictFloat
+    """The loss if the rows of the circuit attend as the model does."""
+    alone: StrictFloat
+    """The loss if only this part of the model is changed."""
+
+
+class Maps(Record):
+    """Mean attention between roles, as RoleMaps writes it."""
+
+    roles: tuple[str, ...]
+    own: PerPair
+    others: PerPair
+    itself: PerHead
+    previous: PerHead
+
+
+class PathCourse(Record):
+    """The attention along one path during training."""
+
+    layer: StrictInt
+    head: StrictInt
+    reader: str
+    source: str
+    attention: Numbers
+    emerged_at_step: StrictFloat | None
+    emerged_at_epoch: StrictFloat | None
+
+
+class Story(Record):
+    """When the paths of a circuit appeared, as Emergence writes it."""
+
+    steps: tuple[StrictInt, ...]
+    steps_per_epoch: StrictFloat | None
+    guess: StrictFloat
+    losses: tuple[Numbers, ...]
+    paths: tuple[PathCourse, ...]
+
+
+class CircuitRow(LossRow):
+    """A trained transformer with the circuit that was found in it."""
+
+    step: StrictInt
+    """The checkpoint that was examined."""
+    clean: StrictFloat
+    """The loss of the model as it is."""
+    ideal: StrictFloat
+    """The loss if every head's attention is replaced by its mechanism."""
+    ablated: StrictFloat
+    """The loss if every path of the circuit is removed."""
+    solved: StrictBool
+    useful: tuple[Head, ...]
+    """The heads with a path in the circuit."""
+    needed: tuple[Head, ...]
+    """All heads of the circuit."""
+    first_joins_pair: StrictBool | None = None
+    """Written by earlier versions; the judges read the maps instead."""
+    removals: tuple[Removal, ...]
+    unexplained: StrictInt
+    circuit: JsonObject
+    """As Circuit writes it."""
+    maps: Maps
+    emergence: Story | None = None
+    """Only of models whose circuit was followed through training."""

@@ -1,0 +1,95 @@
+"""A folder of tables, one for each target, kept in the repository.
+
+A complete table is `PAPER/FIGURE.jsonl`. While runs are still to be trained, the rows of those that
+were measured wait beside it, in `PAPER/FIGURE.PROTOCOL.part.jsonl`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hopscope.errors import ResultsError, ResultsMissing, ResultsUnreadable
+from hopscope.papers.table import PROTOCOLS, Protocol, Table
+from hopscope.papers.table_file import anew, protocol_of, read_table
+from hopscope.papers.target import Target
+from hopscope.store.files import write_bytes, writing
+
+
+class Results:
+    """A folder of tables of these targets."""
+
+    def __init__(self, root: Path, targets: Mapping[str, Target]) -> None:
+        self.root = root
+        self.targets = targets
+
+    def path(self, target: str) -> Path:
+        return self.root / f"{target}.jsonl"
+
+    def has(self, target: str) -> bool:
+        return self.path(target).is_file()
+
+    def table(self, target: str) -> Table:
+        """The rows of a target; if there are none, an error that says which command makes them."""
+        path = self.path(target)
+        if not path.is_file():
+            raise ResultsMissing(
+                f"{path} does not exist: `hopscope reproduce {target}` measures what it holds"
+            )
+        return self._read(path, target)
+
+    def readable(self, target: str) -> Table | None:
+        """The rows of a target, if there are any, in a file that can be read."""
+        try:
+            return self.table(target)
+        except ResultsError:
+            return None
+
+    def check(self, target: str, protocol: Protocol) -> None:
+        """May a table of this protocol be written? One of a better protocol is not replaced."""
+        path = self.path(target)
+        known = protocol_of(path) if path.is_file() else protocol
+        if PROTOCOLS[known] > PROTOCOLS[protocol]:
+            raise ResultsUnreadable(
+                f"{path} holds the {known} protocol, which {protocol} would replace: choose "
+                "another folder with --results"
+            )
+
+    def save(self, table: Table) -> Path:
+        """Write a table; what was kept of an unfinished one that is no better, goes."""
+        self.check(table.target, table.protocol)
+        path = self.path(table.target)
+        write_bytes(path, table.to_bytes())
+        for protocol, rank in PROTOCOLS.items():
+            if rank <= PROTOCOLS[table.protocol]:
+                part = self.part_path(table.target, protocol)
+                with writing(part):
+                    part.unlink(missing_ok=True)
+        return path
+
+    def part_path(self, target: str, protocol: Protocol) -> Path:
+        return self.root / f"{target}.{protocol}.part.jsonl"
+
+    def part(self, target: str, protocol: Protocol) -> Table:
+        """The rows of the runs that were measured so far, while others are still to be trained."""
+        path = self.part_path(target, protocol)
+        if not path.is_file():
+            return Table(target, protocol, ())
+        found = self._read(path, target)
+        if found.protocol != protocol or not all(row.run for row in found.rows):
+            raise ResultsUnreadable(
+                f"{path} is no part of the {protocol} protocol: remove it, and {anew(target)}"
+            )
+        return found
+
+    def parts(self, target: str) -> list[Table]:
+        """What there is of protocols that are not complete."""
+        found = [self.part(target, protocol) for protocol in PROTOCOLS]
+        return [table for table in found if table.rows]
+
+    def save_part(self, table: Table) -> Path:
+        """Keep the rows of some of the runs, beside the complete table that there may be."""
+        path = self.part_path(table.target, table.protocol)
+        write_bytes(path, table.to_bytes())
+        return path
+
+    def _read(self, path: Path, target: str) -> Table:
+        return read_table(path, target, self.targets[target].rows)

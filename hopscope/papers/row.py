@@ -1,0 +1,52 @@
+"""A row: one measurement, as it stands on a line of a table of results.
+
+Each kind of row is a class, and the same class is used where rows are measured, judged, drawn and
+tested. Only fields that were set are written, so a row comes back to the letter as it was read.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, JsonValue, StrictFloat, ValidationError
+
+from hopscope.configs import Config
+from hopscope.errors import ResultsUnreadable
+
+Numbers = tuple[StrictFloat, ...]
+JsonObject = dict[str, JsonValue]
+"""Data that another part of hopscope writes and reads."""
+
+
+class Record(Config):
+    """What a row is made of: data that is checked when it is made and when it is read."""
+
+    model_config = ConfigDict(allow_inf_nan=True)  # a distance that is not defined is no number
+
+    def __init__(self, /, **fields: object) -> None:
+        try:
+            BaseModel.__init__(self, **fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in (type(self).__name__, *first["loc"]))
+            raise ResultsUnreadable(f"{place!r}: {first['msg']}") from error
+
+
+class Row(Record):
+    """A line of a table; every kind of measurement has its own class."""
+
+    run: str | None = None
+    """The run that was measured; unset for rows that need no run."""
+
+    def to_json(self) -> str:
+        return json.dumps(self.model_dump(exclude_unset=True))
+
+
+def read_row(kinds: Sequence[type[Row]], fields: dict[str, Any]) -> Row:
+    """The row that these fields are, of the kind that lacks the fewest of its fields in them."""
+    kind = min(kinds, key=lambda kind: len(_required(kind) - fields.keys()))
+    return kind.model_validate(fields)
+
+
+def _required(kind: type[Row]) -> set[str]:
+    return {name for name, field in kind.model_fields.items() if field.is_required()}

@@ -1,0 +1,71 @@
+"""A table: the rows that were measured for one target, and where they come from.
+
+On disk it is a file of lines: the first says target, protocol, version and machine, each other
+one is a row. Claims are judged, and figures drawn, from tables alone.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from typing import Literal, TypeVar
+
+from hopscope import __version__
+from hopscope.papers.row import Row
+
+Protocol = Literal["full", "reduced", "smoke"]
+PROTOCOLS: Mapping[Protocol, int] = {"smoke": 0, "reduced": 1, "full": 2}
+"""How much of the paper's experiment each protocol runs; more is higher."""
+
+FORMAT = 1
+"""The version of the file format; it grows when files of before cannot be read any more."""
+
+AnyRow = TypeVar("AnyRow", bound=Row)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one target, and where they come from."""
+
+    target: str
+    protocol: Protocol
+    rows: tuple[Row, ...]
+    remark: str = ""
+    """What the protocol left out, in words."""
+    wanted: int | None = None
+    """How many runs the protocol has; unset in tables that are older than this field."""
+    format: int = FORMAT
+    hopscope: str = __version__
+    machine: str = ""
+
+    def of(self, kind: type[AnyRow]) -> list[AnyRow]:
+        """The rows of one kind."""
+        return [row for row in self.rows if isinstance(row, kind)]
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that the rows come from."""
+        return tuple(dict.fromkeys(row.run for row in self.rows if row.run is not None))
+
+    @property
+    def missing(self) -> int:
+        """How many runs are not measured."""
+        return max(0, (self.wanted or 0) - len(self.runs))
+
+    def to_bytes(self) -> bytes:
+        head = {field.name: getattr(self, field.name) for field in fields(self)}
+        del head["rows"]
+        if self.wanted is None:
+            del head["wanted"]
+        lines = (json.dumps(head), *(row.to_json() for row in self.rows))
+        return "".join(line + "\n" for line in lines).encode()
+
+
+def machine(threads: int) -> str:
+    """Where we are, in a few words."""
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, {threads} threads, "
+        f"Python {platform.python_version()}, torch {version('torch')}"
+    )

@@ -1,0 +1,164 @@
+"""Every claim can come out either way: reproduced on rows as they should be, not on bent ones."""
+
+from typing import Any
+
+import pytest
+from chen_rows import course_row, setting_row, training
+
+from hopscope.papers.chen.claims import CLAIMS
+from hopscope.papers.chen.settings import SETTINGS
+from hopscope.papers.chen.targets import TARGETS
+from hopscope.papers.claim import Claim, Finding
+from hopscope.papers.row import Row
+from hopscope.papers.table import Table
+
+KNOWN = {claim.id: claim for claim in CLAIMS}
+
+
+def judged(claim: Claim, rows: list[Row]) -> Finding:
+    return claim.judge([Table(claim.targets[0], "full", tuple(rows))])
+
+
+def rows_of(claim: Claim) -> list[Row]:
+    return training() if claim.targets == ("chen/training",) else [*map(setting_row, SETTINGS)]
+
+
+def bent(rows: list[Row], which: dict[str, Any], **values: Any) -> list[Row]:
+    """The rows, the last of those that fit having other values."""
+    fitting = [
+        place
+        for place, row in enumerate(rows)
+        if all(getattr(row, name, None) == is_ for name, is_ in which.items())
+    ]
+    row = rows[fitting[-1]]
+    known = row.model_dump(exclude_unset=True)
+    rows[fitting[-1]] = type(row).model_validate({**known, **values})
+    return rows
+
+
+def test_ids_are_unique_and_sources_known() -> None:
+    assert len(KNOWN) == len(CLAIMS)
+    assert all(name.startswith("chen/") for name in KNOWN)
+    targets = {target.name for target in TARGETS}
+    for claim in CLAIMS:
+        assert set(claim.targets) <= targets
+        assert all((claim.says, claim.where, claim.paper, claim.how))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_rows_as_the_paper_says_reproduce(name: str) -> None:
+    found = judged(KNOWN[name], rows_of(KNOWN[name]))
+    assert found.verdict == "reproduced", found
+    assert all((found.ours, found.evidence))
+
+
+SEED = {"what": "seed"}
+LOSSES = {"model": 0.25, "gih": 0.3, "bayes": 0.2, "truth": 0.1}
+PRIOR = {"what": "transfer", "varied": "alpha"}
+BENT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("stage-1-selects-the-parents", SEED, {"share_after_stage_1": 0.98}),
+    ("stage-1-selects-the-parents", SEED, {"chosen_lags": [1, 3]}),
+    ("stage-2-makes-copiers", SEED, {"attention_after": [0.995, 0.98]}),
+    ("stage-2-makes-copiers", SEED, {"attention_before": [0.996]}),
+    ("stage-3-grows-a", SEED, {"a": 4.0}),
+    ("a-grows-as-a-logarithm", SEED, {"r2": 0.98}),
+    ("slope-of-a", SEED, {"slope_by_log_epoch": 1.2}),
+    ("slope-of-a", SEED, {"slope_by_log_epoch": 0.8}),
+    ("limit-is-gih", SEED, {"distance_end": 0.03}),
+    ("limit-is-gih", SEED, {"distance_end": 0.01, "distance_begin": 0.005}),
+    ("carries-over-to-other-lengths", {"varied": "length"}, {"distance": 0.03}),
+    ("carries-over-to-other-priors", PRIOR, {"distance": 0.03}),
+    ("predicts-as-well-as-gih", PRIOR, {"loss": {**LOSSES, "model": 0.31}}),
+    ("c-and-w-together", {"setting": "C and W together"}, {"chosen_lags": [1]}),
+    ("c-and-w-together", {"setting": "C and W together"}, {"distance": 0.03}),
+    ("all-at-once", {"setting": "all at once"}, {"loss": {**LOSSES, "model": 0.26}}),
+    ("information-names-the-winner", {"setting": "parent 1"}, {"chosen_lags": [1]}),
+    ("information-names-the-winner", {"setting": "alphabet 8, sharp heads"}, {"chosen_lags": [1]}),
+    ("any-window", {"setting": "window 6"}, {"chosen_lags": [1, 6]}),
+    ("any-window", {"setting": "window 4"}, {"distance": 0.03}),
+    ("longer-chains-come-nearer", {"setting": "length 400"}, {"distance": 0.004}),
+]
+
+
+@pytest.mark.parametrize(("name", "which", "values"), BENT)
+def test_bent_rows_do_not(name: str, which: dict[str, Any], values: dict[str, Any]) -> None:
+    claim = KNOWN[f"chen/{name}"]
+    found = judged(claim, bent(rows_of(claim), which, **values))
+    assert found.verdict == "not reproduced", found
+
+
+def test_every_claim_is_bent_once() -> None:
+    open_ = {"cross-entropy", "a-goes-on-growing", "program-as-the-paper"}
+    assert {f"chen/{name}" for name in open_ | {name for name, *_ in BENT}} == set(KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("cross-entropy", {"distance": 0.03}),
+        ("a-goes-on-growing", {"slopes_of_a": {"1000": 0.01}}),
+        ("program-as-the-paper", {"chosen_lags": [2]}),
+    ],
+)
+def test_what_the_paper_leaves_open_may_decide(name: str, values: dict[str, Any]) -> None:
+    claim = KNOWN[f"chen/{name}"]
+    rows = bent(rows_of(claim), {"setting": "the paper's"}, **values)
+    assert judged(claim, rows).verdict == "under a reading"
+    for setting in SETTINGS:
+        bent(rows, {"setting": setting}, **values)
+    found = judged(claim, rows)
+    assert found.verdict == "not reproduced"
+    assert "none of" in found.evidence
+
+
+def test_sharp_heads_are_the_reading_of_the_rule() -> None:
+    claim = KNOWN["chen/information-names-the-winner"]
+    rows = bent(rows_of(claim), {"setting": "alphabet 8"}, chosen_lags=[1])
+    bent(rows, {"setting": "parents 1, 2, 3, degree 3"}, chosen_lags=[1, 3])
+    found = judged(claim, rows)
+    assert found.verdict == "under a reading"
+    sharp = sum("sharp" in name for name in SETTINGS)
+    assert (
+        found.ours
+        == f"{len(rows) - sharp - 2} of {len(rows) - sharp} settings; all with sharp heads"
+    )
+    assert (
+        "missed: parents 1, 2, 3, degree 3 / alphabet 8; heads that begin sharp mend 2"
+        in found.evidence
+    )
+    bent(rows, {"setting": "alphabet 8, sharp heads"}, chosen_lags=[1])
+    found = judged(claim, rows)
+    assert found.verdict == "not reproduced"
+    assert "mend 1 of these" in found.evidence
+
+
+def test_every_setting_with_sharp_heads_has_one_without() -> None:
+    """Or the reading of the rule could not be judged."""
+    without = [{**fields, "model": {**fields.get("model", {})}} for fields in SETTINGS.values()]
+    for fields in SETTINGS.values():
+        if "own" in fields.get("model", {}):
+            model = {name: value for name, value in fields["model"].items() if name != "own"}
+            assert {**fields, "model": model} in without
+
+
+def test_the_values_are_those_of_the_rows() -> None:
+    rows = bent(training(), SEED, a=7.5, slope_by_log_epoch=1.08)
+    assert (
+        judged(KNOWN["chen/stage-3-grows-a"], rows).ours
+        == "a = 6.00 … 7.50, weight 0.0006 … 0.0025"
+    )
+    assert judged(KNOWN["chen/slope-of-a"], rows).ours == "1.05 … 1.08; 1/gap = 1.00"
+    found = judged(KNOWN["chen/carries-over-to-other-lengths"], rows)
+    assert found.ours == "length 10: distance to GIH 0.0100"
+    assert found.evidence == "holds in 2 of 2 (2 seeds)"
+    windows = judged(KNOWN["chen/any-window"], rows_of(KNOWN["chen/any-window"]))
+    assert windows.evidence.startswith("window 2 / the paper's / window 4 / window 6;")
+
+
+def test_what_a_table_lacks_is_not_measured() -> None:
+    few = [setting_row(name) for name in ("the paper's", "all at once")]
+    found = judged(KNOWN["chen/cross-entropy"], few)
+    assert found.verdict == "not measured"
+    assert found.evidence == "the full protocol leaves out: cross-entropy of a softmax"
+    found = judged(KNOWN["chen/limit-is-gih"], [course_row(0)])
+    assert found == Finding("–", "not measured", "chen/training has no such rows")

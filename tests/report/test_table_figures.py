@@ -1,0 +1,237 @@
+"""The papers' figures from tables alone, as they come back from a file."""
+
+import json
+from collections.abc import Sequence
+
+import chen_rows
+import musat_rows
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from musat_rows import with_
+
+from hopscope.circuits import Circuit, attention_maps, discover
+from hopscope.circuits.emergence import Emergence
+from hopscope.configs import Retrieval
+from hopscope.models.planted import planted
+from hopscope.papers.chen.settings import SETTINGS
+from hopscope.papers.musat.measure_depth import depth_rows
+from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow, Maps, Story
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.row import Row, read_row
+from hopscope.papers.table import Table
+from hopscope.report.table_figures import FIGURES, figures
+
+
+def loss_row(layers: int, seed: int = 0, *, hops: int = 2, curriculum: bool = True) -> LossRow:
+    final = [0.5 / layers + seed / 10] * (hops if curriculum else 1)
+    return musat_rows.loss_row(layers, final, seed=seed, hops=hops)
+
+
+KINDS = [("equations-d1", 1), ("equations-d2", 2), ("functions", 2)]
+
+
+@pytest.fixture(scope="module")
+def circuit_row() -> CircuitRow:
+    """Two hops by weights written by hand, as if they had been trained."""
+    known = planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
+    circuit = discover(known.model, known.task, examples=16)
+    assert circuit.paths
+    maps = Maps.model_validate(attention_maps(known.model, known.task, examples=16).to_dict())
+    return with_(
+        musat_rows.circuit_row("key 0"),
+        **loss_row(len(maps.own)).model_dump(exclude_unset=True),
+        useful=sorted({part.at for part in circuit.parts if part.paths}),
+        circuit=circuit.model_dump(mode="json"),
+        maps=maps,
+    )
+
+
+def story(row: CircuitRow) -> Story:
+    """Paths that appear one after the other."""
+    paths = Circuit.model_validate(row.circuit).paths
+    steps = tuple(range(0, 10 * (len(paths) + 2), 10))
+    attention = [[float(step > 10 * number + 5) for step in steps] for number in range(len(paths))]
+    losses = np.linspace(1, 0, 2 * len(steps)).reshape(len(steps), 2)
+    told = Emergence(paths, steps, np.array(attention), losses, 0.75, 5.0)
+    return Story.model_validate(told.to_dict())
+
+
+def idle(row: CircuitRow) -> CircuitRow:
+    """The same without any path found."""
+    circuit = Circuit.model_validate(row.circuit).model_copy(update={"parts": ()})
+    return with_(row, useful=[], circuit=circuit.model_dump(mode="json"))
+
+
+def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
+    if target == "musat/depth":
+        return depth_rows("smoke")
+    if target == "musat/fig2":
+        return [
+            musat_rows.answer_row(model, *kind) for model in ("small", "large") for kind in KINDS
+        ]
+    if target == "musat/fig5":
+        return [circuit, idle(circuit)]
+    if target == "musat/fig7":
+        return [with_(circuit, emergence=story(circuit))]
+    if target == "chen/training":
+        return chen_rows.training()
+    if target == "chen/settings":
+        return [chen_rows.setting_row(name) for name in SETTINGS]
+    return sweep(curriculum=target != "musat/fig4-nonic")
+
+
+def sweep(*, curriculum: bool = True) -> list[LossRow]:
+    return [loss_row(n, seed, curriculum=curriculum) for n in (1, 2, 3) for seed in (0, 1)]
+
+
+def drawn(target: str, rows: Sequence[Row]) -> dict[str, tuple[str, Figure]]:
+    """The figures of rows that were on disk, by name."""
+    kinds = PAPERS.targets[target].rows
+    again = tuple(read_row(kinds, json.loads(row.to_json())) for row in rows)
+    found = figures(Table(target, "smoke", again))
+    named = {name: (text, figure) for name, text, figure in found}
+    assert len(named) == len(found)
+    return named
+
+
+def lines(axes: Axes) -> dict[str, list[float]]:
+    return {str(line.get_label()): [float(y) for y in line.get_ydata()] for line in axes.lines}
+
+
+NAMES = {
+    "musat/depth": ["layers", "shared"],
+    "musat/fig2": ["accuracy"],
+    "musat/fig4-ic": ["layers", "courses"],
+    "musat/fig4-nonic": ["layers", "courses"],
+    "musat/order": ["courses"],
+    "musat/fig5": ["circuit-4x1-0", "maps-4x1-0", "maps-4x1-1", "courses"],
+    "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
+    "chen/training": ["stages", "transfer"],
+    "chen/settings": ["distances"],
+}
+
+
+@pytest.mark.parametrize("target", PAPERS.targets)
+def test_every_target_has_its_figures(target: str, circuit_row: CircuitRow) -> None:
+    found = drawn(target, rows_of(target, circuit_row))
+    layers = len(circuit_row.maps.own)
+    assert [*found] == [name.replace("4x1", f"{layers}x1") for name in NAMES[target]]
+    for text, figure in found.values():
+        assert len(text) > 10
+        figure.draw_without_rendering()
+        assert any(axes.has_data() or axes.patches or axes.texts for axes in figure.axes)
+
+
+def test_unknown_targets_and_empty_tables_have_none() -> None:
+    assert figures(Table("musat/fig9", "full", (Row(run="one"),))) == []
+    for target in FIGURES:
+        assert figures(Table(target, "full", ())) == []
+
+
+def test_losses_are_means_over_seeds_by_depth() -> None:
+    found = drawn("musat/fig4-ic", sweep())
+    text, figure = found["layers"]
+    assert "1 to 3 layers" in text
+    shown = lines(figure.axes[0])
+    means = [0.5 / layers + 0.05 for layers in (1, 2, 3)]
+    assert shown["$x_{1}$"] == shown["$x_{2}$"] == pytest.approx(means)
+    assert shown["guess"] == [0.75, 0.75]
+    titles = [axes.get_title() for axes in found["courses"][1].axes]
+    expected = [f"{layers} layers, seed {seed}" for layers in (1, 2, 3) for seed in (0, 1)]
+    assert [title for title in titles if title] == expected
+
+
+def test_without_curriculum_the_last_hop_is_shown_alone() -> None:
+    _, figure = drawn("musat/fig4-nonic", sweep(curriculum=False))["layers"]
+    assert {name for name in lines(figure.axes[0]) if name.startswith("$")} == {"$x_{2}$"}
+
+
+def test_one_model_is_enough() -> None:
+    assert len(drawn("musat/fig4-ic", [loss_row(2, hops=1)])) == 2
+    assert [*drawn("musat/order", [loss_row(2, hops=9)])] == ["courses"]
+
+
+def test_layers_are_those_of_the_rows() -> None:
+    rows = depth_rows("smoke")
+    _, figure = drawn("musat/depth", rows)["layers"]
+    shown = lines(figure.axes[0])
+    for label, kind in {
+        "causal, exact": "causal", "both directions, exact": "bidirectional",
+        "theorem 1": "theorem_1",
+    }.items():  # fmt: skip
+        assert shown[label] == [getattr(row, kind) for row in rows if isinstance(row, DepthRow)]
+
+
+def test_answers_that_were_opened_are_a_line_of_their_own() -> None:
+    opened = [(f"{kind}-opened", hops) for kind, hops in KINDS]
+    rows = [musat_rows.answer_row("small", *kind) for kind in (*KINDS, *opened)]
+    _, figure = drawn("musat/fig2", rows)["accuracy"]
+    left, right = figure.axes
+    legend = right.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["small", "small (opened)"]
+    courses = [list(container.lines[0].get_xdata()) for container in left.containers]
+    assert courses == [[1, 2], [1, 2]]
+
+
+def test_transformers_have_their_letters(circuit_row: CircuitRow) -> None:
+    """A, B and C have 12 layers, all readings of D 24."""
+    abc = drawn("musat/fig5", [with_(circuit_row, layers=12)] * 3)
+    kinds = ("circuit", "maps")
+    assert [*abc] == [*(f"{kind}-{letter}" for letter in "abc" for kind in kinds), "courses"]
+    assert abc["circuit-b"][0] == "circuit of transformer b"
+    readings = ((262_144, "gpt2"), (2_048, "gpt2"), (262_144, "fan-in"))
+    read = drawn(
+        "musat/fig7",
+        [
+            with_(circuit_row, layers=24, examples=examples, init=init)
+            for examples, init in readings
+        ],
+    )
+    names = ("262144", "2048", "262144-fan-in")
+    assert [*read] == [*(f"{kind}-d-{name}" for name in names for kind in kinds), "courses"]
+
+
+def test_heads_of_the_circuit_are_marked(circuit_row: CircuitRow) -> None:
+    found = drawn("musat/fig5", [circuit_row, idle(circuit_row)])
+    used, unused = (figure for name, (_, figure) in found.items() if name.startswith("maps"))
+    marked = [axes.get_title() for axes in used.axes if axes.title.get_color() == "#cc3311"]
+    assert marked == [f"{layer}.{head}" for layer, head in circuit_row.useful]
+    assert not any(axes.title.get_color() == "#cc3311" for axes in unused.axes)
+
+
+def test_the_order_is_that_of_the_story(circuit_row: CircuitRow) -> None:
+    found = drawn("musat/fig7", [with_(circuit_row, emergence=story(circuit_row))])
+    (order,) = (figure for name, (_, figure) in found.items() if name.startswith("order"))
+    widths = [patch.get_width() for patch in order.axes[0].patches]
+    paths = Circuit.model_validate(circuit_row.circuit).paths
+    assert widths == [10.0 * number + 5 for number in reversed(range(len(paths)))]
+
+
+def test_all_hops_together_and_what_was_trained_on_are_drawn_too() -> None:
+    rows = [loss_row(layers, hops=2) for layers in (1, 2)]
+    found = drawn("musat/fig4-ic", rows)
+    means = [sum(row.final) / 2 for row in rows]
+    assert lines(found["layers"][1].axes[0])["all"] == pytest.approx(means)
+    panel = found["courses"][1].axes[1]
+    dotted = [list(line.get_ydata()) for line in panel.lines if line.get_linestyle() == ":"]
+    assert rows[1].course.train is not None
+    assert dotted[:2] == [list(hop) for hop in rows[1].course.train]
+
+
+def test_figure_4_shows_both_sweeps_where_both_are_measured() -> None:
+    with_ = Table("musat/fig4-ic", "full", tuple(loss_row(layers, hops=3) for layers in (1, 2)))
+    rows = [
+        loss_row(layers, seed, hops=2, curriculum=False) for layers in (1, 2) for seed in (0, 1)
+    ]
+    without = Table("musat/fig4-nonic", "full", tuple(rows))
+    known = {table.target: table for table in (with_, without)}
+    (name, said, figure), *rest = figures(without, known.get)
+    assert (name, said.split(",")[0]) == ("curriculum", "mean final loss by number of layers")
+    shown = lines(figure.axes[0])
+    assert shown["with curriculum, D = 3"] == pytest.approx([0.5, 0.25])
+    assert shown["without curriculum, D = 2"] == pytest.approx([0.55, 0.3])
+    assert [each[0] for each in rest] == [each[0] for each in figures(without)]
+    assert "curriculum" not in [each[0] for each in figures(with_, known.get)]

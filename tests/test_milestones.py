@@ -1,0 +1,94 @@
+"""When losses fell, paths emerged and trainings were calm, held against slow loops and by hand."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopscope.milestones import WINDOW, calmest, first_below, learned, learned_below
+
+
+def slowly(steps: list[int], losses: list[list[float]]) -> list[int | None]:
+    """The first step whose last WINDOW losses have a mean below one half, hop by hop."""
+    found: list[int | None] = []
+    for hop in range(len(losses[0])):
+        found.append(None)
+        for last in range(WINDOW - 1, len(losses)):
+            window = [losses[number][hop] for number in range(last - WINDOW + 1, last + 1)]
+            if sum(window) / WINDOW < 0.5:
+                found[-1] = steps[last]
+                break
+    return found
+
+
+sixteenths = st.integers(0, 16).map(lambda number: number / 16)
+"""Losses whose means are exact, so that a mean of one half is one."""
+
+
+@given(
+    st.integers(1, 3).flatmap(
+        lambda hops: st.lists(
+            st.lists(sixteenths, min_size=hops, max_size=hops), min_size=1, max_size=3 * WINDOW
+        )
+    )
+)
+def test_first_below_as_by_a_slow_loop(losses: list[list[float]]) -> None:
+    steps = [10 * number + 1 for number in range(len(losses))]
+    found = first_below(np.array(steps, np.int32), np.array(losses, np.float32), 0.5)
+    assert found == slowly(steps, losses)
+    json.dumps(found)
+
+
+HIGH, LOW = 1.0, 0.0
+
+
+@pytest.mark.parametrize(
+    ("losses", "step"),
+    [
+        ([HIGH] * 30, None),
+        ([LOW] * 30, WINDOW),
+        ([LOW] * WINDOW, WINDOW),
+        ([HIGH] * WINDOW, None),
+        ([LOW] * (WINDOW - 1), None),
+        ([HIGH] * 20 + [LOW] * 20, 26),
+        ([HIGH] * 20 + [LOW] * 5, None),  # the mean is one half, and not below
+        ([HIGH] * 20 + [LOW] * 6 + [HIGH] * 20, 26),
+        ([1e20] * 5 + [HIGH] * 30, None),
+    ],
+)
+def test_first_below_by_hand(losses: list[float], step: int | None) -> None:
+    steps = np.arange(1, len(losses) + 1)
+    assert first_below(steps, np.array(losses, np.float32)[:, None], 0.5) == [step]
+
+
+def test_what_is_learned_by_heart_is_not_learned() -> None:
+    validation = np.array([[0.7, 0.8], [0.49, 0.9], [0.6, 1.4]], np.float32)
+    steps, fallen = np.arange(1, 31), np.zeros((30, 2), np.float32)
+    assert learned(steps, fallen, validation, 0.5) == [WINDOW, None]
+    assert learned(steps, fallen, validation[:1], 0.5) == [None, None]
+    assert learned(steps, fallen + 1, validation, 0.5) == [None, None]
+
+
+def test_a_hop_of_four_chains_is_learned_at_one_half() -> None:
+    assert learned_below(0.75) == 0.5
+
+
+STEPS = np.array([0, 50, 89, 90, 95, 100])
+LOSSES = np.array([0.9, 0.1, 0.1, 0.3, 0.2, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "step"),
+    [
+        ([0, 50, 89, 90, 95, 100], 95),  # what came before the last tenth does not count
+        ([0, 50, 90, 100], 90),
+        ([0, 50, 100], 100),
+        ([0, 50, 93, 100], 100),  # of 93 no loss is known
+        ([0, 50], 50),
+        ([7], 7),  # of the only one no loss is known
+    ],
+)
+def test_the_calmest_late_checkpoint(checkpoints: list[int], step: int) -> None:
+    assert calmest(STEPS, LOSSES, checkpoints) == step
