@@ -16,7 +16,7 @@ from rich.text import Text
 from hopscope.cli.output import drop_output, flush, printable, say, warn
 from hopscope.configs import Experiment
 from hopscope.errors import OutputLost
-from hopscope.report.levels import guessing, hop_numbers
+from hopscope.report.levels import guessing
 from hopscope.report.terminal import sparkline
 from hopscope.store import RunFolder
 from hopscope.training import Watcher
@@ -74,10 +74,9 @@ class Progress:
 
     def _names(self) -> list[str]:
         assert self.smooth is not None
-        count = self.smooth.shape[1]
         if not isinstance(self.recipe, Experiment):
-            return ["loss"] * count
-        return [f"hop {number}" for number in hop_numbers(self.recipe, count)]
+            return ["loss"] * self.smooth.shape[1]
+        return [f"hop {number}" for number in self.recipe.task.asked_hops()]
 
 
 class LiveDisplay:

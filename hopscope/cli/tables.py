@@ -8,7 +8,7 @@ import numpy as np
 
 from hopscope.cli.output import emit, printable, say, width
 from hopscope.report.layout import laid_out
-from hopscope.report.levels import guessing, hop_numbers
+from hopscope.report.levels import guessing
 from hopscope.report.terminal import plot
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def print_losses(run: "Run") -> None:
             f"{level:.2f}",
             *(_first_below(steps, losses[:, :, hop], threshold) for threshold in THRESHOLDS),
         )
-        for hop, number in enumerate(hop_numbers(run.experiment, final.shape[1]))
+        for hop, number in enumerate(run.experiment.task.asked_hops())
     ]
     seconds = run.folder.manifest.seconds
     table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.0f} s")

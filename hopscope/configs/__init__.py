@@ -14,6 +14,7 @@ from hopscope.configs.model import Interface, Model
 from hopscope.configs.prompts import Prompts
 from hopscope.configs.tasks import (
     ConditionalRetrieval,
+    FactTask,
     Induction,
     KHop,
     Retrieval,
@@ -30,6 +31,7 @@ __all__ = [
     "Config",
     "Descent",
     "Experiment",
+    "FactTask",
     "Induction",
     "InductionModel",
     "Interface",

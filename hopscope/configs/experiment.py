@@ -84,13 +84,13 @@ class Experiment(Recipe):
 
     def shape(self) -> dict[str, int | None]:
         return {
-            "hops": getattr(self.task, "hops", None),
+            "hops": self.task.chosen_hops(),
             "layers": self.model.layers,
             "heads": self.model.heads,
             "d_model": self.model.d_model,
         }
 
     def title(self) -> str:
-        hops = getattr(self.task, "hops", None)
+        hops = self.task.chosen_hops()
         task = self.task.kind if hops is None else f"{self.task.kind}-d{hops}"
         return f"{task}-l{self.model.layers}h{self.model.heads}"

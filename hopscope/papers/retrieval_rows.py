@@ -12,7 +12,6 @@ from hopscope.circuits.circuit import Part
 from hopscope.circuits.emergence import emergence
 from hopscope.models import Transformer
 from hopscope.papers.results import Row
-from hopscope.tasks import guessing_level
 from hopscope.training import Run
 
 POINTS = 64
@@ -33,7 +32,7 @@ def loss_rows(run: Run) -> list[Row]:
     return [
         {
             **described(run, seed),
-            "guess": guessing_level(experiment.task),
+            "guess": experiment.task.guess(),
             "final": rounded(final[number]),
             "crossed": learned(crossed(steps, train[:, number]), validation[:, number]),
             "course": {
@@ -79,8 +78,8 @@ def described(run: Run, seed: int) -> Row:
     task, model, training = experiment.task, experiment.model, experiment.training
     return {
         "seed": seed,
-        "hops": task.hops if hasattr(task, "hops") else None,
-        "curriculum": getattr(task, "curriculum", None),
+        "hops": task.chosen_hops(),
+        "curriculum": task.model_dump().get("curriculum"),
         "layers": model.layers,
         "heads": model.heads,
         "init": model.init,

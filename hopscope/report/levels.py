@@ -1,10 +1,8 @@
-"""The loss of an answer that knows nothing: the line that every loss is held against; and what each
-column of losses is of.
-"""
+"""The loss of an answer that knows nothing: the line that every loss is held against."""
 
 import math
 
-from hopscope.configs import Experiment, MarkovExperiment, Recipe, VectorTask, guessing_level
+from hopscope.configs import Experiment, MarkovExperiment, Recipe
 
 
 def guessing(recipe: Recipe) -> float | None:
@@ -14,13 +12,4 @@ def guessing(recipe: Recipe) -> float | None:
     """
     if isinstance(recipe, MarkovExperiment):
         return math.log(recipe.process.alphabet)
-    return guessing_level(recipe.task) if isinstance(recipe, Experiment) else None
-
-
-def hop_numbers(experiment: Experiment, count: int) -> list[int]:
-    """Which hop each column of losses is of; without curriculum there is the last hop's alone."""
-    task = experiment.task
-    if task.curriculum:
-        return list(range(1, count + 1))
-    last = len(task.graph().facts) if isinstance(task, VectorTask) else task.hops
-    return [last] * count
+    return recipe.task.guess() if isinstance(recipe, Experiment) else None

@@ -21,9 +21,8 @@ from hopscope.configs import (
 from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
 from hopscope.models import Transformer
-from hopscope.tasks import interface
 from hopscope.training import train
-from hopscope.training.memory import check_examples, interface_of, parameters, training_bytes
+from hopscope.training.memory import check_examples, parameters, training_bytes
 
 CODE = """
 import json, resource, sys, tempfile
@@ -71,8 +70,7 @@ def test_the_estimate_is_near_what_is_measured(model: Model, batch: int) -> None
 )  # fmt: skip
 def test_shapes_and_weights_are_those_of_the_model(task: Task) -> None:
     experiment = Experiment(task=task, model=Model(layers=2, heads=2, d_model=64))
-    assert interface_of(task) == interface(task)
-    made = sum(p.numel() for p in Transformer(experiment.model, interface(task)).parameters())
+    made = sum(p.numel() for p in Transformer(experiment.model, task.interface()).parameters())
     assert parameters(experiment) == pytest.approx(made, rel=0.05)
 
 
