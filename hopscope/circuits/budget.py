@@ -61,7 +61,7 @@ class Kept:
 def check_examples(task: Task, examples: int) -> None:
     """Refuse examples that this machine cannot hold, before they are drawn."""
     shape = task.interface()
-    numbers = shape.length * (1 if shape.tokens else shape.inputs)
+    numbers = shape.length * shape.numbers
     pairs = PAIRS * shape.length**2 if shape.tokens else 0
     needed = examples * (DRAWING * FLOAT * numbers + ROLES * shape.length + pairs)
     _check(needed, f"{examples:,} examples of {shape.length:,} positions")

@@ -13,6 +13,7 @@ from hopscope.configs.markov import Descent, InductionModel, MarkovExperiment, M
 from hopscope.configs.model import Interface, Model
 from hopscope.configs.prompts import Prompts
 from hopscope.configs.tasks import (
+    MQAR,
     ConditionalRetrieval,
     FactTask,
     Induction,
@@ -26,6 +27,7 @@ from hopscope.configs.training import Training
 from hopscope.errors import ConfigError
 
 __all__ = [
+    "MQAR",
     "Asking",
     "ConditionalRetrieval",
     "Config",

@@ -12,6 +12,7 @@ from torch import Tensor
 from hopscope.configs import Task
 from hopscope.tasks.batch import Batch
 from hopscope.tasks.khop import KHopSampler
+from hopscope.tasks.mqar import MQARSampler
 from hopscope.tasks.vector import VectorSampler
 
 
@@ -42,6 +43,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "induction": VectorSampler,
     "conditional": VectorSampler,
     "khop": KHopSampler,
+    "mqar": MQARSampler,
 }
 
 

@@ -31,13 +31,14 @@ def training_bytes(experiment: Experiment) -> int:
     model, training = experiment.model, experiment.training
     ends, models = experiment.task.interface(), len(experiment.seeds)
     number = 4 if precision_of(training, device_of("cpu")) == "float32" else 2
-    kept = 6 * model.d_model + 5 * model.heads * model.head_width + 2 * ends.inputs
+    kept = 6 * model.d_model + 5 * model.heads * model.head_width + 2 * ends.numbers
     if model.mlp:
         kept += 4 * model.mlp_width
     seen = 3 * model.heads * ends.length
     layer = number * ends.length * (kept + seen)
     activations = layer * max(training.batch * model.layers, training.validation_examples)
-    drawn = 48 * ends.inputs * ends.length * (training.batch + training.validation_examples)
+    example = 48 * ends.numbers * ends.length + 12 * ends.read * ends.outputs
+    drawn = example * (training.batch + training.validation_examples)
     weights = parameters(experiment)
     return models * (STATE * weights + max(PACKED * weights, activations) + drawn)
 
@@ -46,7 +47,7 @@ def examples_bytes(experiment: Experiment, examples: int) -> int:
     """What one forward pass over so many examples holds at least: inputs, and one layer."""
     model, ends = experiment.model, experiment.task.interface()
     layer = 3 * model.heads * (model.head_width + ends.length) + model.d_model
-    return 4 * examples * ends.length * (layer + ends.inputs)
+    return 4 * examples * ends.length * (layer + ends.numbers)
 
 
 def check_training(experiment: Experiment) -> None:

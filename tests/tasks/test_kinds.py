@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import hopscope
-from hopscope.configs import ConditionalRetrieval, Induction, KHop, Retrieval, Task
+from hopscope.configs import MQAR, ConditionalRetrieval, Induction, KHop, Retrieval, Task
 from hopscope.configs.tasks import KINDS
 from hopscope.tasks import Sampler, answer_losses, examples, question_losses, sampler_of
 from hopscope.tasks.kinds import SAMPLERS
@@ -30,6 +30,11 @@ FIRST_EXAMPLES: list[tuple[Task, str]] = [
     (ConditionalRetrieval(decoys=2, order="shuffled"), "8a78f08b50275ee0"),
     (KHop(), "00acef99920383f7"),
     (KHop(hops=3, alphabet=4, length=20, curriculum=False), "15da64b1bb49549d"),
+    (MQAR(), "133ed54d171d9246"),
+    (
+        MQAR(pairs=3, queries=2, alphabet=17, length=20, power=1.0, filler="blank"),
+        "b34676affb9ab355",
+    ),
 ]  # fmt: skip
 """Tasks, and a hash of their first examples as they were when the task was added."""
 
@@ -103,3 +108,12 @@ def test_nobody_asks_which_task_it_has() -> None:
     ]
     found = [(name, ask.search(text)) for name, text in sources().items() for ask in asks]
     assert [(name, match[0]) for name, match in found if match] == []
+
+
+def test_a_task_is_known_to_its_own_files_and_the_tables_alone() -> None:
+    """Adding a task touches no other code: here, associative recall, which was added last."""
+    knows = {name for name, text in sources().items() if re.search("mqar", text, re.IGNORECASE)}
+    own = {"configs/tasks/mqar.py", "tasks/mqar.py"}
+    tables = {"configs/tasks/__init__.py", "tasks/kinds.py"}
+    exported = {"__init__.py", "configs/__init__.py"}
+    assert knows == own | tables | exported

@@ -10,10 +10,13 @@ from pydantic import Field
 
 from hopscope.configs.tasks.khop import KHop
 from hopscope.configs.tasks.layout import Entry, Layout, Size
+from hopscope.configs.tasks.mqar import MQAR
 from hopscope.configs.tasks.task import FactTask
 from hopscope.configs.tasks.vector import ConditionalRetrieval, Induction, Retrieval, VectorTask
 
-Task = Annotated[Retrieval | Induction | ConditionalRetrieval | KHop, Field(discriminator="kind")]
+Task = Annotated[
+    Retrieval | Induction | ConditionalRetrieval | KHop | MQAR, Field(discriminator="kind")
+]
 
 KINDS: dict[str, type[Task]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(Task)[0])
@@ -22,6 +25,7 @@ KINDS: dict[str, type[Task]] = {
 
 __all__ = [
     "KINDS",
+    "MQAR",
     "ConditionalRetrieval",
     "Entry",
     "FactTask",
