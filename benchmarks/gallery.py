@@ -32,6 +32,7 @@ from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.papers import preset
 from hopscope.papers.musat.measure_runs import calmest
+from hopscope.runs.checkpoint import checkpoint_name, saved, weights_of
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import ABOUT, About
 from hopscope.training import Run, train

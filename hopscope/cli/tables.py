@@ -56,7 +56,7 @@ def print_losses(run: "Run") -> None:
                 for threshold in thresholds
             ),
         )
-        for hop, number in enumerate(run.experiment.hop_numbers(final.shape[1]))
+        for hop, number in enumerate(run.experiment.task.asked_hops())
     ]
     seconds = run.folder.manifest.seconds
     table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.0f} s")

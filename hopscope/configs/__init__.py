@@ -13,7 +13,9 @@ from hopscope.configs.model import Interface, Model
 from hopscope.configs.prompts import Prompts
 from hopscope.configs.recipe import Recipe
 from hopscope.configs.tasks import (
+    MQAR,
     ConditionalRetrieval,
+    FactTask,
     Induction,
     KHop,
     Retrieval,
@@ -24,11 +26,13 @@ from hopscope.configs.tasks import (
 from hopscope.configs.training import Training
 
 __all__ = [
+    "MQAR",
     "Asking",
     "ConditionalRetrieval",
     "Config",
     "Descent",
     "Experiment",
+    "FactTask",
     "Induction",
     "InductionModel",
     "Interface",

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from hopscope.configs.model import Model
 from hopscope.configs.recipe import Recipe, Seeds
-from hopscope.configs.tasks import Retrieval, Task, VectorTask, guessing_level
+from hopscope.configs.tasks import Retrieval, Task
 from hopscope.configs.training import Training
 
 
@@ -34,28 +34,20 @@ class Experiment(Recipe):
     @property
     def guess(self) -> float:
         """The loss of the best answer that ignores how the facts connect."""
-        return guessing_level(self.task)
+        return self.task.guess()
 
-    def hop_numbers(self, count: int) -> list[int]:
-        """Which hop each column of losses is of; without curriculum it is the last one alone."""
-        task = self.task
-        if task.curriculum:
-            return list(range(1, count + 1))
-        last = len(task.graph().facts) if isinstance(task, VectorTask) else task.hops
-        return [last] * count
-
-    def losses_named(self, count: int) -> list[str]:
-        return [f"hop {number}" for number in self.hop_numbers(count)]
+    def losses_named(self, count: int) -> list[str]:  # noqa: ARG002  (as many as hops are asked)
+        return [f"hop {number}" for number in self.task.asked_hops()]
 
     def shape(self) -> dict[str, int | None]:
         return {
-            "hops": getattr(self.task, "hops", None),
+            "hops": self.task.chosen_hops(),
             "layers": self.model.layers,
             "heads": self.model.heads,
             "d_model": self.model.d_model,
         }
 
     def title(self) -> str:
-        hops = getattr(self.task, "hops", None)
+        hops = self.task.chosen_hops()
         task = self.task.kind if hops is None else f"{self.task.kind}-d{hops}"
         return f"{task}-l{self.model.layers}h{self.model.heads}"
