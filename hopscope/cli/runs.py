@@ -75,6 +75,8 @@ class RmArguments:
 
     runs: Annotated[tuple[str, ...], tyro.conf.Positional]
     """The runs' whole names, or the hashes that these end in."""
+    dry_run: bool = False
+    """Say what would be removed, and remove nothing."""
     store: Path | None = None
     """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
 
@@ -201,7 +203,10 @@ def rm(arguments: Sequence[str]) -> int:
         raise ConfigError("rm needs the name of a run; `hopscope runs` lists them")
     store = Store(chosen.store)
     for name in [store.removable(each) for each in chosen.runs]:  # all, or none
-        say(f"removed {store.remove(name)}")
+        if chosen.dry_run:
+            say(f"would remove {store.root / name}")
+        else:
+            say(f"removed {store.remove(name)}")
     return 0
 
 

@@ -1,21 +1,23 @@
 """What the papers trained, as presets; no torch here."""
 
 from difflib import get_close_matches
+from typing import Any
 
 from hopscope.errors import ConfigError
 from hopscope.papers import demo
+from hopscope.papers.chen import presets as chen
 from hopscope.papers.musat import presets as musat
 from hopscope.papers.preset import Preset
 
 __all__ = ["Preset", "preset", "presets"]
 
 
-def presets() -> dict[str, Preset]:
+def presets() -> dict[str, Preset[Any]]:
     """Every preset by name."""
-    return {"demo": demo.preset(), **musat.presets()}
+    return {"demo": demo.preset(), **musat.presets(), **chen.presets()}
 
 
-def preset(name: str) -> Preset:
+def preset(name: str) -> Preset[Any]:
     """The preset of this name."""
     known = presets()
     if name in known:

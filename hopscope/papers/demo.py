@@ -4,7 +4,7 @@ from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.papers.preset import Preset
 
 
-def preset() -> Preset:
+def preset() -> Preset[Experiment]:
     """Everything that makes emergence quick and sure, shown over ten seeds in docs/log.md."""
     experiment = Experiment(
         task=Retrieval(hops=2, position="pair", base=10),

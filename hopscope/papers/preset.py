@@ -1,20 +1,23 @@
-"""A preset: an experiment with a name, and where in a paper each of its values comes from."""
+"""A preset: a recipe with a name, and where in a paper each of its values comes from."""
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from hopscope.configs import Experiment
+from hopscope.configs import Recipe
+
+R = TypeVar("R", bound=Recipe)
 
 OURS = "ours"
 """The source of a value that no paper gives."""
 
 
 @dataclass(frozen=True)
-class Preset:
-    """An experiment that can be asked for by name."""
+class Preset(Generic[R]):
+    """A recipe that can be asked for by name."""
 
     name: str
     summary: str
-    experiment: Experiment
+    experiment: R
     sources: dict[str, str]
     """Field (as in `model.layers`) → section of the paper, or the reason for our choice."""
 

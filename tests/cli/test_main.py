@@ -158,6 +158,9 @@ def test_a_run_that_cannot_be_read_hides_no_other(
     assert len(err.splitlines()) == 2
     assert f"{config} describes no run" in err
     assert f"{damaged}/metrics/losses.parquet is damaged" in err
+    before = Store().names()
+    assert "would remove" in hopscope(capsys, "rm", whole, "--dry-run")[1]
+    assert Store().names() == before
     for name in (strange, damaged[-10:], whole):
         assert "removed" in hopscope(capsys, "rm", name)[1]
     assert Store().names() == []

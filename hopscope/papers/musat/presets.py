@@ -29,14 +29,14 @@ SHARED = {
 }
 
 
-def presets() -> dict[str, Preset]:
+def presets() -> dict[str, Preset[Experiment]]:
     """All of them, by name."""
     sweep = [_sweep(ic, layers) for ic in (True, False) for layers in range(1, 9)]
     readers = [_reader(letter, seed) for seed, letter in enumerate("abc")]
     return {preset.name: preset for preset in (*sweep, *readers, *_emergence())}
 
 
-def _sweep(curriculum: bool, layers: int) -> Preset:
+def _sweep(curriculum: bool, layers: int) -> Preset[Experiment]:
     """Figure 4: loss by number of layers, with and without implicit curriculum."""
     hops = 5 if curriculum else 3
     kind = "ic" if curriculum else "nonic"
@@ -63,7 +63,7 @@ def _sweep(curriculum: bool, layers: int) -> Preset:
     return _preset(f"fig4-{kind}-L{layers}", summary, experiment, sources)
 
 
-def _reader(letter: str, seed: int) -> Preset:
+def _reader(letter: str, seed: int) -> Preset[Experiment]:
     """Transformers A, B and C of figure 5."""
     experiment = Experiment(
         task=Retrieval(hops=3),
@@ -86,12 +86,12 @@ def _reader(letter: str, seed: int) -> Preset:
     return _preset(f"transformer-{letter}", summary, experiment, sources)
 
 
-def _emergence() -> tuple[Preset, ...]:
+def _emergence() -> tuple[Preset[Experiment], ...]:
     """Transformer D of figures 6 and 7, as the paper can be read."""
     return _long_epochs(), _short_epochs(), _larger_start()
 
 
-def _long_epochs() -> Preset:
+def _long_epochs() -> Preset[Experiment]:
     """As its batch size and training set say."""
     experiment = _transformer_d(examples=2**18)
     sources = {**_SOURCES_D, "training.examples": "§9.1: 262k"}
@@ -99,7 +99,7 @@ def _long_epochs() -> Preset:
     return _preset("transformer-d", summary, experiment, sources)
 
 
-def _short_epochs() -> Preset:
+def _short_epochs() -> Preset[Experiment]:
     """As its count of epochs says."""
     experiment = _transformer_d(examples=2_048)
     why = "§9.1: 6400 steps are 800 epochs, so 8 steps of 256"
@@ -108,7 +108,7 @@ def _short_epochs() -> Preset:
     return _preset("transformer-d-epochs", summary, experiment, sources)
 
 
-def _larger_start() -> Preset:
+def _larger_start() -> Preset[Experiment]:
     """With initial weights that let attention begin unevenly."""
     experiment = _transformer_d(examples=2**18, init="fan-in")
     sources = {
@@ -142,5 +142,7 @@ _SOURCES_D = {
 }
 
 
-def _preset(name: str, summary: str, experiment: Experiment, sources: dict[str, Any]) -> Preset:
+def _preset(
+    name: str, summary: str, experiment: Experiment, sources: dict[str, Any]
+) -> Preset[Experiment]:
     return Preset(f"musat/{name}", summary, experiment, {**SHARED, **sources})

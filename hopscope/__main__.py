@@ -1,0 +1,6 @@
+"""`python -m hopscope` is the command `hopscope`."""
+
+from hopscope.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""What Chen et al. (NeurIPS 2024) trained, as presets."""
+
+from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
+from hopscope.papers.preset import Preset
+
+SOURCES = {
+    "process.alphabet": "appendix B: 3",
+    "process.parents": "appendix B: 1 and 2",
+    "process.alpha": "appendix B: 0.1",
+    "process.length": "appendix B: 100",
+    "process.start": "§2.1",
+    "model.heads": "appendix B: 3",
+    "model.window": "appendix B: 3",
+    "model.degree": "appendix B: 2",
+    "model.constant": "§2.2",
+    "model.unit_copies": "§2.2",
+    "model.first": "§2.2",
+    "model.own": "appendix B: 3",
+    "model.other": "appendix B: 0.01",
+    "model.c": "appendix B: 0.01",
+    "model.a": "appendix B: 0.01",
+    "descent.stages": "appendix B: C, then W, then a",
+    "descent.epochs": "appendix B: 2,000, 50,000 and 5,000",
+    "descent.lr": "appendix B: 1",
+    "descent.chains": "appendix B: 9,000",
+    "descent.validation_chains": "appendix B: 1,000",
+    "descent.batch": "appendix B: all chains",
+    "descent.loss": "§2.2",
+}
+
+
+def presets() -> dict[str, Preset[MarkovExperiment]]:
+    """The paper's experiment, and the one that the authors' program runs."""
+    program = MarkovExperiment(
+        process=MarkovProcess(start="uniform"),
+        model=InductionModel(constant=True, unit_copies=True, other=0.1),
+        descent=Descent(stages="CWa", epochs=(50_000,), loss="softmax"),
+    )
+    changed = ("process.start", "model.constant", "model.unit_copies", "model.other",
+               "descent.stages", "descent.epochs", "descent.loss")  # fmt: skip
+    theirs = {**SOURCES, **dict.fromkeys(changed, "the authors' program")}
+    found = (
+        Preset("chen/paper", "the n-gram experiment in three stages", MarkovExperiment(), SOURCES),
+        Preset("chen/program", "the same as the authors' program has it", program, theirs),
+    )
+    return {each.name: each for each in found}
