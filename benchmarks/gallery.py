@@ -24,18 +24,18 @@ from hopscope import __version__
 from hopscope.circuits import discover, probe_of
 from hopscope.configs import Experiment, MarkovExperiment, Recipe, Retrieval, Task, Training
 from hopscope.errors import RunMissing
+from hopscope.markov import train as train_markov
 from hopscope.markov.evaluation import compare, said
 from hopscope.markov.learner import drawn
 from hopscope.markov.run import MarkovRun
-from hopscope.markov.training import train as train_markov
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.papers import preset
 from hopscope.papers.musat.measure_runs import calmest
+from hopscope.runs.checkpoint import checkpoint_name, saved, weights_of
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import ABOUT, About
 from hopscope.training import Run, train
-from hopscope.training.checkpoint import checkpoint_name, saved, weights_of
 
 TRANSFORMER_A = preset("musat/transformer-a").experiment
 FRESH = 2_048

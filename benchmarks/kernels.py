@@ -19,7 +19,6 @@ from train_step import CLOCKS, SHAPES, Shape, where
 from hopscope.machine import keep_pages
 from hopscope.models import compiled
 from hopscope.models.layers import Affine, Attention, Mlp, Norm
-from hopscope.tasks import sampler_of
 
 
 class Attending(nn.Module):
@@ -67,7 +66,7 @@ def milliseconds(turn: Callable[[], object], clock: str) -> float:
 
 
 def rows(shape: Shape, rounds: int, clock: str) -> Iterator[dict[str, object]]:
-    length = sampler_of(shape.experiment("bf16").task).interface().length
+    length = shape.experiment("bf16").task.interface().length
     x = torch.randn(shape.batch, length, shape.experiment("bf16").model.d_model).bfloat16()
     for name, operation in operations(shape).items():
         for parameter in operation.parameters():

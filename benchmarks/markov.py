@@ -22,10 +22,10 @@ import torch
 from torch.nn.functional import one_hot
 
 from hopscope.configs import MarkovExperiment
+from hopscope.markov import train
 from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import initial, sets
 from hopscope.markov.process import sample_chains
-from hopscope.markov.training import train
 from hopscope.papers.chen.measure_runs import seed_rows, setting_row
 from hopscope.papers.chen.settings import settings as all_settings
 from hopscope.papers.row import Row

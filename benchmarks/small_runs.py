@@ -37,11 +37,8 @@ from hopscope.configs import (
     Training,
 )
 from hopscope.errors import Interrupted
-from hopscope.llm.backends import backend_of
-from hopscope.llm.bench import ask
-from hopscope.markov.training import train as train_markov
+from hopscope.runs import train
 from hopscope.store import RunFolder, Store
-from hopscope.training import train
 
 KINDS = ("transformer", "fleet", "ngram", "bench")
 TRAINING = Training(
@@ -106,13 +103,7 @@ def make(recipe: Recipe, store: Store, stop: int | None = None) -> RunFolder:
     """The run of a recipe, whole, or stopped by a signal when it has come to `stop` units."""
     watcher = None if stop is None else Stopper(stop)
     try:
-        if isinstance(recipe, MarkovExperiment):
-            train_markov(recipe, store, watcher)
-        elif isinstance(recipe, LlmBench):
-            ask(recipe, lambda: backend_of(recipe), store, watcher)
-        else:
-            assert isinstance(recipe, Experiment)
-            train(recipe, store, "cpu", watcher)
+        train(recipe, store, watcher=watcher)
     except Interrupted:
         assert stop is not None
     return store.find(recipe.run_name())

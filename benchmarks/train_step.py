@@ -66,7 +66,7 @@ class Peer(nn.Module):
 
     def __init__(self, experiment: Experiment, body: nn.Module) -> None:
         super().__init__()
-        interface = sampler_of(experiment.task).interface()
+        interface = experiment.task.interface()
         self.read = interface.read
         self.input = nn.Linear(interface.inputs, experiment.model.d_model)
         self.body = body
@@ -137,7 +137,7 @@ def peer_step(name: str, shape: Shape, autocast: bool, device: torch.device) -> 
     """A training step around a peer's model, as one would write it."""
     experiment = shape.experiment("float32")
     sampler = sampler_of(experiment.task, device)
-    body = PEERS[name](experiment.model, sampler.interface().length)
+    body = PEERS[name](experiment.model, experiment.task.interface().length)
     model = Peer(experiment, body).to(device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
     count = iter(range(10**9))
@@ -158,7 +158,7 @@ def floor_step(shape: Shape, device: torch.device, read_only: bool) -> Step:
     """The step's matrix products alone: each forward product, and its two of the backward."""
     model, interface = (
         shape.experiment("bf16").model,
-        sampler_of(Retrieval(hops=shape.hops)).interface(),
+        Retrieval(hops=shape.hops).interface(),
     )
     length, width, heads = interface.length, model.d_model, model.heads
     products: list[tuple[Tensor, Tensor]] = []

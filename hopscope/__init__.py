@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hopscope.circuits import Circuit, attention_maps, discover
     from hopscope.circuits.emergence import emergence
     from hopscope.configs import (
+        MQAR,
         ConditionalRetrieval,
         Descent,
         Experiment,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "MQAR",
     "Circuit",
     "ConditionalRetrieval",
     "Descent",

@@ -110,9 +110,11 @@ class Diverged(TrainingError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked the training to stop; a checkpoint was written first."""
+    """A run was asked to stop; a checkpoint was written first."""
 
     exit_code = 130
+    reason = ""
+    """Who asked: a signal's name, the time limit, or what else was said."""
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows instead of a traceback: nothing went wrong."""

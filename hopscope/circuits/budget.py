@@ -13,7 +13,6 @@ from torch import Tensor
 from hopscope.configs import Task
 from hopscope.errors import CircuitError
 from hopscope.machine import memory_bytes
-from hopscope.tasks import interface
 
 CALL_BYTES = 128 * 2**20
 """What the numbers of one call of a layer may take."""
@@ -61,8 +60,8 @@ class Kept:
 
 def check_examples(task: Task, examples: int) -> None:
     """Refuse examples that this machine cannot hold, before they are drawn."""
-    shape = interface(task)
-    numbers = shape.length * (1 if shape.tokens else shape.inputs)
+    shape = task.interface()
+    numbers = shape.length * shape.numbers
     pairs = PAIRS * shape.length**2 if shape.tokens else 0
     needed = examples * (DRAWING * FLOAT * numbers + ROLES * shape.length + pairs)
     _check(needed, f"{examples:,} examples of {shape.length:,} positions")

@@ -21,9 +21,9 @@ from hopscope.circuits.probe import Questions, probe_of
 from hopscope.circuits.search import Limits, Search, State, live
 from hopscope.circuits.settling import alternatives, drafted, settled
 from hopscope.circuits.subject import Subject, Whole
-from hopscope.configs import Config, KHop, VectorTask
+from hopscope.configs import FactTask
 from hopscope.errors import NotLearned
-from hopscope.facts import FactGraph, Path, Role, chain_of_facts
+from hopscope.facts import Path, Role
 from hopscope.machine import keep_pages
 from hopscope.theory import Reading, follow
 
@@ -76,7 +76,7 @@ def discover(
     paths = [path for part in draft.parts for path in part.paths]
     return Circuit(
         model=subject.digest(),
-        task=task if isinstance(task, Config) else None,
+        task=task if isinstance(task, FactTask) else None,
         roles=probe.table,
         heads=tuple(HeadReport(layer=h[0], head=h[1], mechanism=m) for h, m in draft.ideal.items()),
         parts=findings.parts,
@@ -92,7 +92,7 @@ def discover(
 @torch.no_grad()
 def _check_memory(subject: Subject | Whole, task: Questions, examples: int) -> None:
     """Refuse more examples than this machine can hold, before they are drawn."""
-    if not isinstance(task, Config) or subject.device.type != "cpu":
+    if not isinstance(task, FactTask) or subject.device.type != "cpu":
         return
     most = max(examples, BATCHES * of_a_batch(examples))
     check_examples(task, most)
@@ -122,7 +122,7 @@ def _needed_rows(search: Search, untouched: State, limits: Limits) -> State:
 
 def flow_check(task: Questions, paths: list[Path]) -> FlowCheck | None:
     """Do the paths alone bring every symbol to the query? (None: no fact graph is known.)"""
-    graph = _graph(task)
+    graph = task.graph() if isinstance(task, FactTask) else None
     if graph is None:
         return None
     readings = {Reading(path.layer, path.query, path.key): path for path in paths}
@@ -136,9 +136,3 @@ def flow_check(task: Questions, paths: list[Path]) -> FlowCheck | None:
         missed=tuple(symbol for symbol in asked if symbol not in held),
         jumps=tuple(sorted(readings[reading] for reading in found.jumps)),
     )
-
-
-def _graph(task: Questions) -> FactGraph | None:
-    if isinstance(task, VectorTask):
-        return task.graph()
-    return chain_of_facts(task.hops) if isinstance(task, KHop) else None

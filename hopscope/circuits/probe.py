@@ -8,11 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from hopscope.circuits.budget import check_examples
-from hopscope.configs import KHop, Task, VectorTask
+from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
-from hopscope.tasks import Batch, Roles, answer_losses, dataset, guessing_level
-from hopscope.tasks import roles as roles_of
+from hopscope.tasks import Roles, dataset, question_losses
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
     """Fresh examples of a task (from the validation stream of a seed)."""
     if examples < 1:
         raise CircuitError(f"examples is {examples}; a model is examined with at least 1")
-    if not isinstance(questions, VectorTask | KHop):
+    if not isinstance(questions, FactTask):
         if not callable(questions):
             raise CircuitError(
                 f"a model is examined on a task, or on a function of a number of examples and a "
@@ -75,16 +74,7 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
     batch = dataset(task, seed, examples, "validation")
 
     def losses(outputs: Tensor) -> Tensor:
-        return _question_losses(task, outputs.to(batch.targets.device), batch)
+        return question_losses(task, outputs.to(batch.targets.device), batch)
 
-    # Every position of k-hop induction asks; the roles tell the story of the last one.
-    read = 1 if isinstance(task, KHop) else None
-    return Probe(batch.inputs, batch.roles, roles_of(task), losses, guessing_level(task), read)
-
-
-def _question_losses(task: Task, outputs: Tensor, batch: Batch) -> Float[Tensor, "*variant b hop"]:
-    """Each example's loss over the questions that its roles describe."""
-    if isinstance(task, KHop):
-        last = Batch(batch.inputs, batch.targets[:, -1:], batch.roles)
-        return answer_losses(task, outputs[..., -1:, :], last)[..., 0, :]
-    return torch.mean(answer_losses(task, outputs, batch), dim=-2)
+    inputs, roles, table = batch.inputs, batch.roles, task.roles()
+    return Probe(inputs, roles, table, losses, task.guess(), task.described())

@@ -20,6 +20,7 @@ from hopscope.cli import (
     training,
 )
 from hopscope.cli.arguments import parse
+from hopscope.configs import Recipe
 from hopscope.papers import presets as all_presets
 
 ARGUMENTS: dict[str, Any] = {
@@ -89,17 +90,14 @@ def _grouped(summary: str, actions: dict[str, Any]) -> Any:
     return parser
 
 
+def _preset_parser(name: str, recipe: Recipe) -> Any:
+    form = training.arguments_for(recipe)
+    simple: Any = tyro.conf.AvoidSubcommands
+    return Annotated[simple[form], tyro.conf.subcommand(name, default=form(recipe))]
+
+
 def _train_parser() -> Any:
-    defaults = {
-        name: training.TrainArguments(one.experiment) for name, one in all_presets().items()
-    }
-    choices = [
-        Annotated[
-            tyro.conf.AvoidSubcommands[training.TrainArguments],
-            tyro.conf.subcommand(name, default=default),
-        ]
-        for name, default in defaults.items()
-    ]
+    choices = [_preset_parser(name, one.experiment) for name, one in all_presets().items()]
     which: Any = Annotated[Union[tuple(choices)], tyro.conf.arg(name="")]  # noqa: UP007
 
     def train(preset: which) -> None:

@@ -4,16 +4,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.cli.writable import check_figures
+from hopscope.configs.tasks import KINDS
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 from hopscope.theory import depths, flow
+
+if TYPE_CHECKING:
+    Kind = str
+else:
+    Kind = Literal[tuple(KINDS)]
 
 DRAWN = 100
 """Most hops or facts whose schedule is drawn: a second, or three (both directions, one head)."""
@@ -27,8 +33,8 @@ class DepthArguments:
     """Hops of a linear chain; unset: 3."""
     facts: tuple[str, ...] = ()
     """Instead of a chain, any acyclic look-ups, each "key[,key…]->value"."""
-    task: Literal["retrieval", "induction", "conditional"] = "retrieval"
-    """induction: one hop; conditional: a->x, a->y, (x,y)->z."""
+    task: Kind = "retrieval"
+    """The look-ups of a task with its usual settings; conditional: a->x, a->y, (x,y)->z."""
     order: Literal["backward", "forward"] = "backward"
     """Order of the facts in the sequence: last hop first (the paper), or first hop first."""
     bidirectional: bool = False
@@ -48,13 +54,12 @@ def depth(arguments: Sequence[str]) -> int:
         return 0
     if chosen.figure:
         check_figures(chosen.figure)
-    hops = _hops(chosen)
-    if hops is not None and hops > DRAWN:
-        _print_depths(hops)
+    if chosen.hops is not None and chosen.hops > DRAWN:
+        _print_depths(chosen.hops)
         _print_how(chosen)
-        _refuse_to_draw(f"{hops:,} hops", chosen)
+        _refuse_to_draw(f"{chosen.hops:,} hops", chosen)
         return 0
-    graph = parse_facts(_facts(chosen)) if hops is None else chain_of_facts(hops)
+    graph = _graph(chosen)
     _print_bounds(graph, chosen)
     if len(graph.facts) > DRAWN:
         _refuse_to_draw(f"{len(graph.facts):,} facts", chosen)
@@ -68,20 +73,19 @@ def depth(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _hops(chosen: DepthArguments) -> int | None:
-    """The hops of the linear chain that is asked for; None where other facts are."""
+def _graph(chosen: DepthArguments) -> FactGraph:
+    """The look-ups that are asked about."""
     named = [chosen.hops is not None, bool(chosen.facts), chosen.task != "retrieval"]
     if sum(named) > 1:
         raise ConfigError("give one of --hops, --facts and --task; each says what is asked")
-    if chosen.facts or chosen.task == "conditional":
-        return None
-    if chosen.task == "induction":
-        return 1
-    return 3 if chosen.hops is None else chosen.hops
-
-
-def _facts(chosen: DepthArguments) -> tuple[str, ...]:
-    return chosen.facts or ("a->x", "a->y", "x,y->z")
+    if chosen.facts:
+        return parse_facts(chosen.facts)
+    if chosen.hops is not None:
+        return chain_of_facts(chosen.hops)
+    graph = KINDS[chosen.task]().graph()
+    if graph is None:
+        raise ConfigError(f"the task {chosen.task} is not made of facts; expected one that is")
+    return graph
 
 
 def _refuse_to_draw(what: str, chosen: DepthArguments) -> None:

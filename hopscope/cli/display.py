@@ -14,12 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hopscope.cli.output import drop_output, flush, printable, say, warn
-from hopscope.configs import Experiment
 from hopscope.errors import OutputLost
-from hopscope.report.levels import guessing, hop_numbers
 from hopscope.report.terminal import sparkline
+from hopscope.runs import Watcher
 from hopscope.store import RunFolder
-from hopscope.training import Watcher
 
 LINE_SECONDS = 10.0
 PICTURE_SECONDS = 0.25
@@ -38,7 +36,7 @@ class Progress:
     def start(self, folder: RunFolder, step: int) -> None:
         self.recipe, self.name = folder.experiment, printable(folder.name)
         self.steps, self.unit = self.recipe.steps, self.recipe.unit
-        self.level = guessing(self.recipe)
+        self.level = self.recipe.guess
         self.step, self.smooth = step, None
         self.marks.clear()  # of the run before, if there was one
         self.history.clear()
@@ -74,10 +72,7 @@ class Progress:
 
     def _names(self) -> list[str]:
         assert self.smooth is not None
-        count = self.smooth.shape[1]
-        if not isinstance(self.recipe, Experiment):
-            return ["loss"] * count
-        return [f"hop {number}" for number in hop_numbers(self.recipe, count)]
+        return self.recipe.losses_named(self.smooth.shape[1])
 
 
 class LiveDisplay:

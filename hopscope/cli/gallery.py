@@ -57,7 +57,7 @@ def _row(folder: RunFolder) -> tuple[object, ...]:
     hops = shape["hops"]
     return (
         folder.name,
-        folder.experiment.kind + (f", {hops} hops" if hops else ""),
+        folder.experiment.task_kind + (f", {hops} hops" if hops else ""),
         f"{shape['layers']} × {shape['heads']}" + (f", d {d}" if (d := shape["d_model"]) else ""),
         len(folder.files("checkpoints/")),
         f"{sum(entry.size for entry in files.values()) / 1e6:.2f}",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -16,7 +16,12 @@ from hopscope.cli.writable import check_figures
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
-from hopscope.store import RunFolder, Store
+from hopscope.store import Store
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hopscope.llm.run import BenchRun
 
 REPORTS = Path("reports")
 
@@ -110,17 +115,11 @@ def _bench(arguments: Sequence[str]) -> int:
         asking=chosen.asking,
         seeds=(chosen.seed,),
     )
-    run_bench(bench, Store(chosen.store))
-    return 0
-
-
-def run_bench(bench: LlmBench, store: Store) -> None:
-    """Ask, with a live display, and print what came out."""
     from hopscope.cli.display import display
-    from hopscope.llm.backends import backend_of
-    from hopscope.llm.bench import ask
+    from hopscope.runs import train
 
-    print_bench(ask(bench, lambda: backend_of(bench), store, watcher=display()))
+    print_bench(train(bench, Store(chosen.store), watcher=display()))
+    return 0
 
 
 def _kinds(formulations: str, hops: str, chains: int, opening: bool) -> tuple[Prompts, ...]:
@@ -146,7 +145,14 @@ def _kinds(formulations: str, hops: str, chains: int, opening: bool) -> tuple[Pr
     return tuple(kinds)
 
 
-def print_bench(folder: RunFolder) -> None:
+def bench_figure(run: "BenchRun") -> "Figure":
+    """Accuracies beside the line of guessing."""
+    from hopscope.report.llm import accuracy_figure
+
+    return accuracy_figure([run.folder])
+
+
+def print_bench(run: "BenchRun") -> None:
     """A row for every kind of question."""
     from hopscope.cli.tables import table
     from hopscope.llm.results import results
@@ -157,12 +163,12 @@ def print_bench(folder: RunFolder) -> None:
             f"{each.interval[0]:.3f} … {each.interval[1]:.3f}", f"{each.guessing:.3f}",
             f"{each.best:.3f}", f"{each.first:.3f}", f"{each.acceptance:.3f}", f"{each.tries:.1f}",
         )
-        for each in results(folder)
+        for each in results(run.folder)
     ]  # fmt: skip
     columns = ["questions", "count", "accuracy", "95 %", "guessing", "best", "first try",
                "acceptable", "tries"]  # fmt: skip
-    manifest = folder.manifest
-    title = f"{folder.name}: {manifest.step:,} answers in {manifest.seconds:.0f} s"
+    manifest = run.folder.manifest
+    title = f"{run.name}: {manifest.step:,} answers in {manifest.seconds:.0f} s"
     table(columns, rows, title=title if manifest.complete else f"{title} (stopped)")
 
 
@@ -188,8 +194,10 @@ def _show(arguments: Sequence[str]) -> int:
             for row in answer_rows(folder):
                 say(row.to_json())
         return 0
+    from hopscope.llm.run import BenchRun
+
     for folder in folders:
-        print_bench(folder)
+        print_bench(BenchRun(folder))
     if chosen.figure:
         from hopscope.report.curves import save_figure
         from hopscope.report.llm import accuracy_figure

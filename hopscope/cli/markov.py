@@ -90,16 +90,11 @@ def _train(arguments: Sequence[str]) -> int:
     experiment = MarkovExperiment(
         process=chosen.process, model=chosen.model, descent=chosen.descent, seeds=chosen.seeds
     )
-    train_markov(experiment, Store(chosen.store), chosen.threads)
-    return 0
-
-
-def train_markov(experiment: MarkovExperiment, store: Store, threads: int | None) -> None:
-    """Train, with a live display, and print what came out."""
     from hopscope.cli.display import display
-    from hopscope.markov.training import train
+    from hopscope.runs import train
 
-    print_markov(train(experiment, store, watcher=display(), threads=threads))
+    print_markov(train(experiment, Store(chosen.store), watcher=display(), threads=chosen.threads))
+    return 0
 
 
 def print_markov(run: "MarkovRun") -> None:

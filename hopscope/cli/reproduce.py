@@ -56,7 +56,7 @@ def reproduce(arguments: Sequence[str], papers: Registry = PAPERS) -> int:
     if chosen.list:
         print_targets(found, chosen.protocol, store, results)
         return 0
-    from hopscope.training.computing import check_threads
+    from hopscope.runs.computing import check_threads
 
     check_threads(chosen.threads)
     failed: list[HopscopeError] = []
@@ -128,7 +128,7 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
 
     from hopscope.cli.display import display
     from hopscope.papers.merge_rows import merged
-    from hopscope.sweep import carry_out
+    from hopscope.runs import Stop, carry_out
 
     protocol, recipes = target.runs(chosen.protocol)
     say(f"{target.name}, {protocol} protocol: {target.shows}")
@@ -137,7 +137,7 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     if before.rows:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
-    outcome = carry_out(left, store, display(), seconds, chosen.device, chosen.threads)
+    outcome = carry_out(left, store, display(), Stop(seconds), chosen.device, chosen.threads)
     here = machine(chosen.threads or torch.get_num_threads())
     found = merged(target, protocol, outcome.folders, before, here)
     if outcome.complete:

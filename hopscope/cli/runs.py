@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -14,15 +14,11 @@ import tyro
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import emit, printable, say, warn, width
 from hopscope.cli.writable import check_figures
-from hopscope.configs import LlmBench, MarkovExperiment, Recipe
+from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Answer, RunFolder, Store
 from hopscope.store import sql as ask
 from hopscope.store.gallery import about
-
-if TYPE_CHECKING:
-    from hopscope.markov.run import MarkovRun
-    from hopscope.training import Run
 
 FEW = 5
 """Names that a line lists at most."""
@@ -125,41 +121,26 @@ def show(arguments: Sequence[str]) -> int:
         check_figures(chosen.figure)
         if not trained:
             raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
-    if isinstance(folder.experiment, LlmBench):
-        return _show_bench(folder, chosen.figure)
+    from hopscope.cli.kinds import figure_of, show_run
+    from hopscope.runs import opened
+    from hopscope.runs.checkpoint import checkpoint_steps
+
+    run = opened(folder)
     if known:
         say(f"{folder.name}: {known.what}", known.origin, "")
-    run = _print_run(folder, trained)
+    if trained:
+        show_run(run)
     _print_settings(run.experiment, () if trained else ("training", "seeds"))
     files = folder.manifest.files
     size = sum(entry.size for entry in files.values()) / 2**20
+    kept = ", ".join(map(str, checkpoint_steps(folder)))
     say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, "
-        f"checkpoints at steps {', '.join(map(str, run.checkpoints)) or 'none'}")  # fmt: skip
+        f"checkpoints at steps {kept or 'none'}")  # fmt: skip
     if chosen.figure:
-        from hopscope.markov.run import MarkovRun
-        from hopscope.report.curves import loss_curves, save_figure
-        from hopscope.report.markov import stages_figure
+        from hopscope.report.curves import save_figure
 
-        drawn = stages_figure(run) if isinstance(run, MarkovRun) else loss_curves(run)
-        say(f"figure: {save_figure(drawn, chosen.figure)}")
+        say(f"figure: {save_figure(figure_of(run), chosen.figure)}")
     return 0
-
-
-def _print_run(folder: RunFolder, trained: bool) -> "Run | MarkovRun":
-    """How the training went."""
-    from hopscope.cli.markov import print_markov
-    from hopscope.cli.tables import print_losses
-    from hopscope.markov.run import MarkovRun
-    from hopscope.training import Run
-
-    if isinstance(folder.experiment, MarkovExperiment):
-        course = MarkovRun(folder)
-        print_markov(course)
-        return course
-    run = Run(folder)
-    if trained:
-        print_losses(run)
-    return run
 
 
 def _print_settings(recipe: Recipe, hidden: tuple[str, ...]) -> None:
@@ -168,18 +149,6 @@ def _print_settings(recipe: Recipe, hidden: tuple[str, ...]) -> None:
 
     named = recipe.named().items()
     table(["setting", "value"], [each for each in named if each[0].split(".")[0] not in hidden])
-
-
-def _show_bench(folder: RunFolder, figure: Path | None) -> int:
-    from hopscope.cli.llm import print_bench
-
-    print_bench(folder)
-    if figure:
-        from hopscope.report.curves import save_figure
-        from hopscope.report.llm import accuracy_figure
-
-        say(f"figure: {save_figure(accuracy_figure([folder]), figure)}")
-    return 0
 
 
 def sql(arguments: Sequence[str]) -> int:
@@ -238,7 +207,6 @@ def rm(arguments: Sequence[str]) -> int:
 
 def _summary(folder: RunFolder) -> tuple[tuple[str, ...], np.ndarray]:
     """What a row says, and the course of the loss in shares of what guessing gives."""
-    from hopscope.report.levels import guessing
     from hopscope.store.metrics import losses
 
     steps = folder.experiment.steps
@@ -248,5 +216,5 @@ def _summary(folder: RunFolder) -> tuple[tuple[str, ...], np.ndarray]:
     if not len(values):
         return (*row, ""), np.empty(0)
     last = " ".join(f"{value:.3f}" for value in values[-100:].mean(axis=(0, 1)))
-    level = guessing(folder.experiment) or 1.0
+    level = folder.experiment.guess or 1.0
     return (*row, last), values.mean(axis=(1, 2)) / (1.2 * level)

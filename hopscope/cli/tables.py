@@ -9,7 +9,6 @@ import numpy as np
 from hopscope.cli.output import emit, printable, say, width
 from hopscope.milestones import learned, learned_below
 from hopscope.report.layout import laid_out
-from hopscope.report.levels import guessing, hop_numbers
 from hopscope.report.terminal import plot
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def table(
 def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
-    level = guessing(run.experiment) or 1.0
+    level = run.experiment.guess or 1.0
     if len(steps):
         say("", *plot(steps, losses.mean(axis=1), level, width()).splitlines(), "")
     if not run.folder.manifest.complete:
@@ -57,7 +56,7 @@ def print_losses(run: "Run") -> None:
                 for threshold in thresholds
             ),
         )
-        for hop, number in enumerate(hop_numbers(run.experiment, final.shape[1]))
+        for hop, number in enumerate(run.experiment.task.asked_hops())
     ]
     seconds = run.folder.manifest.seconds
     table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.0f} s")

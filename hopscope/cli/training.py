@@ -3,28 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import tyro
 
 from hopscope.cli.arguments import parse
+from hopscope.cli.kinds import show_run
 from hopscope.cli.output import say
 from hopscope.cli.writable import check_files
-from hopscope.configs import Experiment, LlmBench, MarkovExperiment
+from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
 from hopscope.store import Store
 from hopscope.store.files import read_bytes
 
-if TYPE_CHECKING:
-    from hopscope.training import Run
+R = TypeVar("R", bound=Recipe)
 
 
 @dataclass(frozen=True)
-class TrainArguments:
-    """Train a preset (`hopscope presets`) or an experiment file; every field is a flag."""
+class TrainArguments(Generic[R]):
+    """Train a preset (`hopscope presets`) or a recipe's file; every field is a flag."""
 
-    experiment: Annotated[Experiment, tyro.conf.arg(name="")]
+    recipe: Annotated[R, tyro.conf.arg(name="")]
     store: Path | None = None
     """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
     prolong: str | None = None
@@ -70,15 +70,16 @@ def train(arguments: Sequence[str]) -> int:
             say("hopscope presets lists the presets.")
             return 0
         raise ConfigError("train needs a preset first: `hopscope train demo`, `hopscope presets`")
-    default = TrainArguments(_experiment(arguments[0]))
-    chosen = parse(TrainArguments, f"train {arguments[0]}", arguments[1:], default=default)
+    recipe = _recipe(arguments[0])
+    form = arguments_for(recipe)
+    chosen: Any = parse(form, f"train {arguments[0]}", arguments[1:], default=form(recipe))
     store = Store(chosen.store)
     if chosen.prolong is not None:
         from hopscope.training import prolong
 
-        shorter = store.find(chosen.prolong, beside=chosen.experiment.run_name())
-        prolong(shorter, chosen.experiment, store)
-    _finish(_train(chosen.experiment, store, chosen.device, chosen.threads))
+        shorter = store.find(chosen.prolong, beside=chosen.recipe.run_name())
+        prolong(shorter, chosen.recipe, store)
+    show_run(_train(chosen.recipe, store, chosen.device, chosen.threads))
     return 0
 
 
@@ -87,19 +88,7 @@ def resume(arguments: Sequence[str]) -> int:
     store = Store(chosen.store)
     folder = store.find(chosen.run)
     folder.check_resumable()
-    experiment = folder.experiment
-    if isinstance(experiment, MarkovExperiment):
-        from hopscope.cli.markov import train_markov
-
-        train_markov(experiment, store, chosen.threads)
-        return 0
-    if isinstance(experiment, LlmBench):
-        from hopscope.cli.llm import run_bench
-
-        run_bench(experiment, store)
-        return 0
-    assert isinstance(experiment, Experiment)
-    _finish(_train(experiment, store, chosen.device, chosen.threads))
+    show_run(_train(folder.experiment, store, chosen.device, chosen.threads))
     return 0
 
 
@@ -110,7 +99,7 @@ def demo(arguments: Sequence[str]) -> int:
     path = chosen.report or Path("reports") / f"{experiment.run_name()}.html"
     check_files(path)
     run = _train(experiment, Store(chosen.store), "cpu", None)
-    _finish(run)
+    show_run(run)
     from hopscope.circuits import attention_maps
     from hopscope.cli.circuits import told
     from hopscope.cli.findings import print_circuit, print_emergence
@@ -130,20 +119,19 @@ def demo(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _experiment(name: str) -> Experiment:
+def arguments_for(recipe: Recipe) -> Any:
+    """The form of `hopscope train` whose flags are the fields of this recipe."""
+    return TrainArguments[type(recipe)]  # type: ignore[misc]
+
+
+def _recipe(name: str) -> Recipe:
     if name.endswith(".json"):
-        return Experiment.from_json(read_bytes(Path(name)))
+        return read_recipe(read_bytes(Path(name)))
     return preset(name).experiment
 
 
-def _train(experiment: Experiment, store: Store, device: str, threads: int | None) -> "Run":
+def _train(recipe: Recipe, store: Store, device: str, threads: int | None) -> Any:
     from hopscope.cli.display import display
-    from hopscope.training import train as train_experiment
+    from hopscope.runs import train as train_recipe
 
-    return train_experiment(experiment, store, device, display(), threads)
-
-
-def _finish(run: "Run") -> None:
-    from hopscope.cli.tables import print_losses
-
-    print_losses(run)
+    return train_recipe(recipe, store, device, display(), threads)

@@ -4,16 +4,18 @@ A config is plain data. The identity of a run is the SHA-256 of its experiment's
 JSON, so two people who write the same experiment get the same run.
 """
 
-import json
-
 from hopscope.configs.config import Config, Positive
-from hopscope.configs.experiment import Experiment, Recipe
+from hopscope.configs.experiment import Experiment
+from hopscope.configs.kinds import read_recipe
 from hopscope.configs.llm import Asking, LlmBench
 from hopscope.configs.markov import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.configs.model import Interface, Model
 from hopscope.configs.prompts import Prompts
+from hopscope.configs.recipe import Recipe
 from hopscope.configs.tasks import (
+    MQAR,
     ConditionalRetrieval,
+    FactTask,
     Induction,
     KHop,
     Retrieval,
@@ -22,14 +24,15 @@ from hopscope.configs.tasks import (
     guessing_level,
 )
 from hopscope.configs.training import Training
-from hopscope.errors import ConfigError
 
 __all__ = [
+    "MQAR",
     "Asking",
     "ConditionalRetrieval",
     "Config",
     "Descent",
     "Experiment",
+    "FactTask",
     "Induction",
     "InductionModel",
     "Interface",
@@ -48,19 +51,3 @@ __all__ = [
     "guessing_level",
     "read_recipe",
 ]
-
-
-def read_recipe(text: str | bytes) -> Recipe:
-    """The recipe that this JSON describes, of whichever kind."""
-    try:
-        fields = json.loads(text)
-    except RecursionError as error:
-        raise ConfigError("an experiment is JSON nested less deeply than this") from error
-    except ValueError as error:
-        raise ConfigError(f"an experiment is JSON, and this is not ({error})") from error
-    kind: type[Recipe] = Experiment
-    if isinstance(fields, dict) and "experiment" in fields:
-        kind = MarkovExperiment
-    elif isinstance(fields, dict) and "bench" in fields:
-        kind = LlmBench
-    return kind.from_json(text)

@@ -1,12 +1,12 @@
 """A benchmark of a language model on questions in words."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from hopscope.configs.config import Config, Positive, Real
-from hopscope.configs.experiment import Recipe, Seeds
 from hopscope.configs.prompts import Prompts
+from hopscope.configs.recipe import Recipe, Seeds
 
 
 class Asking(Config):
@@ -29,6 +29,8 @@ class Asking(Config):
 
 class LlmBench(Recipe):
     """One model, asked questions of one or several formulations."""
+
+    kind: ClassVar = "llm"
 
     bench: Literal["llm"] = "llm"
     model: str
@@ -64,7 +66,7 @@ class LlmBench(Recipe):
         return self
 
     @property
-    def kind(self) -> str:
+    def task_kind(self) -> str:
         return "llm"
 
     @property
@@ -75,9 +77,6 @@ class LlmBench(Recipe):
     @property
     def unit(self) -> str:
         return "question"
-
-    def shape(self) -> dict[str, int | None]:
-        return dict.fromkeys(("hops", "layers", "heads", "d_model"))
 
     def title(self) -> str:
         last = self.model.rstrip("/").split("#")[-1].split("/")[-1].removesuffix(".gguf")

@@ -1,11 +1,12 @@
 """The n-gram experiment of Chen et al. (NeurIPS 2024), whose sections (§) are meant here."""
 
-from typing import Annotated, Literal, Self
+import math
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from hopscope.configs.config import Config, Positive, Real, Whole
-from hopscope.configs.experiment import Recipe, Seeds
+from hopscope.configs.recipe import Recipe, Seeds
 
 EPOCHS = {"C": 2_000, "W": 50_000, "a": 5_000}
 """Epochs of each parameter's stage (appendix B)."""
@@ -148,6 +149,8 @@ class Descent(Config):
 class MarkovExperiment(Recipe):
     """One training of the n-gram experiment; several seeds are several models and data sets."""
 
+    kind: ClassVar = "ngram"
+
     experiment: Literal["markov"] = "markov"
     process: MarkovProcess = MarkovProcess()
     model: InductionModel = InductionModel()
@@ -171,7 +174,7 @@ class MarkovExperiment(Recipe):
         return self
 
     @property
-    def kind(self) -> str:
+    def task_kind(self) -> str:
         return "markov"
 
     @property
@@ -182,6 +185,11 @@ class MarkovExperiment(Recipe):
     @property
     def unit(self) -> str:
         return "epoch"
+
+    @property
+    def guess(self) -> float:
+        """The loss of an even guess among the letters."""
+        return math.log(self.process.alphabet)
 
     def shape(self) -> dict[str, int | None]:
         return {"hops": None, "layers": 2, "heads": self.model.heads, "d_model": None}

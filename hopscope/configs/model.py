@@ -64,3 +64,8 @@ class Interface(Config):
     """How many of the last positions are read out."""
     outputs: Positive
     """Output numbers per read position."""
+
+    @property
+    def numbers(self) -> int:
+        """Numbers per position of an example: a token's number, or a vector's."""
+        return 1 if self.tokens else self.inputs

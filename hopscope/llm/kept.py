@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from hopscope.configs import Config, LlmBench
-from hopscope.errors import ConfigError, RunDamaged, RunMismatch
+from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import RunFolder
 
 ANSWERS = "answers/all.jsonl"
@@ -45,11 +45,7 @@ class Sampled(Kept):
 
 def answers(folder: RunFolder) -> list[Answer]:
     """All answers that were committed, kind by kind."""
-    bench = folder.experiment
-    if not isinstance(bench, LlmBench):
-        raise RunMismatch(
-            f"{folder.name} is no benchmark of a language model: `hopscope llm bench` makes one"
-        )
+    bench = folder.recipe_as(LlmBench)
     found = folder.steadily(lambda: _read(folder, bench))
     kinds = [prompts.label for prompts in bench.prompts]
     return sorted(found, key=lambda each: (kinds.index(each["kind"]), each["index"]))

@@ -36,8 +36,7 @@ class Result:
 
 def results(folder: RunFolder) -> list[Result]:
     """One result for each kind of question that has answers."""
-    bench, found = folder.experiment, answers(folder)
-    assert isinstance(bench, LlmBench)
+    bench, found = folder.recipe_as(LlmBench), answers(folder)
     rows = []
     for prompts in bench.prompts:
         own = [each for each in found if each["kind"] == prompts.label]

@@ -6,7 +6,7 @@ from hopscope.markov.model import InductionTransformer
 from hopscope.markov.predictors import bayes, gih
 from hopscope.markov.process import Chains, sample_chains
 from hopscope.markov.run import MarkovRun
-from hopscope.markov.training import train
+from hopscope.runs import train
 
 __all__ = [
     "Chains",

@@ -7,12 +7,11 @@ import numpy as np
 from jaxtyping import Float, Float32, Int32
 
 from hopscope.configs import InductionModel, MarkovExperiment
-from hopscope.errors import ConfigError, RunDamaged, RunMismatch
+from hopscope.errors import ConfigError, RunDamaged
 from hopscope.markov.parameters import Parameters, initial, set_name, sets
+from hopscope.runs.checkpoint import check_step, checkpoint_steps, own_weights
 from hopscope.store import RunFolder, parameters
 from hopscope.store.metrics import losses
-from hopscope.training.checkpoint import checkpoint_steps, own_weights
-from hopscope.training.run import check_split, check_step
 
 
 def numbers(model: InductionModel, state: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -56,13 +55,7 @@ class MarkovRun:
 
     @property
     def experiment(self) -> MarkovExperiment:
-        found = self.folder.experiment
-        if not isinstance(found, MarkovExperiment):
-            raise RunMismatch(
-                f"{self.name} is a run over facts, expected one of the n-gram experiment: "
-                "`hopscope markov train` makes one"
-            )
-        return found
+        return self.folder.recipe_as(MarkovExperiment)
 
     @property
     def checkpoints(self) -> list[int]:
@@ -100,5 +93,4 @@ class MarkovRun:
         self, split: str = "train"
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
         """Recorded epochs, and every seed's loss at each (on an axis of one hop)."""
-        check_split(split)
         return losses(self.folder, split)

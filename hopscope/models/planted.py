@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hopscope.configs import ConditionalRetrieval, Interface, Model, Retrieval, Task, VectorTask
+from hopscope.configs import Model, Task, VectorTask
 from hopscope.errors import ModelError
 from hopscope.facts import Path
 from hopscope.models.layers import Affine
@@ -58,30 +58,38 @@ def planted(
     `spare_layers` lists layers (by their number in the result) that do nothing, `heads` adds
     idle heads to every layer, and `twins` doubles each working head: two that share its work.
     """
-    task = _checked(task)
-    least = chain_plan(task) if isinstance(task, Retrieval) else triple_plan()
+    known, least = _planned(task)
     doubled = [twinned(layer) if twins else layer for layer in least]
     plan = with_spares(doubled, set(spare_layers))
     heads = heads or max(map(len, plan))
     if heads < max(map(len, plan)):
         raise ModelError(f"heads is {heads}; this circuit has {max(map(len, plan))} in one layer")
-    writer = _Writer(task, plan, heads)
+    writer = _Writer(known, plan, heads)
     paths = (
         Path(layer, head, query, key)
         for layer, lookups in enumerate(plan)
         for head, lookup in enumerate(lookups)
         for query, key in lookup.paths
     )
-    return Planted(task, writer.model, tuple(sorted(paths)))
+    return Planted(known, writer.model, tuple(sorted(paths)))
 
 
-def _checked(task: Task) -> Retrieval | ConditionalRetrieval:
-    if isinstance(task, ConditionalRetrieval):
-        if task.facts != TRIPLE:
-            facts = "; ".join(task.facts)
-            raise ModelError(f"the facts are {facts}; planted are chains and {'; '.join(TRIPLE)}")
-    elif not isinstance(task, Retrieval):
+def _planned(task: Task) -> tuple[VectorTask, Plan]:
+    """The task, if its circuit can be written by hand, and the plan of that circuit."""
+    if task.kind == "retrieval":
+        _check_legible(task)
+        return task, chain_plan(task)
+    if task.kind != "conditional":
         raise ModelError(f"task is {task.kind}; planted are retrieval and conditional")
+    if task.facts != TRIPLE:
+        facts = "; ".join(task.facts)
+        raise ModelError(f"the facts are {facts}; planted are chains and {'; '.join(TRIPLE)}")
+    _check_legible(task)
+    return task, triple_plan()
+
+
+def _check_legible(task: VectorTask) -> None:
+    """Refuse sequences whose symbols or positions a hand-written head cannot tell apart."""
     if task.order != "backward" or task.position != "token" or not task.curriculum:
         raise ModelError(
             "planted models need order 'backward', position 'token' and the implicit curriculum; "
@@ -92,7 +100,6 @@ def _checked(task: Task) -> Retrieval | ConditionalRetrieval:
             f"symbols are {task.symbols} with dim {task.dim}, which a hand-written match cannot "
             f"tell apart: use one-hot, or sphere with dim >= {SPHERE_DIM}"
         )
-    return task
 
 
 class _Writer:
@@ -108,11 +115,8 @@ class _Writer:
         # A head's width: one symbol for each comparison, one more for lateness, or what it carries.
         sizes = [max(len(look.match) + 1, len(look.carry)) for layer in plan for look in layer]
         self.head_width = max(sizes) * task.dim
-        positions = sum(len(fact.keys) + 1 for fact in task.graph().facts)
-        decoys = sum(
-            (len(task.graph().facts[n].keys) + 1) * task.decoy_count for n in task.joint_facts()
-        )
-        self.length = task.chains * (positions + decoys + 1)
+        interface = task.interface()
+        self.length = interface.length
         if self.length > LONGEST:
             raise ModelError(
                 f"{len(task.graph().facts)} facts and {task.chains} chains make {self.length} "
@@ -122,10 +126,6 @@ class _Writer:
         config = Model(
             layers=len(plan), heads=heads, d_model=len(names) * task.dim,
             d_head=self.head_width, mlp=False, norm="none", init="fan-in",
-        )  # fmt: skip
-        interface = Interface(
-            tokens=False, inputs=2 * task.dim, length=self.length, read=task.chains,
-            outputs=answers * task.dim,
         )  # fmt: skip
         self.model = Transformer.seeded(config, interface, 0)
         self._write(plan, answers)
@@ -176,18 +176,17 @@ class _Writer:
             columns = slice(rows.start + cell.start, rows.start + cell.stop)
             attention.out.weight[self.parts[target], columns] = eye * share
 
-    def _rates(self) -> list[float]:
-        return [self.task.base ** (-2 * i / self.width) for i in range(self.width // 2)]
-
     def _code_sharpness(self) -> float:
         """Enough to keep the code of one position apart from that of every other."""
-        gaps = [sum(1 - math.cos(r * d) for r in self._rates()) for d in range(1, self.length + 2)]
+        rates, distances = self.task.rates(), range(1, self.length + 2)
+        gaps = [sum(1 - math.cos(rate * d) for rate in rates) for d in distances]
         return CLEAR / min(gaps)
 
     def _turned(self, back: int) -> Tensor:
         """Turns a position's code into that of `back` positions earlier."""
-        cos = torch.diag(torch.tensor([math.cos(back * rate) for rate in self._rates()]))
-        sin = torch.diag(torch.tensor([math.sin(back * rate) for rate in self._rates()]))
+        rates = self.task.rates()
+        cos = torch.diag(torch.tensor([math.cos(back * rate) for rate in rates]))
+        sin = torch.diag(torch.tensor([math.sin(back * rate) for rate in rates]))
         return torch.cat((torch.cat((cos, sin), 1), torch.cat((-sin, cos), 1)))
 
     def _lateness(self) -> Tensor:
@@ -195,7 +194,7 @@ class _Writer:
 
         The sine of the slowest frequency, as long as it has not reached its top.
         """
-        furthest = (self.length - 1) * self._rates()[-1]
+        furthest = (self.length - 1) * self.task.rates()[-1]
         if furthest > math.pi / 2:
             raise ModelError(
                 f"the slowest frequency turns {furthest:.1f} radians over {self.length} positions, "

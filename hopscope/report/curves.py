@@ -7,10 +7,8 @@ from jaxtyping import Float
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from hopscope.configs import guessing_level
 from hopscope.errors import ConfigError
 from hopscope.report.formats import check_format
-from hopscope.report.levels import hop_numbers
 from hopscope.store.files import writing
 from hopscope.training import Run
 
@@ -30,7 +28,7 @@ def loss_curves(run: Run) -> Figure:
     checked, validation = run.losses("validation")
     shown = slice(None, None, max(1, len(steps) // POINTS))
     steps, smooth = steps[shown], smoothed(losses)[shown]
-    for hop, number in enumerate(hop_numbers(run.experiment, losses.shape[2])):
+    for hop, number in enumerate(run.experiment.task.asked_hops()):
         colour = COLOURS[hop % len(COLOURS)]
         label = f"$x_{{{number}}}$"
         if losses.shape[1] > 1:
@@ -38,7 +36,7 @@ def loss_curves(run: Run) -> Figure:
             axes.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(steps, smooth[:, :, hop].mean(1), color=colour, label=label)
         axes.plot(checked, validation[:, :, hop].mean(1), ".", color=colour, markersize=3)
-    level = guessing_level(run.experiment.task)
+    level = run.experiment.task.guess()
     axes.axhline(level, color="#999999", linestyle=":", label="guess")
     axes.set(xlabel="step", ylabel="loss of each hop (dots: validation)", title=_title(run))
     axes.set_ylim(0, FULL_SCALE * level)

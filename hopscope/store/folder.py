@@ -43,6 +43,7 @@ REMOVED = ".rm-"
 """Before the name of a run's folder that is being removed."""
 
 Found = TypeVar("Found")
+R = TypeVar("R", bound=Recipe)
 
 
 class RunFolder:
@@ -72,6 +73,16 @@ class RunFolder:
         """What it is asked for by. A copy may have another name than its config gives it."""
         own = self.path.absolute().name
         return f"{GALLERY}{own}" if self.gallery else own
+
+    def recipe_as(self, wanted: type[R]) -> R:
+        """The recipe, of a run that must be of this kind."""
+        found = self.experiment
+        if not isinstance(found, wanted):
+            raise RunMismatch(
+                f"{self.name} is a run of kind {found.kind}, expected one of kind {wanted.kind}: "
+                "`hopscope runs` lists the runs"
+            )
+        return found
 
     def read(self, name: str) -> bytes:
         """A committed file, checked against the manifest."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from hopscope.errors import RunDamaged
+from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store.folder import RunFolder
 from hopscope.store.parquet import Table
 from hopscope.store.parquet import to_parquet as parquet
@@ -27,6 +27,12 @@ TABLE = Table(
 LOSSES = "metrics/losses.parquet"
 PART = TABLE.parts
 SPLITS = ("train", "validation")
+
+
+def check_split(split: str) -> None:
+    """Refuse losses of which there are none."""
+    if split not in SPLITS:
+        raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
 
 
 def part_name(start: int, stop: int) -> str:
@@ -65,7 +71,8 @@ def merged(folder: RunFolder) -> bytes:
 def losses(
     folder: RunFolder, split: str
 ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
-    """Steps, and losses [step, model, hop] in the order of the experiment's seeds."""
+    """Steps, and losses [step, model, hop] in the order of the recipe's seeds."""
+    check_split(split)
     seeds = list(folder.experiment.seeds)
     rows = TABLE.select(
         folder,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hopscope.configs.recipe import SHAPE
 from hopscope.errors import RunDamaged, RunMismatch, StoreError
 from hopscope.machine import memory_bytes
 from hopscope.store import metrics, parameters
@@ -27,10 +28,7 @@ RUNS = {
     "steps": "bigint",
     "seconds": "double",
     "task": "varchar",
-    "hops": "bigint",
-    "layers": "bigint",
-    "heads": "bigint",
-    "d_model": "bigint",
+    **dict.fromkeys(SHAPE, "bigint"),
     "seeds": "bigint[]",
     "config": "json",
 }
@@ -145,15 +143,15 @@ def _has_changed(run: RunFolder) -> bool:
 
 
 def _row(run: RunFolder) -> list[Any]:
-    experiment, manifest = run.experiment, run.manifest
+    recipe, manifest = run.experiment, run.manifest
     return [
         run.name,
         manifest.complete,
         manifest.step,
-        experiment.steps,
+        recipe.steps,
         manifest.seconds,
-        experiment.kind,
-        *experiment.shape().values(),
-        list(experiment.seeds),
-        experiment.canonical_json(),
+        recipe.task_kind,
+        *(recipe.shape()[name] for name in SHAPE),
+        list(recipe.seeds),
+        recipe.canonical_json(),
     ]

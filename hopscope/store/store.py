@@ -34,12 +34,12 @@ class Store:
     def __init__(self, root: Path | str | None = None) -> None:
         self.root = default_root() if root is None else Path(root)
 
-    def create(self, experiment: Recipe) -> RunFolder:
-        """The run of this experiment: the one that exists, or a new, untrained one."""
-        path = self.root / experiment.run_name()
+    def create(self, recipe: Recipe) -> RunFolder:
+        """The run of this recipe: the one that exists, or a new one of which nothing is done."""
+        path = self.root / recipe.run_name()
         if not os.path.lexists(path / MANIFEST):
-            config = (experiment.canonical_json() + "\n").encode()
-            manifest = Manifest(name=experiment.run_name(), files={CONFIG: FileEntry.of(config)})
+            config = recipe.written()
+            manifest = Manifest(name=recipe.run_name(), files={CONFIG: FileEntry.of(config)})
             self._make(path, {CONFIG: config}, manifest)
         return RunFolder(path)
 
@@ -52,9 +52,9 @@ class Store:
         self._make(path, files, folder.manifest)
         return RunFolder(path)
 
-    def has_complete(self, experiment: Recipe) -> bool:
-        """Is there a run of this experiment, and is it complete? Nothing is created."""
-        path = self.root / experiment.run_name()
+    def has_complete(self, recipe: Recipe) -> bool:
+        """Is there a run of this recipe, and is it complete? Nothing is created."""
+        path = self.root / recipe.run_name()
         return os.path.lexists(path / MANIFEST) and RunFolder(path).manifest.complete
 
     def find(self, name: str, beside: str = "") -> RunFolder:

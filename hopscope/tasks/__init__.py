@@ -12,16 +12,14 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from hopscope.configs import Interface, KHop, Task, guessing_level
+from hopscope.configs import Interface, Task, guessing_level
 from hopscope.facts import Role
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
-from hopscope.tasks.khop import KHopSampler
-from hopscope.tasks.loss import answer_losses, hop_losses, total
+from hopscope.tasks.kinds import Sampler, answer_losses, hop_losses, question_losses, sampler_of
+from hopscope.tasks.loss import total
 from hopscope.tasks.order import visited
-from hopscope.tasks.vector import VectorSampler
 
-Sampler = VectorSampler | KHopSampler
 Stream = Literal["train", "validation"]
 STREAMS: dict[Stream, int] = {"train": 0, "validation": 1}
 CHUNK = 4096
@@ -37,6 +35,7 @@ __all__ = [
     "guessing_level",
     "hop_losses",
     "interface",
+    "question_losses",
     "roles",
     "sampler_of",
     "total",
@@ -44,22 +43,14 @@ __all__ = [
 ]
 
 
-def sampler_of(task: Task, device: torch.device | str = "cpu") -> Sampler:
-    """What draws this task's examples."""
-    device = torch.device(device)
-    if isinstance(task, KHop):
-        return KHopSampler(task, device)
-    return VectorSampler(task, device)
-
-
 def interface(task: Task) -> Interface:
-    """The shapes of the model that can be trained on the task."""
-    return sampler_of(task).interface()
+    """The shapes of the model that can be trained on the task: `task.interface()`."""
+    return task.interface()
 
 
 def roles(task: Task) -> tuple[Role, ...]:
-    """The table that `Batch.roles.role` indexes."""
-    return sampler_of(task).roles
+    """The table that `Batch.roles.role` indexes: `task.roles()`."""
+    return task.roles()
 
 
 def examples(

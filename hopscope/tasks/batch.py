@@ -10,7 +10,7 @@ from torch import Tensor
 class Roles:
     """What each position of each example stands for.
 
-    `role` indexes the task's table of roles (`hopscope.tasks.roles(task)`); `chain` tells which
+    `role` indexes the task's table of roles (`task.roles()`); `chain` tells which
     of the interleaved chains the position belongs to.
     """
 

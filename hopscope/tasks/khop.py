@@ -1,47 +1,26 @@
-"""k-hop induction over tokens (Sanford et al. 2024): every position asks for k hops."""
+"""Draws and marks k-hop induction over tokens: every position asks for k hops."""
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from hopscope.configs import Interface, KHop
-from hopscope.facts import Role
+from hopscope.configs import KHop
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
+from hopscope.tasks.loss import cross_entropies
 
 NOWHERE = -1
 
 
 class KHopSampler:
-    """Draws sequences of uniform tokens, with the k answers of every position.
-
-    Roles are those of the question that the last position (`query`) asks: `key d` is the earlier
-    occurrence that hop d finds, `value d` the token after it; where several apply, the query,
-    then the lowest hop wins. All other positions are `other`.
-    """
+    """Draws sequences of uniform tokens, with the k answers of every position."""
 
     ragged = False
 
     def __init__(self, task: KHop, device: torch.device) -> None:
         self.task = task
         self.device = device
-        hops = range(task.hops)
-        of_hops = [role for hop in hops for role in (Role("key", hop), Role("value", hop))]
-        self.roles = (*of_hops, Role("query"), Role("other"))
-
-    def interface(self) -> Interface:
-        task = self.task
-        return Interface(
-            tokens=True,
-            inputs=task.alphabet,
-            length=task.length,
-            read=task.length,
-            outputs=self.asked * (task.alphabet + 1),
-        )
-
-    @property
-    def asked(self) -> int:
-        return self.task.hops if self.task.curriculum else 1
+        self.asked = len(task.asked_hops())
 
     def batch(self, key: Int[Tensor, "rows"]) -> Batch:
         """One example per key."""
@@ -52,7 +31,7 @@ class KHopSampler:
 
     def _roles(self, reached: Int[Tensor, "rows hop"]) -> Roles:
         rows = len(reached)
-        query, other = len(self.roles) - 2, len(self.roles) - 1
+        query, other = 2 * self.task.hops, 2 * self.task.hops + 1
         # One column more than positions: hops that lead nowhere write there.
         role = torch.full((rows, self.task.length + 1), other, device=self.device)
         for hop in reversed(range(self.task.hops)):
@@ -63,6 +42,13 @@ class KHopSampler:
         role = role[:, :-1].to(torch.int16)
         role[:, -1] = query
         return Roles(role, torch.zeros_like(role))
+
+    @staticmethod
+    def answer_losses(
+        task: KHop, outputs: Float[Tensor, "*model batch read width"], batch: Batch
+    ) -> Float[Tensor, "*model batch answer hop"]:
+        """Cross-entropy at every position; the last class stands for "none"."""
+        return cross_entropies(outputs, batch.targets, task.alphabet + 1)
 
 
 def landings(tokens: Int[Tensor, "rows seq"], hops: int) -> Int[Tensor, "rows seq hop"]:

@@ -1,4 +1,4 @@
-"""Sequences of vectors: retrieval, induction, conditional retrieval.
+"""Draws and marks sequences of vectors: retrieval, induction, conditional retrieval.
 
 An example is an order of the layout's entries, a vector for every symbol, and the positional
 codes; the first two come from the example's key, the third is always the same.
@@ -12,10 +12,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from hopscope.configs import Interface, VectorTask
+from hopscope.configs import VectorTask
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
-from hopscope.tasks.layout import Layout
+from hopscope.tasks.loss import squared_errors
 
 ORDER_BITS = 40
 PAD = -1
@@ -31,22 +31,12 @@ class VectorSampler:
     def __init__(self, task: VectorTask, device: torch.device) -> None:
         self.task = task
         self.device = device
-        self.layout = Layout(task)
-        self.roles = self.layout.roles
-        self.known = len(self.layout.graph.known)
-        self.asked = len(self.layout.answers[0])
+        self.layout = task.layout()
+        self.known = self.layout.size.known
+        self.asked = len(task.asked_hops())
         self.read = task.chains * self.known
-        self.length = sum(len(entry.symbols) for entry in self.layout.entries)
+        self.length = task.chains * self.layout.size.positions
         self._tabulate()
-
-    def interface(self) -> Interface:
-        return Interface(
-            tokens=False,
-            inputs=2 * self.task.dim,
-            length=self.length,
-            read=self.read,
-            outputs=self.asked * self.task.dim,
-        )
 
     def batch(self, key: Int[Tensor, "rows"]) -> Batch:
         """One example per key."""
@@ -64,7 +54,8 @@ class VectorSampler:
 
     def _tabulate(self) -> None:
         """Tables indexed by entry, by cell, or by position."""
-        entries, number = self.layout.entries, {role: n for n, role in enumerate(self.roles)}
+        entries = self.layout.entries
+        number = {role: n for n, role in enumerate(self.layout.roles)}
         self.slots = max(len(entry.symbols) for entry in entries)
 
         def table(numbers: Sequence[int], dtype: torch.dtype = torch.int64) -> Tensor:
@@ -82,8 +73,9 @@ class VectorSampler:
         lengths = {len(fact.keys) for fact in self.layout.graph.facts}
         self.ragged = self.task.order == "shuffled" and len(lengths) > 1
         self.place = torch.arange(self.length, device=self.device)
-        self.code = _rotary(self.length, self.task.dim, self.task.base).to(self.device)
-        self.answers = table([n for row in self.layout.answers for n in row]).view(-1, self.asked)
+        self.code = _rotary(self.length, self.task.rates()).to(self.device)
+        answers = self.layout.answers(self.task.asked_hops())
+        self.answers = table([n for row in answers for n in row]).view(-1, self.asked)
 
     def _order(self, key: Tensor) -> tuple[Int[Tensor, "rows seq"], Int[Tensor, "rows seq"]]:
         """For every position its entry, and its column among the cells of the ordered entries."""
@@ -96,7 +88,7 @@ class VectorSampler:
         return order.gather(1, column // self.slots), column
 
     def _symbols(self, key: Tensor) -> Float[Tensor, "rows symbol dim"]:
-        count, dim = self.task.chains * self.task.symbols_per_chain(), self.task.dim
+        count, dim = self.task.chains * self.layout.size.symbols, self.task.dim
         if self.task.symbols == "one-hot":
             hot = counter.bits(key, dim).argsort(dim=-1, stable=True)[:, :count]
             return one_hot(hot, dim).float()
@@ -109,6 +101,15 @@ class VectorSampler:
             vectors = vectors / torch.sqrt(square)[..., None]
         return vectors
 
+    @staticmethod
+    def answer_losses(
+        task: VectorTask, outputs: Float[Tensor, "*model batch read width"], batch: Batch
+    ) -> Float[Tensor, "*model batch answer hop"]:
+        """Mean squared error; a query of several known symbols is answered at the last."""
+        known = task.size().known
+        answers = outputs[..., known - 1 :: known, :].float()
+        return squared_errors(answers.unflatten(-1, batch.targets.shape[-2:]), batch.targets)
+
 
 def _pick(symbols: Float[Tensor, "rows symbol dim"], index: Int[Tensor, "rows count"]) -> Tensor:
     """symbols[row, index[row]] for all rows at once."""
@@ -117,9 +118,8 @@ def _pick(symbols: Float[Tensor, "rows symbol dim"], index: Int[Tensor, "rows co
     return symbols.reshape(-1, dim).index_select(0, (index + start).flatten()).view(rows, -1, dim)
 
 
-def _rotary(length: int, dim: int, base: float) -> Float[Tensor, "length dim"]:
-    """Cosines, then sines, of position × base^(-2i/dim) (Su et al. 2023)."""
-    rates = [base ** (-2 * i / dim) for i in range(dim // 2)]
+def _rotary(length: int, rates: list[float]) -> Float[Tensor, "length dim"]:
+    """Cosines, then sines, of position × rate (Su et al. 2023)."""
     rows = [
         [math.cos(p * rate) for rate in rates] + [math.sin(p * rate) for rate in rates]
         for p in range(length)

@@ -1,6 +1,6 @@
-"""The loop, fleets, checkpoints, exact resume."""
+"""The training of transformers over facts: steps, fleets, precision."""
 
-from hopscope.training.loop import Watcher, train
+from hopscope.runs import Watcher, train
 from hopscope.training.prolong import prolong
 from hopscope.training.run import Run
 

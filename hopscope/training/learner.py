@@ -120,7 +120,7 @@ class Learner:
 
 def initial_model(experiment: Experiment) -> Transformer:
     """The untrained model (or fleet, if there are several seeds) of an experiment."""
-    interface = sampler_of(experiment.task).interface()
+    interface = experiment.task.interface()
     if len(experiment.seeds) > 1:
         return Transformer(experiment.model, interface, models=experiment.seeds)
     return Transformer.seeded(experiment.model, interface, experiment.seeds[0])

@@ -4,10 +4,9 @@ A rough count of the largest tensors, from the shapes of the model; within a fac
 was measured. Nothing is built for it: the graph of a million hops takes longer than the answer.
 """
 
-from hopscope.configs import Experiment, Interface, Retrieval, Task
+from hopscope.configs import Experiment
 from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
-from hopscope.tasks import interface
 from hopscope.training.precision import device_of, precision_of
 
 STATE = 20
@@ -17,22 +16,9 @@ PACKED = 24
 GiB = 2**30
 
 
-def interface_of(task: Task) -> Interface:
-    """The shapes that a model of the task has, of retrieval without its graph."""
-    if not isinstance(task, Retrieval):
-        return interface(task)
-    return Interface(
-        tokens=False,
-        inputs=2 * task.dim,
-        length=task.chains * (2 * task.hops + 1),
-        read=task.chains,
-        outputs=(task.hops if task.curriculum else 1) * task.dim,
-    )
-
-
 def parameters(experiment: Experiment) -> int:
     """Weights of one model, biases and norms left out."""
-    model, ends = experiment.model, interface_of(experiment.task)
+    model, ends = experiment.model, experiment.task.interface()
     block = 4 * model.d_model * model.heads * model.head_width
     if model.mlp:
         block += 2 * model.d_model * model.mlp_width
@@ -43,24 +29,25 @@ def parameters(experiment: Experiment) -> int:
 def training_bytes(experiment: Experiment) -> int:
     """The most that a training holds at once."""
     model, training = experiment.model, experiment.training
-    ends, models = interface_of(experiment.task), len(experiment.seeds)
+    ends, models = experiment.task.interface(), len(experiment.seeds)
     number = 4 if precision_of(training, device_of("cpu")) == "float32" else 2
-    kept = 6 * model.d_model + 5 * model.heads * model.head_width + 2 * ends.inputs
+    kept = 6 * model.d_model + 5 * model.heads * model.head_width + 2 * ends.numbers
     if model.mlp:
         kept += 4 * model.mlp_width
     seen = 3 * model.heads * ends.length
     layer = number * ends.length * (kept + seen)
     activations = layer * max(training.batch * model.layers, training.validation_examples)
-    drawn = 48 * ends.inputs * ends.length * (training.batch + training.validation_examples)
+    example = 48 * ends.numbers * ends.length + 12 * ends.read * ends.outputs
+    drawn = example * (training.batch + training.validation_examples)
     weights = parameters(experiment)
     return models * (STATE * weights + max(PACKED * weights, activations) + drawn)
 
 
 def examples_bytes(experiment: Experiment, examples: int) -> int:
     """What one forward pass over so many examples holds at least: inputs, and one layer."""
-    model, ends = experiment.model, interface_of(experiment.task)
+    model, ends = experiment.model, experiment.task.interface()
     layer = 3 * model.heads * (model.head_width + ends.length) + model.d_model
-    return 4 * examples * ends.length * (layer + ends.inputs)
+    return 4 * examples * ends.length * (layer + ends.numbers)
 
 
 def check_training(experiment: Experiment) -> None:
@@ -69,14 +56,14 @@ def check_training(experiment: Experiment) -> None:
     what = (
         f"training {models if models > 1 else 'a'} model{'s' * (models > 1)} of "
         f"{parameters(experiment):,} weights on {training.batch:,} examples of "
-        f"{interface_of(experiment.task).length:,} positions a step"
+        f"{experiment.task.interface().length:,} positions a step"
     )
     _check(what, training_bytes(experiment), "take a smaller model, batch, chain or fleet")
 
 
 def check_examples(experiment: Experiment, examples: int) -> None:
     """Refuse to examine a model on more examples than this machine can hold."""
-    what = f"{examples:,} examples of {interface_of(experiment.task).length:,} positions"
+    what = f"{examples:,} examples of {experiment.task.interface().length:,} positions"
     _check(what, examples_bytes(experiment, examples), "take fewer examples")
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
+from hopscope.runs.checkpoint import OPTIMISERS, checkpoint_name, checkpoint_steps, relabelled
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import losses, part, part_name, to_parquet
-from hopscope.training.checkpoint import OPTIMISERS, checkpoint_name, checkpoint_steps, relabelled
 
 FREE = {
     f"training.{name}" for name in ("steps", "checkpoint_every", "checkpoint_at", "validate_every")
@@ -56,8 +56,7 @@ def _check_beginning(shorter: RunFolder, experiment: Experiment) -> None:
                 f"{shorter.name} is another training: its {name} is {its.get(name)}, expected "
                 f"{ours.get(name)}"
             )
-    assert isinstance(shorter.experiment, Experiment)
-    reached, training = shorter.manifest.step, shorter.experiment.training
+    reached, training = shorter.manifest.step, shorter.recipe_as(Experiment).training
     if reached >= experiment.training.steps or not shorter.files(OPTIMISERS):
         raise RunMismatch(
             f"{shorter.name} is at step {reached:,}: there is nothing to go on from to "

@@ -1,6 +1,5 @@
 """A run as the rest of hopscope sees it: its experiment, its models, its losses."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,12 +8,12 @@ from jaxtyping import Float32, Int32
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
-from hopscope.errors import ConfigError, RunDamaged, RunMismatch
+from hopscope.errors import RunDamaged
 from hopscope.models import Transformer, load_weights
+from hopscope.runs.checkpoint import check_step, checkpoint_name, checkpoint_steps, weights_of
 from hopscope.store import RunFolder
-from hopscope.store.metrics import SPLITS, losses
+from hopscope.store.metrics import losses
 from hopscope.tasks import interface
-from hopscope.training.checkpoint import checkpoint_name, checkpoint_steps, weights_of
 
 
 @dataclass(frozen=True)
@@ -29,13 +28,7 @@ class Run:
 
     @property
     def experiment(self) -> Experiment:
-        found = self.folder.experiment
-        if not isinstance(found, Experiment):
-            raise RunMismatch(
-                f"{self.name} is a run of the n-gram experiment, expected one over facts: "
-                "see `hopscope markov --help`"
-            )
-        return found
+        return self.folder.recipe_as(Experiment)
 
     @property
     def checkpoints(self) -> list[int]:
@@ -63,7 +56,6 @@ class Run:
         self, split: str = "train"
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
         """Steps, and the partial loss of every hop at each, one model per seed."""
-        check_split(split)
         return losses(self.folder, split)
 
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
@@ -77,16 +69,3 @@ class Run:
             )
         mean: np.ndarray = values[last].mean(axis=0)
         return mean
-
-
-def check_split(split: str) -> None:
-    """Refuse losses of which there are none."""
-    if split not in SPLITS:
-        raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
-
-
-def check_step(step: int, known: Sequence[int], name: str) -> None:
-    """Refuse a step after which no weights were kept."""
-    if known and step not in known:
-        near = min(known, key=lambda each: abs(each - step))
-        raise ConfigError(f"step is {step}; {name} has no checkpoint there, the nearest is {near}")

@@ -16,9 +16,9 @@ from hopscope.configs import Experiment, Retrieval, Training
 from hopscope.errors import CircuitError, ConfigError, FactError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
+from hopscope.runs.checkpoint import checkpoint_name
 from hopscope.store import Store
 from hopscope.training import Run, train
-from hopscope.training.checkpoint import checkpoint_name
 
 
 @pytest.fixture(scope="module")

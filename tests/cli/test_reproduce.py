@@ -53,7 +53,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("hopscope.training.signals.time", made)
+    monkeypatch.setattr("hopscope.runs.stop.time", made)
     return made
 
 
@@ -205,11 +205,8 @@ def test_a_sweep_goes_on_where_another_machine_left_it(
         assert results.parts("musat/two") == []
 
 
-def test_nothing_measured_leaves_no_part(
-    say: Say, two: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hopscope.sweep.carry.time_is_over", lambda: True)
-    code, out, _ = say("musat/two", "--time-limit", "1", papers=two)
+def test_nothing_measured_leaves_no_part(say: Say, two: Registry) -> None:
+    code, out, _ = say("musat/two", "--time-limit", "1e-9", papers=two)
     assert code == 1
     assert "0 of 2 runs are complete and measured; the same command goes on" in out
     assert not Path("found/musat").exists()

@@ -11,11 +11,11 @@ import pytest
 
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.errors import ConfigError, Interrupted, RunMismatch
-from hopscope.llm.bench import ask
 from hopscope.llm.kept import answers
 from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import question
 from hopscope.llm.results import results, spread, wilson
+from hopscope.llm.work import ask
 
 
 class Solver:

@@ -13,12 +13,12 @@ import torch
 
 from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunMismatch
-from hopscope.markov import evaluation, information
+from hopscope.markov import evaluation, information, train
 from hopscope.markov.learner import batches, drawn
 from hopscope.markov.model import InductionTransformer, loss
 from hopscope.markov.parameters import Parameters
 from hopscope.markov.run import MarkovRun
-from hopscope.markov.training import checkpoint_epochs, learner, record_epochs, train
+from hopscope.markov.work import checkpoint_epochs, learner, record_epochs
 from hopscope.store import Store, sql
 from hopscope.training import Run
 
@@ -128,7 +128,7 @@ def files_of(path: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path, threads: int) -> None:
     code = (
-        "import sys; from hopscope.configs import MarkovExperiment; from hopscope.markov.training "
+        "import sys; from hopscope.configs import MarkovExperiment; from hopscope.markov "
         "import train; "
         "train(MarkovExperiment.from_json(sys.argv[1]), sys.argv[2], threads=int(sys.argv[3]))"
     )

@@ -189,9 +189,9 @@ def model_and_batch(models: tuple[int, ...]) -> tuple[Transformer, Batch]:
     task = Retrieval(hops=2, chains=2)
     sampler = sampler_of(task)
     config = Model(layers=2, heads=2, d_model=64, init="fan-in")
-    model = Transformer(config, sampler.interface(), models=models)
+    model = Transformer(config, task.interface(), models=models)
     if not models:
-        model = Transformer.seeded(config, sampler.interface(), 0)
+        model = Transformer.seeded(config, task.interface(), 0)
     batch = examples(sampler, 0, torch.arange(8 * max(1, len(models))))
     return model.bfloat16(), batch.stacked(len(models)) if models else batch
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hopscope.configs import Experiment, KHop, Model, Retrieval, Training
+from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Training
 from hopscope.tasks import dataset, examples, hop_losses, sampler_of, visited
 from hopscope.training.learner import Learner, initial_model
 
@@ -19,7 +19,7 @@ def experiment(**training: object) -> Experiment:
     )
 
 
-@pytest.mark.parametrize("task", [Retrieval(hops=2, chains=3), KHop(length=12)])
+@pytest.mark.parametrize("task", [Retrieval(hops=2, chains=3), KHop(length=12), MQAR(length=18)])
 def test_steps_are_those_of_plain_pytorch(task: object) -> None:
     config = experiment().model_copy(update={"task": task})
     learner = Learner(config, CPU, "float32")

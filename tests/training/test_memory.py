@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import (
+    MQAR,
     ConditionalRetrieval,
     Experiment,
     Induction,
@@ -21,9 +22,8 @@ from hopscope.configs import (
 from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
 from hopscope.models import Transformer
-from hopscope.tasks import interface
 from hopscope.training import train
-from hopscope.training.memory import check_examples, interface_of, parameters, training_bytes
+from hopscope.training.memory import check_examples, parameters, training_bytes
 
 CODE = """
 import json, resource, sys, tempfile
@@ -48,15 +48,16 @@ print(json.dumps([peak() - before, training_bytes(asked)]))
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "batch"),
+    ("task", "model", "batch"),
     [
-        (Model(layers=2, heads=2, d_model=1024), 4),  # mostly weights
-        (Model(layers=4, heads=4, d_model=64), 512),  # mostly activations
+        (Retrieval(), Model(layers=2, heads=2, d_model=1024), 4),  # mostly weights
+        (Retrieval(), Model(layers=4, heads=4, d_model=64), 512),  # mostly activations
+        (MQAR(pairs=8, alphabet=8192, length=64), Model(layers=2, heads=1, d_model=32), 64),
     ],
-)
-def test_the_estimate_is_near_what_is_measured(model: Model, batch: int) -> None:
+)  # the last: mostly answers
+def test_the_estimate_is_near_what_is_measured(task: Task, model: Model, batch: int) -> None:
     training = Training(steps=2, batch=batch, validation_examples=16, precision="float32")
-    text = Experiment(model=model, training=training).canonical_json()
+    text = Experiment(task=task, model=model, training=training).canonical_json()
     done = subprocess.run([sys.executable, "-c", CODE, text], capture_output=True, check=True)
     measured, said = json.loads(done.stdout)
     assert measured / 2.5 < said < measured * 2.5
@@ -66,13 +67,12 @@ def test_the_estimate_is_near_what_is_measured(model: Model, batch: int) -> None
     "task",
     [
         Retrieval(hops=3), Retrieval(hops=1, chains=2, dim=6, curriculum=False), Induction(),
-        ConditionalRetrieval(), KHop(),
+        ConditionalRetrieval(), KHop(), MQAR(),
     ],
 )  # fmt: skip
 def test_shapes_and_weights_are_those_of_the_model(task: Task) -> None:
     experiment = Experiment(task=task, model=Model(layers=2, heads=2, d_model=64))
-    assert interface_of(task) == interface(task)
-    made = sum(p.numel() for p in Transformer(experiment.model, interface(task)).parameters())
+    made = sum(p.numel() for p in Transformer(experiment.model, task.interface()).parameters())
     assert parameters(experiment) == pytest.approx(made, rel=0.05)
 
 
@@ -83,6 +83,8 @@ def test_shapes_and_weights_are_those_of_the_model(task: Task) -> None:
         (Experiment(training=Training(batch=100_000_000)), "100,000,000 examples of 28 positions"),
         (Experiment(task=Retrieval(hops=1_000_000)), "of 8,000,004 positions a step"),
         (Experiment(task=Retrieval(hops=10**11)), "GiB"),
+        (Experiment(task=MQAR(alphabet=10**9)), "GiB"),
+        (Experiment(task=MQAR(length=10**9)), "of 1,000,000,000 positions a step"),
         (Experiment(seeds=tuple(range(100_000))), "training 100000 models of"),
         (Experiment(training=Training(validation_examples=10**9)), "GiB"),
     ],

@@ -25,7 +25,7 @@ from hopscope.markov.evaluation import (
 from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import Parameters, set_name, sets, softmax
 from hopscope.markov.run import Course, MarkovRun
-from hopscope.markov.training import record_epochs
+from hopscope.markov.work import record_epochs
 from hopscope.papers.chen.rows import CourseRow, MeanLosses, SeedRow, SettingRow, TransferRow
 from hopscope.papers.chen.settings import settings
 from hopscope.papers.row import Row

@@ -11,8 +11,7 @@ from hopscope.store import RunFolder
 
 def answer_rows(folder: RunFolder) -> list[AnswerRow]:
     """A row per kind of question that a model was asked."""
-    bench = folder.experiment
-    assert isinstance(bench, LlmBench)
+    bench = folder.recipe_as(LlmBench)
     return [
         AnswerRow(
             run=folder.name,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import MarkovExperiment
-from hopscope.markov.training import train
+from hopscope.markov import train
 from hopscope.papers.chen.claims import CLAIMS
 from hopscope.papers.chen.rows import CourseRow, SeedRow, SettingRow, TransferRow
 from hopscope.papers.chen.settings import SETTINGS, SMOKE_SETTINGS, settings

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hopscope.configs import Asking, LlmBench, Prompts
-from hopscope.llm.bench import ask
 from hopscope.llm.results import results
+from hopscope.llm.work import ask
 from hopscope.papers.musat.measure_answers import answer_rows
 from hopscope.papers.musat.rows import AnswerRow
 from hopscope.papers.row import read_row

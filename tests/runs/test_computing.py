@@ -11,9 +11,9 @@ import torch
 
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, Interrupted, RunWarning
+from hopscope.runs.computing import processor, using_threads
 from hopscope.store import RunFolder, Store
 from hopscope.training import Run, train
-from hopscope.training.computing import processor, using_threads
 
 
 class Stops:

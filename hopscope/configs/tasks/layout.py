@@ -5,11 +5,27 @@ for its query. Entries of one group are shuffled among themselves; groups follow
 Symbols are numbered chain by chain.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
-from hopscope.configs import VectorTask
-from hopscope.facts import Role
+from hopscope.facts import FactGraph, Role
+
+Order = Literal["backward", "forward", "shuffled"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything one chain has: all shapes follow from it."""
+
+    facts: int
+    symbols: int
+    """Its symbols, and the values of its decoys."""
+    positions: int
+    """Positions of its facts, its decoys and its query."""
+    known: int
+    """Positions of its query: the symbols that a question starts from."""
 
 
 @dataclass(frozen=True)
@@ -22,22 +38,35 @@ class Entry:
     roles: tuple[Role, ...]
 
 
+@dataclass(frozen=True)
 class Layout:
-    """The entries of a task, group by group, and the roles they use."""
+    """The entries of a sequence, group by group, and the roles they use."""
 
-    def __init__(self, task: VectorTask) -> None:
-        self.task = task
-        self.graph = task.graph()
+    graph: FactGraph
+    """The facts of one chain."""
+    chains: int
+    order: Order
+    """Order of the facts; the queries come last."""
+    decoys: int = 0
+    """Decoys per chain of each fact with several keys."""
+
+    @cached_property
+    def size(self) -> Size:
+        facts, known = self.graph.facts, len(self.graph.known)
+        of_facts = sum(len(fact.keys) + 1 for fact in facts)
+        of_decoys = self.decoys * sum(len(facts[number].keys) + 1 for number in self._joint)
+        symbols = len(self.graph.symbols) + self.decoys * len(self._joint)
+        return Size(len(facts), symbols, of_facts + of_decoys + known, known)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        chains, facts = range(self.task.chains), range(len(self.graph.facts))
+        chains, facts = range(self.chains), range(len(self.graph.facts))
         of_facts = [self._fact(number, chain) for number in facts for chain in chains]
         decoys = [
             self._decoy(number, chain, decoy)
-            for number in self.task.joint_facts()
+            for number in self._joint
             for chain in chains
-            for decoy in range(self.task.decoy_count)
+            for decoy in range(self.decoys)
         ]
         queries = [self._query(chain) for chain in chains]
         return tuple(sorted((*of_facts, *decoys, *queries), key=lambda entry: entry.group))
@@ -48,12 +77,15 @@ class Layout:
         used = (role for entry in self.entries for role in entry.roles)
         return tuple(dict.fromkeys((*self.graph.roles, *sorted(used))))
 
+    def answers(self, asked: Iterable[int]) -> list[list[int]]:
+        """For each chain, the symbols that its query asks for: the values of these facts."""
+        names = [self.graph.facts[number - 1].value for number in asked]
+        return [[self._symbol(chain, name) for name in names] for chain in range(self.chains)]
+
     @cached_property
-    def answers(self) -> list[list[int]]:
-        """For each chain, the symbols that its query asks for."""
-        asked = [fact.value for fact in self.graph.facts]
-        asked = asked if self.task.curriculum else asked[-1:]
-        return [[self._symbol(c, name) for name in asked] for c in range(self.task.chains)]
+    def _joint(self) -> list[int]:
+        """The facts with several keys, by number."""
+        return [number for number, fact in enumerate(self.graph.facts) if len(fact.keys) > 1]
 
     def _fact(self, number: int, chain: int) -> Entry:
         fact = self.graph.facts[number]
@@ -64,10 +96,10 @@ class Layout:
     def _decoy(self, number: int, chain: int, decoy: int) -> Entry:
         """A fact's first key, with other keys from a chain further on, and a value of its own."""
         first, *others = self.graph.facts[number].keys
-        lender = (chain + decoy + 1) % self.task.chains
+        lender = (chain + decoy + 1) % self.chains
         keys = (self._symbol(chain, first), *(self._symbol(lender, name) for name in others))
-        nth = self.task.joint_facts().index(number) * self.task.decoy_count + decoy
-        value = chain * self.task.symbols_per_chain() + len(self.graph.symbols) + nth
+        nth = self._joint.index(number) * self.decoys + decoy
+        value = chain * self.size.symbols + len(self.graph.symbols) + nth
         roles = (Role("decoy key", number, slot) for slot, _ in enumerate(keys))
         return Entry(
             self._group(number), chain, (*keys, value), (*roles, Role("decoy value", number))
@@ -80,7 +112,7 @@ class Layout:
 
     def _group(self, number: int) -> int:
         last = len(self.graph.facts) - 1
-        return {"backward": last - number, "forward": number, "shuffled": 0}[self.task.order]
+        return {"backward": last - number, "forward": number, "shuffled": 0}[self.order]
 
     def _symbol(self, chain: int, name: str) -> int:
-        return chain * self.task.symbols_per_chain() + self.graph.symbols.index(name)
+        return chain * self.size.symbols + self.graph.symbols.index(name)

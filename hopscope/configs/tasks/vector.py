@@ -1,15 +1,21 @@
-"""The tasks over facts. Paper sections (§) refer to Musat (ICLR 2025)."""
+"""Retrieval, induction and conditional retrieval: the tasks over real-valued vectors.
 
-import math
+Paper sections (§) refer to Musat (ICLR 2025).
+"""
+
+from abc import abstractmethod
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hopscope.configs.config import Config, Positive, Real, Whole
-from hopscope.facts import FactGraph, chain_of_facts, parse_facts
+from hopscope.configs.config import Positive, Real, Whole
+from hopscope.configs.model import Interface
+from hopscope.configs.tasks.layout import Layout, Order, Size
+from hopscope.configs.tasks.task import FactTask
+from hopscope.facts import FactGraph, Role, chain_of_facts, parse_facts
 
 
-class VectorTask(Config):
+class VectorTask(FactTask):
     """What the tasks over real-valued vectors share."""
 
     chains: Positive = 4
@@ -24,7 +30,7 @@ class VectorTask(Config):
     (the reading under which Theorem 1 is proved)?"""
     base: Annotated[Real, Field(gt=1)] = 10_000.0
     """Base of the rotary frequencies (Su et al.: 10000, which gives 1 and 0.01 for K = 4)."""
-    order: Literal["backward", "forward", "shuffled"] = "backward"
+    order: Order = "backward"
     """Order of the facts: last hop first (§6), first hop first, or all shuffled together.
     The queries always come last."""
     curriculum: bool = True
@@ -36,29 +42,54 @@ class VectorTask(Config):
             raise ValueError(
                 f"dim is {self.dim}; a rotary code pairs cosines and sines: make it even"
             )
-        wanted = self.chains * self.symbols_per_chain()
+        wanted = self.chains * self.size().symbols
         if self.symbols == "one-hot" and self.dim < wanted:
             raise ValueError(
                 f"dim is {self.dim}; {wanted} distinct one-hot symbols need dim >= {wanted}"
             )
         return self
 
+    @abstractmethod
     def graph(self) -> FactGraph:
         """The facts of one chain."""
-        raise NotImplementedError
 
-    @property
-    def decoy_count(self) -> int:
-        """Decoys per chain of each fact with several keys."""
-        return 0
+    def layout(self) -> Layout:
+        """What stands where in a sequence."""
+        return Layout(self.graph(), self.chains, self.order)
 
-    def joint_facts(self) -> list[int]:
-        """The facts with several keys, by number."""
-        return [number for number, fact in enumerate(self.graph().facts) if len(fact.keys) > 1]
+    def size(self) -> Size:
+        """How much of everything one chain has."""
+        return self.layout().size
 
-    def symbols_per_chain(self) -> int:
-        """Symbols of one chain, and values of its decoys."""
-        return len(self.graph().symbols) + len(self.joint_facts()) * self.decoy_count
+    def roles(self) -> tuple[Role, ...]:
+        return self.layout().roles
+
+    def interface(self) -> Interface:
+        size = self.size()
+        return Interface(
+            tokens=False,
+            inputs=2 * self.dim,
+            length=self.chains * size.positions,
+            read=self.chains * size.known,
+            outputs=self.dim * (size.facts if self.curriculum else 1),
+        )
+
+    def guess(self) -> float:
+        """The loss of the mean of the N candidates: 1 - 1/N of a symbol's mean square.
+
+        The mean square of a symbol's numbers is 1 for gaussian symbols and 1/dim for those of unit
+        length. (Distinct one-hot symbols are as orthogonal as independent ones are on average.)
+        """
+        square = 1.0 if self.symbols == "gaussian" else 1 / self.dim
+        return square * (1 - 1 / self.chains)
+
+    def asked_hops(self) -> tuple[int, ...]:
+        last = self.size().facts
+        return tuple(range(1, last + 1)) if self.curriculum else (last,)
+
+    def rates(self) -> list[float]:
+        """The frequencies of the rotary code, fastest first."""
+        return [float(self.base ** (-2 * pair / self.dim)) for pair in range(self.dim // 2)]
 
 
 class Retrieval(VectorTask):
@@ -78,13 +109,12 @@ class Retrieval(VectorTask):
     def graph(self) -> FactGraph:
         return chain_of_facts(self.hops)
 
-    # Without the graph: that of very many hops takes long to build, only to be refused.
+    def chosen_hops(self) -> int:
+        return self.hops
 
-    def joint_facts(self) -> list[int]:
-        return []
-
-    def symbols_per_chain(self) -> int:
-        return self.hops + 1
+    def size(self) -> Size:
+        """The same, without the graph: that of very many hops takes long, only to be refused."""
+        return Size(facts=self.hops, symbols=self.hops + 1, positions=2 * self.hops + 1, known=1)
 
 
 class Induction(VectorTask):
@@ -130,47 +160,5 @@ class ConditionalRetrieval(VectorTask):
     def graph(self) -> FactGraph:
         return parse_facts(self.facts)
 
-    @property
-    def decoy_count(self) -> int:
-        return self.decoys
-
-
-class KHop(Config):
-    """k-hop induction over tokens (Sanford et al. 2024). Every position asks.
-
-    One hop from a position goes to its token's previous occurrence and takes the token after
-    it; the next hop starts from that token, where it stands::
-
-        position   0 1 2 3 4 5
-        token      c a b a c a         the last a: hop 1 → c (after the a at 3), hop 2 → a (after
-                                       the c at 0)
-
-    Where a hop finds no earlier occurrence, its answer (and that of later hops) is the extra
-    class "none".
-    """
-
-    kind: Literal["khop"] = "khop"
-    hops: Positive = 2
-    """Number k of previous-occurrence hops."""
-    alphabet: Annotated[Whole, Field(ge=2)] = 8
-    """Number of different tokens."""
-    length: Annotated[Whole, Field(ge=2)] = 32
-    """Tokens per sequence."""
-    curriculum: bool = True
-    """Ask for every hop's answer (implicit curriculum), not for the k-th alone."""
-
-
-Task = Annotated[Retrieval | Induction | ConditionalRetrieval | KHop, Field(discriminator="kind")]
-
-
-def guessing_level(task: Task) -> float:
-    """The loss of the best answer that ignores the facts' connections.
-
-    Vectors: the mean of the N candidates leaves 1 - 1/N of the mean square of a symbol's numbers,
-    which is 1 for gaussian symbols and 1/dim for those of unit length. (Distinct one-hot symbols
-    are as orthogonal as independent ones are on average.) Tokens: log of the alphabet.
-    """
-    if isinstance(task, KHop):
-        return math.log(task.alphabet)
-    square = 1.0 if task.symbols == "gaussian" else 1 / task.dim
-    return square * (1 - 1 / task.chains)
+    def layout(self) -> Layout:
+        return Layout(self.graph(), self.chains, self.order, self.decoys)

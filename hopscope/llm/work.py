@@ -1,26 +1,37 @@
-"""Ask a model all questions of a benchmark, keep every answer, and go on where it stopped.
+"""All questions of a benchmark, asked of a language model, as the work of a run.
 
 Answers are committed to the run in pieces, a line of JSON each. A benchmark that was killed asks
 only the questions whose answers are not there yet.
 """
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hopscope.configs import Asking, LlmBench
-from hopscope.errors import RunMismatch
+from hopscope.errors import ConfigError, RunMismatch
 from hopscope.llm.answers import answered
 from hopscope.llm.backend import GREEDY, Backend, ScoringBackend
+from hopscope.llm.backends import backend_of
 from hopscope.llm.kept import ANSWERS, PART, Answer, answers
 from hopscope.llm.prompts import Question, question
+from hopscope.runs.life import complete
+from hopscope.runs.watcher import Watcher
+from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder, Store
-from hopscope.training.loop import NobodyWatches, Watcher, finished, interrupted
-from hopscope.training.signals import StopRequest
 
 PIECE = 25
 """Questions between commits."""
+
+
+def prepare(bench: LlmBench, device: str) -> Begin:
+    """What begins the questions, to a model that is there."""
+    if device != "auto":
+        raise ConfigError(
+            f"device is {device!r}; where a language model computes is its own affair: leave it out"
+        )
+    backend = backend_of(bench)
+    return lambda folder: Questions(bench, backend, folder)
 
 
 def ask(
@@ -29,47 +40,48 @@ def ask(
     store: Store | Path | str | None = None,
     watcher: Watcher | None = None,
 ) -> RunFolder:
-    """Run the benchmark, or finish it; if it is complete, return that run. The model is only
-    loaded if there is something to ask.
+    """Run the benchmark on a backend of one's own, or finish it; if it is complete, return its run.
+
+    The backend is only made if there is something to ask.
     """
     store = store if isinstance(store, Store) else Store(store)
     # Before there is a run: a model that cannot be had leaves nothing behind.
-    asked_of = None if store.has_complete(bench) else backend()
-
-    def work(folder: RunFolder, request: StopRequest) -> None:
-        _run(bench, folder, asked_of or backend(), watcher or NobodyWatches(), request)
-
-    return finished(bench, store, work)
+    there = None if store.has_complete(bench) else backend()
+    return complete(
+        bench, lambda folder: Questions(bench, there or backend(), folder), store, watcher
+    )
 
 
-def _run(
-    bench: LlmBench, folder: RunFolder, backend: Backend, watcher: Watcher, request: StopRequest
-) -> None:
-    done = {(each["kind"], each["index"]) for each in answers(folder)}
-    begun = time.monotonic()
-    watcher.start(folder, len(done))
-    try:
-        for piece in _pieces(bench, done):
-            kind, found = piece[0][0], asked(bench, backend, [each for _, each in piece])
-            first = len(done)
-            done |= {(kind, each["index"]) for each in found}
-            lines = "".join(json.dumps({"kind": kind, **each}) + "\n" for each in found)
-            now = time.monotonic()
-            folder.commit(
-                {f"{PART}{first:08d}.jsonl": lines.encode()},
-                step=len(done),
-                precision=bench.asking.precision,
-                seconds=round(folder.manifest.seconds + now - begun, 3),
-            )
-            begun = now
-            watcher.advance(len(done), {})
-            if request.signal and len(done) < bench.steps:
-                raise interrupted(folder, len(done), request)
-        whole = "".join(json.dumps(each) + "\n" for each in answers(folder))
-        parts = tuple(folder.files(PART))
-        folder.commit({ANSWERS: whole.encode()}, drop=parts, complete=True)
-    finally:
-        watcher.stop()
+class Questions:
+    """What is still to be asked of one benchmark."""
+
+    def __init__(self, bench: LlmBench, backend: Backend, folder: RunFolder) -> None:
+        self.bench, self.backend, self.folder = bench, backend, folder
+        done = {(each["kind"], each["index"]) for each in answers(folder)}
+        self.step = self.kept = len(done)
+        self.precision = bench.asking.precision
+        self.planned = range(1, bench.steps + 1)
+        self.pieces = _pieces(bench, done)
+        self.lines: list[str] = []
+
+    def advance(self) -> Losses:
+        """Ask a piece of the questions."""
+        piece = next(self.pieces)
+        kind, found = piece[0][0], asked(self.bench, self.backend, [each for _, each in piece])
+        self.lines += [json.dumps({"kind": kind, **each}) + "\n" for each in found]
+        self.step += len(found)
+        return {}
+
+    def files(self) -> Mapping[str, bytes]:
+        """The answers since the last commit."""
+        files = {f"{PART}{self.kept:08d}.jsonl": "".join(self.lines).encode()}
+        self.lines, self.kept = [], self.step
+        return files
+
+    def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
+        """All answers as one file."""
+        whole = "".join(json.dumps(each) + "\n" for each in answers(self.folder))
+        return {ANSWERS: whole.encode()}, tuple(self.folder.files(PART))
 
 
 def _pieces(bench: LlmBench, done: set[tuple[str, int]]) -> Iterator[list[tuple[str, Question]]]:

@@ -16,8 +16,8 @@ from hopscope.configs import (
     Training,
 )
 from hopscope.errors import Diverged, Interrupted, ModelUnavailable, RunBusy
+from hopscope.runs import Outcome, Stop, carry_out
 from hopscope.store import RunFolder, Store
-from hopscope.sweep import Outcome, carry_out
 
 STEPS = 6
 TRAINING = Training(
@@ -43,15 +43,13 @@ class Clock:
 
     now = 0.0
 
-    def monotonic(self) -> float:
+    def __call__(self) -> float:
         return self.now
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr("hopscope.training.signals.time", made)
-    return made
+def clock() -> Clock:
+    return Clock()
 
 
 class Diary:
@@ -112,18 +110,18 @@ def test_what_is_complete_is_taken_as_it_is(store: Store) -> None:
     assert diary.started == [(NAMES[0], 0)]
     assert outcome.folders[1].manifest == first.manifest
     diary = Diary()
-    again = carry_out(RECIPES[:2], store, diary, seconds=0.0)
+    again = carry_out(RECIPES[:2], store, diary, stop=Stop(0.0))
     assert again.complete
     assert diary.started == []
 
 
 def test_nothing_to_do_is_done(store: Store) -> None:
-    assert carry_out((), store, seconds=0.0).complete
+    assert carry_out((), store, stop=Stop(0.0)).complete
 
 
 def test_without_time_nothing_is_begun(store: Store) -> None:
     diary = Diary()
-    outcome = carry_out(RECIPES, store, diary, seconds=0.0)
+    outcome = carry_out(RECIPES, store, diary, stop=Stop(0.0))
     assert (outcome.folders, outcome.wanted, outcome.complete) == ((), 3, False)
     assert diary.started == []
     assert store.names() == []
@@ -133,12 +131,12 @@ def test_without_time_nothing_is_begun(store: Store) -> None:
 def test_what_was_stopped_ends_as_if_it_had_not_been(
     whole: Outcome, store: Store, clock: Clock, at: int, complete: int, step: int
 ) -> None:
-    short = carry_out(RECIPES, store, Diary(at, clock), seconds=60.0)
+    short = carry_out(RECIPES, store, Diary(at, clock), stop=Stop(60.0, clock))
     assert not short.complete
     assert [folder.name for folder in short.folders] == NAMES[:complete]
     assert len(store.names()) == complete + (step > 0)
     diary = Diary()
-    rest = carry_out(RECIPES, store, diary, seconds=60.0)
+    rest = carry_out(RECIPES, store, diary, stop=Stop(60.0, clock))
     assert rest.complete
     assert diary.started[0] == (NAMES[complete], step)
     assert content(rest) == {name: content(whole)[name] for name in NAMES}
@@ -146,7 +144,7 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(
 
 def test_every_call_comes_further(store: Store, clock: Clock) -> None:
     calls = 1
-    while not carry_out(RECIPES[:2], store, Diary(5, clock), seconds=60.0).complete:
+    while not carry_out(RECIPES[:2], store, Diary(5, clock), stop=Stop(60.0, clock)).complete:
         calls += 1
         assert calls < 10
     assert calls == -(-2 * STEPS // 5)
@@ -154,9 +152,9 @@ def test_every_call_comes_further(store: Store, clock: Clock) -> None:
 
 def test_what_is_complete_counts_though_the_time_is_over(store: Store, clock: Clock) -> None:
     (last,) = carry_out(RECIPES[2:], store).folders
-    stopped = carry_out(RECIPES, store, Diary(3, clock), seconds=60.0)
+    stopped = carry_out(RECIPES, store, Diary(3, clock), stop=Stop(60.0, clock))
     assert [folder.name for folder in stopped.folders] == [last.name]
-    unbegun = carry_out(RECIPES, store, seconds=0.0)
+    unbegun = carry_out(RECIPES, store, stop=Stop(0.0))
     assert [folder.name for folder in unbegun.folders] == [last.name]
 
 
@@ -168,7 +166,7 @@ def test_a_signal_ends_the_sweep(
 ) -> None:
     diary = Diary(8, clock, number)  # the time is over as well
     with pytest.raises(Interrupted, match=f"stopped by {number.name} at step 2, ") as caught:
-        carry_out(RECIPES, store, diary, seconds)
+        carry_out(RECIPES, store, diary, Stop(seconds, clock))
     assert caught.value.exit_code == 128 + number
     assert [name for name, _ in diary.started] == NAMES[:2]
 
@@ -190,7 +188,7 @@ def test_the_n_gram_experiment_is_stopped_and_resumed_as_well(
     whole: Outcome, store: Store, clock: Clock
 ) -> None:
     assert whole.folders[-1].experiment == MARKOV
-    assert carry_out((MARKOV,), store, Diary(3, clock), seconds=60.0).folders == ()
+    assert carry_out((MARKOV,), store, Diary(3, clock), stop=Stop(60.0, clock)).folders == ()
     assert 0 < store.create(MARKOV).manifest.step < MARKOV.steps
     rest = carry_out((MARKOV,), store)
     assert content(rest) == {rest.folders[0].name: content(whole)[MARKOV.run_name()]}
@@ -227,5 +225,5 @@ def test_an_unknown_language_model_is_one_line(store: Store) -> None:
     assert str(trouble).isprintable()
     assert store.has_complete(RECIPES[0])
     assert not store.has_complete(bench)
-    short = carry_out(recipes, store, seconds=0.0)
+    short = carry_out(recipes, store, stop=Stop(0.0))
     assert [folder.experiment for folder in short.folders] == [RECIPES[0]]

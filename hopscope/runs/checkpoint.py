@@ -1,11 +1,12 @@
-"""A checkpoint: a file of weights, and a file of what only the next step needs.
+"""Files of tensors that say what they belong to: weights, and what only the next step needs.
 
-Every checkpoint's weights are kept, to watch circuits emerge. The optimiser's moments are twice
-as large and serve to go on from the last step alone, so only the newest are kept.
+Every planned checkpoint's weights are kept, to watch circuits emerge. The optimiser's moments are
+twice as large and serve to go on from the last step alone, so only the newest are kept.
 """
 
 import json
 import re
+from collections.abc import Container, Sequence
 from typing import Any
 
 import safetensors.torch
@@ -13,10 +14,9 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from hopscope.configs import Config, Experiment
+from hopscope.configs import Config, Recipe
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunTooNew
 from hopscope.store import RunFolder
-from hopscope.training.learner import Learner
 
 FORMAT = 1
 META = "hopscope"  # one key: the order of several would change from process to process
@@ -36,6 +36,7 @@ class About(Config):
 
 
 def checkpoint_name(step: int) -> str:
+    """The file of the weights after a step."""
     return f"{STEPS}{step:08d}{SUFFIX}"
 
 
@@ -53,15 +54,25 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
     return sorted(found)
 
 
-def pack(learner: Learner) -> dict[str, bytes]:
-    """The files of the learner's present state."""
-    about = (learner.experiment.digest(), learner.step, learner.precision)
-    optimiser = f"{OPTIMISERS}{learner.step:08d}{SUFFIX}"
-    parts = {
-        checkpoint_name(learner.step): learner.weights.named(),
-        optimiser: learner.optimiser_state(),
-    }
-    return {name: saved(state, *about) for name, state in parts.items()}
+def last_good(folder: RunFolder) -> str:
+    """Where the last checkpoint is, for messages."""
+    steps = checkpoint_steps(folder)
+    return f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
+
+
+def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
+    """What the next commit replaces: the last optimiser, and checkpoints that an interruption left
+    between planned ones.
+    """
+    unplanned = [step for step in checkpoint_steps(folder) if step not in planned]
+    return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
+
+
+def check_step(step: int, known: Sequence[int], name: str) -> None:
+    """Refuse a step after which no weights were kept."""
+    if known and step not in known:
+        near = min(known, key=lambda each: abs(each - step))
+        raise ConfigError(f"step is {step}; {name} has no checkpoint there, the nearest is {near}")
 
 
 def saved(state: dict[str, Tensor], experiment: str, step: int, precision: str) -> bytes:
@@ -71,40 +82,27 @@ def saved(state: dict[str, Tensor], experiment: str, step: int, precision: str) 
     return safetensors.torch.save({k: t.detach().cpu() for k, t in state.items()}, words)
 
 
-def relabelled(data: bytes, source: str, experiment: Experiment) -> bytes:
-    """The same state as a file of another experiment."""
-    state, about = _read(data, source)
-    return saved(state, experiment.digest(), about.step, about.precision)
-
-
-def unpack(learner: Learner, folder: RunFolder) -> None:
-    """Put the learner into the last state that was committed, if there is one."""
-    for optimiser in folder.files(OPTIMISERS):
-        name = optimiser.replace(OPTIMISERS, STEPS)
-        weights, meta = _read(folder.read(name), f"{folder.name}/{name}")
-        moments, its_meta = _read(folder.read(optimiser), f"{folder.name}/{optimiser}")
-        for source, found in ((name, meta), (optimiser, its_meta)):
-            _check_meta(found, learner, f"{folder.name}/{source}")
-        _check_shapes(weights, learner.weights.named(), f"{folder.name}/{name}")
-        _check_shapes(moments, learner.optimiser_state(), f"{folder.name}/{optimiser}")
-        _check_step(meta, name)
-        learner.restore(weights, moments, meta.step)
+def relabelled(data: bytes, source: str, recipe: Recipe) -> bytes:
+    """The same state as a file of another recipe's run."""
+    state, about = read_tensors(data, source)
+    return saved(state, recipe.digest(), about.step, about.precision)
 
 
 def weights_of(data: bytes, source: str) -> dict[str, Tensor]:
     """The weights in a checkpoint's file."""
-    return _read(data, source)[0]
+    return read_tensors(data, source)[0]
 
 
 def own_weights(folder: RunFolder, step: int) -> dict[str, Tensor]:
     """The weights of one of the run's checkpoints, which must be of this run."""
     name = checkpoint_name(step)
-    weights, meta = _read(folder.read(name), f"{folder.name}/{name}")
-    _check_experiment(meta, folder.experiment.digest(), f"{folder.name}/{name}")
+    weights, meta = read_tensors(folder.read(name), f"{folder.name}/{name}")
+    check_recipe(meta, folder.experiment.digest(), f"{folder.name}/{name}")
     return weights
 
 
-def _check_experiment(about: About, digest: str, source: str) -> None:
+def check_recipe(about: About, digest: str, source: str) -> None:
+    """Refuse a file of another recipe's run."""
     if about.experiment != digest:
         raise RunMismatch(
             f"{source} belongs to experiment {about.experiment[:10]}, expected "
@@ -112,24 +110,16 @@ def _check_experiment(about: About, digest: str, source: str) -> None:
         )
 
 
-def _check_step(about: About, name: str) -> None:
+def check_named(about: About, name: str) -> None:
+    """Refuse a file whose name tells another step than it does itself."""
     if checkpoint_name(about.step) != name:
         raise RunMismatch(
             f"{name} is of step {about.step}: it was renamed, or copied from elsewhere"
         )
 
 
-def _check_meta(about: About, learner: Learner, source: str) -> None:
-    _check_experiment(about, learner.experiment.digest(), source)
-    if about.precision != learner.precision:
-        raise RunMismatch(
-            f"{source} was trained in {about.precision[:20]}, but this machine computes in "
-            f"{learner.precision}: resume on the machine it came from, or train a run whose "
-            f"training.precision is {about.precision[:20]}"
-        )
-
-
-def _read(data: bytes, source: str) -> tuple[dict[str, Tensor], About]:
+def read_tensors(data: bytes, source: str) -> tuple[dict[str, Tensor], About]:
+    """The tensors of a file, and what it says of itself."""
     try:
         state = {name: _computed(t) for name, t in safetensors.torch.load(data).items()}
         about = _about(data, source)
@@ -157,10 +147,3 @@ def _about(data: bytes, source: str) -> About:
 def _computed(tensor: Tensor) -> Tensor:
     """Half precision is for keeping alone (the gallery does); float32 computes."""
     return tensor.float() if tensor.dtype == torch.float16 else tensor
-
-
-def _check_shapes(state: dict[str, Tensor], own: dict[str, Tensor], source: str) -> None:
-    for name, tensor in own.items():
-        got = state.get(name, torch.empty(0)).shape
-        if got != tensor.shape:
-            raise RunMismatch(f"{source}: {name} is {tuple(got)}, expected {tuple(tensor.shape)}")

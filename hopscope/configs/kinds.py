@@ -1,0 +1,88 @@
+"""The kinds of run that there are, and where each one's parts are: the one place that knows.
+
+A part is written as `module:name` and fetched when it is used, so that nothing is imported before.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from hopscope.configs.config import Config, shortened
+from hopscope.configs.experiment import Experiment
+from hopscope.configs.llm import LlmBench
+from hopscope.configs.markov import MarkovExperiment
+from hopscope.configs.recipe import Recipe
+from hopscope.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of run."""
+
+    recipe: type[Recipe]
+    prepare: str
+    """A function of a recipe and a device. It refuses what cannot be carried out here, and returns
+    what makes the `Work` of a run's folder (see `hopscope.runs.work`)."""
+    run: str
+    """What a folder is seen through: a class, or a function, that takes a RunFolder."""
+    key: str | None = None
+    """The key by which configs were told apart that do not name their kind."""
+
+
+KINDS: dict[str, Kind] = {
+    "facts": Kind(
+        Experiment, "hopscope.training.work:prepare", "hopscope.training.run:Run"
+    ),
+    "ngram": Kind(
+        MarkovExperiment,
+        "hopscope.markov.work:prepare",
+        "hopscope.markov.run:MarkovRun",
+        key="experiment",
+    ),
+    "llm": Kind(LlmBench, "hopscope.llm.work:prepare", "hopscope.llm.run:BenchRun", key="bench"),
+}  # fmt: skip
+
+
+def fetched(part: str) -> Any:
+    """What `module:name` names."""
+    module, _, name = part.partition(":")
+    return getattr(import_module(module), name)
+
+
+def kind_of(recipe: object) -> Kind:
+    """The kind of a recipe; anything else is refused."""
+    found = KINDS.get(recipe.kind) if isinstance(recipe, Recipe) else None
+    if found is not None and isinstance(recipe, found.recipe):
+        return found
+    known = ", ".join(f"{kind.recipe.__name__} ({name})" for name, kind in KINDS.items())
+    got = type(recipe).__name__ if isinstance(recipe, Config) else shortened(repr(recipe))
+    raise ConfigError(f"got {got}; expected a recipe of a run: {known}")
+
+
+def read_recipe(text: str | bytes) -> Recipe:
+    """The recipe that this JSON describes, of whichever kind."""
+    try:
+        fields = json.loads(text)
+    except RecursionError as error:
+        raise ConfigError("a recipe is JSON nested less deeply than this") from error
+    except ValueError as error:
+        raise ConfigError(f"a recipe is JSON, and this is not ({error})") from error
+    if not isinstance(fields, dict):
+        raise ConfigError(f"a recipe is a JSON object; got {shortened(repr(fields))}")
+    if "kind" not in fields:
+        return KINDS[_told_by_keys(fields)].recipe.from_json(text)
+    name = fields.pop("kind")
+    if name not in map(str, KINDS):
+        raise ConfigError(
+            f"kind is {shortened(repr(name))}; this hopscope knows {', '.join(KINDS)}: a later "
+            "one may know more"
+        )
+    return KINDS[name].recipe.from_json(json.dumps(fields))
+
+
+def _told_by_keys(fields: Mapping[str, object]) -> str:
+    """The kind of a config that does not name it, as none did before version 0.2."""
+    told = (name for name, kind in KINDS.items() if kind.key in fields)
+    return next(told, "facts")

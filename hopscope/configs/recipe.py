@@ -1,0 +1,82 @@
+"""What a run is made from: a recipe, whose canonical JSON gives the run its name."""
+
+import hashlib
+import json
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from hopscope.configs.config import Config, Whole
+
+
+def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"seeds are {seeds}: each may appear once")
+    return seeds
+
+
+Seeds = Annotated[
+    tuple[Annotated[Whole, Field(ge=0, lt=2**31)], ...],
+    Field(min_length=1),
+    AfterValidator(_each_once),
+]
+
+
+SHAPE = ("hops", "layers", "heads", "d_model")
+"""The numbers that tables of runs show."""
+
+
+class Recipe(Config):
+    """What a run can be made from. The name of the run is a hash of the recipe."""
+
+    kind: ClassVar[str]
+    """Which kind of run it makes: its name in `hopscope.configs.kinds.KINDS`."""
+
+    if TYPE_CHECKING:  # each recipe declares its fields in an order of its own
+        seeds: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def task_kind(self) -> str:
+        """What is learned, in a word."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """Length of the whole run, in units."""
+
+    @property
+    def unit(self) -> str:
+        """What a run is counted in."""
+        return "step"
+
+    @property
+    def guess(self) -> float | None:
+        """The loss of the best answer that knows nothing; None where there is no loss."""
+        return None
+
+    def losses_named(self, count: int) -> list[str]:
+        """What each column of its losses is the loss of."""
+        return ["loss"] * count
+
+    def shape(self) -> dict[str, int | None]:
+        """The numbers that tables of runs show; None for what it does not have."""
+        return dict.fromkeys(SHAPE)
+
+    @abstractmethod
+    def title(self) -> str:
+        """The readable part of the run's name."""
+
+    def digest(self) -> str:
+        """What tells this recipe from all others: a hash of all its fields."""
+        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+
+    def run_name(self) -> str:
+        """What the run folder is called: readable, and unique by the digest at its end."""
+        return f"{self.title()}-{self.digest()[:10]}"
+
+    def written(self) -> bytes:
+        """The recipe as a file, which says its kind; `read_recipe` reads it again."""
+        fields = {"kind": self.kind, **json.loads(self.canonical_json())}
+        return (json.dumps(fields, separators=(",", ":")) + "\n").encode()

@@ -1,0 +1,45 @@
+"""The tasks over facts, and the one list of them. Paper sections (§) refer to Musat (ICLR 2025).
+
+A task is a frozen config that answers for itself (`FactTask` says what it is asked). To add one,
+write a file beside these, and name its class in `Task`; docs/tasks.md tells the rest.
+"""
+
+from typing import Annotated, get_args
+
+from pydantic import Field
+
+from hopscope.configs.tasks.khop import KHop
+from hopscope.configs.tasks.layout import Entry, Layout, Size
+from hopscope.configs.tasks.mqar import MQAR
+from hopscope.configs.tasks.task import FactTask
+from hopscope.configs.tasks.vector import ConditionalRetrieval, Induction, Retrieval, VectorTask
+
+Task = Annotated[
+    Retrieval | Induction | ConditionalRetrieval | KHop | MQAR, Field(discriminator="kind")
+]
+
+KINDS: dict[str, type[Task]] = {
+    kind.model_fields["kind"].default: kind for kind in get_args(get_args(Task)[0])
+}
+"""Every task by its kind."""
+
+__all__ = [
+    "KINDS",
+    "MQAR",
+    "ConditionalRetrieval",
+    "Entry",
+    "FactTask",
+    "Induction",
+    "KHop",
+    "Layout",
+    "Retrieval",
+    "Size",
+    "Task",
+    "VectorTask",
+    "guessing_level",
+]
+
+
+def guessing_level(task: Task) -> float:
+    """The loss of the best answer that ignores how the facts connect: `task.guess()`."""
+    return task.guess()

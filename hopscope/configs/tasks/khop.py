@@ -1,0 +1,67 @@
+"""k-hop induction over tokens (Sanford et al. 2024)."""
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hopscope.configs.config import Positive, Whole
+from hopscope.configs.model import Interface
+from hopscope.configs.tasks.task import FactTask
+from hopscope.facts import FactGraph, Role, chain_of_facts
+
+
+class KHop(FactTask):
+    """k-hop induction over tokens (Sanford et al. 2024). Every position asks.
+
+    One hop from a position goes to its token's previous occurrence and takes the token after
+    it; the next hop starts from that token, where it stands::
+
+        position   0 1 2 3 4 5
+        token      c a b a c a         the last a: hop 1 → c (after the a at 3), hop 2 → a (after
+                                       the c at 0)
+
+    Where a hop finds no earlier occurrence, its answer (and that of later hops) is the extra
+    class "none". Roles are those of the question that the last position (`query`) asks: `key d` is
+    the earlier occurrence that hop d finds, `value d` the token after it; where several apply, the
+    query, then the lowest hop wins. All other positions are `other`.
+    """
+
+    kind: Literal["khop"] = "khop"
+    hops: Positive = 2
+    """Number k of previous-occurrence hops."""
+    alphabet: Annotated[Whole, Field(ge=2)] = 8
+    """Number of different tokens."""
+    length: Annotated[Whole, Field(ge=2)] = 32
+    """Tokens per sequence."""
+    curriculum: bool = True
+    """Ask for every hop's answer (implicit curriculum), not for the k-th alone."""
+
+    def graph(self) -> FactGraph:
+        return chain_of_facts(self.hops)
+
+    def roles(self) -> tuple[Role, ...]:
+        return (*self.graph().roles, Role("other"))
+
+    def interface(self) -> Interface:
+        return Interface(
+            tokens=True,
+            inputs=self.alphabet,
+            length=self.length,
+            read=self.length,
+            outputs=(self.hops if self.curriculum else 1) * (self.alphabet + 1),
+        )
+
+    def guess(self) -> float:
+        """The log of the alphabet: every token is as likely as any other."""
+        return math.log(self.alphabet)
+
+    def asked_hops(self) -> tuple[int, ...]:
+        return tuple(range(1, self.hops + 1)) if self.curriculum else (self.hops,)
+
+    def chosen_hops(self) -> int:
+        return self.hops
+
+    def described(self) -> int:
+        """The roles tell the story of the last position's question."""
+        return 1

@@ -1,0 +1,48 @@
+"""What every task answers about itself. All of it is arithmetic on a config; no torch here."""
+
+from abc import abstractmethod
+
+from hopscope.configs.config import Config
+from hopscope.configs.model import Interface
+from hopscope.facts import FactGraph, Role
+
+
+class FactTask(Config):
+    """Base of all tasks: the questions that the rest of hopscope asks of a task.
+
+    Training asks for the interface and the guessing level, discovery for the roles and the fact
+    graph. Nothing else needs to know which task it has. What draws a task's examples, and marks
+    the answers to them, is in `hopscope.tasks`.
+    """
+
+    @abstractmethod
+    def graph(self) -> FactGraph | None:
+        """The facts of one chain; None for a task that is not made of facts."""
+
+    @abstractmethod
+    def roles(self) -> tuple[Role, ...]:
+        """The table of roles: what `Batch.roles.role` indexes."""
+
+    @abstractmethod
+    def interface(self) -> Interface:
+        """The shapes of the model that can be trained on the task."""
+
+    @abstractmethod
+    def guess(self) -> float:
+        """The guessing level: the loss of the best answer that ignores how the facts connect."""
+
+    @abstractmethod
+    def asked_hops(self) -> tuple[int, ...]:
+        """For each loss, the hop it belongs to (of facts without hops, the fact), from 1."""
+
+    def chosen_hops(self) -> int | None:
+        """The number of hops, where the config chooses it; names and tables of runs show it."""
+        return None
+
+    def described(self) -> int | None:
+        """How many of the last positions ask the questions that the roles describe.
+
+        None: every question. Where each position asks, one set of roles can describe the question
+        of the last position alone; then it is 1, and circuits are examined on that question.
+        """
+        return None

@@ -1,0 +1,27 @@
+"""A run of a benchmark: what a language model answered."""
+
+from dataclasses import dataclass
+
+from hopscope.configs import LlmBench
+from hopscope.llm.kept import Answer, answers
+from hopscope.store import RunFolder
+
+
+@dataclass(frozen=True)
+class BenchRun:
+    """One benchmark, on disk."""
+
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def experiment(self) -> LlmBench:
+        return self.folder.recipe_as(LlmBench)
+
+    @property
+    def answers(self) -> list[Answer]:
+        """All answers that were kept, kind by kind."""
+        return answers(self.folder)

@@ -1,0 +1,121 @@
+"""The life of a run, of whatever kind: made, locked, looked over, carried on, committed, completed.
+
+The state after a step depends on the recipe and the step alone, so a run that was stopped or
+killed goes on from its last commit and ends with the same bytes.
+"""
+
+import signal
+import time
+import warnings
+from pathlib import Path
+
+from hopscope.configs import Recipe
+from hopscope.errors import Interrupted, RunDamaged, RunWarning
+from hopscope.runs.checkpoint import checkpoint_name, checkpoint_steps, outdated
+from hopscope.runs.computing import check_threads, note_computing, threads_of, using_threads
+from hopscope.runs.stop import Stop
+from hopscope.runs.watcher import NobodyWatches, Watcher
+from hopscope.runs.work import Begin, Work
+from hopscope.store import RunFolder, Store
+
+
+def complete(
+    recipe: Recipe,
+    begin: Begin,
+    store: Store | Path | str | None = None,
+    watcher: Watcher | None = None,
+    stop: Stop | None = None,
+    threads: int | None = None,
+) -> RunFolder:
+    """The complete run of a recipe: the one there is, or what the work makes of what there is.
+
+    It computes with so many threads of the processor (None: as many as the run began with, or as
+    torch would); the same number gives the same bits.
+    """
+    store = store if isinstance(store, Store) else Store(store)
+    stop = stop or Stop()
+    check_threads(threads)  # before there is a run
+    folder = store.create(recipe)
+    if not folder.manifest.complete or folder.strays().leftovers:
+        with folder.locked(), stop.listening():
+            folder.sweep_leftovers()
+            if not folder.manifest.complete:
+                with using_threads(threads_of(folder, threads)):
+                    _look_over(folder)
+                    _carry_on(folder, begin(folder), stop, watcher or NobodyWatches())
+    return folder
+
+
+def _look_over(folder: RunFolder) -> None:
+    """Say what should be known before a run goes on: damage, and other ways of computing.
+
+    Earlier checkpoints are not needed to go on; without any other file the run could not be
+    completed, which is better heard now than at its end.
+    """
+    earlier = {checkpoint_name(step) for step in checkpoint_steps(folder)[:-1]}
+    lines = []
+    for name, line in folder.damage().items():
+        if name not in earlier:
+            raise RunDamaged(line)
+        lines.append(line)
+    for line in filter(None, (*lines, note_computing(folder))):
+        warnings.warn(line, RunWarning, stacklevel=4)
+
+
+def _carry_on(folder: RunFolder, work: Work, stop: Stop, watcher: Watcher) -> None:
+    """From where the work stands to its end, or to where it is stopped."""
+    steps, lap = folder.experiment.steps, Lap()
+    new = len(folder.manifest.files) == 1  # the recipe alone
+    watcher.start(folder, work.step)
+    try:
+        if new and work.step in work.planned:
+            _commit(folder, work, lap)
+        while work.step < steps:
+            losses = work.advance()
+            if losses is not None:
+                watcher.advance(work.step, losses)
+            reason = stop.reason  # asked once: it may arrive between lines
+            if work.step in work.planned or reason:
+                _commit(folder, work, lap)
+            if reason and work.step < steps:
+                raise _interrupted(folder, work.step, reason)
+        files, pieces = work.merged()
+        folder.commit(files, drop=pieces, complete=True)
+    finally:
+        watcher.stop()
+
+
+def _commit(folder: RunFolder, work: Work, lap: "Lap") -> None:
+    files = work.files()
+    folder.commit(
+        files,
+        drop=outdated(folder, work.planned),
+        step=work.step,
+        precision=work.precision,
+        seconds=round(folder.manifest.seconds + lap.seconds(), 3),
+    )
+
+
+def _interrupted(folder: RunFolder, step: int, reason: str) -> Interrupted:
+    """What a run raises that was asked to stop."""
+    error = Interrupted(
+        f"stopped by {reason} at step {step}, where it wrote a checkpoint: "
+        f"`hopscope resume {folder.name}`"
+    )
+    error.reason = reason
+    if reason in signal.Signals.__members__:
+        error.exit_code = 128 + signal.Signals[reason]  # as shells say it
+    return error
+
+
+class Lap:
+    """A clock that counts from one look to the next."""
+
+    def __init__(self) -> None:
+        self._before = time.monotonic()
+
+    def seconds(self) -> float:
+        """Seconds since the last look."""
+        now = time.monotonic()
+        self._before, before = now, self._before
+        return now - before

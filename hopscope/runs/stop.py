@@ -1,0 +1,71 @@
+"""When a run has to stop: after a signal, at the end of its time, or because somebody says so.
+
+A `Stop` is handed down to whatever computes, which asks it between steps. SIGINT, SIGTERM and
+SIGHUP (the terminal was closed) ask to stop at the next step; a second one stops at once.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TIME = "the time limit"
+"""The reason of a stop at the end of the time."""
+
+
+class Stop:
+    """Whether to stop, and why."""
+
+    def __init__(
+        self, seconds: float | None = None, clock: Callable[[], float] | None = None
+    ) -> None:
+        self._clock = clock or time.monotonic
+        self._end = None if seconds is None else self._clock() + seconds
+        self._reason: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why to stop: a signal's name, the time limit, or what somebody said; None: go on."""
+        if self._reason is None and self._end is not None and self._clock() >= self._end:
+            self._reason = TIME
+        return self._reason
+
+    def ask(self, reason: str) -> None:
+        """Stop at the next step."""
+        self._reason = reason
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within this block signals ask to stop. Only a main thread can hear them.
+
+        One that nobody obeyed, since it came when all was done, is raised again behind the block.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        heard: list[int] = []
+
+        def note(number: int, _: FrameType | None) -> None:
+            heard.append(number)
+            self.ask(signal.Signals(number).name)
+            for each, handler in previous.items():
+                signal.signal(each, handler)
+
+        previous = {each: signal.signal(each, note) for each in _listened_to()}
+        try:
+            yield
+        finally:
+            for each, handler in previous.items():
+                signal.signal(each, handler)
+        for number in heard:
+            self._reason = None
+            signal.raise_signal(number)
+
+
+def _listened_to() -> list[signal.Signals]:
+    """A hang-up that was to be ignored (by nohup) stays ignored."""
+    deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [each for each in SIGNALS if not (deaf and each is signal.SIGHUP)]

@@ -1,0 +1,39 @@
+"""What every run shows, of whatever kind; kinds add what they have beside it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from hopscope.configs import Recipe
+from hopscope.runs.checkpoint import checkpoint_steps
+from hopscope.store import RunFolder
+from hopscope.store.metrics import losses
+
+
+@dataclass(frozen=True)
+class PlainRun:
+    """A run, on disk."""
+
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        """What it is asked for by."""
+        return self.folder.name
+
+    @property
+    def experiment(self) -> Recipe:
+        """What it is made from."""
+        return self.folder.experiment
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """The steps of which the weights are kept."""
+        return checkpoint_steps(self.folder)
+
+    def losses(
+        self, split: str = "train"
+    ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
+        """Steps, and the losses at each: one model per seed, one column per partial loss."""
+        return losses(self.folder, split)

@@ -1,0 +1,81 @@
+"""The one table of tasks in this room: what draws the examples of each kind and marks the answers.
+
+Everybody else asks the task, or the functions below; nobody asks which task it is.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from hopscope.configs import Task
+from hopscope.tasks.batch import Batch
+from hopscope.tasks.khop import KHopSampler
+from hopscope.tasks.mqar import MQARSampler
+from hopscope.tasks.vector import VectorSampler
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Draws the examples of one kind of task, and marks the answers to them."""
+
+    device: torch.device
+    ragged: bool
+    """Do shapes on the way depend on what is drawn? Then a CUDA graph cannot record it."""
+
+    def __init__(self, task: Any, device: torch.device) -> None: ...
+
+    def batch(self, key: Int[Tensor, "rows"]) -> Batch:
+        """One example per key: a pure function of the key."""
+        ...
+
+    @staticmethod
+    def answer_losses(
+        task: Any, outputs: Float[Tensor, "*model batch read width"], batch: Batch
+    ) -> Float[Tensor, "*model batch answer hop"]:
+        """The loss of every single answer."""
+        ...
+
+
+SAMPLERS: dict[str, type[Sampler]] = {
+    "retrieval": VectorSampler,
+    "induction": VectorSampler,
+    "conditional": VectorSampler,
+    "khop": KHopSampler,
+    "mqar": MQARSampler,
+}
+
+
+def sampler_of(task: Task, device: torch.device | str = "cpu") -> Sampler:
+    """What draws this task's examples."""
+    return SAMPLERS[task.kind](task, torch.device(device))
+
+
+def answer_losses(
+    task: Task, outputs: Float[Tensor, "*model batch read width"], batch: Batch
+) -> Float[Tensor, "*model batch answer hop"]:
+    """The loss of every single answer: squared error, or cross-entropy for tokens.
+
+    The outputs may have more axes in front than the batch: several answers to the same questions.
+    """
+    return SAMPLERS[task.kind].answer_losses(task, outputs, batch)
+
+
+def hop_losses(
+    task: Task, outputs: Float[Tensor, "*model batch read width"], batch: Batch
+) -> Float[Tensor, "*model hop"]:
+    """The partial loss of every asked hop: the mean over all answers."""
+    losses: Tensor = answer_losses(task, outputs, batch).mean(dim=(-3, -2))
+    return losses
+
+
+def question_losses(
+    task: Task, outputs: Float[Tensor, "*model batch read width"], batch: Batch
+) -> Float[Tensor, "*model batch hop"]:
+    """Each example's loss over the questions that its roles describe."""
+    last = task.described()
+    if last is not None:
+        batch = Batch(batch.inputs, batch.targets[:, -last:], batch.roles)
+        outputs = outputs[..., -last:, :]
+    return torch.mean(answer_losses(task, outputs, batch), dim=-2)

@@ -1,0 +1,80 @@
+"""The training of an experiment over facts, as the work of a run."""
+
+from collections.abc import Mapping
+
+from hopscope.configs import Experiment
+from hopscope.errors import Diverged
+from hopscope.machine import keep_pages
+from hopscope.runs.checkpoint import checkpoint_steps, last_good
+from hopscope.runs.work import Begin, Losses
+from hopscope.store import RunFolder
+from hopscope.store.metrics import LOSSES, PART, merged
+from hopscope.training.learner import Learner
+from hopscope.training.ledger import DIVERGED_AT, Ledger
+from hopscope.training.memory import check_training
+from hopscope.training.precision import device_of, precision_of
+from hopscope.training.state import pack, unpack
+
+SETTLE_EVERY = {"cpu": 1, "cuda": 100}
+"""Steps after which losses are fetched from the device: to fetch them waits for it."""
+
+
+def prepare(experiment: Experiment, device: str) -> Begin:
+    """What begins the training, on a device that is there and has room for it."""
+    if device_of(device).type == "cpu":
+        check_training(experiment)
+    return lambda folder: TrainingWork(experiment, folder, device)
+
+
+class TrainingWork:
+    """One process's share of a training."""
+
+    def __init__(self, experiment: Experiment, folder: RunFolder, device: str) -> None:
+        keep_pages()
+        self.folder = folder
+        training = experiment.training
+        self.planned = set(training.checkpoint_steps())
+        self.validated = training.validation_steps()
+        where = device_of(device)
+        self.learner = Learner(experiment, where, precision_of(training, where))
+        unpack(self.learner, folder)
+        limit = DIVERGED_AT * max(1.0, experiment.guess)
+        self.ledger = Ledger(experiment.seeds, self.step, limit)
+        self.settle_every = SETTLE_EVERY[where.type]
+        if not checkpoint_steps(folder):
+            self._validate()
+
+    @property
+    def step(self) -> int:
+        return self.learner.step
+
+    @property
+    def precision(self) -> str:
+        return self.learner.precision
+
+    def advance(self) -> Losses | None:
+        """One step."""
+        self.ledger.note("train", self.step + 1, self.learner.advance())
+        if self.step in self.validated:
+            self._validate()
+        if self.step % self.settle_every:
+            return None
+        self.ledger.settle(last_good(self.folder))
+        return self.ledger.latest
+
+    def files(self) -> Mapping[str, bytes]:
+        """Checkpoint and metrics so far."""
+        self.ledger.settle(last_good(self.folder))
+        if not self.learner.weights.master.isfinite().all():
+            raise Diverged(
+                f"a weight is not a number after step {self.step}; the last good checkpoint is "
+                f"{last_good(self.folder)}: lower training.lr, or add training.warmup"
+            )
+        return {**self.ledger.take(self.step), **pack(self.learner)}
+
+    def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
+        """All metrics as one file."""
+        return {LOSSES: merged(self.folder)}, tuple(self.folder.files(PART))
+
+    def _validate(self) -> None:
+        self.ledger.note("validation", self.step, self.learner.validate())

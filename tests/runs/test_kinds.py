@@ -1,0 +1,189 @@
+"""A fourth kind of run, which nobody but this file knows of: sums of drawn numbers."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from hopscope.configs import Experiment, MarkovExperiment, Positive, Recipe, read_recipe
+from hopscope.configs.kinds import KINDS, Kind, kind_of
+from hopscope.configs.recipe import Seeds
+from hopscope.errors import ConfigError, RunMismatch
+from hopscope.runs import Work, opened, train
+from hopscope.runs.checkpoint import checkpoint_name, checkpoint_steps, own_weights, saved
+from hopscope.store import RunFolder, Store, metrics, sql
+
+
+class Sums(Recipe):
+    """So many numbers, added up."""
+
+    kind: ClassVar = "sums"
+    numbers: Positive = 40
+    seeds: Seeds = (0,)
+    task_kind: ClassVar = "sums"  # type: ignore[assignment]
+
+    @property
+    def steps(self) -> int:
+        return self.numbers
+
+    def title(self) -> str:
+        return "sums"
+
+
+class Summing:
+    """The work of it: a step adds a number, and its loss is the sum."""
+
+    precision, planned = "float64", range(0, 1_000, 10)
+
+    def __init__(self, recipe: Sums, folder: RunFolder) -> None:
+        self.recipe, self.folder = recipe, folder
+        self.sum, self.step = torch.zeros(1, dtype=torch.float64), 0
+        for self.step in checkpoint_steps(folder)[-1:]:
+            self.sum = own_weights(folder, self.step)["sum"]
+        self.start, self.losses = self.step, [[[0.0]]] if not self.step else []
+
+    def advance(self) -> dict[str, np.ndarray]:
+        self.step += 1
+        self.sum = self.sum + np.random.default_rng([self.recipe.seeds[0], self.step]).random()
+        self.losses.append([[float(self.sum)]])
+        return {"train": np.array(self.losses[-1], np.float32)}
+
+    def files(self) -> Mapping[str, bytes]:
+        steps = np.arange(self.step - len(self.losses) + 1, self.step + 1, dtype=np.int32)
+        part = metrics.part("train", self.recipe.seeds, steps, np.array(self.losses, np.float32))
+        state = saved({"sum": self.sum}, self.recipe.digest(), self.step, self.precision)
+        name, self.start, self.losses = metrics.part_name(self.start, self.step), self.step, []
+        return {checkpoint_name(self.step): state, name: metrics.to_parquet([part])}
+
+    def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
+        return {metrics.LOSSES: metrics.merged(self.folder)}, (*self.folder.files(metrics.PART),)
+
+
+def prepare(recipe: Sums, device: str) -> Any:
+    return lambda folder: Summing(recipe, folder)
+
+
+KIND = Kind(Sums, f"{__name__}:prepare", "hopscope.runs.view:PlainRun")
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one entry that a kind needs."""
+    monkeypatch.setitem(KINDS, "sums", KIND)
+
+
+def content(folder: RunFolder) -> dict[str, bytes]:
+    return {name: folder.read(name) for name in folder.manifest.files}
+
+
+def test_it_is_carried_out_kept_and_opened(store: Store) -> None:
+    run = train(Sums(), store)
+    assert isinstance(Summing(Sums(), run.folder), Work)
+    assert run.folder.manifest.complete
+    assert run.folder.verify() == []
+    assert run.checkpoints == [0, 10, 20, 30, 40]
+    steps, losses = opened(store.find("sums")).losses()
+    assert steps.tolist() == list(range(41))
+    expected = sum(np.random.default_rng([0, step]).random() for step in range(1, 41))
+    assert losses[-1, 0, 0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("step", [1, 10, 25, 39])
+def test_stopped_anywhere_it_ends_with_the_same_bytes(store: Store, step: int) -> None:
+    whole = content(train(Sums(), Store(store.root / "whole")).folder)
+
+    class Stops:
+        def start(self, folder: RunFolder, at: int) -> None:
+            return None
+
+        def advance(self, at: int, latest: dict[str, np.ndarray]) -> None:
+            if at == step:
+                signal.raise_signal(signal.SIGTERM)
+
+        def stop(self) -> None:
+            return None
+
+    with pytest.raises(KeyboardInterrupt, match=f"stopped by SIGTERM at step {step}"):
+        train(Sums(), store, watcher=Stops())
+    assert store.find("sums").manifest.step == step
+    assert content(train(Sums(), store).folder) == whole
+
+
+def test_killed_it_ends_with_the_same_bytes(store: Store) -> None:
+    code = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import test_kinds as k\n"
+        "k.KINDS['sums'] = k.KIND\n"
+        "advance = k.Summing.advance\n"
+        "k.Summing.advance = lambda self: os.kill(os.getpid(), 9) if self.step == 27 else "
+        "advance(self)\n"
+        "k.train(k.Sums(), sys.argv[1])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(store.root)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert store.find("sums").manifest.step == 20
+    whole = content(train(Sums(), Store(store.root / "whole")).folder)
+    assert content(train(Sums(), store).folder) == whole
+
+
+def test_it_is_listed_shown_queried_and_verified(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hopscope.cli.main import main
+
+    name = train(Sums(), store).name
+    told = {}
+    for words in (["runs"], ["show", "sums"], ["verify", "sums"]):
+        monkeypatch.setattr("sys.argv", ["hopscope", *words, "--store", str(store.root)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code
+        told[words[0]] = capsys.readouterr().out
+    assert name in told["runs"]
+    assert f"{name}: step 40, " in told["show"]
+    assert "numbers" in told["show"]
+    assert "are as committed" in told["verify"]
+    found = sql(
+        store,
+        "select task, steps, max(loss) > 10 from runs join metrics on run = name group by all",
+    )
+    assert found.rows == (("sums", 40, True),)
+
+
+def test_files_of_recipes_say_their_kind_and_old_ones_need_not() -> None:
+    for recipe in (Sums(), Experiment(), MarkovExperiment()):
+        assert f'"kind":"{recipe.kind}"' in recipe.written().decode()
+        assert read_recipe(recipe.written()) == recipe
+    for recipe in (Experiment(), MarkovExperiment()):  # as they were written before
+        assert read_recipe(recipe.canonical_json()) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"kind": "dreams"}', "kind is 'dreams'; this hopscope knows facts, ngram, llm, sums"),
+        ('{"kind": ["facts"]}', r"kind is \['facts'\]; this hopscope knows"),
+        ('{"kind": "sums", "task": {}}', "Sums.task: unknown field"),
+        ('{"kind": "facts", "experiment": "markov"}', "Experiment.experiment: unknown field"),
+        ("[1]", r"a recipe is a JSON object; got \[1\]"),
+        ("{", "a recipe is JSON, and this is not"),
+    ],
+)
+def test_a_file_of_no_kind_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_recipe(text)
+
+
+def test_a_run_of_another_kind_is_refused(store: Store) -> None:
+    folder = train(Sums(), store).folder
+    with pytest.raises(RunMismatch, match="is a run of kind sums, expected one of kind facts"):
+        folder.recipe_as(Experiment)
+    with pytest.raises(ConfigError, match="got 3; expected a recipe of a run: Experiment"):
+        kind_of(3)

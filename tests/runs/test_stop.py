@@ -1,0 +1,137 @@
+"""Who may ask a run to stop: a signal, once obeyed, and the clock."""
+
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from hopscope.errors import Interrupted
+from hopscope.runs.stop import SIGNALS, TIME, Stop
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def heard() -> Iterator[list[int]]:
+    """Signals that came through to whoever listened before."""
+    found: list[int] = []
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        signal.signal(number, lambda arrived, _: found.append(arrived))
+    yield found
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_time_ends_at_its_limit() -> None:
+    clock = Clock()
+    stop = Stop(5.0, clock)
+    clock.now += 4.9
+    assert stop.reason is None
+    clock.now += 0.1
+    assert stop.reason == TIME
+
+
+def test_no_time_at_all_is_over_at_once() -> None:
+    assert Stop(0.0).reason == TIME
+
+
+def test_without_a_limit_nothing_ends() -> None:
+    clock = Clock()
+    stop = Stop(None, clock)
+    clock.now += 1e9
+    assert stop.reason is None
+
+
+def test_a_reason_stays() -> None:
+    clock = Clock()
+    stop = Stop(1.0, clock)
+    clock.now += 1
+    assert stop.reason == TIME
+    clock.now -= 1
+    assert stop.reason == TIME
+
+
+def test_a_person_is_more_than_the_clock() -> None:
+    stop = Stop(0.0)
+    assert stop.reason == TIME
+    stop.ask("the owner")
+    assert stop.reason == "the owner"
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_is_noted_and_a_second_obeyed(heard: list[int], number: int) -> None:
+    def obeys() -> None:
+        stop = Stop()
+        with stop.listening():
+            assert stop.reason is None
+            signal.raise_signal(number)
+            assert stop.reason == signal.Signals(number).name
+            assert heard == []
+            signal.raise_signal(number)
+            assert heard == [number]
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        obeys()
+    assert heard == [number]
+    signal.raise_signal(number)
+    assert heard == [number] * 2
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_that_came_too_late_is_raised_again(heard: list[int], number: int) -> None:
+    with Stop().listening():
+        signal.raise_signal(number)
+    assert heard == [number]
+
+
+def test_the_clock_raises_nothing(heard: list[int]) -> None:
+    stop = Stop(0.0)
+    with stop.listening():
+        assert stop.reason == TIME
+    assert heard == []
+
+
+def test_another_thread_notes_no_signals(heard: list[int]) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+    stop = Stop()
+
+    def work() -> None:
+        with stop.listening():
+            inside.set()
+            go_on.wait(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(10)
+    signal.raise_signal(signal.SIGTERM)
+    go_on.set()
+    thread.join()
+    assert heard == [signal.SIGTERM]
+    assert stop.reason is None
+
+
+def test_a_hang_up_is_obeyed_unless_it_was_to_be_ignored(heard: list[int]) -> None:
+    stop = Stop()
+    with stop.listening():
+        signal.raise_signal(signal.SIGHUP)
+        assert stop.reason == "SIGHUP"
+    assert heard == [signal.SIGHUP]
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    stop = Stop()
+    with stop.listening():
+        signal.raise_signal(signal.SIGHUP)
+        assert stop.reason is None
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.reason == "SIGTERM"

@@ -1,0 +1,119 @@
+"""The one table of tasks: every kind is in it, and nobody else asks which task it has."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import hopscope
+from hopscope.configs import MQAR, ConditionalRetrieval, Induction, KHop, Retrieval, Task
+from hopscope.configs.tasks import KINDS
+from hopscope.tasks import Sampler, answer_losses, examples, question_losses, sampler_of
+from hopscope.tasks.kinds import SAMPLERS
+
+PACKAGE = Path(hopscope.__file__).parent
+
+FIRST_EXAMPLES: list[tuple[Task, str]] = [
+    (Retrieval(), "0ec23e6834decb3d"),
+    (
+        Retrieval(
+            hops=2, chains=3, dim=6, symbols="sphere", position="pair", order="shuffled",
+            curriculum=False, base=10,
+        ),
+        "6545ac02b282901d",
+    ),
+    (Retrieval(hops=2, chains=2, dim=6, symbols="one-hot", order="forward"), "30bc79968ab30308"),
+    (Induction(), "a7538557da3aab35"),
+    (ConditionalRetrieval(), "489da81e30c90a7d"),
+    (ConditionalRetrieval(decoys=2, order="shuffled"), "8a78f08b50275ee0"),
+    (KHop(), "00acef99920383f7"),
+    (KHop(hops=3, alphabet=4, length=20, curriculum=False), "15da64b1bb49549d"),
+    (MQAR(), "133ed54d171d9246"),
+    (
+        MQAR(pairs=3, queries=2, alphabet=17, length=20, power=1.0, filler="blank"),
+        "b34676affb9ab355",
+    ),
+]  # fmt: skip
+"""Tasks, and a hash of their first examples as they were when the task was added."""
+
+TASKS = [task for task, _ in FIRST_EXAMPLES]
+
+
+def digest(task: Task) -> str:
+    """A hash of the first 16 examples of both streams: every number, shape and type."""
+    seen = hashlib.sha256()
+    for stream in ("train", "validation"):
+        batch = examples(sampler_of(task), 3, torch.arange(16), stream)
+        for part in (batch.inputs, batch.targets, batch.roles.role, batch.roles.chain):
+            seen.update(f"{part.dtype} {tuple(part.shape)}".encode())
+            seen.update(part.contiguous().numpy().tobytes())
+    return seen.hexdigest()[:16]
+
+
+@pytest.mark.parametrize(("task", "wanted"), FIRST_EXAMPLES, ids=lambda x: getattr(x, "kind", ""))
+def test_the_first_examples_stay_the_same_to_the_bit(task: Task, wanted: str) -> None:
+    """A run is named by its config, so the examples of a config may never change."""
+    assert digest(task) == wanted
+
+
+def test_every_kind_of_task_is_drawn_and_hashed() -> None:
+    assert set(SAMPLERS) == set(KINDS) == {task.kind for task in TASKS}
+    assert all(isinstance(sampler_of(kind()), Sampler) for kind in KINDS.values())
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
+def test_what_a_task_says_of_itself_is_what_is_drawn(task: Task) -> None:
+    ends, table = task.interface(), task.roles()
+    batch = examples(sampler_of(task), 0, torch.arange(64))
+    assert batch.inputs.shape[1] == ends.length
+    if ends.tokens:
+        assert 0 <= int(batch.inputs.min()) <= int(batch.inputs.max()) < ends.inputs
+    else:
+        assert batch.inputs.shape[2] == ends.inputs
+    assert batch.roles.role.unique().tolist() == list(range(len(table)))
+    graph = task.graph()
+    assert graph is not None
+    assert set(graph.roles) <= set(table)
+    assert max(task.asked_hops()) == len(graph.facts)
+    assert task.guess() > 0
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
+def test_every_example_has_a_loss_for_every_hop(task: Task) -> None:
+    ends, hops = task.interface(), len(task.asked_hops())
+    batch = examples(sampler_of(task), 0, torch.arange(6))
+    outputs = torch.randn(3, 6, ends.read, ends.outputs)
+    several = answer_losses(task, outputs, batch)
+    assert several.shape == (3, *batch.targets.shape[:2], hops)
+    for variant in range(3):
+        assert torch.allclose(several[variant], answer_losses(task, outputs[variant], batch))
+    described = several if task.described() is None else several[:, :, -task.described() :]
+    assert torch.allclose(question_losses(task, outputs, batch), described.mean(2))
+
+
+def sources() -> dict[str, str]:
+    """Every file of the package and its text."""
+    files = PACKAGE.rglob("*.py")
+    return {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in files}
+
+
+def test_nobody_asks_which_task_it_has() -> None:
+    names = "|".join([*(kind.__name__ for kind in KINDS.values()), "VectorTask"])
+    asks = [
+        re.compile(rf"isinstance\([^)]*\b({names})\b"),
+        re.compile(rf"case ({names})\("),
+        re.compile(r"(getattr|hasattr)\(\s*(self\.)?(\w+\.)*(task|questions)\b"),
+    ]
+    found = [(name, ask.search(text)) for name, text in sources().items() for ask in asks]
+    assert [(name, match[0]) for name, match in found if match] == []
+
+
+def test_a_task_is_known_to_its_own_files_and_the_tables_alone() -> None:
+    """Adding a task touches no other code: here, associative recall, which was added last."""
+    knows = {name for name, text in sources().items() if re.search("mqar", text, re.IGNORECASE)}
+    own = {"configs/tasks/mqar.py", "tasks/mqar.py"}
+    tables = {"configs/tasks/__init__.py", "tasks/kinds.py"}
+    exported = {"__init__.py", "configs/__init__.py"}
+    assert knows == own | tables | exported

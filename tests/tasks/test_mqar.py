@@ -1,0 +1,194 @@
+"""Associative recall against a slow reading of every sequence, and its circuit, written by hand."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopscope.circuits import discover
+from hopscope.circuits.emergence import emergence
+from hopscope.configs import MQAR, Experiment, Model, Training
+from hopscope.facts import Path, Role
+from hopscope.models import Transformer
+from hopscope.store import Store
+from hopscope.tasks import dataset, examples, hop_losses, sampler_of
+from hopscope.training import train
+
+SMALL = MQAR(pairs=3, alphabet=12, length=16)
+
+
+@st.composite
+def recall_tasks(draw: st.DrawFn) -> MQAR:
+    pairs = draw(st.integers(2, 6))
+    queries = draw(st.integers(1, pairs))
+    return MQAR(
+        pairs=pairs,
+        queries=queries,
+        alphabet=2 * pairs + draw(st.integers(0, 9)),
+        length=2 * (pairs + queries) + draw(st.integers(0, 9)),
+        power=draw(st.sampled_from([0.01, 0.5, 1.0])),
+        filler=draw(st.sampled_from(["random", "blank"])),
+    )
+
+
+@given(recall_tasks(), st.integers(0, 2**31 - 1))
+@settings(max_examples=60, deadline=None)
+def test_a_slow_reader_finds_every_answer(task: MQAR, seed: int) -> None:
+    batch = examples(sampler_of(task), seed, torch.arange(4))
+    table = [str(role) for role in task.roles()]
+    for row in range(4):
+        tokens = batch.inputs[row].tolist()
+        roles = [table[number] for number in batch.roles.role[row].tolist()]
+        chains = batch.roles.chain[row].tolist()
+        context = 2 * task.pairs
+        assert roles[:context] == ["key 0", "value 0"] * task.pairs
+        assert chains[:context] == [place // 2 for place in range(context)]
+        values = dict(zip(tokens[0:context:2], tokens[1:context:2], strict=True))
+        assert len(values) == len(set(values.values())) == task.pairs
+        assert max(values) < task.alphabet // 2 <= min(values.values())
+        asked = [place for place, role in enumerate(roles) if role == "query"]
+        assert all(place >= context and place % 2 == 0 for place in asked)
+        assert len({tokens[place] for place in asked}) == len(asked) == task.asked
+        assert batch.targets[row, :, 0].tolist() == [values[tokens[place]] for place in asked]
+        for place in asked:
+            assert tokens[2 * chains[place]] == tokens[place]
+        for place in range(context, task.length):
+            if place not in asked:
+                assert (roles[place], chains[place]) == ("other", task.pairs)
+                assert tokens[place] not in values
+                assert (tokens[place] == task.alphabet) == (task.filler == "blank")
+
+
+def test_example_i_does_not_depend_on_its_company() -> None:
+    sampler, index = sampler_of(MQAR()), [4, 0, 9, 2**40]
+    together = examples(sampler, 7, torch.tensor(index))
+    for row, number in enumerate(index):
+        alone = examples(sampler, 7, torch.tensor([number]))
+        assert torch.equal(alone.inputs[0], together.inputs[row])
+        assert torch.equal(alone.targets[0], together.targets[row])
+        assert torch.equal(alone.roles.chain[0], together.roles.chain[row])
+
+
+@pytest.mark.parametrize("power", [0.01, 0.5, 1.0])
+def test_gaps_follow_their_law(power: float) -> None:
+    task = MQAR(pairs=2, queries=1, alphabet=8, length=20, power=power)
+    batch = dataset(task, 0, 20_000)
+    query = task.roles().index(Role("query"))
+    seen = (batch.roles.role == query).float().mean(0)[4::2]
+    law = torch.arange(1, 9) ** (power - 1)
+    assert torch.allclose(seen, law / law.sum(), atol=0.012)  # three standard errors at most
+
+
+def test_tokens_pairs_and_fillers_are_drawn_evenly() -> None:
+    task = MQAR(pairs=2, queries=1, alphabet=8, length=8)
+    batch = dataset(task, 1, 20_000)
+    keys = torch.bincount(batch.inputs[:, 0], minlength=8) / 20_000
+    assert torch.allclose(keys, torch.tensor([0.25] * 4 + [0.0] * 4), atol=0.01)
+    asked = batch.roles.chain[batch.roles.role == 2].float()
+    assert float(asked.mean()) == pytest.approx(0.5, abs=0.011)
+    # A filler is one of the 2 keys that are left (each left in half of the sequences), or a value.
+    filler = torch.bincount(batch.inputs[:, -1], minlength=8) / 20_000
+    assert torch.allclose(filler, torch.tensor([1 / 12] * 4 + [1 / 6] * 4), atol=0.009)
+
+
+def test_losses_are_those_of_the_queries_alone() -> None:
+    task = MQAR(pairs=3, queries=2, alphabet=10, length=13)
+    batch = dataset(task, 0, 5)
+    outputs = torch.randn(5, 7, 10)
+    slow = []
+    for row in range(5):
+        places = (batch.roles.role[row] == 2).nonzero().flatten().tolist()
+        for answer, place in enumerate(places):
+            logits = outputs[row, place - 6].log_softmax(-1)
+            slow.append(-float(logits[batch.targets[row, answer, 0]]))
+    assert hop_losses(task, outputs, batch).tolist() == pytest.approx([sum(slow) / 10])
+    fleet = torch.stack([outputs, torch.randn(5, 7, 10)])
+    twice = torch.stack([hop_losses(task, each, batch) for each in fleet])
+    assert torch.allclose(hop_losses(task, fleet, batch), twice)
+
+
+def written(task: MQAR) -> Transformer:
+    """Two layers by hand: the token before goes into `before`; a query's token is matched to it.
+
+    The residual stream is four parts: token and position (one-hot), `before`, and the answer.
+    """
+    tokens, length = task.alphabet, task.length
+    token, position, before, answer = 0, tokens, tokens + length, 2 * tokens + length
+    config = Model(
+        layers=2, heads=1, d_model=3 * tokens + length, d_head=max(tokens, length),
+        mlp=False, norm="none",
+    )  # fmt: skip
+    model = Transformer.seeded(config, task.interface(), 0)
+    for parameter in model.parameters():
+        parameter.zero_()
+    model.input.token[:, token:position] = torch.eye(tokens)
+    model.input.position[:, position:before] = torch.eye(length)
+    sharp = 60 * config.head_width**0.5
+    first, second = (block.attention for block in model.blocks)
+    first.query.weight[: length - 1, position + 1 : before] = sharp * torch.eye(length - 1)
+    first.key.weight[:length, position:before] = torch.eye(length)
+    second.query.weight[:tokens, token:position] = sharp * torch.eye(tokens)
+    second.key.weight[:tokens, before:answer] = torch.eye(tokens)
+    # The first position has nobody before it and reads itself, so its own token is taken off.
+    second.key.weight[:tokens, token:position] = -0.5 * torch.eye(tokens)
+    for attention, part in ((first, before), (second, answer)):
+        attention.value.weight[:tokens, token:position] = torch.eye(tokens)
+        attention.out.weight[part : part + tokens, :tokens] = torch.eye(tokens)
+    model.head.weight[:, answer:] = 20 * torch.eye(tokens)
+    return model
+
+
+PREVIOUS_TOKEN = Path(0, 0, Role("value"), Role("key"))
+INDUCTION = Path(1, 0, Role("query"), Role("value"))
+
+
+@dataclass(frozen=True)
+class Growing:
+    """The model by hand, as if its first layer had been learned before its second."""
+
+    model: Transformer
+    checkpoints: tuple[int, ...] = (0, 10, 20, 30)
+
+    def model_at(self, step: int) -> Transformer:
+        grown = Transformer(self.model.config, self.model.interface)
+        grown.load_state_dict(self.model.state_dict())
+        with torch.no_grad():
+            for layer, since in enumerate((0, 15)):
+                grown.blocks[layer].attention.query.weight.mul_(step > since)
+        return grown
+
+
+@torch.no_grad()
+def test_its_circuit_is_found_in_order_of_emergence() -> None:
+    model = written(SMALL)
+    batch = dataset(SMALL, 0, 100, "validation")
+    assert float(hop_losses(SMALL, model(batch.inputs), batch)) < 1e-6
+    circuit = discover(model, SMALL, examples=32)
+    assert circuit.paths == (PREVIOUS_TOKEN, INDUCTION)
+    assert circuit.mechanism(0, 0).readers == (Role("value"),)
+    assert not circuit.unexplained
+    assert circuit.flow is not None
+    assert circuit.flow.reached == ("x1",)
+    story = emergence(Growing(model), circuit, examples=16)
+    assert [path for path, _ in story.order] == [PREVIOUS_TOKEN, INDUCTION]
+    assert story.learned(0) is not None
+
+
+def test_it_trains_as_a_fleet(store: Store) -> None:
+    run = train(
+        Experiment(
+            task=SMALL,
+            model=Model(layers=2, heads=1, d_model=16),
+            training=Training(
+                steps=6, batch=8, examples=32, checkpoint_every=3, validation_examples=8,
+                precision="float32",
+            ),
+            seeds=(0, 1),
+        ),
+        store,
+    )  # fmt: skip
+    assert run.final_losses().shape == (2, 1)
+    # An untrained model finds all 12 tokens alike.
+    assert run.losses("train")[1][0] == pytest.approx(torch.log(torch.tensor(12.0)).item(), abs=0.1)
