@@ -31,10 +31,10 @@ from hopscope.markov.run import MarkovRun
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.papers import preset
-from hopscope.papers.musat.measure_runs import calmest
 from hopscope.runs.checkpoint import checkpoint_name, saved, weights_of
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import ABOUT, About
+from hopscope.study import Study
 from hopscope.training import Run, train
 
 TRANSFORMER_A = preset("musat/transformer-a").experiment
@@ -82,7 +82,7 @@ def transformer_a(chosen: argparse.Namespace) -> Entry:
     steps, paper = run.experiment.steps, TRANSFORMER_A.steps
     length = "" if steps == paper else f", trained for {steps:,} of its {paper:,} steps"
     what = f"transformer A of Musat (ICLR 2025){length}: three hops, at its calmest late checkpoint"
-    return of_run(run, what, {calmest(run)[0]})
+    return of_run(run, what, {Study(run).calmest().step})
 
 
 def trained_a(store: Store) -> RunFolder:

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     )
     from hopscope.errors import HopscopeError
     from hopscope.models import Transformer
+    from hopscope.runs import train
     from hopscope.store import Store
-    from hopscope.training import Run, train
+    from hopscope.study import load
+    from hopscope.training import Run
 
 __version__ = "0.1.0"
 
@@ -52,6 +54,7 @@ __all__ = [
     "attention_maps",
     "discover",
     "emergence",
+    "load",
     "train",
 ]
 
@@ -64,7 +67,8 @@ _ROOMS = {
     "attention_maps": "circuits",
     "discover": "circuits",
     "emergence": "circuits.emergence",
-    "train": "training",
+    "load": "study",
+    "train": "runs",
 }
 
 

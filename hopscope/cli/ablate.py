@@ -11,11 +11,11 @@ import tyro
 
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
-from hopscope.cli.subject import Examined, ModelArguments
-from hopscope.cli.writable import check_files
+from hopscope.cli.subject import ModelArguments
 from hopscope.errors import ConfigError
 from hopscope.facts import parse_role
 from hopscope.store.files import write_bytes
+from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
     from hopscope.circuits.ablation import Change, Head
@@ -41,7 +41,7 @@ class AblateArguments(ModelArguments):
 
 def ablate(arguments: Sequence[str]) -> int:
     chosen = parse(AblateArguments, "ablate", arguments)
-    examined = Examined(chosen)
+    examined = chosen.study()
     from hopscope.circuits import Ablation, Bench, probe_of, subject_of
     from hopscope.cli.tables import table
 
@@ -49,7 +49,7 @@ def ablate(arguments: Sequence[str]) -> int:
     examined.check_fits(chosen.examples)
     subject = subject_of(examined.model)
     bench = Bench(subject, probe_of(examined.task, chosen.examples, chosen.sample))
-    base = dict(examined.circuit().ablation().changes) if chosen.circuit else {}
+    base = dict(examined.circuit.ablation().changes) if chosen.circuit else {}
     asked = _asked(chosen.head) or _every_head(subject.layers, subject.heads)
     names = ["the circuit" if chosen.circuit else "the model", *asked]
     variants = [base, *({**base, **changes} for changes in asked.values())]

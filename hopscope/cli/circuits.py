@@ -11,14 +11,15 @@ import tyro
 
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import note, say
-from hopscope.cli.subject import Examined, ModelArguments
-from hopscope.cli.writable import check_figures, check_files
+from hopscope.cli.subject import ModelArguments
+from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
+from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit
-    from hopscope.circuits.emergence import Emergence
+    from hopscope.study import Study
 
 REPORTS = Path("reports")
 EXAMPLES = 10_000
@@ -93,8 +94,8 @@ class CircuitArguments:
 
 def maps(arguments: Sequence[str]) -> int:
     chosen = parse(MapsArguments, "maps", arguments)
-    examined = Examined(chosen)
-    from hopscope.circuits import attention_maps, probe_of, subject_of
+    examined = chosen.study()
+    from hopscope.circuits import probe_of, subject_of
     from hopscope.circuits.export import circuitsvis
     from hopscope.report.curves import save_figure
     from hopscope.report.maps import example_figure, role_maps_figure
@@ -112,8 +113,7 @@ def maps(arguments: Sequence[str]) -> int:
         shown = circuitsvis(subject_of(examined.model), probe, chosen.example)
         figure = example_figure(shown["attention"], shown["tokens"])
     else:
-        examined.check_fits(chosen.examples)
-        found = attention_maps(examined.model, examined.task, chosen.examples)
+        found = examined.maps(chosen.examples)
         figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
     say(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
     if chosen.data:
@@ -136,14 +136,14 @@ def discover(arguments: Sequence[str]) -> int:
             )
         discover_all(chosen, _progress(), **options)
         return 0
-    examined = Examined(chosen)
+    examined = chosen.study()
     path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
     check_figures(path)
     examined.check_keeping(chosen.out)
     examined.check_fits(chosen.examples)
     _say_if_unlucky(examined)
     started = time.monotonic()
-    circuit = examined.found(_progress(), chosen.out, **options)
+    circuit = examined.discover(_progress(), chosen.out, **options)
     from hopscope.cli.findings import print_circuit
 
     print_circuit(circuit)
@@ -163,16 +163,15 @@ def emergence(arguments: Sequence[str]) -> int:
     if chosen.all:
         from hopscope.cli.fleet import emergence_all
 
-        emergence_all(chosen, lambda one, its: told(one, its, chosen.examples))
+        emergence_all(chosen, chosen.examples)
         return 0
-    examined = Examined(chosen)
-    found = examined.circuit()
+    examined = chosen.study()
+    found = examined.circuit
     path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
     order, coloured = _beside(path, "order"), _beside(path, "circuit-emergence")
     check_figures(path, order, coloured)
     check_files(*filter(None, [chosen.data]))
-    examined.check_fits(chosen.examples)
-    story = told(examined, found, chosen.examples)
+    story = examined.emergence(chosen.examples)
     from hopscope.cli.findings import print_emergence
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
@@ -195,8 +194,8 @@ def _beside(path: Path, name: str) -> Path:
 
 def circuit(arguments: Sequence[str]) -> int:
     chosen = parse(CircuitArguments, "circuit", arguments)
-    examined = Examined(chosen.model)
-    found = examined.circuit()
+    examined = chosen.model.study()
+    found = examined.circuit
     if chosen.action == "show":
         from hopscope.cli.findings import print_circuit
 
@@ -214,7 +213,7 @@ def circuit(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _export(examined: Examined, found: "Circuit", kind: str, path: Path) -> None:
+def _export(examined: "Study", found: "Circuit", kind: str, path: Path) -> None:
     from hopscope.circuits import probe_of, subject_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
     from hopscope.report.circuit import circuit_figure
@@ -238,20 +237,7 @@ def _export(examined: Examined, found: "Circuit", kind: str, path: Path) -> None
         write_bytes(path, safetensors.torch.save(contiguous))
 
 
-def told(examined: Examined, found: "Circuit", examples: int = 32) -> "Emergence":
-    """The story of the circuit's paths through the run's checkpoints."""
-    from hopscope.circuits.emergence import emergence as story_of
-
-    return story_of(
-        examined.run,
-        found,
-        member=examined.member,
-        examples=examples,
-        steps_per_epoch=examined.steps_per_epoch,
-    )
-
-
-def _print_stability(examined: Examined, first: "Circuit", chosen: DiscoverArguments) -> None:
+def _print_stability(examined: "Study", first: "Circuit", chosen: DiscoverArguments) -> None:
     """How often each path is found on other samples."""
     from collections import Counter
 
@@ -266,18 +252,14 @@ def _print_stability(examined: Examined, first: "Circuit", chosen: DiscoverArgum
     table(["path", "found"], rows, title=f"\nin {chosen.repeat} searches, each on its own sample")
 
 
-def _say_if_unlucky(examined: Examined) -> None:
+def _say_if_unlucky(examined: "Study") -> None:
     """At a constant learning rate the last step may sit on a spike."""
-    from hopscope.milestones import calmest
-
-    steps, losses = examined.run.losses("validation")
-    own = losses[:, examined.member or 0].mean(axis=-1)
-    at = dict(zip(steps.tolist(), own.tolist(), strict=True))
-    best = calmest(steps, own, examined.run.checkpoints)
-    if {examined.step, best} <= at.keys() and at[examined.step] > 3 * at[best]:
+    calm = examined.calmest()
+    now, then = examined.validation_loss(), calm.validation_loss()
+    if now is not None and then is not None and now > 3 * then:
         say(
-            f"note: the loss at step {examined.step:,} is {at[examined.step]:.3f}, at "
-            f"{best:,} it was {at[best]:.3f}: --step {best} examines that checkpoint"
+            f"note: the loss at step {examined.step:,} is {now:.3f}, at {calm.step:,} it was "
+            f"{then:.3f}: --step {calm.step} examines that checkpoint"
         )
 
 

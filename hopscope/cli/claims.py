@@ -11,11 +11,11 @@ import tyro
 
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say, warn, width
-from hopscope.cli.writable import check_files
 from hopscope.errors import ConfigError, ResultsUnreadable
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.results_folder import Results
+from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
     from hopscope.report.paper import Draw

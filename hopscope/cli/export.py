@@ -7,10 +7,10 @@ from typing import Literal
 
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
-from hopscope.cli.writable import check_folder
 from hopscope.configs import Prompts
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
+from hopscope.store.writable import check_folder
 
 
 @dataclass(frozen=True)

@@ -1,33 +1,24 @@
 """`hopscope discover --all` and `emergence --all`: every member of a fleet, side by side."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
+from typing import Any
 
-from hopscope.circuits import Circuit
-from hopscope.circuits.emergence import Emergence
 from hopscope.cli.output import say
-from hopscope.cli.subject import Examined, ModelArguments
+from hopscope.cli.subject import ModelArguments
 from hopscope.cli.tables import table
 from hopscope.errors import NotLearned
 from hopscope.facts import Path
 from hopscope.report.depth import short_role
 
-Telling = Callable[[Examined, Circuit], Emergence]
 
-
-def members(chosen: ModelArguments) -> Iterator[tuple[int, Examined]]:
-    """Every seed of the run, and its model."""
-    for seed in Examined(chosen).run.experiment.seeds:
-        yield seed, Examined(replace(chosen, seed=seed))
-
-
-def discover_all(chosen: ModelArguments, watch: Callable[[str], None], **options: int) -> None:
+def discover_all(chosen: ModelArguments, watch: Callable[[str], None], **options: Any) -> None:
     """Find and keep every member's circuit; a line for each."""
     rows = []
-    for seed, examined in members(chosen):
+    for examined in chosen.study().members():
+        seed = examined.seed
         watch(f"seed {seed}")
         try:
-            found = examined.found(lambda _: None, None, **options)
+            found = examined.discover(**options)
         except NotLearned as error:
             rows.append((seed, "", "", "", str(error)))
             continue
@@ -38,24 +29,22 @@ def discover_all(chosen: ModelArguments, watch: Callable[[str], None], **options
     table(("seed", "loss", "with the circuit alone", "solved", "paths"), rows)
 
 
-def emergence_all(chosen: ModelArguments, tell: Telling) -> None:
+def emergence_all(chosen: ModelArguments, examples: int) -> None:
     """When every step (who reads whom) appeared in each member, and when hops were learned."""
     when: dict[str, dict[int, float | None]] = {}
-    seeds = []
-    for seed, examined in members(chosen):
-        seeds.append(seed)
-        found = examined.circuit()
-        if not found.paths:
+    members = chosen.study().members()
+    for examined in members:
+        if not examined.circuit.paths:
             continue
-        story = tell(examined, found)
+        seed, story = examined.seed, examined.emergence(examples)
         for path, step in reversed(story.order):
             reader, source = _ends(path)
             when.setdefault(f"{reader} ← {source}", {})[seed] = step
         for hop in range(story.losses.shape[1]):
             when.setdefault(f"loss of hop {hop + 1}", {})[seed] = story.learned(hop)
     ordered = sorted(when.items(), key=lambda item: (item[0].startswith("loss"), item[0]))
-    rows = [[step, *(_moment(found, seed) for seed in seeds)] for step, found in ordered]
-    table(("step", *(f"seed {seed}" for seed in seeds)), rows)
+    rows = [[step, *(_moment(found, one.seed) for one in members)] for step, found in ordered]
+    table(("step", *(f"seed {one.seed}" for one in members)), rows)
     say("", "the training step at which attention passed 0.5; · where the circuit has no such path")
 
 

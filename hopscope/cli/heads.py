@@ -10,11 +10,11 @@ import numpy as np
 
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
-from hopscope.cli.writable import check_folder
 from hopscope.configs import Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
+from hopscope.store.writable import check_folder
 
 if TYPE_CHECKING:
     from hopscope.llm.heads import HeadScores

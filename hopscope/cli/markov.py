@@ -11,10 +11,10 @@ import tyro
 from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.cli.runs import RunArguments
-from hopscope.cli.writable import check_folder
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
+from hopscope.store.writable import check_folder
 
 if TYPE_CHECKING:
     from hopscope.markov.run import MarkovRun

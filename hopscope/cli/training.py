@@ -10,12 +10,12 @@ import tyro
 from hopscope.cli.arguments import parse
 from hopscope.cli.kinds import show_run
 from hopscope.cli.output import say
-from hopscope.cli.writable import check_files
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
 from hopscope.store import Store
 from hopscope.store.files import read_bytes
+from hopscope.store.writable import check_files
 
 R = TypeVar("R", bound=Recipe)
 
@@ -100,21 +100,19 @@ def demo(arguments: Sequence[str]) -> int:
     check_files(path)
     run = _train(experiment, Store(chosen.store), "cpu", None)
     show_run(run)
-    from hopscope.circuits import attention_maps
-    from hopscope.cli.circuits import told
     from hopscope.cli.findings import print_circuit, print_emergence
-    from hopscope.cli.subject import Examined, ModelArguments
     from hopscope.report.page import save_page
     from hopscope.report.story import story_page
+    from hopscope.study import Study
 
     say("", "Taking it apart …")
-    examined = Examined(ModelArguments(run.name, store=chosen.store))
-    circuit = examined.found(lambda _: None)
+    examined = Study(run)
+    circuit = examined.discover()
     print_circuit(circuit)
     say("", "Watching it emerge …")
-    story = told(examined, circuit)
+    story = examined.emergence()
     print_emergence(story)
-    text = story_page(run, circuit, story, attention_maps(examined.model, examined.task))
+    text = story_page(run, circuit, story, examined.maps())
     say("", f"The whole story, with figures: {save_page(text, path)}")
     return 0
 

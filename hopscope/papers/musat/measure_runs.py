@@ -6,12 +6,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hopscope import milestones
-from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover
+from hopscope.circuits import Circuit, RoleMaps, discover
 from hopscope.circuits.circuit import Part
 from hopscope.circuits.emergence import emergence
 from hopscope.milestones import WINDOW, learned_below
-from hopscope.models import Transformer
 from hopscope.papers.musat.rows import CircuitRow, Course, LossRow, Maps, Removal, Story
+from hopscope.study import Study
 from hopscope.tasks import guessing_level
 from hopscope.training import Run
 
@@ -84,12 +84,12 @@ def described(run: Run, seed: int) -> dict[str, Any]:
 
 def circuit_row(run: Run) -> CircuitRow:
     """A run's losses, and the circuit in its calmest checkpoint with what each path is worth."""
-    step, model = calmest(run)
-    circuit = discover(model, run.experiment.task, force=True)
+    calm = Study(run).calmest()
+    circuit = discover(calm.model, calm.task, force=True)
     losses = circuit.losses
     return CircuitRow(
         **fields_of(loss_rows(run)[0]),
-        step=step,
+        step=calm.step,
         clean=round(losses.mean("clean"), DIGITS),
         ideal=round(losses.mean("ideal"), DIGITS),
         ablated=round(losses.mean("ablated"), DIGITS),
@@ -99,21 +99,13 @@ def circuit_row(run: Run) -> CircuitRow:
         removals=tuple(_removal(circuit, part) for part in circuit.parts if part.paths),
         unexplained=len(circuit.unexplained),
         circuit=circuit.model_dump(mode="json"),
-        maps=_maps(attention_maps(model, run.experiment.task)),
+        maps=_maps(calm.maps()),
     )
 
 
 def fields_of(row: LossRow) -> dict[str, Any]:
     """The fields of a row that are set, as they are."""
     return {name: getattr(row, name) for name in row.model_fields_set}
-
-
-def calmest(run: Run) -> tuple[int, Transformer]:
-    """The calmest late checkpoint of a run (of a fleet, of its first model)."""
-    steps, losses = run.losses("validation")
-    best = milestones.calmest(steps, losses[:, 0].mean(axis=-1), run.checkpoints)
-    model = run.model_at(best)
-    return best, model if len(run.experiment.seeds) == 1 else model.member(0)
 
 
 def joins_pair(part: Part) -> bool:

@@ -13,7 +13,6 @@ from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.milestones import WINDOW, first_below, learned_below
 from hopscope.papers.musat.measure_runs import (
     POINTS,
-    calmest,
     circuit_row,
     emergence_row,
     loss_rows,
@@ -23,6 +22,7 @@ from hopscope.papers.musat.measure_runs import (
 from hopscope.papers.musat.rows import CircuitRow, Story
 from hopscope.papers.row import Row, read_row
 from hopscope.store import Store
+from hopscope.study import Study
 from hopscope.training import Run, train
 
 EXPERIMENT = Experiment(
@@ -95,7 +95,8 @@ def test_steps_are_spread_evenly() -> None:
 
 
 def test_the_calmest_of_the_late_checkpoints_is_taken(run: Run) -> None:
-    step, model = calmest(run)
+    calm = Study(run).calmest()
+    step, model = calm.step, calm.model
     steps, losses = run.losses("validation")
     late = {int(s): float(losses[steps == s].mean()) for s in (225, 245, 250)}
     assert set(late) == {s for s in run.checkpoints if s >= 225}
@@ -125,13 +126,14 @@ class Told(Run):
 
 def test_of_a_fleet_the_first_is_examined(store: Store) -> None:
     fleet = train(changed((1, 2), steps=20, checkpoint_every=10, checkpoint_at=(18, 19)), store)
-    step, model = calmest(Told(fleet.folder))
+    calm = Study(Told(fleet.folder)).calmest()
+    step, model = calm.step, calm.model
     assert step == 18
     kept = fleet.model_at(18).member(0).state_dict()
     assert all((weight == kept[name]).all() for name, weight in model.state_dict().items())
     assert [row.seed for row in loss_rows(fleet)] == [1, 2]
     row = circuit_row(fleet)
-    assert (row.seed, row.step) == (1, calmest(fleet)[0])
+    assert (row.seed, row.step) == (1, Study(fleet).calmest().step)
 
 
 def test_a_circuit_of_a_fleet_is_followed_in_its_first(store: Store, emerged: CircuitRow) -> None:
@@ -143,7 +145,8 @@ def test_a_circuit_of_a_fleet_is_followed_in_its_first(store: Store, emerged: Ci
 
 def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow) -> None:
     assert again(emerged) == emerged
-    step, model = calmest(run)
+    calm = Study(run).calmest()
+    step, model = calm.step, calm.model
     circuit = discover(model, EXPERIMENT.task, force=True)
     assert Circuit.model_validate(emerged.circuit) == circuit
     assert emerged.step == step

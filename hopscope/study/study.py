@@ -1,0 +1,202 @@
+"""One model of a run, ready to be looked at: its role maps, its circuit, how that emerged.
+
+model = hopscope.load("gallery/demo")
+model.circuit                    # found once, kept with the run
+model.maps().own                 # mean attention [layer, head, reader, source]
+model.emergence().order          # the paths, in the order in which they appeared
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover, subject_of
+from hopscope.circuits.emergence import EXAMPLES as STORY_EXAMPLES
+from hopscope.circuits.emergence import Emergence, emergence
+from hopscope.configs import Experiment, Task
+from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
+from hopscope.milestones import calmest
+from hopscope.models import Transformer
+from hopscope.runs import opened
+from hopscope.runs.checkpoint import check_step
+from hopscope.store import Store
+from hopscope.store.writable import check_files, check_folder
+from hopscope.training import Run
+from hopscope.training.memory import check_examples
+
+MAP_EXAMPLES = 256
+"""Examples over which role maps are averaged."""
+
+
+def load(
+    name: str,
+    seed: int | None = None,
+    step: int | None = None,
+    store: Store | Path | str | None = None,
+) -> Any:
+    """A run by its name, or enough of it to be unique; `gallery/NAME` comes with hopscope.
+
+    Of a training over facts it is a `Study` of one model: of the fleet's member with this seed
+    (None: the first), after this step (None: the last). Of any other kind it is its run.
+    """
+    store = store if isinstance(store, Store) else Store(store)
+    run = opened(store.find(name))
+    if isinstance(run, Run):
+        return Study(run, seed, step)
+    if seed is not None or step is not None:
+        raise ConfigError(
+            f"{run.name} is a run of kind {run.experiment.kind}, which has no model to choose by "
+            "seed and step: leave them out"
+        )
+    return run
+
+
+class Study:
+    """One model of a run, at one of its checkpoints, and what is kept with it."""
+
+    def __init__(self, run: Run, seed: int | None = None, step: int | None = None) -> None:
+        self.run = run
+        self.member = self._member(seed)
+        self.step = self._step(step)
+        self.last = step is None
+
+    @property
+    def experiment(self) -> Experiment:
+        """What the run is made from."""
+        return self.run.experiment
+
+    @property
+    def task(self) -> Task:
+        """What the model was trained on."""
+        return self.experiment.task
+
+    @property
+    def seed(self) -> int:
+        """The seed that it was trained from."""
+        return self.experiment.seeds[self.member or 0]
+
+    @property
+    def name(self) -> str:
+        """What files about it are called."""
+        seed = "" if self.member is None else f"-seed-{self.seed}"
+        return f"{self.run.name}{seed}{'' if self.last else f'-step-{self.step}'}"
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The model itself."""
+        model = self.run.model_at(self.step)
+        return model if self.member is None else model.member(self.member)
+
+    def maps(self, examples: int = MAP_EXAMPLES) -> RoleMaps:
+        """Who attends to whom between roles, averaged over fresh examples."""
+        self.check_fits(examples)
+        return attention_maps(self.model, self.task, examples)
+
+    @property
+    def circuit_file(self) -> str:
+        """Where in the run's folder its circuit is kept."""
+        return f"circuit{self.name.removeprefix(self.run.name)}.json"
+
+    @property
+    def has_circuit(self) -> bool:
+        """Was its circuit found already, and kept with the run?"""
+        return self.circuit_file in self.run.folder.manifest.files
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit that was found in it and kept; `discover` finds it."""
+        if not self.has_circuit:
+            raise CircuitError(
+                f"{self.name} has no circuit yet: `hopscope discover {self.run.name}` finds it"
+            )
+        found = Circuit.from_json(self.run.folder.read(self.circuit_file))
+        found.check_model(subject_of(self.model).digest())
+        return found
+
+    def heads_of_circuit(self) -> set[tuple[int, int]]:
+        """The heads that do something in its circuit; none if it was not found yet."""
+        return {part.at for part in self.circuit.parts} if self.has_circuit else set()
+
+    def discover(
+        self,
+        watch: Callable[[str], None] = lambda _: None,
+        out: Path | None = None,
+        **options: Any,
+    ) -> Circuit:
+        """Find its circuit, and keep it with the run, or in another file.
+
+        The options are those of `hopscope.discover`.
+        """
+        self.check_keeping(out)
+        found = discover(self.model, self.task, watch=watch, **options)
+        if out is not None:
+            found.save(out)
+            return found
+        with self.run.folder.locked():
+            self.run.folder.commit({self.circuit_file: found.to_bytes()})
+        return found
+
+    def emergence(self, examples: int = STORY_EXAMPLES) -> Emergence:
+        """When each path of its circuit appeared, checkpoint by checkpoint."""
+        self.check_fits(examples)
+        return emergence(
+            self.run,
+            self.circuit,
+            member=self.member,
+            examples=examples,
+            steps_per_epoch=self.experiment.training.steps_per_epoch,
+        )
+
+    def calmest(self) -> "Study":
+        """The same model at the late checkpoint with the lowest validation loss: at a constant
+        learning rate the last step may sit on a spike.
+        """
+        steps, losses = self.run.losses("validation")
+        mine = losses[:, self.member or 0].mean(axis=-1)
+        return Study(self.run, self.seed, calmest(steps, mine, self.run.checkpoints))
+
+    def validation_loss(self) -> float | None:
+        """Its loss on the validation examples after this very step, if it was measured there."""
+        steps, losses = self.run.losses("validation")
+        here = losses[steps == self.step, self.member or 0]
+        return float(here.mean()) if len(here) else None
+
+    def members(self) -> "list[Study]":
+        """Every model of the run, each at the same step."""
+        step = None if self.last else self.step
+        return [Study(self.run, seed, step) for seed in self.experiment.seeds]
+
+    def check_keeping(self, out: Path | None = None) -> None:
+        """Can a circuit be kept where it is to be kept? Better asked before the search."""
+        if out is not None:
+            check_files(out)
+            return
+        try:
+            with self.run.folder.locked():
+                check_folder(self.run.folder.path)
+        except (RunReadOnly, StoreUnwritable) as error:
+            raise type(error)(f"{error}; --out FILE keeps the circuit in a file instead") from error
+
+    def check_fits(self, examples: int) -> None:
+        """Refuse more examples than this machine can hold."""
+        check_examples(self.experiment, examples)
+
+    def _member(self, seed: int | None) -> int | None:
+        seeds = self.experiment.seeds
+        if seed is not None and seed not in seeds:
+            known = ", ".join(map(str, seeds))
+            raise ConfigError(f"seed is {seed}; {self.run.name} has the seeds {known}")
+        if len(seeds) == 1:
+            return None
+        return 0 if seed is None else seeds.index(seed)
+
+    def _step(self, step: int | None) -> int:
+        steps = self.run.checkpoints
+        if not steps:
+            raise CircuitError(
+                f"{self.run.name} has no checkpoint: `hopscope resume {self.run.name}`"
+            )
+        if step is not None:
+            check_step(step, steps, self.run.name)
+        return steps[-1] if step is None else step

@@ -1,0 +1,106 @@
+"""What is kept with a model of a run, from Python."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hopscope
+from hopscope.circuits import Circuit, attention_maps
+from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.errors import CircuitError, ConfigError, RunReadOnly
+from hopscope.runs import train
+from hopscope.store import Store
+from hopscope.study import Study, load
+
+TRAINING = Training(
+    steps=20, batch=4, examples=16, checkpoint_every=10, checkpoint_at=(18, 19),
+    validation_examples=4, validate_every=1, precision="float32",
+)  # fmt: skip
+FLEET = Experiment(
+    task=Retrieval(hops=1, chains=2),
+    model=Model(layers=2, heads=1, d_model=8),
+    training=TRAINING,
+    seeds=(3, 5),
+)
+DESCENT = {"chains": 60, "validation_chains": 20, "records": 4, "epochs": (4, 4, 4)}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = Store(tmp_path_factory.mktemp("study"))
+    train(FLEET, store)
+    return store
+
+
+def test_a_gallery_model_has_its_circuit_maps_and_story() -> None:
+    model = hopscope.load("gallery/demo")
+    assert isinstance(model, Study)
+    assert model.has_circuit
+    assert model.circuit.paths
+    maps = model.maps(8)
+    expected = attention_maps(model.model, model.task, 8)
+    assert np.array_equal(np.asarray(maps.own), np.asarray(expected.own))
+    story = model.emergence(4)
+    assert set(story.paths) == set(model.circuit.paths)
+    assert list(story.steps) == model.run.checkpoints
+    with pytest.raises(RunReadOnly, match="--out FILE keeps the circuit in a file"):
+        model.discover()
+
+
+def test_members_and_steps_of_a_fleet(fleet: Store) -> None:
+    name = FLEET.run_name()
+    first, second = load("retrieval", store=fleet).members()
+    assert (first.seed, second.seed) == (3, 5)
+    assert (first.name, second.name) == (f"{name}-seed-3", f"{name}-seed-5")
+    early = load("retrieval", seed=5, step=10, store=fleet)
+    assert early.name == f"{name}-seed-5-step-10"
+    assert early.circuit_file == "circuit-seed-5-step-10.json"
+    own, other = (dict(each.model.named_parameters()) for each in (second, early))
+    assert any(bool((own[key] != other[key]).any()) for key in own)
+
+
+def test_the_calmest_step_has_the_lowest_late_loss(fleet: Store) -> None:
+    for model in load("retrieval", store=fleet).members():
+        calm = model.calmest()
+        late = {step: load("retrieval", model.seed, step, fleet) for step in (18, 19, 20)}
+        losses = {step: each.validation_loss() for step, each in late.items()}
+        assert calm.step == min(losses, key=losses.__getitem__)
+        assert calm.seed == model.seed
+
+
+def test_a_circuit_is_found_kept_and_read_again(fleet: Store, tmp_path: Path) -> None:
+    model = load("retrieval", seed=5, store=fleet)
+    assert not model.has_circuit
+    assert model.heads_of_circuit() == set()
+    with pytest.raises(CircuitError, match="has no circuit yet: `hopscope discover "):
+        _ = model.circuit
+    beside = model.discover(out=tmp_path / "beside.json", examples=8, force=True)
+    assert not model.has_circuit
+    assert Circuit.from_json((tmp_path / "beside.json").read_bytes()) == beside
+    kept = model.discover(examples=8, force=True)
+    assert kept == beside
+    again = load("retrieval", seed=5, store=fleet)
+    assert again.circuit == kept
+    assert again.heads_of_circuit() == {part.at for part in kept.parts}
+    assert not load("retrieval", seed=3, store=fleet).has_circuit
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"seed": 4}, "seed is 4; .* has the seeds 3, 5"),
+        ({"step": 12}, "step is 12; .* has no checkpoint there, the nearest is 10"),
+    ],
+)
+def test_a_model_that_is_not_there(fleet: Store, chosen: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load("retrieval", store=fleet, **chosen)
+
+
+def test_a_run_of_another_kind_is_the_run(store: Store) -> None:
+    markov = MarkovExperiment.model_validate({"descent": DESCENT})
+    run = train(markov, store)
+    assert load("markov", store=store).folder.path == run.folder.path
+    with pytest.raises(ConfigError, match="a run of kind ngram, which has no model to choose"):
+        load("markov", seed=0, store=store)
