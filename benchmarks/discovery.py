@@ -24,7 +24,8 @@ from hopscope.configs import Task
 from hopscope.facts import Path
 from hopscope.models import Transformer
 from hopscope.papers import preset
-from hopscope.papers.musat.measure_runs import calmest, joins_pair
+from hopscope.papers.musat.measure_runs import joins_pair
+from hopscope.study import Study
 from hopscope.training import train
 
 THREEFOLD = 3.0
@@ -54,8 +55,8 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]
     training = paper.training.model_copy(update=changes)
     for seed in range(chosen.a_seeds):
         run = train(paper.model_copy(update={"seeds": (seed,), "training": training}), chosen.store)
-        step, model = calmest(run)
-        yield f"transformer A, seed {seed}, step {step}", model, paper.task
+        calm = Study(run).calmest()
+        yield f"transformer A, seed {seed}, step {calm.step}", calm.model, paper.task
 
 
 def row(name: str, model: Transformer, task: Task) -> dict[str, object]:

@@ -11,8 +11,6 @@ import hopscope
 
 ROOT = Path(hopscope.__file__).parent
 ROOMS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
-KNOWN = {"cli"}
-"""Rooms with a circle of today: cli/markov.py and cli/runs.py call each other."""
 
 
 def module_of(path: Path) -> str:
@@ -53,11 +51,7 @@ def graph(root: Path) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_has_no_circle(room: str) -> None:
-    found = circle(graph(ROOT / room))
-    if room in KNOWN:
-        assert found, f"{room} has no circle any more: take it from KNOWN"
-    else:
-        assert found == []
+    assert circle(graph(ROOT / room)) == []
 
 
 def circle(imports: dict[str, set[str]]) -> list[str]:

@@ -1,96 +1,80 @@
-"""The n-gram experiment drawn from tables of results: stages, other chains, other settings."""
+"""Figures of Chen et al. from tables of results: stages, other chains, other settings."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
-from matplotlib.axes import Axes
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from hopscope.papers.chen.rows import CourseRow, SettingRow, TransferRow
 from hopscope.papers.table import Table
 from hopscope.report.curves import COLOURS
-
-KINDS = {"model": "model", "gih": "induction head", "bayes": "Bayes", "truth": "truth"}
+from hopscope.report.stages import Stages, draw_stages
+from hopscope.report.transfer import Transfer, draw_transfer
 
 
 def training_figures(table: Table) -> list[tuple[str, str, Figure]]:
     """What happens in the three stages, and what the trained models do with other chains."""
-    courses = table.of(CourseRow)
-    others = table.of(TransferRow)
+    courses, others = table.of(CourseRow), table.of(TransferRow)
+    seeds = f"{len(courses)} seed{'s' * (len(courses) > 1)}"
+    stages = draw_stages(_stages(courses), seeds)
+    columns = [_transfer(others, "length"), _transfer(others, "alpha")]
+    transfer = draw_transfer(columns, f"{seeds}: other chains (dotted: trained on)")
     return [
-        (
-            "stages",
-            f"sets, heads, a, and losses over three stages, {len(courses)} seeds",
-            _stages(courses),
-        ),
-        ("transfer", "losses on chains of other lengths and priors", _transfer(others)),
+        ("stages", f"sets, heads, a, and losses over three stages, {seeds}", stages),
+        ("transfer", "losses and distances on chains of other lengths and priors", transfer),
     ]
 
 
-def _stages(courses: Sequence[CourseRow]) -> Figure:
-    figure = Figure(figsize=(7.2, 7.2), layout="constrained")
-    shares, heads, scale, losses = figure.subplots(4, 1, sharex=True)
-    for row in courses:
-        epochs = _stretched(row)
-        for number, (name, values) in enumerate(row.shares.items()):
-            _line(shares, epochs, values, number, name)
-        for number, (name, values) in enumerate(row.attention.items()):
-            _line(heads, epochs, values, number, name)
-        _line(scale, epochs, row.a, 0, "a")
-        _line(losses, epochs, row.train, 0, "training")
-        _line(losses, epochs, row.validation, 1, "validation")
-    named = {shares: "share of Σ c²", heads: "attention", scale: "a", losses: "loss"}
-    for axes, name in named.items():
-        axes.set_ylabel(name)
-        axes.spines[["top", "right"]].set_visible(False)
-        handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
-        axes.legend(handles.values(), handles, frameon=False, fontsize=7, loc="center right")
-        for end in range(1, len(courses[0].stages)):
-            axes.axvline(end, color="#999999", linestyle=":", linewidth=0.8)
-    stages = courses[0].stages
-    losses.set_xticks(
-        [number + 0.5 for number in range(len(stages))],
-        [f"stage {letters}: {epochs:,} epochs" for letters, epochs in stages],
+def _stages(courses: Sequence[CourseRow]) -> Stages:
+    return Stages(
+        plan=courses[0].stages,
+        epochs=np.array(courses[0].epochs),
+        shares={
+            name: np.array([row.shares[name] for row in courses]) for name in courses[0].shares
+        },
+        attention={
+            name: np.array([row.attention[name] for row in courses if name in row.attention])
+            for name in dict.fromkeys(name for row in courses for name in row.attention)
+        },
+        a=np.array([row.a for row in courses]),
+        losses={
+            "train": np.array([row.train for row in courses]),
+            "validation": np.array([row.validation for row in courses]),
+        },
     )
-    losses.tick_params(axis="x", length=0)
-    return figure
 
 
-def _stretched(row: CourseRow) -> list[float]:
-    """Epochs with each stage as wide as the others, and its beginning stretched."""
-    ends = np.cumsum([0, *(epochs for _, epochs in row.stages)])
-    places = []
-    for epoch in row.epochs:
-        stage = min(int(np.searchsorted(ends, epoch, side="left")), len(ends) - 1)
-        begin, end = ends[max(0, stage - 1)], ends[max(1, stage)]
-        inside = np.log1p(epoch - begin) / np.log1p(end - begin)
-        places.append(max(0, stage - 1) + float(inside))
-    return places
+def _transfer(rows: Sequence[TransferRow], varied: Literal["length", "alpha"]) -> Transfer:
+    own = sorted((row for row in rows if row.varied == varied), key=lambda row: row.value)
+    values = sorted({row.value for row in own})
+    other = next(row for row in rows if row.varied != varied)
+    return Transfer(
+        varied=varied,
+        values=np.array(values),
+        trained=other.length if varied == "length" else other.alpha,
+        losses=_by_seed(own, [_losses(row) for row in own]),
+        distance=_by_seed(own, [row.distance for row in own]),
+    )
 
 
-def _line(axes: Axes, x: Sequence[float], y: Sequence[float], number: int, label: str) -> None:
-    axes.plot(x, y, color=COLOURS[number % len(COLOURS)], linewidth=0.8, alpha=0.6, label=label)
+def _losses(row: TransferRow) -> tuple[float, ...]:
+    """In the order of the figure's lines."""
+    return row.loss.model, row.loss.gih, row.loss.bayes, row.loss.truth
 
 
-def _transfer(rows: Sequence[TransferRow]) -> Figure:
-    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
-    for axes, varied in zip(figure.subplots(1, 2, sharey=True), ("length", "alpha"), strict=True):
-        own = [row for row in rows if row.varied == varied]
-        values = sorted({row.value for row in own})
-        for number, (kind, label) in enumerate(KINDS.items()):
-            spread = np.array(
-                [[getattr(r.loss, kind) for r in own if r.value == v] for v in values]
-            )
-            colour = COLOURS[number % len(COLOURS)]
-            axes.plot(values, spread.mean(1), "o-", color=colour, markersize=3, label=label)
-            axes.fill_between(values, spread.min(1), spread.max(1), color=colour, alpha=0.15)
-        axes.set(xscale="log", xlabel={"length": "length L", "alpha": "prior α"}[varied])
-        axes.set_xticks(values, [f"{value:g}" for value in values])
-        axes.minorticks_off()
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set(ylabel="expected loss", ylim=(0, None))
-    figure.axes[0].legend(frameon=False, fontsize=8)
-    return figure
+def _by_seed(
+    rows: Sequence[TransferRow], numbers: Sequence[float] | Sequence[Sequence[float]]
+) -> Float[np.ndarray, "seed value *line"]:
+    """Numbers of rows, which are sorted by value, as one line of values for each seed."""
+    seeds = sorted({row.seed for row in rows})
+    return np.stack(
+        [
+            np.array([each for row, each in zip(rows, numbers, strict=True) if row.seed == seed])
+            for seed in seeds
+        ]
+    )
 
 
 def settings_figures(table: Table) -> list[tuple[str, str, Figure]]:

@@ -1,4 +1,6 @@
-"""Which targets a pattern means."""
+"""Which targets a pattern means; and tables of before open as they are."""
+
+from pathlib import Path
 
 import pytest
 
@@ -21,3 +23,16 @@ def test_targets_are_found_by_name_paper_and_beginning() -> None:
 def test_an_unknown_target_gets_the_list(pattern: str) -> None:
     with pytest.raises(ConfigError, match=f"no target '{pattern}': there are musat/fig2, "):
         PAPERS.matching(pattern)
+
+
+ROOT = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.skipif(not ROOT.is_dir(), reason="no results in this checkout")
+@pytest.mark.parametrize("target", PAPERS.targets)
+def test_tables_in_the_repository_come_back_to_the_letter(target: str) -> None:
+    results = PAPERS.results(ROOT)
+    table = results.table(target)
+    assert table.rows
+    assert set(map(type, table.rows)) == set(PAPERS.targets[target].rows)
+    assert table.to_bytes() == results.path(target).read_bytes()

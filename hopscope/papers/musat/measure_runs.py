@@ -70,7 +70,7 @@ def described(run: Run, seed: int) -> dict[str, Any]:
     task, model, training = experiment.task, experiment.model, experiment.training
     return {
         "seed": seed,
-        "hops": task.hops if hasattr(task, "hops") else None,
+        "hops": getattr(task, "hops", None),
         "curriculum": getattr(task, "curriculum", None),
         "layers": model.layers,
         "heads": model.heads,

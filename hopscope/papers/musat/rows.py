@@ -103,7 +103,7 @@ class LossRow(Row):
     guess: StrictFloat
     """The loss of the best answer that ignores how facts connect."""
     final: Numbers
-    """The last validation loss of every hop."""
+    """The validation loss of every hop, a mean over the last 100 steps."""
     crossed: tuple[StrictInt | None, ...]
     """The step at which every hop was learned (milestones.learned); None if it never was."""
     course: Course
@@ -126,9 +126,9 @@ class Removal(Record):
     ideal: StrictFloat
     """The loss if all other heads are replaced by their mechanisms."""
     own: StrictFloat
-    """The loss if the rows of the circuit attend as the model does."""
+    """The loss if the circuit's other rows attend as in the model, and all else does nothing."""
     alone: StrictFloat
-    """The loss if only this part of the model is changed."""
+    """The loss of the model as it is, without this part alone."""
 
 
 class Maps(Record):
@@ -173,7 +173,7 @@ class CircuitRow(LossRow):
     ideal: StrictFloat
     """The loss if every head's attention is replaced by its mechanism."""
     ablated: StrictFloat
-    """The loss if every path of the circuit is removed."""
+    """The loss if no head does anything."""
     solved: StrictBool
     useful: tuple[Head, ...]
     """The heads with a path in the circuit."""
