@@ -125,7 +125,8 @@ def arguments_for(recipe: Recipe) -> Any:
 def _recipe(name: str) -> Recipe:
     if name.endswith(".json"):
         return read_recipe(read_bytes(Path(name)))
-    return preset(name).experiment
+    found: Recipe = preset(name).experiment
+    return found
 
 
 def _train(recipe: Recipe, store: Store, device: str, threads: int | None) -> Any:

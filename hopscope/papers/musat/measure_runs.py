@@ -70,8 +70,8 @@ def described(run: Run, seed: int) -> dict[str, Any]:
     task, model, training = experiment.task, experiment.model, experiment.training
     return {
         "seed": seed,
-        "hops": getattr(task, "hops", None),
-        "curriculum": getattr(task, "curriculum", None),
+        "hops": task.chosen_hops(),
+        "curriculum": task.model_dump().get("curriculum"),
         "layers": model.layers,
         "heads": model.heads,
         "init": model.init,
