@@ -18,7 +18,7 @@ from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.layers import Affine
 from hopscope.models.transformer import Block
-from hopscope.tasks import Batch, dataset, roles
+from hopscope.tasks import Batch, dataset
 
 EAP_BATCH = 16
 CUTS = 60
@@ -269,7 +269,7 @@ def role_positions(task: VectorTask, batch: Batch) -> dict[Role, set[int]] | Non
     first = batch.roles.role[0]
     if (batch.roles.role != first).any():
         return None
-    table = roles(task)
+    table = task.roles()
     return {
         role: set((first == number).nonzero()[:, 0].tolist()) for number, role in enumerate(table)
     }

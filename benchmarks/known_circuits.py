@@ -10,7 +10,7 @@ from hopscope.configs import ConditionalRetrieval, Retrieval, VectorTask
 from hopscope.facts import Path, Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
-from hopscope.tasks import dataset, guessing_level, hop_losses
+from hopscope.tasks import dataset, hop_losses
 
 Head = tuple[int, int]
 Row = tuple[int, int, Role]
@@ -95,7 +95,7 @@ def loss_over_guess(case: Case, examples: int) -> float:
     task = case.grown.task
     batch = dataset(task, 0, examples, "validation")
     loss = hop_losses(task, case.grown.model(batch.inputs), batch).mean()
-    return float(f"{loss / guessing_level(task):.2g}")
+    return float(f"{loss / task.guess():.2g}")
 
 
 def grade(found: set[Any], true: set[Any]) -> Score:

@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.report.curves import COLOURS, save_figure
-from hopscope.tasks import guessing_level
 from hopscope.theory import reach
 from hopscope.training import Run, train
 
@@ -43,7 +42,7 @@ def experiment(layers: int, seeds: int, steps: int) -> Experiment:
 
 def row(run: Run) -> dict[str, object]:
     layers, final = run.experiment.model.layers, run.final_losses()
-    level = guessing_level(run.experiment.task)
+    level = run.experiment.task.guess()
     beyond = final[:, reach(layers) :]
     return {
         "experiment": "theory_against_training",
@@ -59,7 +58,7 @@ def row(run: Run) -> dict[str, object]:
 def draw(runs: list[Run]) -> Figure:
     figure = Figure(figsize=(7.2, 4.0), layout="constrained")
     axes = figure.subplots()
-    level = guessing_level(runs[0].experiment.task)
+    level = runs[0].experiment.task.guess()
     for hop in range(HOPS):
         for run in runs:
             layers, final = run.experiment.model.layers, run.final_losses()[:, hop]

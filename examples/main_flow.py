@@ -15,7 +15,6 @@ from hopscope import (
 )
 from hopscope.facts import Role
 from hopscope.report.terminal import plot
-from hopscope.tasks import guessing_level
 
 LEARNED = 1_000
 """Steps after which this task is surely learned."""
@@ -37,9 +36,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         run = train(experiment, store=chosen.store or temporary)
         steps, losses = run.losses("train")
-        print(plot(steps, losses.mean(axis=1), guessing_level(task)))
+        print(plot(steps, losses.mean(axis=1), task.guess()))
         for hop, loss in enumerate(run.final_losses()[0], start=1):
-            print(f"hop {hop}: {loss:.4f} (guessing: {guessing_level(task):.2f})")
+            print(f"hop {hop}: {loss:.4f} (guessing: {task.guess():.2f})")
 
         maps = attention_maps(run.model, task)
         look, value = (maps.roles.index(role) for role in (Role("query"), Role("value")))

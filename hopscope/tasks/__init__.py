@@ -44,12 +44,12 @@ __all__ = [
 
 
 def interface(task: Task) -> Interface:
-    """The shapes of the model that can be trained on the task: `task.interface()`."""
+    """The older spelling of `task.interface()`, for one more version."""
     return task.interface()
 
 
 def roles(task: Task) -> tuple[Role, ...]:
-    """The table that `Batch.roles.role` indexes: `task.roles()`."""
+    """The older spelling of `task.roles()`, for one more version."""
     return task.roles()
 
 

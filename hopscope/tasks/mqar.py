@@ -65,8 +65,8 @@ class MQARSampler:
         pairs = counter.normals(key, 2 * self.task.slots).double().square()
         time = pairs.unflatten(-1, (self.task.slots, 2)).sum(-1) / self.weight
         first = time.argsort(dim=-1, stable=True)[:, : self.task.asked]
-        slots: Tensor = first.sort(dim=-1).values
-        return slots
+        in_order: Tensor = first.sort(dim=-1).values
+        return in_order
 
     def _filler(
         self, key: Int[Tensor, "rows"], keys: Int[Tensor, "rows key"]

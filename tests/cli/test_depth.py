@@ -21,6 +21,8 @@ def test_bounds_and_schedule_of_a_chain(capsys: pytest.CaptureFixture[str]) -> N
         ([], "x1 2, x2 3, x3 3"),
         (["--task", "induction"], "x1 2\n"),
         (["--task", "conditional"], "x 2, y 2, z 3"),
+        (["--task", "khop"], "x1 2, x2 3\n"),
+        (["--task", "mqar"], "x1 2\n"),
         (["--hops", "4", "--heads", "1"], "with one head, exact"),
         (["--hops", "5", "--heads", "1", "--bidirectional"], "at most this; at least 3"),
         (["--hops", "4", "--order", "forward"], "causal attention, forward, heads unlimited"),

@@ -9,7 +9,7 @@ from hopscope.errors import ModelError
 from hopscope.facts import Path, Role
 from hopscope.models import AttentionEdit
 from hopscope.models.planted import Planted, planted
-from hopscope.tasks import Batch, dataset, guessing_level, hop_losses, interface, roles
+from hopscope.tasks import Batch, dataset, hop_losses
 from hopscope.theory import depths, flow
 
 EXAMPLES = 200
@@ -46,13 +46,13 @@ TASKS = [
 @pytest.mark.parametrize("task", TASKS, ids=lambda t: f"{t.kind}-{t.symbols}-{t.chains}-{t.dim}")
 def test_it_solves_the_task_with_fresh_examples(task: VectorTask) -> None:
     grown = planted(task)
-    assert grown.model.interface == interface(task)
+    assert grown.model.interface == task.interface()
     batch = dataset(task, 3, EXAMPLES, "validation")
     bound = 1e-6 if task.symbols == "one-hot" else 1e-3
     # Unit vectors vary by 1/dim per number: hold the error against that as well.
     assert losses(grown, batch).max() < bound
     if task.chains > 1:
-        assert losses(grown, batch).max() < 0.01 * guessing_level(task)
+        assert losses(grown, batch).max() < 0.01 * task.guess()
 
 
 @pytest.mark.parametrize("hops", [*range(1, 8), 15])
@@ -69,7 +69,7 @@ def test_conditional_retrieval_takes_the_layers_that_theory_says() -> None:
 
 def without(path: Path, task: VectorTask, batch: Batch) -> AttentionEdit:
     """An edit that makes one path's reader, in its head alone, attend evenly to all it may."""
-    reader = batch.roles.role == roles(task).index(path.query)
+    reader = batch.roles.role == task.roles().index(path.query)
 
     def edit(layer: int, pattern: Tensor) -> Tensor:
         if layer != path.layer:
@@ -100,14 +100,14 @@ def test_removing_any_path_breaks_it(grown: Planted) -> None:
     whole = losses(grown, batch).mean()
     for path in grown.paths:
         cut = losses(grown, batch, without(path, grown.task, batch)).mean()
-        assert cut > max(1e3 * whole, 0.02 * guessing_level(grown.task)), path
+        assert cut > max(1e3 * whole, 0.02 * grown.task.guess()), path
 
 
 @pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
 def test_paths_are_attended_fully_and_nothing_else_is_needed(grown: Planted) -> None:
     batch = dataset(grown.task, 0, 50, "validation")
     attention = grown.model.attention(batch.inputs)
-    table = roles(grown.task)
+    table = grown.task.roles()
     needed = {(p.layer, p.head, p.query): p.key for p in grown.paths}
     for (layer, head, query), key in needed.items():
         reader = batch.roles.role == table.index(query)
@@ -156,7 +156,7 @@ def test_twins_share_the_work() -> None:
     def cut_both(layer: int, pattern: Tensor) -> Tensor:
         return cut_other(layer, cut_one(layer, pattern))
 
-    assert losses(twins, batch, cut_both).max() > 0.02 * guessing_level(twins.task)
+    assert losses(twins, batch, cut_both).max() > 0.02 * twins.task.guess()
 
 
 def test_the_paths_of_three_hops() -> None:

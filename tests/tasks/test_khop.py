@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopscope.configs import KHop
-from hopscope.tasks import examples, roles, sampler_of
+from hopscope.tasks import examples, sampler_of
 from hopscope.tasks.khop import NOWHERE, landings
 
 
@@ -38,7 +38,7 @@ def test_answers_and_roles_follow_the_landings(curriculum: bool) -> None:
     task = KHop(hops=3, alphabet=4, length=20, curriculum=curriculum)
     batch = examples(sampler_of(task), 0, torch.arange(40))
     reached = landings(batch.inputs, 3)
-    table = [str(role) for role in roles(task)]
+    table = [str(role) for role in task.roles()]
     for row in range(40):
         tokens = batch.inputs[row].tolist()
         for place in range(20):

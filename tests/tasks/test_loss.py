@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hopscope.configs import ConditionalRetrieval, KHop, Retrieval
-from hopscope.tasks import dataset, guessing_level, hop_losses, total
+from hopscope.tasks import dataset, hop_losses, total
 
 
 @pytest.mark.parametrize("symbols", ["gaussian", "sphere", "one-hot"])
@@ -13,7 +13,7 @@ def test_the_mean_of_the_candidates_reaches_the_guessing_level(symbols: str) -> 
     batch = dataset(task, 0, 20_000)
     candidates = batch.targets.mean(dim=1, keepdim=True).expand_as(batch.targets)
     losses = hop_losses(task, candidates.flatten(2), batch)
-    assert losses.tolist() == pytest.approx([guessing_level(task)] * 2, rel=0.01)
+    assert losses.tolist() == pytest.approx([task.guess()] * 2, rel=0.01)
 
 
 def test_losses_are_means_over_examples_queries_and_numbers() -> None:
@@ -54,4 +54,4 @@ def test_several_known_symbols_are_answered_at_the_last() -> None:
 
 
 def test_guessing_a_token_costs_the_log_of_the_alphabet() -> None:
-    assert guessing_level(KHop(alphabet=5)) == pytest.approx(math.log(5))
+    assert KHop(alphabet=5).guess() == pytest.approx(math.log(5))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopscope.configs import ConditionalRetrieval, Induction, Retrieval, VectorTask
-from hopscope.tasks import Batch, dataset, examples, roles, sampler_of
+from hopscope.tasks import Batch, dataset, examples, sampler_of
 
 GOLDEN = [
     1.009677, 0.25334, 1.735892, 1.636025, 0.562184, 0.117702, -0.126448, 0.202268,
@@ -41,7 +41,7 @@ vector_tasks = st.one_of(
 
 def read_chains(task: VectorTask, batch: Batch, row: int) -> list[dict[str, torch.Tensor]]:
     """For each chain, the vector of every symbol, read off the positions by their roles."""
-    graph, table = task.graph(), roles(task)
+    graph, table = task.graph(), task.roles()
     chains: list[dict[str, torch.Tensor]] = [{} for _ in range(task.chains)]
     for place in range(batch.inputs.shape[1]):
         role = table[int(batch.roles.role[row, place])]
@@ -128,7 +128,7 @@ def test_streams_and_seeds_are_apart() -> None:
 
 def test_facts_come_last_hop_first_and_queries_at_the_end() -> None:
     task = Retrieval(hops=3, chains=2)
-    table = [str(role) for role in roles(task)]
+    table = [str(role) for role in task.roles()]
     batch = examples(sampler_of(task), 0, torch.arange(20))
     for row in batch.roles.role.tolist():
         assert [table[number] for number in row] == [
@@ -141,7 +141,7 @@ def test_facts_come_last_hop_first_and_queries_at_the_end() -> None:
 
 def test_shuffled_facts_stay_whole() -> None:
     task = ConditionalRetrieval(order="shuffled", decoys=1)
-    table = roles(task)
+    table = task.roles()
     batch = examples(sampler_of(task), 0, torch.arange(30))
     seen = set()
     for row in batch.roles.role.tolist():
@@ -157,7 +157,7 @@ def test_shuffled_facts_stay_whole() -> None:
 def test_decoys_share_the_first_key_and_borrow_the_second() -> None:
     task = ConditionalRetrieval(decoys=3, dim=8)
     batch = examples(sampler_of(task), 1, torch.arange(5))
-    table = [str(role) for role in roles(task)]
+    table = [str(role) for role in task.roles()]
     for row in range(5):
         symbols = batch.inputs[row, :, :8]
         where = {

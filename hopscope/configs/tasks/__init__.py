@@ -41,5 +41,5 @@ __all__ = [
 
 
 def guessing_level(task: Task) -> float:
-    """The loss of the best answer that ignores how the facts connect: `task.guess()`."""
+    """The older spelling of `task.guess()`, for one more version."""
     return task.guess()
