@@ -1,7 +1,7 @@
 """Ablations as data: for some heads, what they do instead.
 
 They follow a mechanism, or carry the mean of what they usually carry, or what they carry in
-another example. A bench measures many at once.
+another example. An ablator measures many at once.
 """
 
 from collections.abc import Mapping

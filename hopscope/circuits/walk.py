@@ -19,9 +19,9 @@ from torch import Tensor
 from hopscope.circuits import budget
 from hopscope.circuits.ablation import Ablation, Change
 from hopscope.circuits.budget import Kept
+from hopscope.circuits.exam import Exam
 from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Mechanism
-from hopscope.circuits.patterns import Painter, Spots
-from hopscope.circuits.probe import Probe
+from hopscope.circuits.painter import Painter, Spots
 from hopscope.circuits.subject import Subject
 from hopscope.facts import Role
 
@@ -87,10 +87,10 @@ class Usual:
 
 
 class Walk:
-    """A subject and a probe, and what is kept between one walk and the next."""
+    """A subject and an exam, and what is kept between one walk and the next."""
 
-    def __init__(self, subject: Subject, probe: Probe, painter: Painter, read: int) -> None:
-        self.subject, self.probe, self.painter, self.read = subject, probe, painter, read
+    def __init__(self, subject: Subject, exam: Exam, painter: Painter, read: int) -> None:
+        self.subject, self.exam, self.painter, self.read = subject, exam, painter, read
         self._streams = Kept(budget.STREAM_BYTES)
         self._carried: list[Tensor] = []
         self.at_once = 1
@@ -100,7 +100,7 @@ class Walk:
         self, ablations: Sequence[Ablation]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number of each ablation, and the loss of every example and hop under it."""
-        x = self.subject.enter(self.probe.inputs)
+        x = self.subject.enter(self.exam.inputs)
         self.at_once = self._at_once(x)
         changes = [self._by_layer(ablation) for ablation in ablations]
         yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
@@ -117,7 +117,7 @@ class Walk:
         """From a layer to the end, a few groups at a time."""
         if number == self.subject.layers:
             for group in groups:
-                losses = self.probe.losses(self.subject.leave(group.x))
+                losses = self.exam.losses(self.subject.leave(group.x))
                 yield from ((member, losses) for member in group.members)
             return
         for some in _parts(groups, self.at_once):
@@ -125,7 +125,7 @@ class Walk:
                 yield from self._onward(number + 1, after, changes)
 
     def _at_once(self, x: Float[Tensor, "batch seq d_model"]) -> int:
-        attention = self.subject.heads * self.probe.length * x.nbytes // x.shape[-1]
+        attention = self.subject.heads * self.exam.length * x.nbytes // x.shape[-1]
         one = budget.AT_ONCE * attention + budget.WIDTHS * x.nbytes
         return max(1, budget.CALL_BYTES // one)
 
@@ -155,14 +155,14 @@ class Walk:
     def _layer(self, number: int, groups: list[Group], jobs: list[Job]) -> Layer:
         """Values of all groups, and the attention of those heads of which any job asks for it."""
         last = number == self.subject.layers - 1
-        read = self.read if last else self.probe.length
+        read = self.read if last else self.exam.length
         x = torch.cat([group.x for group in groups]) if len(groups) > 1 else groups[0].x
         by_head = zip(*(job.changes for job in jobs), strict=True)
         asked = [head for head, its in enumerate(by_head) if any(map(_from_model, its))]
         patterns: list[Tensor | None] = [None] * len(groups)
         if asked:
-            patterns = list(self.subject.look(number, x, read, asked).split(len(self.probe)))
-        values = list(self.subject.values(number, x).split(len(self.probe)))
+            patterns = list(self.subject.look(number, x, read, asked).split(len(self.exam)))
+        values = list(self.subject.values(number, x).split(len(self.exam)))
         return Layer(number, read, groups, asked, patterns, values)
 
     def _usual(self, layer: Layer, jobs: list[Job]) -> dict[int, Usual]:
@@ -242,7 +242,7 @@ class Walk:
                 continue
             if not (isinstance(mine, Mechanism) and isinstance(its, Mechanism)):
                 return None
-            known = dict.fromkeys((*self.probe.table, *mine.readers, *its.readers))
+            known = dict.fromkeys((*self.exam.table, *mine.readers, *its.readers))
             here, there = dict(mine.aims), dict(its.aims)
             roles |= {
                 role: None
@@ -250,7 +250,7 @@ class Walk:
                 if here.get(role, mine.rest) != there.get(role, its.rest)
             }
         rows = {role: len(self.painter.spots(role, layer.read)) for role in roles}
-        if sum(rows.values()) > FEW * layer.read * len(self.probe):
+        if sum(rows.values()) > FEW * layer.read * len(self.exam):
             return None
         return [role for role, count in rows.items() if count]
 
@@ -291,7 +291,7 @@ class Walk:
             own = layer.own(job.group, head)
             pattern = self.painter.painted_rows(mine, roles, own, layer.read)
             # A matrix of the rows of each example: slots that nobody has stay empty.
-            rows = values.new_zeros(len(self.probe), spots.width, values.shape[-2])
+            rows = values.new_zeros(len(self.exam), spots.width, values.shape[-2])
             rows[spots.example, spots.slot] = pattern.to(values.dtype)
             mixed[:, head] = (rows @ values[:, head])[spots.example, spots.slot]
         return mixed
@@ -299,9 +299,9 @@ class Walk:
     def _usually(self, number: int) -> Float[Tensor, "batch head seq d_head"]:
         """What the heads of a layer carry in the model as it is."""
         if not self._carried:
-            x = self.subject.enter(self.probe.inputs)
+            x = self.subject.enter(self.exam.inputs)
             for layer in range(self.subject.layers):
-                pattern = self.subject.look(layer, x, self.probe.length, range(self.subject.heads))
+                pattern = self.subject.look(layer, x, self.exam.length, range(self.subject.heads))
                 self._carried.append(pattern @ self.subject.values(layer, x))
                 x = self.subject.write(layer, x, self._carried[-1])
         return self._carried[number]

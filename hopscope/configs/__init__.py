@@ -7,6 +7,7 @@ JSON, so two people who write the same experiment get the same run.
 import json
 
 from hopscope.configs.config import Config, Positive
+from hopscope.configs.discovery import Discovery
 from hopscope.configs.experiment import Experiment, Recipe
 from hopscope.configs.llm import Asking, LlmBench
 from hopscope.configs.markov import Descent, InductionModel, MarkovExperiment, MarkovProcess
@@ -29,6 +30,7 @@ __all__ = [
     "ConditionalRetrieval",
     "Config",
     "Descent",
+    "Discovery",
     "Experiment",
     "Induction",
     "InductionModel",

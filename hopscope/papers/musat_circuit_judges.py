@@ -78,7 +78,7 @@ def _to_own_key(row: Row) -> list[float]:
 
 def different(tables: Sequence[Table]) -> Finding:
     circuits = {
-        tuple(sorted(r["what"] for r in row["removals"] if r["head"] != row["useful"][0]))
+        tuple(sorted(_told(r["what"]) for r in row["removals"] if r["head"] != row["useful"][0]))
         for row in tables[0].rows
         if row["useful"]
     }
@@ -88,6 +88,11 @@ def different(tables: Sequence[Table]) -> Finding:
         verdict(len(circuits) == rows > 1),
         "compared by what each head but the first does, whatever its layer",
     )
+
+
+def _told(what: str) -> str:
+    """What a head does; rows that were kept by earlier versions turn the arrow round."""
+    return what.replace("→", "←")
 
 
 def explained(limit: float) -> Judge:

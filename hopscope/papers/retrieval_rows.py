@@ -1,15 +1,14 @@
 """Rows of results from trained transformers: losses, circuits, emergence."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.lib.stride_tricks import sliding_window_view
 
 from hopscope.circuits import Circuit, attention_maps, discover
-from hopscope.circuits.circuit import Part
 from hopscope.circuits.emergence import emergence
+from hopscope.circuits.parts import Part
 from hopscope.models import Transformer
 from hopscope.papers.results import Row
 from hopscope.tasks import guessing_level
@@ -126,8 +125,8 @@ def circuit_of(run: Run) -> Row:
         "needed": [list(head) for head in sorted({part.at for part in circuit.parts})],
         "removals": [_removal(circuit, part) for part in circuit.parts if part.paths],
         "unexplained": len(circuit.unexplained),
-        "circuit": circuit.model_dump(mode="json"),
-        "maps": _maps(model, run),
+        "circuit": circuit.to_dict(),
+        "maps": attention_maps(model, run.experiment.task).to_dict(digits=3),
     }
 
 
@@ -145,9 +144,10 @@ def calmest(run: Run) -> tuple[int, Transformer]:
 
 def joins_pair(part: Part) -> bool:
     """Does it let values read the keys of their own pairs, and nothing else?"""
+    ends = [(path.reader, path.source) for path in part.paths]
     return all(
-        path.query.kind == "value" and path.key.kind == "key" and path.query.fact == path.key.fact
-        for path in part.paths
+        (reader.kind, source.kind) == ("value", "key") and reader.fact == source.fact
+        for reader, source in ends
     )
 
 
@@ -164,18 +164,10 @@ def _removal(circuit: Circuit, part: Part) -> Row:
     }
 
 
-def _maps(model: Transformer, run: Run) -> dict[str, Any]:
-    """Role maps, to three digits."""
-    maps = attention_maps(model, run.experiment.task)
-    kept = ("own", "others", "itself", "previous")
-    values = {name: np.round(getattr(maps, name).numpy(), 3).tolist() for name in kept}
-    return {"roles": [str(role) for role in maps.roles], **values}
-
-
 def emergence_row(run: Run) -> Row:
     """A run's circuit, and when each of its paths appeared."""
     row = circuit_row(run)
-    circuit = Circuit.model_validate(row["circuit"])
+    circuit = Circuit.from_dict(row["circuit"])
     training = run.experiment.training
     if circuit.paths:
         story = emergence(

@@ -41,7 +41,7 @@ def test_every_path_is_followed_through_every_checkpoint(two_hops: Planted) -> N
     for column, step in enumerate(history.checkpoints):
         maps = attention_maps(history.model_at(step), two_hops.task, examples=16)
         for row, path in enumerate(story.paths):
-            reader, source = maps.roles.index(path.query), maps.roles.index(path.key)
+            reader, source = maps.roles.index(path.reader), maps.roles.index(path.source)
             expected = float(maps.own[path.layer, path.head, reader, source])
             assert story.attention[row, column] == pytest.approx(expected, abs=1e-6)
     first, step = story.order[0]

@@ -265,3 +265,10 @@ def test_who_learned_nothing_reproduces_nothing(name: str, single: bool) -> None
     assert found.verdict == expected.get(name, "not reproduced"), found
     assert found.ours
     assert found.evidence
+
+
+def test_circuits_that_were_kept_with_either_arrow_are_compared_alike() -> None:
+    rows = tables()
+    turned = [{**each, "what": each["what"].replace("→", "←")} for each in rows[ABC][0]["removals"]]
+    rows[ABC][1]["removals"] = turned
+    assert judged("abc-different", rows).ours == "2 different circuits in 3 transformers"
