@@ -6,8 +6,8 @@ import pytest
 
 from hopscope.circuits import Ablation, Ablator, Circuit, discover, exam_of, subject_of
 from hopscope.circuits.mechanism import Mechanism
-from hopscope.configs import ConditionalRetrieval, Model, Retrieval
-from hopscope.errors import CircuitError, NotLearned
+from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval
+from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.tasks import interface
@@ -95,12 +95,6 @@ def test_idle_heads_and_kinds_are_named(circuit: Circuit) -> None:
     assert all(part.votes == 1 for part in circuit.parts)
 
 
-def test_a_circuit_is_reread_as_it_was_written(circuit: Circuit, tmp_path: object) -> None:
-    path = tmp_path / "circuit.json"  # type: ignore[operator]
-    circuit.save(path)
-    assert Circuit.load(path) == circuit
-
-
 def test_a_circuit_knows_its_model(circuit: Circuit, two_hops: Planted) -> None:
     circuit.check_model(subject_of(two_hops.model).digest())
     other = planted(two_hops.task, heads=2).model
@@ -128,3 +122,19 @@ def test_what_is_no_model_or_no_task_is_named() -> None:
         inspect.unwrap(subject_of)(3)  # type: ignore[arg-type]
     with pytest.raises(CircuitError, match="a model is examined on a task, .*; got int"):
         inspect.unwrap(exam_of)(3, 4)  # type: ignore[arg-type]
+
+
+def test_settings_are_given_whole_or_by_name_and_kept(two_hops: Planted) -> None:
+    settings = Discovery(examples=16, batches=2)
+    by_name = discover(two_hops.model, two_hops.task, examples=16, batches=2)
+    assert discover(two_hops.model, two_hops.task, settings=settings) == by_name
+    assert by_name.switches.settings == settings
+    with pytest.raises(ConfigError, match="Discovery.needed: .* got 0.5"):
+        discover(two_hops.model, two_hops.task, needed=0.5)
+    with pytest.raises(ConfigError, match="Discovery.exmples: unknown field"):
+        discover(two_hops.model, two_hops.task, exmples=16)
+
+
+def test_a_threshold_that_no_part_reaches_makes_every_path_weak(two_hops: Planted) -> None:
+    strict = discover(two_hops.model, two_hops.task, examples=16, needed=1e6)
+    assert {part.kind for part in strict.parts if part.paths} == {"weak"}

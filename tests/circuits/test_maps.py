@@ -1,5 +1,6 @@
 """Role maps against sums over pairs of positions."""
 
+import json
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from hopscope.circuits import (
     Exam,
+    RoleMaps,
     attention_maps,
     discover,
     exam_of,
@@ -102,3 +104,13 @@ def test_attention_that_is_no_number_is_refused(two_hops: Planted, bad: float) -
         attention_maps(model, two_hops.task, examples=2)
     with pytest.raises(CircuitError, match=message):
         discover(model, two_hops.task, examples=2)
+
+
+def test_maps_are_read_as_they_were_written(random_model: Transformer, two_hops: Planted) -> None:
+    maps = attention_maps(random_model, two_hops.task, examples=4)
+    again = RoleMaps.from_dict(json.loads(json.dumps(maps.to_dict())))
+    assert again.roles == maps.roles
+    for kind in ("own", "others", "itself", "previous"):
+        assert np.array_equal(getattr(again, kind), getattr(maps, kind), equal_nan=True)
+    rough = RoleMaps.from_dict(maps.to_dict(digits=1))
+    assert np.abs(rough.own - maps.own).max() == pytest.approx(0.05, abs=0.01)
