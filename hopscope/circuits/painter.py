@@ -26,9 +26,9 @@ class Spots:
 
     example: Int[Tensor, "spot"]
     row: Int[Tensor, "spot"]
-    """Positions, counted from the first,"""
+    """Their positions, counted from the first of the sequence."""
     read: Int[Tensor, "spot"]
-    """and from the first that is read."""
+    """The same positions, counted from the first that is read."""
     slot: Int[Tensor, "spot"]
     """A number for each, different inside an example."""
     width: int

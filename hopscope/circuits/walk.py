@@ -7,83 +7,35 @@ it. The walk goes on with a few of them to the last layer before it turns to the
 is alive at a time is bounded by the budget of a call for each layer, whatever their number.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits import budget
-from hopscope.circuits.ablation import Ablation, Change
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.budget import Kept
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Mechanism
+from hopscope.circuits.jobs import (
+    UNTOUCHED,
+    Changes,
+    Group,
+    Job,
+    Layer,
+    Usual,
+    from_model,
+    in_parts,
+    most_common,
+    parted,
+)
+from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.painter import Painter, Spots
 from hopscope.circuits.subject import Subject
 from hopscope.facts import Role
 
-Changes = tuple[Change, ...]
-"""What every head of a layer does."""
-UNTOUCHED = Mechanism(rest=AS_IS)
-Item = TypeVar("Item")
-
 FEW = 0.25
 """Positions whose rows differ are computed on their own up to this share of all."""
-
-Prefix = tuple[object, ...]
-"""The changes in all layers so far: what a residual stream depends on."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Ablations that share a residual stream."""
-
-    x: Float[Tensor, "batch seq d_model"]
-    prefix: Prefix
-    members: list[int]
-
-
-@dataclass(frozen=True)
-class Layer:
-    """What several groups have in one layer, before anything is changed."""
-
-    number: int
-    read: int
-    groups: list[Group]
-    asked: list[int]
-    """Heads whose own attention has to be known,"""
-    pattern: list[Float[Tensor, "batch asked read seq"] | None]
-    """and what it is."""
-    values: list[Float[Tensor, "batch head seq d_head"]]
-
-    def own(self, group: int, head: int) -> Float[Tensor, "batch read seq"] | None:
-        """A head's own attention, if anybody asked for it."""
-        pattern = self.pattern[group]
-        if pattern is None or head not in self.asked:
-            return None
-        return pattern[:, self.asked.index(head)]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Changes of every head in one layer of a group, and the ablations that have them."""
-
-    group: int
-    changes: Changes
-    prefix: Prefix
-    members: list[int]
-
-
-@dataclass(frozen=True)
-class Usual:
-    """A group's most common changes: what their heads carry, and the stream after the layer."""
-
-    changes: Changes
-    mixed: Float[Tensor, "batch head read d_head"]
-    after: Float[Tensor, "batch read d_model"]
 
 
 class Walk:
@@ -120,7 +72,7 @@ class Walk:
                 losses = self.exam.losses(self.subject.leave(group.x))
                 yield from ((member, losses) for member in group.members)
             return
-        for some in _parts(groups, self.at_once):
+        for some in in_parts(groups, self.at_once):
             for after in self._through(number, some, changes):
                 yield from self._onward(number + 1, after, changes)
 
@@ -134,18 +86,18 @@ class Walk:
     ) -> Iterator[list[Group]]:
         """Groups through a layer, where they part; a few of what comes out at a time."""
         jobs, known = [], []
-        for job in _parted(number, groups, changes):
+        for job in parted(number, groups, changes):
             kept = self._streams.get(job.prefix)
             if kept is None:
                 jobs.append(job)
             else:
                 known.append(Group(kept, job.prefix, job.members))
-        yield from _parts(known, self.at_once)
+        yield from in_parts(known, self.at_once)
         if not jobs:
             return
         layer = self._layer(number, groups, jobs)
         usual = self._usual(layer, jobs)
-        for some in _parts(jobs, self.at_once):
+        for some in in_parts(jobs, self.at_once):
             after = self._after(layer, some, usual)
             if number < self.subject.layers - 1:
                 for group in after:
@@ -158,7 +110,7 @@ class Walk:
         read = self.read if last else self.exam.length
         x = torch.cat([group.x for group in groups]) if len(groups) > 1 else groups[0].x
         by_head = zip(*(job.changes for job in jobs), strict=True)
-        asked = [head for head, its in enumerate(by_head) if any(map(_from_model, its))]
+        asked = [head for head, its in enumerate(by_head) if any(map(from_model, its))]
         patterns: list[Tensor | None] = [None] * len(groups)
         if asked:
             patterns = list(self.subject.look(number, x, read, asked).split(len(self.exam)))
@@ -171,7 +123,7 @@ class Walk:
         for job in jobs:
             of_group.setdefault(job.group, []).append(job.changes)
         common = {
-            group: tuple(_most_common(head) for head in zip(*several, strict=True))
+            group: tuple(most_common(head) for head in zip(*several, strict=True))
             for group, several in of_group.items()
         }
         mixed = [self._mixed(layer, group, changes) for group, changes in common.items()]
@@ -305,33 +257,3 @@ class Walk:
                 self._carried.append(pattern @ self.subject.values(layer, x))
                 x = self.subject.write(layer, x, self._carried[-1])
         return self._carried[number]
-
-
-def _most_common(changes: Sequence[Change]) -> Change:
-    """Of several that are as common, the first."""
-    counts = Counter(changes)
-    return max(counts, key=counts.__getitem__)
-
-
-def _from_model(change: Change) -> bool:
-    """Does the model's attention have to be known?"""
-    if not isinstance(change, Mechanism):
-        return False
-    aims = (change.rest, *(aim for _, aim in change.aims))
-    return any(aim.targets[0].where in FROM_MODEL for aim in aims)
-
-
-def _parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> list[Job]:
-    """Groups part where their ablations do."""
-    jobs = []
-    for at, group in enumerate(groups):
-        parted: dict[Changes, list[int]] = {}
-        for member in group.members:
-            parted.setdefault(changes[member][number], []).append(member)
-        jobs += [Job(at, its, (group.prefix, its), members) for its, members in parted.items()]
-    return jobs
-
-
-def _parts(items: list[Item], size: int) -> Iterator[list[Item]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
