@@ -19,13 +19,13 @@ from collections.abc import Iterator
 import torch
 
 from hopscope.circuits import Circuit, discover
-from hopscope.circuits.circuit import Part
+from hopscope.circuits.parts import Part
 from hopscope.configs import Task
-from hopscope.facts import Path
 from hopscope.models import Transformer
 from hopscope.papers import preset
 from hopscope.papers.musat.measure_runs import joins_pair
 from hopscope.study import Study
+from hopscope.theory import Path
 from hopscope.training import train
 
 THREEFOLD = 3.0
@@ -83,7 +83,7 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
             if fold(circuit, part) < THREEFOLD
         ],
         "their steps": [
-            f"{path.query} → {path.key} x{value:.1f}"
+            f"{path.reader} ← {path.source} x{value:.1f}"
             for part in others
             if fold(circuit, part) < THREEFOLD
             for path, value in step_folds(circuit, part)
@@ -109,7 +109,7 @@ def fold(circuit: Circuit, part: Part) -> float:
 def step_folds(circuit: Circuit, part: Part) -> list[tuple[Path, float]]:
     """The same, for each path of a part, without every head that does the same step."""
     losses = {(each.reader, each.source): each.cost.mean for each in circuit.shared}
-    steps = [(path, losses.get((path.query, path.key), part.cost.mean)) for path in part.paths]
+    steps = [(path, losses.get((path.reader, path.source), part.cost.mean)) for path in part.paths]
     return [(path, loss / circuit.losses.mean("ideal")) for path, loss in steps]
 
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from hopscope import __version__
-from hopscope.circuits import discover, probe_of
+from hopscope.circuits import discover, exam_of
 from hopscope.configs import Experiment, MarkovExperiment, Recipe, Retrieval, Task, Training
 from hopscope.errors import RunMissing
 from hopscope.markov import train as train_markov
@@ -180,8 +180,8 @@ def circuit(folder: RunFolder) -> dict[str, bytes]:
 @torch.no_grad()
 def loss(model: Transformer, task: Task) -> float:
     """Mean over hops, on fresh examples."""
-    probe = probe_of(task, FRESH, SAMPLE)
-    return float(probe.losses(model(probe.inputs)).mean())
+    exam = exam_of(task, FRESH, SAMPLE)
+    return float(exam.losses(model(exam.inputs)).mean())
 
 
 def markov_loss(run: MarkovRun) -> float:

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from hopscope.configs import ConditionalRetrieval, Retrieval, VectorTask
-from hopscope.facts import Path, Role
+from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.tasks import dataset, hop_losses
+from hopscope.theory import Path
 
 Head = tuple[int, int]
 Row = tuple[int, int, Role]
@@ -108,4 +109,4 @@ def heads_of(paths: Iterable[Path]) -> set[Head]:
 
 
 def rows_of(paths: Iterable[Path]) -> set[Row]:
-    return {(path.layer, path.head, path.query) for path in paths}
+    return {(path.layer, path.head, path.reader) for path in paths}

@@ -9,11 +9,13 @@ are shuffled in every example, so a raw position means nothing across examples, 
 """
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, cast
+from importlib import import_module
+from typing import Any, Literal, cast
 
 from hopscope.errors import FactError
 
@@ -111,19 +113,6 @@ def parse_role(text: str) -> Role:
     return Role(kind, int(match[2] or 0), int(match[3] or 0))
 
 
-@dataclass(frozen=True, order=True)
-class Path:
-    """What a head does for a circuit: positions of one role read positions of another."""
-
-    layer: int
-    head: int
-    query: Role
-    key: Role
-
-    def __str__(self) -> str:
-        return f"layer {self.layer} head {self.head}: {self.query} → {self.key}"
-
-
 def _roles(number: int, fact: Fact) -> tuple[Role, ...]:
     keys = tuple(Role("key", number, slot) for slot, _ in enumerate(fact.keys))
     return (*keys, Role("value", number))
@@ -172,3 +161,13 @@ def _parse_fact(text: str) -> Fact:
     if len(set(keys)) < len(keys):
         raise FactError(f"the fact {text!r} names a key twice: each key once")
     return Fact(keys, value)
+
+
+def __getattr__(name: str) -> Any:
+    """Path lived here before it moved to the theory, which knows layers."""
+    if name != "Path":
+        raise AttributeError(f"module 'hopscope.facts' has no attribute {name!r}")
+    warnings.warn(
+        "Path is in hopscope.theory now: facts know no layers", DeprecationWarning, stacklevel=2
+    )
+    return import_module("hopscope.theory").Path

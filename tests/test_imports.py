@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
 LIGHT = [
     "hopscope", "hopscope.configs", "hopscope.facts", "hopscope.store", "hopscope.theory",
-    "hopscope.papers", "hopscope.papers.registry", "hopscope.milestones", "hopscope.cli.main",
+    "hopscope.circuits", "hopscope.circuits.circuit", "hopscope.circuits.emergence",
+    "hopscope.circuits.maps", "hopscope.papers", "hopscope.papers.registry",
+    "hopscope.milestones", "hopscope.cli.main",
 ]  # fmt: skip
 
 
@@ -25,3 +28,28 @@ def test_the_main_flow_is_at_the_top() -> None:
         assert getattr(hopscope, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         hopscope.nothing  # noqa: B018
+
+
+def test_every_name_of_circuits_is_found_where_it_lives() -> None:
+    from hopscope import circuits
+
+    assert set(circuits.__all__) == set(circuits._HOME)
+    for name in circuits.__all__:
+        assert getattr(circuits, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        circuits.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("room", "old", "new"),
+    [
+        ("circuits", "Bench", "Ablator"),
+        ("circuits", "Probe", "Exam"),
+        ("circuits", "probe_of", "exam_of"),
+        ("facts", "Path", "hopscope.theory"),
+    ],
+)
+def test_earlier_names_still_work_and_say_the_new_ones(room: str, old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=new):
+        found = getattr(import_module(f"hopscope.{room}"), old)
+    assert found.__name__ == (old if room == "facts" else new)

@@ -1,23 +1,35 @@
-"""Circuits: read the heads, prove what they do, watch it emerge. Knows no training."""
+"""Circuits: read the heads, prove what they do, watch it emerge. Knows no training.
 
-from hopscope.circuits.ablation import Ablation, Carried
-from hopscope.circuits.adapters import subject_of
-from hopscope.circuits.bench import Bench
-from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.discovery import discover
-from hopscope.circuits.maps import RoleMaps, attention_maps, patterns, role_maps
-from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim
-from hopscope.circuits.probe import Probe, probe_of
-from hopscope.circuits.subject import Subject, Whole
+Results (mechanisms, circuits, role maps, emergence) are data without torch; what computes them is
+fetched with torch when it is first used.
+"""
+
+import warnings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hopscope.circuits.ablation import Ablation, Carried
+    from hopscope.circuits.ablator import Ablator
+    from hopscope.circuits.adapters import subject_of
+    from hopscope.circuits.attention import attention_maps, patterns, role_maps
+    from hopscope.circuits.circuit import Circuit
+    from hopscope.circuits.discovery import discover
+    from hopscope.circuits.emergence import Emergence
+    from hopscope.circuits.exam import Exam, exam_of
+    from hopscope.circuits.maps import RoleMaps
+    from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim
+    from hopscope.circuits.subject import Subject, Whole
 
 __all__ = [
     "Ablation",
+    "Ablator",
     "Aim",
-    "Bench",
     "Carried",
     "Circuit",
+    "Emergence",
+    "Exam",
     "Mechanism",
-    "Probe",
     "RoleMaps",
     "Subject",
     "Target",
@@ -25,8 +37,35 @@ __all__ = [
     "aim",
     "attention_maps",
     "discover",
+    "exam_of",
     "patterns",
-    "probe_of",
     "role_maps",
     "subject_of",
 ]
+
+_FILES = {
+    "ablation": ("Ablation", "Carried"),
+    "ablator": ("Ablator",),
+    "adapters": ("subject_of",),
+    "attention": ("attention_maps", "patterns", "role_maps"),
+    "circuit": ("Circuit",),
+    "discovery": ("discover",),
+    "emergence": ("Emergence",),
+    "exam": ("Exam", "exam_of"),
+    "maps": ("RoleMaps",),
+    "mechanism": ("Aim", "Mechanism", "Target", "aim"),
+    "subject": ("Subject", "Whole"),
+}
+_HOME = {name: file for file, names in _FILES.items() for name in names}
+_RENAMED = {"Bench": "Ablator", "Probe": "Exam", "probe_of": "exam_of"}
+"""Earlier names, which still work in this version."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        line = f"hopscope.circuits.{name} is called {_RENAMED[name]} now"
+        warnings.warn(line, DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
+    if name not in _HOME:
+        raise AttributeError(f"module 'hopscope.circuits' has no attribute {name!r}")
+    return getattr(import_module(f"hopscope.circuits.{_HOME[name]}"), name)

@@ -1,7 +1,8 @@
 """Ablations as data: for some heads, what they do instead.
 
-They follow a mechanism, or carry the mean of what they usually carry, or what they carry in
-another example. A bench measures many at once.
+They follow a mechanism (their attention is patched), or carry the mean of what they usually carry
+(mean ablation), or what they carry in another example (resample ablation). An ablator measures
+many ablations at once.
 """
 
 from collections.abc import Mapping

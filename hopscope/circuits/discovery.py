@@ -1,10 +1,10 @@
 """From a model to its circuit (the paper's appendix E, automated).
 
-1. Give up heads, then single rows of attention, cheapest first, while the task stays solved. The
-   rows that are left attend on their own.
+1. Remove heads, then single rows of attention, cheapest first, while the task stays solved. The
+   rows that are left keep the model's attention.
 2. Replace each of them by the simplest aim that does as well: now all attention is written down.
-3. Give up what is not needed, and look for what could stand in for the rest.
-4. Measure the circuit, and every part's removal, on fresh examples.
+3. Remove what is not needed, and look for what could stand in for the rest.
+4. Measure the circuit, and the removal of every part, on fresh examples.
 """
 
 from collections.abc import Callable
@@ -12,112 +12,110 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from hopscope import __version__
+from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import subject_of
-from hopscope.circuits.bench import Bench
 from hopscope.circuits.budget import FLOAT, check_examples, check_search
-from hopscope.circuits.circuit import Circuit, FlowCheck, HeadReport, Switches
-from hopscope.circuits.measure import BATCHES, measure
-from hopscope.circuits.probe import Questions, probe_of
-from hopscope.circuits.search import Limits, Search, State, live
-from hopscope.circuits.settling import alternatives, drafted, settled
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.costs import measure
+from hopscope.circuits.draft import Conditions, drafted
+from hopscope.circuits.exam import Questions, exam_of
+from hopscope.circuits.explaining import explained
+from hopscope.circuits.necessity import settled
+from hopscope.circuits.parts import FlowCheck, HeadReport, Switches
+from hopscope.circuits.pruning import needed_rows
+from hopscope.circuits.search import DEFAULT, Search
+from hopscope.circuits.stand_ins import alternatives
 from hopscope.circuits.subject import Subject, Whole
-from hopscope.configs import FactTask
+from hopscope.configs import Discovery, FactTask
 from hopscope.errors import NotLearned
-from hopscope.facts import Path, Role
+from hopscope.facts import Role
 from hopscope.machine import keep_pages
-from hopscope.theory import Reading, follow
-
-EXAMPLES = 128
-"""Examples of the search; each of the 20 batches that measure has an eighth of them."""
-SKETCH = 0.25
-"""Share of them by which it is seen roughly what is cheap to give up."""
-UNLEARNED = 0.5
-"""A loss above this share of the guessing level is no learned task."""
-
+from hopscope.theory import Path, follow
 
 FEW = 4
-"""Examples by which it is seen what one takes."""
-
-
-def of_a_batch(examples: int) -> int:
-    """Examples of each of the batches that measure."""
-    return max(1, examples // 8)
+"""Examples by which it is seen how much memory one takes."""
 
 
 def discover(
     model: Subject | Whole | nn.Module,
     task: Questions,
-    examples: int = EXAMPLES,
+    *,
+    settings: Discovery = DEFAULT,
     seed: int = 0,
     force: bool = False,
     watch: Callable[[str], None] = lambda _: None,
+    **changes: int | float,
 ) -> Circuit:
     """Find the circuit by which the model solves the task.
 
-    `force` goes on with a model that has not learned it; `watch` is told what happens.
+    `settings` are the numbers by which the search decides; any of them can also be given by its
+    name, as in `discover(model, task, examples=64)`. Examples are drawn by `seed`. `force` goes on
+    with a model that has not learned the task; `watch` is told what happens.
     """
     keep_pages()
+    settings = settings.changed(**changes)
     subject = subject_of(model)
-    _check_memory(subject, task, examples)
-    probe = probe_of(task, examples, seed)
-    few = probe_of(task, max(1, round(examples * SKETCH)), seed)
-    search = Search(Bench(subject, probe), Bench(subject, few))
-    limits = _limits(search, force)
+    _check_memory(subject, task, settings)
+    exam, few = (exam_of(task, size, seed) for size in (settings.examples, settings.few))
+    search = Search(Ablator(subject, exam), Ablator(subject, few), settings)
+    _check_learned(search, force)
     watch(f"which of {len(search.heads)} heads matter")
     untouched = search.untouched()
-    own = _needed_rows(search, untouched, limits)
-    watch(f"what explains {len(live(own))} rows of attention")
-    draft = drafted(search.explained(own, limits), own, untouched)
+    own = needed_rows(search, untouched)
+    watch(f"what explains {len(own.live)} rows of attention")
+    states = Conditions(explained(search, own), own, untouched)
     watch("what of it is needed, and what could stand in")
-    draft = settled(search, draft, limits)
-    others = alternatives(search, draft, limits)
+    draft = settled(search, drafted(states, settings.path_share))
+    others = alternatives(search, draft)
     watch("measuring on fresh examples")
-    findings = measure(search, task, draft, of_a_batch(examples), seed)
-    paths = [path for part in draft.parts for path in part.paths]
+    findings = measure(search, task, draft, seed)
     return Circuit(
         model=subject.digest(),
         task=task if isinstance(task, FactTask) else None,
-        roles=probe.table,
-        heads=tuple(HeadReport(layer=h[0], head=h[1], mechanism=m) for h, m in draft.ideal.items()),
+        roles=exam.table,
+        heads=tuple(
+            HeadReport(layer=layer, head=head, mechanism=mechanism)
+            for (layer, head), mechanism in draft.states.ideal.mechanisms.items()
+        ),
         parts=findings.parts,
         losses=findings.losses,
         alternatives=others,
         shared=findings.shared,
         restored=findings.restored,
-        flow=flow_check(task, paths),
-        switches=Switches(examples=examples, batches=BATCHES, seed=seed, forced=force),
+        flow=flow_check(task, [path for unit in draft.units for path in unit.paths]),
+        switches=Switches(
+            examples=settings.examples,
+            batches=settings.batches,
+            seed=seed,
+            forced=force,
+            settings=settings,
+            version=__version__,
+        ),
     )
 
 
 @torch.no_grad()
-def _check_memory(subject: Subject | Whole, task: Questions, examples: int) -> None:
+def _check_memory(subject: Subject | Whole, task: Questions, settings: Discovery) -> None:
     """Refuse more examples than this machine can hold, before they are drawn."""
     if not isinstance(task, FactTask) or subject.device.type != "cpu":
         return
-    most = max(examples, BATCHES * of_a_batch(examples))
+    most = max(settings.examples, settings.batches * settings.batch)
     check_examples(task, most)
     if not isinstance(subject, Whole):
-        few = probe_of(task, FEW)
+        few = exam_of(task, FEW)
         stream = subject.enter(few.inputs).nbytes // FEW
         check_search(most, stream, FLOAT * subject.heads * few.length**2)
 
 
-def _limits(search: Search, force: bool) -> Limits:
-    clean = search.losses([{}])[0]
-    guess = search.bench.probe.guess
-    if clean.mean() > UNLEARNED * guess and not force:
+def _check_learned(search: Search, force: bool) -> None:
+    """Refuse a model that has not learned the task."""
+    clean, guess = search.clean.mean(), search.guess
+    if clean > search.settings.unlearned * guess and not force:
         raise NotLearned(
-            f"this model has not learned the task: its loss is {clean.mean():.3f} where guessing "
+            f"this model has not learned the task: its loss is {clean:.3f} where guessing "
             f"gives {guess:.3f}; train it further, or force the search"
         )
-    return Limits.of(clean, guess)
-
-
-def _needed_rows(search: Search, untouched: State, limits: Limits) -> State:
-    """The rows that matter, attending on their own; all others given up."""
-    heads = [search.all_rows(head) for head in search.heads]
-    state = search.pruned(untouched, heads, limits)
-    return search.pruned(state, [[row] for row in live(state)], limits)
 
 
 def flow_check(task: Questions, paths: list[Path]) -> FlowCheck | None:
@@ -125,7 +123,7 @@ def flow_check(task: Questions, paths: list[Path]) -> FlowCheck | None:
     graph = task.graph() if isinstance(task, FactTask) else None
     if graph is None:
         return None
-    readings = {Reading(path.layer, path.query, path.key): path for path in paths}
+    readings = {path.reading: path for path in paths}
     known = set(graph.roles)
     readings = {r: p for r, p in readings.items() if {r.reader, r.source} <= known}
     found = follow(graph, readings)

@@ -1,42 +1,25 @@
-"""When the paths of a circuit appeared: mean attention along each, checkpoint by checkpoint.
+"""When the paths of a circuit appeared, as data: attention along each, checkpoint by checkpoint.
 
 Between checkpoints attention is interpolated linearly; a path has emerged where it first passes
-one half (the paper's §9).
+one half (the paper's §9). The numbers are measured in `hopscope.circuits.tracking`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
-from hopscope.circuits.adapters import subject_of
-from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.maps import role_maps
-from hopscope.circuits.probe import Probe, Questions, probe_of
-from hopscope.circuits.subject import check_finite
-from hopscope.configs import Experiment
-from hopscope.errors import CircuitError
-from hopscope.facts import Path
-from hopscope.milestones import crossing, learned_below
-from hopscope.models import Transformer
+from hopscope.facts import parse_role
+from hopscope.milestones import HALF, crossing, learned_below
+from hopscope.theory import Path
 
-EXAMPLES = 32
-"""Sequences over which attention is averaged (§9.1: 32)."""
+if TYPE_CHECKING:
+    from hopscope.circuits.tracking import emergence
 
-
-@runtime_checkable
-class History(Protocol):
-    """Something that kept its checkpoints; a run does."""
-
-    @property
-    def checkpoints(self) -> Sequence[int]:
-        """The steps of which the weights are kept."""
-
-    def model_at(self, step: int) -> Transformer:
-        """The model (or fleet) as it was after that step."""
+__all__ = ["HALF", "Emergence", "crossing", "emergence"]
 
 
 @dataclass(frozen=True)
@@ -45,10 +28,13 @@ class Emergence:
 
     paths: tuple[Path, ...]
     steps: tuple[int, ...]
+    """The training steps of the checkpoints."""
     attention: Float[np.ndarray, "path step"]
     losses: Float[np.ndarray, "step hop"]
     guess: float
+    """The loss of an answer that ignores how the facts connect."""
     steps_per_epoch: float | None
+    """Training steps that go over the training set once, if that is known."""
 
     def emerged(self, path: Path) -> float | None:
         """The step at which attention along the path first passes one half."""
@@ -60,8 +46,9 @@ class Emergence:
 
     def epoch(self, step: float | None) -> float | None:
         """The same moment in passes over the training set."""
-        known = step is not None and self.steps_per_epoch is not None
-        return step / self.steps_per_epoch if known else None  # type: ignore[operator]
+        if step is None or self.steps_per_epoch is None:
+            return None
+        return step / self.steps_per_epoch
 
     @property
     def order(self) -> list[tuple[Path, float | None]]:
@@ -69,8 +56,8 @@ class Emergence:
         when = [(path, self.emerged(path)) for path in self.paths]
         return sorted(when, key=lambda item: (item[1] is None, item[1] or 0.0, item[0]))
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data, for JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; beside the measured numbers, when each path emerged."""
         return {
             "steps": list(self.steps),
             "steps_per_epoch": self.steps_per_epoch,
@@ -80,8 +67,8 @@ class Emergence:
                 {
                     "layer": path.layer,
                     "head": path.head,
-                    "reader": str(path.query),
-                    "source": str(path.key),
+                    "reader": str(path.reader),
+                    "source": str(path.source),
                     "attention": self.attention[number].tolist(),
                     "emerged_at_step": self.emerged(path),
                     "emerged_at_epoch": self.epoch(self.emerged(path)),
@@ -90,67 +77,25 @@ class Emergence:
             ],
         }
 
-
-def emergence(
-    history: History,
-    circuit: Circuit,
-    task: Questions | None = None,
-    member: int | None = None,
-    examples: int = EXAMPLES,
-    steps_per_epoch: float | None = None,
-) -> Emergence:
-    """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
-    _check(history, circuit)
-    steps = list(history.checkpoints)
-    if len(steps) < 2:
-        raise CircuitError(
-            f"emergence needs at least 2 checkpoints, got {len(steps)}: train with a smaller "
-            "training.checkpoint_every (of the models in the gallery, demo has many)"
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> "Emergence":
+        """What `to_dict` wrote."""
+        paths = tuple(
+            Path(p["layer"], p["head"], parse_role(p["reader"]), parse_role(p["source"]))
+            for p in kept["paths"]
         )
-    questions = task or circuit.task
-    if questions is None:
-        raise CircuitError("the circuit names no task: say which examples to watch it on")
-    if not circuit.paths:
-        raise CircuitError("the circuit has no paths whose emergence could be watched")
-    probe = probe_of(questions, examples)
-    found = [_at(history, step, (circuit, probe, member)) for step in steps]
-    attention, losses = (np.stack(part) for part in zip(*found, strict=True))
-    epoch = steps_per_epoch or _steps_per_epoch(history)
-    return Emergence(circuit.paths, tuple(steps), attention.T, losses, probe.guess, epoch)
+        return cls(
+            paths=paths,
+            steps=tuple(kept["steps"]),
+            attention=np.array([p["attention"] for p in kept["paths"]]),
+            losses=np.array(kept["losses"]),
+            guess=kept["guess"],
+            steps_per_epoch=kept["steps_per_epoch"],
+        )
 
 
-def _check(history: object, circuit: object) -> None:
-    if not isinstance(history, History) or not isinstance(circuit, Circuit):
-        got = f"{type(history).__name__} and {type(circuit).__name__}"
-        raise CircuitError(f"emergence takes a run and a circuit found in it; got {got}")
-
-
-def _steps_per_epoch(history: History) -> float | None:
-    """How many steps go over the training set once, if the history says how it was trained."""
-    experiment = getattr(history, "experiment", None)
-    if not isinstance(experiment, Experiment):
-        return None
-    return experiment.training.steps_per_epoch
-
-
-def _at(
-    history: History, step: int, watched: tuple[Circuit, Probe, int | None]
-) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
-    circuit, probe, member = watched
-    model = history.model_at(step)
-    model = model if member is None else model.member(member)
-    subject = subject_of(model)
-    try:
-        maps = role_maps(subject, probe)
-    except CircuitError as error:
-        raise CircuitError(f"at step {step}: {error}") from error
-    number = {role: n for n, role in enumerate(maps.roles)}
-    attention = [
-        float(maps.own[p.layer, p.head, number[p.query], number[p.key]]) for p in circuit.paths
-    ]
-    with torch.no_grad():
-        outputs = model(probe.inputs.to(subject.device))
-        found = probe.losses(outputs).mean(0)
-    check_finite(found, f"at step {step}: the model's loss")
-    losses: np.ndarray = found.double().cpu().numpy()
-    return np.array(attention), losses
+def __getattr__(name: str) -> Any:
+    """`emergence` measures these numbers, and needs torch: it is fetched when it is asked for."""
+    if name != "emergence":
+        raise AttributeError(f"module 'hopscope.circuits.emergence' has no attribute {name!r}")
+    return import_module("hopscope.circuits.tracking").emergence

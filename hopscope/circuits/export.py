@@ -13,9 +13,10 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from hopscope.circuits.circuit import Circuit, Part
-from hopscope.circuits.maps import patterns
-from hopscope.circuits.probe import Probe
+from hopscope.circuits.attention import patterns
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.exam import Exam
+from hopscope.circuits.parts import Part
 from hopscope.circuits.subject import Subject, Whole
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
@@ -75,14 +76,14 @@ def _place(node: str) -> float:
     return float(node[1:].split(".", maxsplit=1)[0]) + (0.5 if node[0] == "m" else 0.0)
 
 
-def circuitsvis(subject: Subject | Whole, probe: Probe, example: int = 0) -> dict[str, Any]:
+def circuitsvis(subject: Subject | Whole, exam: Exam, example: int = 0) -> dict[str, Any]:
     """Tokens (named by their roles) and attention [layer, head, query, key] of one example."""
-    if not 0 <= example < len(probe):
-        raise CircuitError(f"example is {example}; the probe has examples 0 … {len(probe) - 1}")
+    if not 0 <= example < len(exam):
+        raise CircuitError(f"example is {example}; the exam has examples 0 … {len(exam) - 1}")
     row = slice(example, example + 1)
-    found = torch.stack([p[0] for p in patterns(subject, probe.on(subject.device).inputs[row])])
-    roles, chains = probe.roles.role[example].tolist(), probe.roles.chain[example].tolist()
-    names = [f"{probe.table[r]} ({chr(97 + c)})" for r, c in zip(roles, chains, strict=True)]
+    found = torch.stack([p[0] for p in patterns(subject, exam.on(subject.device).inputs[row])])
+    roles, chains = exam.roles.role[example].tolist(), exam.roles.chain[example].tolist()
+    names = [f"{exam.table[r]} ({chr(97 + c)})" for r, c in zip(roles, chains, strict=True)]
     return {"tokens": names, "attention": found.float().tolist()}
 
 

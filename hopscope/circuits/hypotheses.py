@@ -19,38 +19,35 @@ from hopscope.circuits.mechanism import (
     Target,
     aim,
 )
+from hopscope.circuits.state import Row
+from hopscope.configs import Discovery
 from hopscope.facts import Role
 
-STRONG = 0.5
-"""A role with this much attention is proposed before nothing is;"""
-NOTICED = 0.2
-"""those with less than this are not proposed on their own,"""
-SHARE = 0.05
-"""and with less than this, not even in a mixture."""
 
-
-def hypotheses(maps: RoleMaps, layer: int, head: int, reader: Role) -> list[list[Aim]]:
+def hypotheses(maps: RoleMaps, row: Row, settings: Discovery) -> list[list[Aim]]:
     """Aims that could explain the row, wave after wave, without doubles."""
-    weights = _weights(maps, layer, head, reader)
+    (layer, head), reader = row
+    weights = _weights(maps, row)
     ranked = sorted(weights, key=lambda target: (-weights[target], str(target)))
-    two, three = (_mixture(weights, ranked[:count]) for count in (2, 3))
-    named = [t for t in ranked if _names_one(t, reader) and weights[t] >= NOTICED]
-    strong = [Aim(((t, 1.0),)) for t in named if weights[t] >= STRONG]
+    two, three, every = (_mixture(weights, ranked[:n], settings.mixed) for n in (2, 3, None))
+    named = [t for t in ranked if _names_one(t, reader) and weights[t] >= settings.noticed]
+    strong = [Aim(((t, 1.0),)) for t in named if weights[t] >= settings.strong]
     single = [Aim(((t, 1.0),)) for t in named]
-    across = [aim("all", role) for role in maps.roles if _in_all_chains(weights, role) >= NOTICED]
+    across = [r for r in maps.roles if _in_all_chains(weights, r) >= settings.noticed]
     number = maps.roles.index(reader)
-    if maps.itself[layer, head, number] >= NOTICED:
+    if maps.itself[layer, head, number] >= settings.noticed:
         single.append(ITSELF)
-    if maps.previous[layer, head, number] >= NOTICED:
+    if maps.previous[layer, head, number] >= settings.noticed:
         single.append(PREVIOUS)
     placed = [aim("place", role) for role in maps.roles if role.kind == "value"]
-    simple = dict.fromkeys([*strong, UNIFORM, *single, *across, two])
-    rest = dict.fromkeys([three, _mixture(weights, ranked), *placed])
+    simple = dict.fromkeys([*strong, UNIFORM, *single, *(aim("all", r) for r in across), two])
+    rest = dict.fromkeys([three, every, *placed])
     return [list(simple), [BY_POSITION], [a for a in rest if a not in simple]]
 
 
-def _weights(maps: RoleMaps, layer: int, head: int, reader: Role) -> dict[Target, float]:
+def _weights(maps: RoleMaps, row: Row) -> dict[Target, float]:
     """How much attention the reader gives to each role, of its own chain and of the others."""
+    (layer, head), reader = row
     number = maps.roles.index(reader)
     found = {}
     for key, role in enumerate(maps.roles):
@@ -68,16 +65,18 @@ def _in_all_chains(weights: dict[Target, float], role: Role) -> float:
     return weights.get(Target("own", role), 0.0) + weights.get(Target("others", role), 0.0)
 
 
-def _mixture(weights: dict[Target, float], targets: list[Target]) -> Aim:
-    kept = [target for target in targets if weights[target] >= SHARE] or targets[:1]
+def _mixture(weights: dict[Target, float], targets: list[Target], least: float) -> Aim:
+    """These targets, as the row weighs them, without those that get too little."""
+    kept = [target for target in targets if weights[target] >= least] or targets[:1]
     total = sum(weights[target] for target in kept)
     return Aim(tuple((target, weights[target] / total) for target in kept))
 
 
-def strongest(maps: RoleMaps, layer: int, head: int, reader: Role) -> Role | None:
-    """The role of the own chain that gets most of the reader's attention, if one does."""
-    row = maps.own[layer, head, maps.roles.index(reader)]
-    key = int(row.argmax())
-    source = maps.roles[key]
-    strong = float(row[key]) >= STRONG and source != reader and source.kind != "other"
+def strongest(maps: RoleMaps, row: Row, share: float) -> Role | None:
+    """The role of the own chain that gets most of the reader's attention, if it gets this share."""
+    (layer, head), reader = row
+    attention = maps.own[layer, head, maps.roles.index(reader)]
+    most = int(attention.argmax())
+    source = maps.roles[most]
+    strong = float(attention[most]) >= share and source != reader and source.kind != "other"
     return source if strong else None

@@ -1,25 +1,19 @@
-"""Attention in role coordinates: [layer, head, query role, key role].
+"""Role maps as data: how much of its attention every head gives from one role to another.
 
-Chains are shuffled in every example, so attention is averaged over what positions stand for: how
-much of its attention a role gives to each role of its own chain, of the other chains together,
-to itself, and to the position before.
+Chains are shuffled in every example, so attention is averaged over what positions stand for. The
+averages are computed in `hopscope.circuits.attention`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor, nn
 
-from hopscope.circuits import budget
-from hopscope.circuits.adapters import subject_of
-from hopscope.circuits.budget import AT_ONCE, FLOAT
-from hopscope.circuits.probe import Probe, Questions, probe_of
-from hopscope.circuits.subject import Subject, Whole, check_finite
-from hopscope.facts import Role
+from hopscope.facts import Role, parse_role
 
-EXAMPLES = 256
+KINDS = ("own", "others", "itself", "previous")
 
 
 @dataclass(frozen=True)
@@ -27,93 +21,28 @@ class RoleMaps:
     """Mean attention of every head between roles; NaN where a role never occurs."""
 
     roles: tuple[Role, ...]
-    own: Float[Tensor, "layer head query key"]
-    """To positions of the same chain (on the diagonal, to the position itself)."""
-    others: Float[Tensor, "layer head query key"]
+    """The roles, in the order of the axes *reader* (who attends) and *source* (what is read)."""
+    own: Float[np.ndarray, "layer head reader source"]
+    """To positions of the reader's own chain (on the diagonal, to the position itself)."""
+    others: Float[np.ndarray, "layer head reader source"]
     """To positions of all other chains together."""
-    itself: Float[Tensor, "layer head query"]
-    previous: Float[Tensor, "layer head query"]
-    """To the position right before, whatever it stands for."""
+    itself: Float[np.ndarray, "layer head reader"]
+    """To the reader's own position."""
+    previous: Float[np.ndarray, "layer head reader"]
+    """To the position right before the reader, whatever it stands for."""
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data, for JSON."""
-        names = ("own", "others", "itself", "previous")
+    def to_dict(self, digits: int | None = None) -> dict[str, Any]:
+        """Plain data for JSON, rounded to so many digits if these are given."""
+        values = {kind: getattr(self, kind) for kind in KINDS}
+        if digits is not None:
+            values = {kind: np.round(numbers, digits) for kind, numbers in values.items()}
         return {
-            "roles": [str(r) for r in self.roles],
-            **{n: getattr(self, n).tolist() for n in names},
+            "roles": [str(role) for role in self.roles],
+            **{kind: numbers.tolist() for kind, numbers in values.items()},
         }
 
-
-def patterns(
-    subject: Subject | Whole, inputs: Tensor
-) -> Iterator[Float[Tensor, "batch head seq seq"]]:
-    """Every layer's attention, one layer after the other."""
-    if isinstance(subject, Whole):
-        yield from _handed_out(subject, inputs)
-        return
-    x = subject.enter(inputs)
-    for layer in range(subject.layers):
-        with torch.no_grad():
-            pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
-            x = subject.write(layer, x, pattern @ subject.values(layer, x))
-        yield pattern
-
-
-@torch.no_grad()
-def _handed_out(subject: Whole, inputs: Tensor) -> list[Float[Tensor, "batch head seq seq"]]:
-    seen: dict[int, Tensor] = {}
-
-    def note(layer: int, pattern: Tensor) -> Tensor:
-        seen[layer] = pattern
-        return pattern
-
-    subject.outputs(inputs, note)
-    return [seen[layer] for layer in range(subject.layers)]
-
-
-@torch.no_grad()
-def role_maps(subject: Subject | Whole, probe: Probe) -> RoleMaps:
-    """Attention averaged in role coordinates over the probe's examples, a few at a time."""
-    probe = probe.on(subject.device)
-    each = FLOAT * AT_ONCE * subject.heads * probe.length**2
-    size = max(1, budget.CALL_BYTES // each)
-    sums: list[Tensor] = []
-    for start in range(0, len(probe), size):
-        some = _sums(subject, probe, slice(start, start + size))
-        sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
-    own, others, itself, previous, count = (part.cpu() for part in sums)
-    rows = count[:, None]
-    return RoleMaps(probe.table, own / rows, others / rows, itself / count, previous / count)
-
-
-def _sums(subject: Subject | Whole, probe: Probe, some: slice) -> list[Tensor]:
-    """Sums over some examples, layer by layer, and how often each role occurs there."""
-    number, chain = probe.roles.role[some].long(), probe.roles.chain[some]
-    member = torch.nn.functional.one_hot(number, len(probe.table)).float()
-    same = chain[:, :, None] == chain[:, None, :]
-    layers = []
-    for layer, pattern in enumerate(patterns(subject, probe.inputs[some])):
-        check_finite(pattern, f"the attention of layer {layer}")
-        layers.append(_layer_means(pattern.float(), member, same))
-    return [*(torch.stack(part) for part in zip(*layers, strict=True)), member.sum((0, 1))]
-
-
-def _layer_means(
-    pattern: Float[Tensor, "batch head seq seq"],
-    member: Float[Tensor, "batch seq role"],
-    same: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums over examples and positions, for the heads of one layer."""
-    everyone = torch.einsum("bhqk,bqr,bks->hrs", pattern, member, member)
-    own = torch.einsum("bhqk,bqr,bks->hrs", pattern * same[:, None], member, member)
-    itself = torch.einsum("bhqq,bqr->hr", pattern, member)
-    back = pattern.diagonal(-1, -2, -1)
-    previous = torch.einsum("bhq,bqr->hr", back, member[:, 1:])
-    return own, everyone - own, itself, previous
-
-
-def attention_maps(
-    model: Subject | Whole | nn.Module, task: Questions, examples: int = EXAMPLES, seed: int = 0
-) -> RoleMaps:
-    """The role maps of a model on fresh examples of a task."""
-    return role_maps(subject_of(model), probe_of(task, examples, seed))
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> "RoleMaps":
+        """What `to_dict` wrote."""
+        values = {kind: np.array(kept[kind], dtype=np.float32) for kind in KINDS}
+        return cls(tuple(parse_role(role) for role in kept["roles"]), **values)

@@ -1,10 +1,12 @@
 """What one attention head does, as data: for every role that reads, where it looks.
 
-    head 1.2:  query → value 0, all else uniform
+    head 1.2:  query ← value 0; else uniform
 
 An *aim* is where a row of attention goes: to one target, or to several with weights. A
 *mechanism* gives each reading role its aim, and the rest of the rows another (or leaves them as
-the model has them).
+the model has them). Arrows show the way of the information: from what is read to the reader. A
+value that reads the key of its own fact makes a *previous-token head*, a query that reads the
+value behind an earlier copy of itself an *induction head*.
 """
 
 from dataclasses import dataclass
@@ -87,7 +89,11 @@ BY_POSITION, AS_IS = aim("position"), aim("model")
 
 @dataclass(frozen=True, order=True)
 class Mechanism:
-    """Where each role looks, and where the rest of the rows do."""
+    """Where each role looks, and where the rest of the rows do.
+
+    >>> print(Mechanism(((Role("query"), aim("own", Role("value", 0))),)))
+    query ← value 0; else uniform
+    """
 
     aims: tuple[tuple[Role, Aim], ...] = ()
     rest: Aim = UNIFORM
@@ -110,7 +116,7 @@ class Mechanism:
         return Mechanism, (self.aims, self.rest)
 
     def of(self, role: Role) -> Aim:
-        """Where the role looks."""
+        """The aim of a role's row."""
         return dict(self.aims).get(role, self.rest)
 
     def with_aim(self, role: Role, new: Aim) -> "Mechanism":
@@ -129,5 +135,5 @@ class Mechanism:
     def __str__(self) -> str:
         if not self.aims:
             return str(self.rest)
-        aims = "; ".join(f"{role} → {aim}" for role, aim in self.aims)
+        aims = "; ".join(f"{role} ← {aim}" for role, aim in self.aims)
         return f"{aims}; else {self.rest}"

@@ -7,90 +7,42 @@ it. The walk goes on with a few of them to the last layer before it turns to the
 is alive at a time is bounded by the budget of a call for each layer, whatever their number.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits import budget
-from hopscope.circuits.ablation import Ablation, Change
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.budget import Kept
-from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Mechanism
-from hopscope.circuits.patterns import Painter, Spots
-from hopscope.circuits.probe import Probe
+from hopscope.circuits.exam import Exam
+from hopscope.circuits.jobs import (
+    UNTOUCHED,
+    Changes,
+    Group,
+    Job,
+    Layer,
+    Usual,
+    from_model,
+    in_parts,
+    most_common,
+    parted,
+)
+from hopscope.circuits.mechanism import Mechanism
+from hopscope.circuits.painter import Painter, Spots
 from hopscope.circuits.subject import Subject
 from hopscope.facts import Role
-
-Changes = tuple[Change, ...]
-"""What every head of a layer does."""
-UNTOUCHED = Mechanism(rest=AS_IS)
-Item = TypeVar("Item")
 
 FEW = 0.25
 """Positions whose rows differ are computed on their own up to this share of all."""
 
-Prefix = tuple[object, ...]
-"""The changes in all layers so far: what a residual stream depends on."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Ablations that share a residual stream."""
-
-    x: Float[Tensor, "batch seq d_model"]
-    prefix: Prefix
-    members: list[int]
-
-
-@dataclass(frozen=True)
-class Layer:
-    """What several groups have in one layer, before anything is changed."""
-
-    number: int
-    read: int
-    groups: list[Group]
-    asked: list[int]
-    """Heads whose own attention has to be known,"""
-    pattern: list[Float[Tensor, "batch asked read seq"] | None]
-    """and what it is."""
-    values: list[Float[Tensor, "batch head seq d_head"]]
-
-    def own(self, group: int, head: int) -> Float[Tensor, "batch read seq"] | None:
-        """A head's own attention, if anybody asked for it."""
-        pattern = self.pattern[group]
-        if pattern is None or head not in self.asked:
-            return None
-        return pattern[:, self.asked.index(head)]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Changes of every head in one layer of a group, and the ablations that have them."""
-
-    group: int
-    changes: Changes
-    prefix: Prefix
-    members: list[int]
-
-
-@dataclass(frozen=True)
-class Usual:
-    """A group's most common changes: what their heads carry, and the stream after the layer."""
-
-    changes: Changes
-    mixed: Float[Tensor, "batch head read d_head"]
-    after: Float[Tensor, "batch read d_model"]
-
 
 class Walk:
-    """A subject and a probe, and what is kept between one walk and the next."""
+    """A subject and an exam, and what is kept between one walk and the next."""
 
-    def __init__(self, subject: Subject, probe: Probe, painter: Painter, read: int) -> None:
-        self.subject, self.probe, self.painter, self.read = subject, probe, painter, read
+    def __init__(self, subject: Subject, exam: Exam, painter: Painter, read: int) -> None:
+        self.subject, self.exam, self.painter, self.read = subject, exam, painter, read
         self._streams = Kept(budget.STREAM_BYTES)
         self._carried: list[Tensor] = []
         self.at_once = 1
@@ -100,7 +52,7 @@ class Walk:
         self, ablations: Sequence[Ablation]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number of each ablation, and the loss of every example and hop under it."""
-        x = self.subject.enter(self.probe.inputs)
+        x = self.subject.enter(self.exam.inputs)
         self.at_once = self._at_once(x)
         changes = [self._by_layer(ablation) for ablation in ablations]
         yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
@@ -117,15 +69,15 @@ class Walk:
         """From a layer to the end, a few groups at a time."""
         if number == self.subject.layers:
             for group in groups:
-                losses = self.probe.losses(self.subject.leave(group.x))
+                losses = self.exam.losses(self.subject.leave(group.x))
                 yield from ((member, losses) for member in group.members)
             return
-        for some in _parts(groups, self.at_once):
+        for some in in_parts(groups, self.at_once):
             for after in self._through(number, some, changes):
                 yield from self._onward(number + 1, after, changes)
 
     def _at_once(self, x: Float[Tensor, "batch seq d_model"]) -> int:
-        attention = self.subject.heads * self.probe.length * x.nbytes // x.shape[-1]
+        attention = self.subject.heads * self.exam.length * x.nbytes // x.shape[-1]
         one = budget.AT_ONCE * attention + budget.WIDTHS * x.nbytes
         return max(1, budget.CALL_BYTES // one)
 
@@ -134,18 +86,18 @@ class Walk:
     ) -> Iterator[list[Group]]:
         """Groups through a layer, where they part; a few of what comes out at a time."""
         jobs, known = [], []
-        for job in _parted(number, groups, changes):
+        for job in parted(number, groups, changes):
             kept = self._streams.get(job.prefix)
             if kept is None:
                 jobs.append(job)
             else:
                 known.append(Group(kept, job.prefix, job.members))
-        yield from _parts(known, self.at_once)
+        yield from in_parts(known, self.at_once)
         if not jobs:
             return
         layer = self._layer(number, groups, jobs)
         usual = self._usual(layer, jobs)
-        for some in _parts(jobs, self.at_once):
+        for some in in_parts(jobs, self.at_once):
             after = self._after(layer, some, usual)
             if number < self.subject.layers - 1:
                 for group in after:
@@ -155,14 +107,14 @@ class Walk:
     def _layer(self, number: int, groups: list[Group], jobs: list[Job]) -> Layer:
         """Values of all groups, and the attention of those heads of which any job asks for it."""
         last = number == self.subject.layers - 1
-        read = self.read if last else self.probe.length
+        read = self.read if last else self.exam.length
         x = torch.cat([group.x for group in groups]) if len(groups) > 1 else groups[0].x
         by_head = zip(*(job.changes for job in jobs), strict=True)
-        asked = [head for head, its in enumerate(by_head) if any(map(_from_model, its))]
+        asked = [head for head, its in enumerate(by_head) if any(map(from_model, its))]
         patterns: list[Tensor | None] = [None] * len(groups)
         if asked:
-            patterns = list(self.subject.look(number, x, read, asked).split(len(self.probe)))
-        values = list(self.subject.values(number, x).split(len(self.probe)))
+            patterns = list(self.subject.look(number, x, read, asked).split(len(self.exam)))
+        values = list(self.subject.values(number, x).split(len(self.exam)))
         return Layer(number, read, groups, asked, patterns, values)
 
     def _usual(self, layer: Layer, jobs: list[Job]) -> dict[int, Usual]:
@@ -171,7 +123,7 @@ class Walk:
         for job in jobs:
             of_group.setdefault(job.group, []).append(job.changes)
         common = {
-            group: tuple(_most_common(head) for head in zip(*several, strict=True))
+            group: tuple(most_common(head) for head in zip(*several, strict=True))
             for group, several in of_group.items()
         }
         mixed = [self._mixed(layer, group, changes) for group, changes in common.items()]
@@ -242,7 +194,7 @@ class Walk:
                 continue
             if not (isinstance(mine, Mechanism) and isinstance(its, Mechanism)):
                 return None
-            known = dict.fromkeys((*self.probe.table, *mine.readers, *its.readers))
+            known = dict.fromkeys((*self.exam.table, *mine.readers, *its.readers))
             here, there = dict(mine.aims), dict(its.aims)
             roles |= {
                 role: None
@@ -250,7 +202,7 @@ class Walk:
                 if here.get(role, mine.rest) != there.get(role, its.rest)
             }
         rows = {role: len(self.painter.spots(role, layer.read)) for role in roles}
-        if sum(rows.values()) > FEW * layer.read * len(self.probe):
+        if sum(rows.values()) > FEW * layer.read * len(self.exam):
             return None
         return [role for role, count in rows.items() if count]
 
@@ -291,7 +243,7 @@ class Walk:
             own = layer.own(job.group, head)
             pattern = self.painter.painted_rows(mine, roles, own, layer.read)
             # A matrix of the rows of each example: slots that nobody has stay empty.
-            rows = values.new_zeros(len(self.probe), spots.width, values.shape[-2])
+            rows = values.new_zeros(len(self.exam), spots.width, values.shape[-2])
             rows[spots.example, spots.slot] = pattern.to(values.dtype)
             mixed[:, head] = (rows @ values[:, head])[spots.example, spots.slot]
         return mixed
@@ -299,39 +251,9 @@ class Walk:
     def _usually(self, number: int) -> Float[Tensor, "batch head seq d_head"]:
         """What the heads of a layer carry in the model as it is."""
         if not self._carried:
-            x = self.subject.enter(self.probe.inputs)
+            x = self.subject.enter(self.exam.inputs)
             for layer in range(self.subject.layers):
-                pattern = self.subject.look(layer, x, self.probe.length, range(self.subject.heads))
+                pattern = self.subject.look(layer, x, self.exam.length, range(self.subject.heads))
                 self._carried.append(pattern @ self.subject.values(layer, x))
                 x = self.subject.write(layer, x, self._carried[-1])
         return self._carried[number]
-
-
-def _most_common(changes: Sequence[Change]) -> Change:
-    """Of several that are as common, the first."""
-    counts = Counter(changes)
-    return max(counts, key=counts.__getitem__)
-
-
-def _from_model(change: Change) -> bool:
-    """Does the model's attention have to be known?"""
-    if not isinstance(change, Mechanism):
-        return False
-    aims = (change.rest, *(aim for _, aim in change.aims))
-    return any(aim.targets[0].where in FROM_MODEL for aim in aims)
-
-
-def _parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> list[Job]:
-    """Groups part where their ablations do."""
-    jobs = []
-    for at, group in enumerate(groups):
-        parted: dict[Changes, list[int]] = {}
-        for member in group.members:
-            parted.setdefault(changes[member][number], []).append(member)
-        jobs += [Job(at, its, (group.prefix, its), members) for its, members in parted.items()]
-    return jobs
-
-
-def _parts(items: list[Item], size: int) -> Iterator[list[Item]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

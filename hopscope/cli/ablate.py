@@ -26,9 +26,10 @@ class AblateArguments(ModelArguments):
     """Losses with heads changed; without --head, every head in turn."""
 
     head: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = field(default=())
-    """LAYER.HEAD=WHAT, e.g. 3.0=uniform; may be given several times. WHAT is uniform, identity,
-    previous, position, mean or resample (of what the head carries), or paths such as
-    "query>value 0,value 1>key 1", the rest of the rows uniform (or "…/identity")."""
+    """LAYER.HEAD=WHAT, e.g. 3.0=uniform; may be given several times. WHAT is where the head
+    looks: uniform (everywhere), itself, previous, position (the model's average there); or mean or
+    resample (mean and resample ablation of what it carries); or paths, reader<source, such as
+    "query<value 0,value 1<key 1", with the rest of the rows uniform (or "…/itself")."""
     examples: int = 256
     """Examples to measure on."""
     circuit: bool = False
@@ -42,18 +43,18 @@ class AblateArguments(ModelArguments):
 def ablate(arguments: Sequence[str]) -> int:
     chosen = parse(AblateArguments, "ablate", arguments)
     examined = chosen.study()
-    from hopscope.circuits import Ablation, Bench, probe_of, subject_of
+    from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
     from hopscope.cli.tables import table
 
     check_files(*filter(None, [chosen.data]))
     examined.check_fits(chosen.examples)
     subject = subject_of(examined.model)
-    bench = Bench(subject, probe_of(examined.task, chosen.examples, chosen.sample))
+    ablator = Ablator(subject, exam_of(examined.task, chosen.examples, chosen.sample))
     base = dict(examined.circuit.ablation().changes) if chosen.circuit else {}
     asked = _asked(chosen.head) or _every_head(subject.layers, subject.heads)
     names = ["the circuit" if chosen.circuit else "the model", *asked]
     variants = [base, *({**base, **changes} for changes in asked.values())]
-    found = bench.losses([Ablation.of(changes) for changes in variants]).mean(1).tolist()
+    found = ablator.losses([Ablation.of(changes) for changes in variants]).mean(1).tolist()
     losses = dict(zip(names, found, strict=True))
     columns = ["changed", "loss", *(f"hop {hop + 1}" for hop in range(len(found[0])))]
     rows = [
@@ -69,7 +70,7 @@ def ablate(arguments: Sequence[str]) -> int:
             "examples": chosen.examples,
             "sample": chosen.sample,
             "of_the_circuit": chosen.circuit,
-            "guess": bench.probe.guess,
+            "guess": ablator.exam.guess,
         }
         write_bytes(chosen.data, json.dumps({**settings, "losses": losses}).encode())
         say(f"numbers: {chosen.data}")
@@ -91,7 +92,7 @@ def _every_head(layers: int, heads: int) -> "dict[str, dict[Head, Change]]":
     """Every head in turn, doing nothing in three ways."""
     from hopscope.circuits.mechanism import ITSELF, PREVIOUS, UNIFORM, Mechanism
 
-    ways = {"uniform": UNIFORM, "identity": ITSELF, "previous": PREVIOUS}
+    ways = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
     return {
         f"{layer}.{head}={name}": {(layer, head): Mechanism(rest=rest)}
         for layer in range(layers)
@@ -108,21 +109,22 @@ def parse_change(text: str) -> "tuple[Head, Change]":
     from hopscope.circuits import Carried
     from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Mechanism, aim
 
-    words = {"uniform": UNIFORM, "identity": ITSELF, "previous": PREVIOUS, "position": BY_POSITION}
+    words = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS, "position": BY_POSITION}
+    known = {**words, "identity": ITSELF}  # an earlier word
     match = CHANGE.fullmatch(text)
     if match is None:
         raise ConfigError(f"--head is {text!r}; expected LAYER.HEAD=WHAT, e.g. 3.0=uniform")
     head, what = (int(match[1]), int(match[2])), match[3]
     if what in ("mean", "resample"):
         return head, Carried(what)  # type: ignore[arg-type]
-    if what in words:
-        return head, Mechanism(rest=words[what])
-    paths, _, rest = what.partition("/")
-    if ">" not in paths or rest not in ("", "uniform", "identity"):
+    if what in known:
+        return head, Mechanism(rest=known[what])
+    paths, _, rest = what.replace(">", "<").partition("/")  # an earlier sign for the same
+    if "<" not in paths or rest not in ("", "uniform", "itself", "identity"):
         raise ConfigError(
             f"--head is {text!r}; WHAT is {', '.join(words)}, mean, resample, or paths like "
-            '"query>value 0" with "/identity" for the other rows if not uniform'
+            '"query<value 0" with "/itself" for the other rows if not uniform'
         )
-    pairs = [path.partition(">") for path in paths.split(",")]
+    pairs = [path.partition("<") for path in paths.split(",")]
     aims = tuple((parse_role(r.strip()), aim("own", parse_role(s.strip()))) for r, _, s in pairs)
-    return head, Mechanism(aims, words[rest or "uniform"])
+    return head, Mechanism(aims, known[rest or "uniform"])

@@ -95,7 +95,7 @@ class CircuitArguments:
 def maps(arguments: Sequence[str]) -> int:
     chosen = parse(MapsArguments, "maps", arguments)
     examined = chosen.study()
-    from hopscope.circuits import probe_of, subject_of
+    from hopscope.circuits import exam_of, subject_of
     from hopscope.circuits.export import circuitsvis
     from hopscope.report.curves import save_figure
     from hopscope.report.maps import example_figure, role_maps_figure
@@ -109,8 +109,8 @@ def maps(arguments: Sequence[str]) -> int:
             raise ConfigError(
                 f"--example is {chosen.example}; expected a number from 0 to {EXAMPLES - 1:,}"
             )
-        probe = probe_of(examined.task, chosen.example + 1)
-        shown = circuitsvis(subject_of(examined.model), probe, chosen.example)
+        exam = exam_of(examined.task, chosen.example + 1)
+        shown = circuitsvis(subject_of(examined.model), exam, chosen.example)
         figure = example_figure(shown["attention"], shown["tokens"])
     else:
         found = examined.maps(chosen.examples)
@@ -214,7 +214,7 @@ def circuit(arguments: Sequence[str]) -> int:
 
 
 def _export(examined: "Study", found: "Circuit", kind: str, path: Path) -> None:
-    from hopscope.circuits import probe_of, subject_of
+    from hopscope.circuits import exam_of, subject_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
@@ -226,7 +226,7 @@ def _export(examined: "Study", found: "Circuit", kind: str, path: Path) -> None:
     elif kind == "edges":
         write_bytes(path, json.dumps(edges(found, examined.model)).encode())
     elif kind == "circuitsvis":
-        shown = circuitsvis(subject_of(examined.model), probe_of(examined.task, 1))
+        shown = circuitsvis(subject_of(examined.model), exam_of(examined.task, 1))
         write_bytes(path, json.dumps(shown).encode())
     else:
         import safetensors.torch
@@ -247,7 +247,10 @@ def _print_stability(examined: "Study", first: "Circuit", chosen: DiscoverArgume
     seen = Counter(first.paths)
     model = examined.model
     for sample in range(chosen.sample + 1, chosen.sample + chosen.repeat):
-        seen.update(search(model, examined.task, chosen.examples, sample, chosen.force).paths)
+        found = search(
+            model, examined.task, examples=chosen.examples, seed=sample, force=chosen.force
+        )
+        seen.update(found.paths)
     rows = [(str(path), f"{count} of {chosen.repeat}") for path, count in sorted(seen.items())]
     table(["path", "found"], rows, title=f"\nin {chosen.repeat} searches, each on its own sample")
 

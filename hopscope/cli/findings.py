@@ -21,7 +21,7 @@ def print_emergence(story: Emergence) -> None:
     rows = [
         (
             f"{path.layer}.{path.head}",
-            f"{path.query} → {path.key}",
+            f"{path.reader} ← {path.source}",
             *_moment(story, step),
             f"{story.attention[story.paths.index(path), -1]:.2f}",
         )

@@ -7,8 +7,8 @@ from hopscope.cli.output import say
 from hopscope.cli.subject import ModelArguments
 from hopscope.cli.tables import table
 from hopscope.errors import NotLearned
-from hopscope.facts import Path
 from hopscope.report.depth import short_role
+from hopscope.theory import Path
 
 
 def discover_all(chosen: ModelArguments, watch: Callable[[str], None], **options: Any) -> None:
@@ -49,7 +49,7 @@ def emergence_all(chosen: ModelArguments, examples: int) -> None:
 
 
 def _ends(path: Path) -> tuple[str, str]:
-    return short_role(path.query), short_role(path.key)
+    return short_role(path.reader), short_role(path.source)
 
 
 def _short(layer: int, head: int, reader: str, source: str) -> str:

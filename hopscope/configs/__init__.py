@@ -5,6 +5,7 @@ JSON, so two people who write the same experiment get the same run.
 """
 
 from hopscope.configs.config import Config, Positive
+from hopscope.configs.discovery import Discovery
 from hopscope.configs.experiment import Experiment
 from hopscope.configs.kinds import read_recipe
 from hopscope.configs.llm import Asking, LlmBench
@@ -31,6 +32,7 @@ __all__ = [
     "ConditionalRetrieval",
     "Config",
     "Descent",
+    "Discovery",
     "Experiment",
     "FactTask",
     "Induction",

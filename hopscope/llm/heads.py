@@ -29,12 +29,12 @@ ANSWER = Role("answer")
 class Route:
     """From one role to another, and what going there is for."""
 
-    query: Role
-    key: Role
+    reader: Role
+    source: Role
     purpose: str
 
     def __str__(self) -> str:
-        return f"{self.query} → {self.key}"
+        return f"{self.reader} ← {self.source}"
 
 
 def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[Route]:
@@ -193,9 +193,9 @@ def _along(
     chains = sorted({chain for chain, _ in places if chain >= 0})
     found = np.zeros((len(chains), len(along), *attention.shape[:2]))
     for number, route in enumerate(along):
-        start = places[(-1 if route.query == ANSWER else question.chain), route.query][-1]
+        start = places[(-1 if route.reader == ANSWER else question.chain), route.reader][-1]
         for chain in chains:
-            found[chain, number] = attention[:, :, start, places[chain, route.key]].sum(-1)
+            found[chain, number] = attention[:, :, start, places[chain, route.source]].sum(-1)
     return found
 
 

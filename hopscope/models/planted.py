@@ -14,7 +14,6 @@ from torch import Tensor
 
 from hopscope.configs import Model, Task, VectorTask
 from hopscope.errors import ModelError
-from hopscope.facts import Path
 from hopscope.models.layers import Affine
 from hopscope.models.plans import (
     TRIPLE,
@@ -27,6 +26,7 @@ from hopscope.models.plans import (
     with_spares,
 )
 from hopscope.models.transformer import Block, Transformer
+from hopscope.theory import Path
 
 CLEAR = 40.0
 """A score that much lower than the best gets no weight in float32."""

@@ -14,11 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from hopscope.circuits import Circuit
-from hopscope.circuits.circuit import Part
 from hopscope.circuits.emergence import Emergence
-from hopscope.facts import Path, Role
+from hopscope.circuits.parts import Part
+from hopscope.facts import Role
 from hopscope.report.depth import short_role
 from hopscope.report.words import many_heads, ordered_roles
+from hopscope.theory import Path
 
 PLAIN, LOCATES = "#3366aa", "#999999"
 TIMES = "viridis_r"
@@ -68,10 +69,8 @@ def _arrow(
 ) -> None:
     roles, height, colours = places
     level = height[path.layer]
-    source, reader = roles.index(path.key), roles.index(path.query)
-    same = [
-        p for p in circuit.paths if (p.layer, p.query, p.key) == (path.layer, path.query, path.key)
-    ]
+    source, reader = roles.index(path.source), roles.index(path.reader)
+    same = [other for other in circuit.paths if other.reading == path.reading]
     bend = 0.12 * (same.index(path) - (len(same) - 1) / 2)
     axes.add_patch(
         FancyArrowPatch(

@@ -6,10 +6,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from hopscope.circuits.emergence import Emergence
-from hopscope.facts import Path
 from hopscope.milestones import HALF
 from hopscope.report.curves import COLOURS, FULL_SCALE
 from hopscope.report.depth import short_role
+from hopscope.theory import Path
 
 PATHS = "tab20"
 LABEL = 0.35
@@ -78,7 +78,7 @@ def _bar(axes: Axes, row: int, step: float | None, story: Emergence, colour: str
 
 def label(path: Path) -> str:
     """A path in a few characters, read from source to reader."""
-    return f"{path.layer}.{path.head}: {short_role(path.query)} ← {short_role(path.key)}"
+    return f"{path.layer}.{path.head}: {short_role(path.reader)} ← {short_role(path.source)}"
 
 
 def _colour(number: int) -> str:

@@ -26,7 +26,7 @@ def role_maps_figure(maps: RoleMaps, used: Collection[tuple[int, int]] = ()) -> 
     names = [short_role(role) for role in maps.roles]
     figure, panels = _panels(maps.own.shape[0], maps.own.shape[1], (1.6 * CELL, CELL))
     for head, axes in panels.items():
-        both = np.concatenate((maps.own[head].numpy(), maps.others[head].numpy()), axis=1)
+        both = np.concatenate((maps.own[head], maps.others[head]), axis=1)
         _map(axes, both, names)
         axes.axvline(len(names) - 0.5, color="#999999", linewidth=0.8)
         axes.title.set_color(USED if head in used else UNUSED)

@@ -70,7 +70,7 @@ def _emergence(story: Emergence) -> Section:
     rows = [
         (
             f"{path.layer}.{path.head}",
-            f"{path.query} → {path.key}",
+            f"{path.reader} ← {path.source}",
             "never" if step is None else f"{step:,.0f}",
         )
         for path, step in story.order

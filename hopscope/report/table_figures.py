@@ -3,14 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Retrieval
-from hopscope.facts import Path, parse_role
 from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow
 from hopscope.papers.table import Table
 from hopscope.report.chen import settings_figures, training_figures
@@ -143,12 +141,14 @@ def _circuits(table: Table) -> list[Drawn]:
     """Figure 5, appendix C."""
     found = []
     for number, row in enumerate(table.of(CircuitRow)):
-        name, circuit = _letter(number, row), Circuit.model_validate(row.circuit)
+        name, circuit = _letter(number, row), Circuit.from_dict(row.circuit)
         story = _story(row)
         if circuit.paths:
             drawn = circuit_figure(circuit, story)
             found.append((f"circuit-{name}", f"circuit of transformer {name}", drawn))
-        maps = role_maps_figure(_maps(row), set(row.useful))
+        maps = role_maps_figure(
+            RoleMaps.from_dict(row.maps.model_dump(mode="json")), set(row.useful)
+        )
         found.append((f"maps-{name}", f"attention of every head of transformer {name}", maps))
         if story is not None:
             found.append(
@@ -167,27 +167,9 @@ def _letter(number: int, row: CircuitRow) -> str:
     return "abc"[number] if row.layers == 12 else f"{row.layers}x{row.heads}-{number}"
 
 
-def _maps(row: CircuitRow) -> RoleMaps:
-    roles = tuple(parse_role(role) for role in row.maps.roles)
-    numbers = (row.maps.own, row.maps.others, row.maps.itself, row.maps.previous)
-    return RoleMaps(roles, *map(torch.tensor, numbers))
-
-
 def _story(row: CircuitRow) -> Emergence | None:
     kept = row.emergence
-    if kept is None:
-        return None
-    paths = tuple(
-        Path(p.layer, p.head, parse_role(p.reader), parse_role(p.source)) for p in kept.paths
-    )
-    return Emergence(
-        paths=paths,
-        steps=kept.steps,
-        attention=np.array([p.attention for p in kept.paths]),
-        losses=np.array(kept.losses),
-        guess=kept.guess,
-        steps_per_epoch=kept.steps_per_epoch,
-    )
+    return None if kept is None else Emergence.from_dict(kept.model_dump(mode="json"))
 
 
 def _depths(table: Table) -> list[Drawn]:

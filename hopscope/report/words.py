@@ -14,7 +14,7 @@ def circuit_grid(circuit: Circuit) -> str:
     for part in circuit.parts:
         for path in part.paths:
             head = f"·{path.head}" if many_heads(circuit) else ""
-            read, place = f"{short_role(path.key)}{head}", (path.layer, path.query)
+            read, place = f"{short_role(path.source)}{head}", (path.layer, path.reader)
             cells[place] = "+".join(filter(None, (cells.get(place), read)))
     names = [short_role(role) for role in roles]
     width = max((len(text) for text in (*names, *cells.values())), default=1) + 2
@@ -27,7 +27,7 @@ def circuit_grid(circuit: Circuit) -> str:
 
 def ordered_roles(circuit: Circuit) -> list[Role]:
     """The roles in the order of a chain: query, then key and value of each hop."""
-    used = {role for path in circuit.paths for role in (path.query, path.key)}
+    used = {role for path in circuit.paths for role in (path.reader, path.source)}
     order = ("query", "key", "value", "decoy key", "decoy value")
     known = [role for role in circuit.roles if role in used]
     return sorted(
@@ -82,7 +82,7 @@ def remarks(found: Circuit) -> list[str]:
     ]
     lines += [
         f"shared: {', '.join(f'{layer}.{head}' for layer, head in step.heads)} all do "
-        f"{step.reader} → {step.source}; {step.cost.mean:.3f} without all of them"
+        f"{step.reader} ← {step.source}; {step.cost.mean:.3f} without all of them"
         for step in found.shared
     ]
     lines += [

@@ -7,11 +7,13 @@
 from hopscope.theory.along import Followed, follow
 from hopscope.theory.chain import Depths, depths, reach, simulated_depth
 from hopscope.theory.flow import Flow, Reading, flow
+from hopscope.theory.path import Path
 
 __all__ = [
     "Depths",
     "Flow",
     "Followed",
+    "Path",
     "Reading",
     "depths",
     "flow",

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hopscope.circuits import Bench, Probe, probe_of, subject_of
+from hopscope.circuits import Ablator, Exam, exam_of, subject_of
 from hopscope.configs import Model, Retrieval
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
@@ -18,8 +18,8 @@ def two_hops() -> Planted:
 
 
 @pytest.fixture
-def probe() -> Probe:
-    return probe_of(TWO_HOPS, 6)
+def exam() -> Exam:
+    return exam_of(TWO_HOPS, 6)
 
 
 @pytest.fixture
@@ -34,5 +34,5 @@ def random_model() -> Transformer:
 
 
 @pytest.fixture
-def bench(random_model: Transformer, probe: Probe) -> Bench:
-    return Bench(subject_of(random_model), probe)
+def ablator(random_model: Transformer, exam: Exam) -> Ablator:
+    return Ablator(subject_of(random_model), exam)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Ablation, Bench, Mechanism, Whole, patterns, probe_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Mechanism, Whole, exam_of, patterns, subject_of
 from hopscope.circuits.mechanism import ITSELF, UNIFORM
 from hopscope.configs import KHop
 from hopscope.errors import CircuitError
@@ -49,7 +49,7 @@ def model(request: pytest.FixtureRequest) -> nn.Module:
 
 
 def test_the_walk_sees_the_attention_that_the_model_reports(model: Any) -> None:
-    inputs = probe_of(TASK, 5).inputs
+    inputs = exam_of(TASK, 5).inputs
     with torch.no_grad():
         expected = model(inputs, output_attentions=True).attentions
     for found, wanted in zip(patterns(subject_of(model), inputs), expected, strict=True):
@@ -57,24 +57,22 @@ def test_the_walk_sees_the_attention_that_the_model_reports(model: Any) -> None:
 
 
 def test_untouched_the_walk_computes_what_the_model_computes(model: Any) -> None:
-    probe = probe_of(TASK, 5)
+    exam = exam_of(TASK, 5)
     with torch.no_grad():
-        expected = probe.losses(model(probe.inputs).logits)
+        expected = exam.losses(model(exam.inputs).logits)
     assert torch.allclose(
-        Bench(subject_of(model), probe).losses([Ablation()])[0], expected, atol=1e-4
+        Ablator(subject_of(model), exam).losses([Ablation()])[0], expected, atol=1e-4
     )
 
 
 def test_attending_to_itself_alone_forgets_the_past(model: Any) -> None:
-    subject, probe = subject_of(model), probe_of(TASK, 4)
+    subject, exam = subject_of(model), exam_of(TASK, 4)
     heads = {(n, h): Mechanism(rest=ITSELF) for n in range(2) for h in range(subject.heads)}
-    other = probe.inputs.clone()
+    other = exam.inputs.clone()
     other[:, :-1] = (other[:, :-1] + 1) % TASK.alphabet  # only the past differs
-    bench = Bench(subject, probe)
-    forgetful = bench.losses([Ablation.of(heads), Ablation()])
-    changed = Bench(
-        subject, type(probe)(other, probe.roles, probe.table, probe.losses, probe.guess)
-    )
+    ablator = Ablator(subject, exam)
+    forgetful = ablator.losses([Ablation.of(heads), Ablation()])
+    changed = Ablator(subject, type(exam)(other, exam.roles, exam.table, exam.losses, exam.guess))
     again = changed.losses([Ablation.of(heads), Ablation()])
     assert torch.allclose(forgetful[0], again[0], atol=1e-4)
     assert not torch.allclose(forgetful[1], again[1], atol=1e-2)
@@ -87,7 +85,7 @@ def test_a_configuration_that_the_adapter_does_not_know_is_refused() -> None:
         for parameter in strange.parameters():
             parameter.mul_(9)
     with pytest.raises(CircuitError, match=r"for GPT2LMHeadModel is off by .*; use Whole"):
-        subject_of(strange).enter(probe_of(TASK, 4).inputs)  # type: ignore[union-attr]
+        subject_of(strange).enter(exam_of(TASK, 4).inputs)  # type: ignore[union-attr]
 
 
 def test_a_model_without_adapter_is_named_with_those_there_are() -> None:
@@ -114,14 +112,14 @@ def half_spoken(inputs: Tensor, attention: Any) -> Tensor:
     ],
 )
 def test_a_module_that_keeps_its_attention_is_refused(forward: Any, message: str) -> None:
-    bench = Bench(Whole(forward, nn.Identity(), (2, 2)), probe_of(TASK, 3))
+    ablator = Ablator(Whole(forward, nn.Identity(), (2, 2)), exam_of(TASK, 3))
     with pytest.raises(CircuitError, match=message):
-        bench.losses([Ablation.of({(0, 0): Mechanism(rest=UNIFORM)})])
+        ablator.losses([Ablation.of({(0, 0): Mechanism(rest=UNIFORM)})])
 
 
 def test_layers_hand_out_fewer_rows_when_fewer_are_read(model: Any) -> None:
     subject = subject_of(model)
-    x = subject.enter(probe_of(TASK, 2).inputs)  # type: ignore[union-attr]
+    x = subject.enter(exam_of(TASK, 2).inputs)  # type: ignore[union-attr]
     every = subject.look(1, x, x.shape[1], range(subject.heads))  # type: ignore[union-attr]
     assert torch.allclose(subject.look(1, x, 3, range(subject.heads)), every[:, :, -3:], atol=1e-6)  # type: ignore[union-attr]
     some = subject.look(1, x, 3, [1])  # type: ignore[union-attr]

@@ -3,17 +3,18 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from hopscope.circuits import (
     Ablation,
-    Bench,
+    Ablator,
+    Exam,
     Mechanism,
-    Probe,
     budget,
-    probe_of,
+    exam_of,
     role_maps,
     subject_of,
 )
@@ -69,10 +70,10 @@ class Counted(TransformerSubject):
 
 @pytest.mark.parametrize("streams", [1, 2, 7])
 def test_no_more_streams_are_computed_at_once_than_the_budget_allows(
-    random_model: Transformer, probe: Probe, monkeypatch: pytest.MonkeyPatch, streams: int
+    random_model: Transformer, exam: Exam, monkeypatch: pytest.MonkeyPatch, streams: int
 ) -> None:
-    stream = len(probe) * probe.length * random_model.config.d_model * budget.FLOAT
-    attention = len(probe) * 2 * probe.length**2 * budget.FLOAT
+    stream = len(exam) * exam.length * random_model.config.d_model * budget.FLOAT
+    attention = len(exam) * 2 * exam.length**2 * budget.FLOAT
     one = budget.AT_ONCE * attention + budget.WIDTHS * stream
     monkeypatch.setattr(budget, "CALL_BYTES", streams * one + 1)
     subject = Counted(random_model)
@@ -82,33 +83,33 @@ def test_no_more_streams_are_computed_at_once_than_the_budget_allows(
         for first in heads
         for second in heads
     ]
-    Bench(subject, probe).losses(several)
-    assert subject.most == streams * len(probe)
+    Ablator(subject, exam).losses(several)
+    assert subject.most == streams * len(exam)
 
 
 def test_kept_streams_and_drawn_rows_stay_in_their_budgets(
-    random_model: Transformer, probe: Probe, monkeypatch: pytest.MonkeyPatch
+    random_model: Transformer, exam: Exam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget, "STREAM_BYTES", 40_000)
     monkeypatch.setattr(budget, "DRAWN_BYTES", 5_000)
-    bench = Bench(subject_of(random_model), probe)
+    ablator = Ablator(subject_of(random_model), exam)
     for head in range(2):
         for rest in (ITSELF, Mechanism().rest):
-            bench.losses([Ablation.of({(n, head): Mechanism(rest=rest) for n in range(3)})])
-    assert bench._walk is not None
-    assert 0 < bench._walk._streams.held <= 40_000
-    assert 0 < bench.painter._drawn.held <= 5_000
+            ablator.losses([Ablation.of({(n, head): Mechanism(rest=rest) for n in range(3)})])
+    assert ablator._walk is not None
+    assert 0 < ablator._walk._streams.held <= 40_000
+    assert 0 < ablator.painter._drawn.held <= 5_000
 
 
 def test_maps_are_the_same_a_few_examples_at_a_time(
-    random_model: Transformer, probe: Probe, monkeypatch: pytest.MonkeyPatch
+    random_model: Transformer, exam: Exam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = role_maps(subject_of(random_model), probe)
+    expected = role_maps(subject_of(random_model), exam)
     monkeypatch.setattr(budget, "CALL_BYTES", 1)
     subject = Counted(random_model)
-    found = role_maps(subject, probe)
-    assert torch.allclose(found.own, expected.own, atol=1e-6)
-    assert torch.allclose(found.previous, expected.previous, atol=1e-6)
+    found = role_maps(subject, exam)
+    assert np.allclose(found.own, expected.own, atol=1e-6)
+    assert np.allclose(found.previous, expected.previous, atol=1e-6)
     assert subject.most == 1
 
 
@@ -120,7 +121,7 @@ def test_examples_that_no_machine_holds_are_refused(task: Any) -> None:
     with pytest.raises(CircuitError, match=expected):
         check_examples(task, 10**10)
     with pytest.raises(CircuitError, match=r"; this machine has \d+: take fewer examples"):
-        probe_of(task, 10**10)
+        exam_of(task, 10**10)
 
 
 def test_a_search_is_refused_by_what_a_single_ablation_takes(

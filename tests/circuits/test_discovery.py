@@ -3,13 +3,11 @@
 import inspect
 
 import pytest
-import torch
 
-from hopscope.circuits import Ablation, Bench, Circuit, discover, probe_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Circuit, discover, exam_of, subject_of
 from hopscope.circuits.mechanism import Mechanism
-from hopscope.circuits.search import Limits, Search
-from hopscope.configs import ConditionalRetrieval, KHop, Model, Retrieval
-from hopscope.errors import CircuitError, NotLearned
+from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval
+from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.tasks import interface
@@ -61,20 +59,20 @@ def circuit(two_hops: Planted) -> Circuit:
 def test_a_circuit_put_onto_its_model_has_the_loss_it_says(
     circuit: Circuit, two_hops: Planted
 ) -> None:
-    bench = Bench(subject_of(two_hops.model), probe_of(two_hops.task, 64, seed=5))
-    losses = bench.losses([circuit.ablation()]).mean((0, 1))
+    ablator = Ablator(subject_of(two_hops.model), exam_of(two_hops.task, 64, seed=5))
+    losses = ablator.losses([circuit.ablation()]).mean((0, 1))
     assert losses.tolist() == pytest.approx(list(circuit.losses.ideal), abs=1e-6)
 
 
 def test_the_cost_of_a_path_is_the_loss_without_it(circuit: Circuit, two_hops: Planted) -> None:
-    bench = Bench(subject_of(two_hops.model), probe_of(two_hops.task, 512, seed=9))
+    ablator = Ablator(subject_of(two_hops.model), exam_of(two_hops.task, 512, seed=9))
     whole = dict(circuit.ablation().changes)
     for part in circuit.parts:
         mechanism = whole[part.at]
         assert isinstance(mechanism, Mechanism)
         for role in part.readers:
             mechanism = mechanism.without(role)
-        loss = float(bench.losses([Ablation.of({**whole, part.at: mechanism})]).mean())
+        loss = float(ablator.losses([Ablation.of({**whole, part.at: mechanism})]).mean())
         assert loss == pytest.approx(part.cost.mean, rel=0.1, abs=1e-6)
 
 
@@ -97,12 +95,6 @@ def test_idle_heads_and_kinds_are_named(circuit: Circuit) -> None:
     assert all(part.votes == 1 for part in circuit.parts)
 
 
-def test_a_circuit_is_reread_as_it_was_written(circuit: Circuit, tmp_path: object) -> None:
-    path = tmp_path / "circuit.json"  # type: ignore[operator]
-    circuit.save(path)
-    assert Circuit.load(path) == circuit
-
-
 def test_a_circuit_knows_its_model(circuit: Circuit, two_hops: Planted) -> None:
     circuit.check_model(subject_of(two_hops.model).digest())
     other = planted(two_hops.task, heads=2).model
@@ -119,33 +111,6 @@ def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted
     assert circuit.switches.forced
 
 
-def test_pruning_gives_up_what_the_best_single_order_would(two_hops: Planted) -> None:
-    """Halving against giving up one row at a time."""
-    search = Search(Bench(subject_of(two_hops.model), probe_of(two_hops.task, 16)))
-    limits = Limits.of(search.losses([{}])[0], search.bench.probe.guess)
-    state = search.untouched()
-    rows = [row for head in search.heads for row in search.all_rows(head)]
-    fast = search.pruned(state, [[row] for row in rows], limits)
-    slow = dict(state)
-    while True:
-        left = [r for r in rows if r[1] in slow[r[0]].readers]
-        left = [r for r in left if slow[r[0]].of(r[1]).targets[0].where == "model"]
-        trials = [search.less(slow, [row]) for row in left]
-        losses = search.losses(trials)
-        passing = [n for n in range(len(left)) if limits.keeps(losses[n])]
-        if not passing:
-            break
-        slow = dict(trials[min(passing, key=lambda n: losses[n].mean())])
-    assert fast == slow
-
-
-def test_uniform_attention_is_preferred_to_an_equal_identity(two_hops: Planted) -> None:
-    search = Search(Bench(subject_of(two_hops.model), probe_of(two_hops.task, 8)))
-    with torch.no_grad():
-        rests = {str(mechanism.rest) for mechanism in search.untouched().values()}
-    assert rests <= {"uniform", "itself"}
-
-
 def test_more_examples_than_the_machine_holds_are_refused_at_once(two_hops: Planted) -> None:
     with pytest.raises(CircuitError, match=r"examples of 10 positions would take about .* GiB"):
         discover(two_hops.model, two_hops.task, examples=10**10)
@@ -156,12 +121,20 @@ def test_what_is_no_model_or_no_task_is_named() -> None:
     with pytest.raises(CircuitError, match="there is no adapter for a int"):
         inspect.unwrap(subject_of)(3)  # type: ignore[arg-type]
     with pytest.raises(CircuitError, match="a model is examined on a task, .*; got int"):
-        inspect.unwrap(probe_of)(3, 4)  # type: ignore[arg-type]
+        inspect.unwrap(exam_of)(3, 4)  # type: ignore[arg-type]
 
 
-def test_rows_of_the_last_layer_that_nobody_reads_are_left_out() -> None:
-    task = KHop(hops=2, length=8, alphabet=3)
-    model = Transformer.seeded(Model(layers=2, heads=1, d_model=8), interface(task), 0)
-    search = Search(Bench(subject_of(model), probe_of(task, 8)))
-    assert search.rows_of((0, 0)) == search.bench.probe.table
-    assert [str(role) for role in search.rows_of((1, 0))] == ["query"]
+def test_settings_are_given_whole_or_by_name_and_kept(two_hops: Planted) -> None:
+    settings = Discovery(examples=16, batches=2)
+    by_name = discover(two_hops.model, two_hops.task, examples=16, batches=2)
+    assert discover(two_hops.model, two_hops.task, settings=settings) == by_name
+    assert by_name.switches.settings == settings
+    with pytest.raises(ConfigError, match="Discovery.needed: .* got 0.5"):
+        discover(two_hops.model, two_hops.task, needed=0.5)
+    with pytest.raises(ConfigError, match="Discovery.exmples: unknown field"):
+        discover(two_hops.model, two_hops.task, exmples=16)
+
+
+def test_a_threshold_that_no_part_reaches_makes_every_path_weak(two_hops: Planted) -> None:
+    strict = discover(two_hops.model, two_hops.task, examples=16, needed=1e6)
+    assert {part.kind for part in strict.parts if part.paths} == {"weak"}

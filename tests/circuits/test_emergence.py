@@ -1,6 +1,7 @@
 """Emergence against maps taken by hand at every checkpoint."""
 
 import inspect
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 import torch
 
 from hopscope.circuits import attention_maps, discover
-from hopscope.circuits.emergence import crossing, emergence
+from hopscope.circuits.emergence import Emergence, crossing, emergence
 from hopscope.configs import Experiment, Training
 from hopscope.errors import CircuitError
+from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
+from hopscope.theory import Path
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def test_every_path_is_followed_through_every_checkpoint(two_hops: Planted) -> N
     for column, step in enumerate(history.checkpoints):
         maps = attention_maps(history.model_at(step), two_hops.task, examples=16)
         for row, path in enumerate(story.paths):
-            reader, source = maps.roles.index(path.query), maps.roles.index(path.key)
+            reader, source = maps.roles.index(path.reader), maps.roles.index(path.source)
             expected = float(maps.own[path.layer, path.head, reader, source])
             assert story.attention[row, column] == pytest.approx(expected, abs=1e-6)
     first, step = story.order[0]
@@ -127,3 +130,12 @@ def test_what_is_no_run_or_no_circuit_is_named() -> None:
     expected = "takes a run and a circuit found in it; got int and int"
     with pytest.raises(CircuitError, match=expected):
         unchecked(emergence)(3, 4)
+
+
+def test_a_story_is_read_as_it_was_written() -> None:
+    paths = (Path(0, 1, Role("value", 0), Role("key", 0)), Path(1, 0, Role("query"), Role("key")))
+    attention, losses = np.array([[0.1, 0.9], [0.2, 0.3]]), np.array([[0.7], [0.1]])
+    story = Emergence(paths, (0, 10), attention, losses, 0.75, 4.0)
+    again = Emergence.from_dict(json.loads(json.dumps(story.to_dict())))
+    assert again.to_dict() == story.to_dict()
+    assert again.order == [(paths[0], 5.0), (paths[1], None)]

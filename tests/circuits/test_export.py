@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Bench, Mechanism, discover, probe_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Mechanism, discover, exam_of, subject_of
 from hopscope.circuits.export import (
     circuitsvis,
     edges,
@@ -56,7 +56,7 @@ def test_transformer_lens_computes_the_same(tokens: Transformer, names: str) -> 
 
         weights = convert_tl_checkpoint(weights, bridge.cfg)  # type: ignore[attr-defined]
     bridge.load_state_dict(weights)  # type: ignore[attr-defined]
-    inputs = probe_of(TASK, 4).inputs
+    inputs = exam_of(TASK, 4).inputs
     with torch.no_grad():
         assert torch.allclose(bridge(inputs), tokens(inputs), atol=1e-4)  # type: ignore[operator]
 
@@ -64,10 +64,10 @@ def test_transformer_lens_computes_the_same(tokens: Transformer, names: str) -> 
 def test_transformer_lens_models_are_subjects(tokens: Transformer) -> None:
     bridge = lens(tokens)
     bridge.load_state_dict(transformer_lens_weights(tokens))  # type: ignore[attr-defined]
-    probe = probe_of(TASK, 4)
+    exam = exam_of(TASK, 4)
     several = [Ablation(), Ablation.of({(0, 1): Mechanism(rest=UNIFORM)})]
-    ours = Bench(subject_of(tokens), probe).losses(several)
-    theirs = Bench(subject_of(bridge), probe).losses(several)  # type: ignore[arg-type]
+    ours = Ablator(subject_of(tokens), exam).losses(several)
+    theirs = Ablator(subject_of(bridge), exam).losses(several)  # type: ignore[arg-type]
     assert torch.allclose(ours, theirs, atol=1e-4)
 
 
@@ -111,10 +111,10 @@ def test_mlps_are_nodes_between_the_layers(random_model: Transformer, two_hops: 
 
 
 def test_an_example_for_circuitsvis(two_hops: Planted) -> None:
-    probe = probe_of(two_hops.task, 3)
-    shown = circuitsvis(subject_of(two_hops.model), probe, 2)
-    expected = two_hops.model.attention(probe.inputs[2:3])[:, 0]
+    exam = exam_of(two_hops.task, 3)
+    shown = circuitsvis(subject_of(two_hops.model), exam, 2)
+    expected = two_hops.model.attention(exam.inputs[2:3])[:, 0]
     assert torch.allclose(torch.tensor(shown["attention"]), expected, atol=1e-6)
     assert shown["tokens"][-1].startswith("query (")
-    with pytest.raises(CircuitError, match="example is 3; the probe has examples 0 … 2"):
-        circuitsvis(subject_of(two_hops.model), probe, 3)
+    with pytest.raises(CircuitError, match="example is 3; the exam has examples 0 … 2"):
+        circuitsvis(subject_of(two_hops.model), exam, 3)

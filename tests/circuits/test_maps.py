@@ -1,16 +1,19 @@
 """Role maps against sums over pairs of positions."""
 
+import json
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from hopscope.circuits import (
-    Probe,
+    Exam,
+    RoleMaps,
     attention_maps,
     discover,
+    exam_of,
     patterns,
-    probe_of,
     role_maps,
     subject_of,
 )
@@ -22,10 +25,10 @@ from hopscope.models.planted import Planted
 from hopscope.tasks import interface
 
 
-def slow_maps(model: Transformer, probe: Probe) -> dict[str, torch.Tensor]:
-    pattern = model.attention(probe.inputs)
-    roles, chains = probe.roles.role, probe.roles.chain
-    size = len(probe.table)
+def slow_maps(model: Transformer, exam: Exam) -> dict[str, torch.Tensor]:
+    pattern = model.attention(exam.inputs)
+    roles, chains = exam.roles.role, exam.roles.chain
+    size = len(exam.table)
     shape = (*pattern.shape[:1], pattern.shape[2], size)
     found = {"own": torch.zeros(*shape, size), "others": torch.zeros(*shape, size)}
     found |= {"itself": torch.zeros(shape), "previous": torch.zeros(shape)}
@@ -52,26 +55,26 @@ def test_maps_are_means_over_pairs_of_positions(
     task, model = two_hops.task, random_model
     if kind == "tokens":
         model = Transformer.seeded(Model(layers=2, heads=2, d_model=8), interface(tokens), 0)
-    probe = probe_of(tokens if kind == "tokens" else task, 5)
-    found, expected = role_maps(subject_of(model), probe), slow_maps(model, probe)
+    exam = exam_of(tokens if kind == "tokens" else task, 5)
+    found, expected = role_maps(subject_of(model), exam), slow_maps(model, exam)
     for name, values in expected.items():
-        assert torch.allclose(getattr(found, name), values, atol=1e-5, equal_nan=True), name
+        assert np.allclose(getattr(found, name), values, atol=1e-5, equal_nan=True), name
 
 
 def test_rows_of_a_map_add_up_to_one(random_model: Transformer, two_hops: Planted) -> None:
     maps = attention_maps(random_model, two_hops.task, examples=8)
-    assert torch.allclose((maps.own + maps.others).sum(-1), torch.ones(3, 2, 5), atol=1e-5)
+    assert np.allclose((maps.own + maps.others).sum(-1), 1, atol=1e-5)
 
 
 def test_a_planted_path_is_all_that_its_row_sees(two_hops: Planted) -> None:
     maps = attention_maps(two_hops.model, two_hops.task, examples=8)
     for path in two_hops.paths:
-        reader, source = maps.roles.index(path.query), maps.roles.index(path.key)
+        reader, source = maps.roles.index(path.reader), maps.roles.index(path.source)
         assert maps.own[path.layer, path.head, reader, source] == pytest.approx(1, abs=1e-4)
 
 
 def test_patterns_come_layer_by_layer(random_model: Transformer, two_hops: Planted) -> None:
-    inputs = probe_of(two_hops.task, 3).inputs
+    inputs = exam_of(two_hops.task, 3).inputs
     found = torch.stack(list(patterns(subject_of(random_model), inputs)))
     assert torch.equal(found, random_model.attention(inputs))
 
@@ -101,3 +104,13 @@ def test_attention_that_is_no_number_is_refused(two_hops: Planted, bad: float) -
         attention_maps(model, two_hops.task, examples=2)
     with pytest.raises(CircuitError, match=message):
         discover(model, two_hops.task, examples=2)
+
+
+def test_maps_are_read_as_they_were_written(random_model: Transformer, two_hops: Planted) -> None:
+    maps = attention_maps(random_model, two_hops.task, examples=4)
+    again = RoleMaps.from_dict(json.loads(json.dumps(maps.to_dict())))
+    assert again.roles == maps.roles
+    for kind in ("own", "others", "itself", "previous"):
+        assert np.array_equal(getattr(again, kind), getattr(maps, kind), equal_nan=True)
+    rough = RoleMaps.from_dict(maps.to_dict(digits=1))
+    assert np.abs(rough.own - maps.own).max() == pytest.approx(0.05, abs=0.01)

@@ -72,7 +72,7 @@ def test_the_whole_story(
     here: Path, run: Run, known: Planted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = said(capsys, "discover", run.name, "--examples", "32", "--repeat", "2")
-    assert "query → value 1" in found
+    assert "query ← value 1" in found
     assert "2 of 2" in found
     circuit = Circuit.from_json(Run(Store().find(run.name)).folder.read("circuit.json"))
     assert set(circuit.paths) == set(known.paths)
@@ -85,7 +85,7 @@ def test_the_whole_story(
     for name in ("circuit", "emergence", "order"):
         assert (here / "reports" / f"{run.name}-{name}.svg").stat().st_size > 1000
 
-    assert "query → value 0" in said(capsys, "circuit", "show", run.name)
+    assert "query ← value 0" in said(capsys, "circuit", "show", run.name)
     said(capsys, "circuit", "export", run.name, "--out", "mine.json")
     assert Circuit.load(here / "mine.json") == circuit
 
@@ -171,18 +171,21 @@ def test_an_untrained_model_is_refused_unless_forced(here: Path, run: Run) -> No
 
 def test_changes_are_read_from_their_text() -> None:
     query, value = Role("query"), Role("value")
-    assert parse_change("3.0=identity") == ((3, 0), Mechanism(rest=ITSELF))
+    assert parse_change("3.0=itself") == ((3, 0), Mechanism(rest=ITSELF))
     assert parse_change("0.11=resample") == ((0, 11), Carried("resample"))
     paths = Mechanism(((query, aim("own", value)), (value, aim("own", Role("key")))), ITSELF)
-    assert parse_change("1.2=query>value 0,value 0>key 0/identity") == ((1, 2), paths)
+    assert parse_change("1.2=query<value 0,value 0<key 0/itself") == ((1, 2), paths)
     assert parse_change("1.2=previous")[1] == Mechanism(rest=PREVIOUS)
     for text in ("3=uniform", "3.0", "x.0=mean"):
         with pytest.raises(ConfigError, match=r"expected LAYER\.HEAD=WHAT, e\.g\. 3\.0=uniform"):
             parse_change(text)
-    with pytest.raises(ConfigError, match="WHAT is uniform, identity, previous, position, mean"):
+    with pytest.raises(ConfigError, match="WHAT is uniform, itself, previous, position, mean"):
         parse_change("3.0=flat")
     with pytest.raises(FactError, match="there is no role 'valve 0'"):
-        parse_change("3.0=query>valve 0")
+        parse_change("3.0=query<valve 0")
+    # Earlier words for the same.
+    assert parse_change("3.0=identity") == parse_change("3.0=itself")
+    assert parse_change("1.2=query>value 0,value 0>key 0/identity")[1] == paths
 
 
 def test_a_fleet_is_examined_member_by_member(

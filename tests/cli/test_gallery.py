@@ -60,7 +60,7 @@ def test_what_reads_needs_no_store_and_writes_nothing_there(
     said(capsys, "maps", "gallery/transformer-a", "--examples", "8")
     assert (here / "reports/gallery/transformer-a-maps.svg").stat().st_size > 1000
     assert "the model" in said(capsys, "ablate", "gallery/planted", "--head", "0.0=uniform")
-    assert "query → value 0" in said(capsys, "circuit", "show", "gallery/planted")
+    assert "query ← value 0" in said(capsys, "circuit", "show", "gallery/planted")
     story = said(capsys, "emergence", "gallery/demo", "--examples", "8", "--data", "story.json")
     assert "passes 0.5 at step" in story
     assert len(json.loads((here / "story.json").read_text())["steps"]) > 20
@@ -117,7 +117,7 @@ def test_a_copy_is_an_ordinary_run(here: Path, capsys: pytest.CaptureFixture[str
     assert Store("mine").names() == ["gallery-planted"]
     assert "gallery-planted" in said(capsys, "runs", "--store", "mine")
     found = said(capsys, "discover", "planted", "--examples", "16", "--store", "mine")
-    assert "query → value 1" in found
+    assert "query ← value 1" in found
     assert "as committed" in said(capsys, "verify", "gallery-planted", "--store", "mine")
     assert "by hand, not trained" in said(capsys, "show", "gallery-planted", "--store", "mine")
     said(capsys, "gallery", "copy", "gallery/ngram", "--store", "mine")

@@ -81,7 +81,7 @@ def test_heads_are_read_and_switched_off(say: Say, tmp_path: Path) -> None:
     words = "--model mine --template raw --hops 1 --questions 8 --draws 2 --top 2".split()
     code, out, err = say("llm", "heads", *words)
     assert code == 0, err
-    assert "query → key 0" in out
+    assert "query ← key 0" in out
     assert "Switching off" in out or "nothing to switch off" in out
     kept = json.loads((tmp_path / "reports" / "mine-equations-d1-heads.json").read_text())
     assert len(kept["own"]) == len(kept["routes"])

@@ -44,19 +44,19 @@ def same_token_head(local: LocalModel, layer: int = 0, head: int = 1) -> LocalMo
 
 def test_routes_follow_the_graph() -> None:
     found = [str(route) for route in routes(parse_facts(["a->x", "a->y", "x,y->z"]))]
-    assert "query → key 0" in found
-    assert "query → value 1" in found
-    assert "value 0 → key 2" in found
-    assert "value 1 → key 2.1" in found
-    assert "value 1 → value 2" in found
-    assert "value 2 → key 2.1" in found
-    assert "query → value 2" in found
-    assert found[-2:] == ["answer → key 2", "answer → value 2"]
+    assert "query ← key 0" in found
+    assert "query ← value 1" in found
+    assert "value 0 ← key 2" in found
+    assert "value 1 ← key 2.1" in found
+    assert "value 1 ← value 2" in found
+    assert "value 2 ← key 2.1" in found
+    assert "query ← value 2" in found
+    assert found[-2:] == ["answer ← key 2", "answer ← value 2"]
     assert len(set(found)) == len(found)
-    assert "key 1 → value 1" not in found
+    assert "key 1 ← value 1" not in found
     backwards = [str(route) for route in routes(parse_facts(["a->x", "x->y"]), {1})]
-    assert "value 0 → key 0" in backwards
-    assert "key 1 → value 1" in backwards
+    assert "value 0 ← key 0" in backwards
+    assert "key 1 ← value 1" in backwards
     assert parse_role("answer") == Role("answer")
 
 
@@ -80,7 +80,7 @@ def test_a_planted_head_is_found_and_others_are_not(
 ) -> None:
     local = same_token_head(make_tiny("raw", 3))
     scores = head_scores(local, EQUATIONS.graph(), EQUATIONS.label, asked)
-    number = [str(route) for route in scores.routes].index("query → key 0")
+    number = [str(route) for route in scores.routes].index("query ← key 0")
     assert scores.score[number].argmax() == np.ravel_multi_index((0, 1), scores.score[0].shape)
     assert scores.significant[number, 0, 1]
     assert scores.best(1) == [(0, 1)]

@@ -6,11 +6,11 @@ from torch import Tensor
 
 from hopscope.configs import ConditionalRetrieval, KHop, Retrieval, VectorTask
 from hopscope.errors import ModelError
-from hopscope.facts import Path, Role
+from hopscope.facts import Role
 from hopscope.models import AttentionEdit
 from hopscope.models.planted import Planted, planted
 from hopscope.tasks import Batch, dataset, hop_losses
-from hopscope.theory import depths, flow
+from hopscope.theory import Path, depths, flow
 
 EXAMPLES = 200
 
@@ -69,7 +69,7 @@ def test_conditional_retrieval_takes_the_layers_that_theory_says() -> None:
 
 def without(path: Path, task: VectorTask, batch: Batch) -> AttentionEdit:
     """An edit that makes one path's reader, in its head alone, attend evenly to all it may."""
-    reader = batch.roles.role == task.roles().index(path.query)
+    reader = batch.roles.role == task.roles().index(path.reader)
 
     def edit(layer: int, pattern: Tensor) -> Tensor:
         if layer != path.layer:
@@ -108,7 +108,7 @@ def test_paths_are_attended_fully_and_nothing_else_is_needed(grown: Planted) -> 
     batch = dataset(grown.task, 0, 50, "validation")
     attention = grown.model.attention(batch.inputs)
     table = grown.task.roles()
-    needed = {(p.layer, p.head, p.query): p.key for p in grown.paths}
+    needed = {(p.layer, p.head, p.reader): p.source for p in grown.paths}
     for (layer, head, query), key in needed.items():
         reader = batch.roles.role == table.index(query)
         source = batch.roles.role == table.index(key)
@@ -148,7 +148,7 @@ def test_twins_share_the_work() -> None:
     batch = dataset(twins.task, 0, 50)
     whole = losses(twins, batch).max()
     assert whole < 1e-6
-    one, other = (path for path in twins.paths if path.layer == 0 and path.query.fact == 0)
+    one, other = (path for path in twins.paths if path.layer == 0 and path.reader.fact == 0)
     cut_one, cut_other = (without(path, twins.task, batch) for path in (one, other))
     # A key that is half there is still found; with neither twin it is not.
     assert losses(twins, batch, cut_one).max() < 1e-6
@@ -161,12 +161,12 @@ def test_twins_share_the_work() -> None:
 
 def test_the_paths_of_three_hops() -> None:
     assert [str(path) for path in planted(one_hot(3)).paths] == [
-        "layer 0 head 0: value 0 → key 0",
-        "layer 0 head 0: value 1 → key 1",
-        "layer 0 head 0: value 2 → key 2",
-        "layer 1 head 0: query → value 0",
-        "layer 1 head 0: value 1 → value 2",
-        "layer 2 head 0: query → value 1",
+        "layer 0 head 0: value 0 ← key 0",
+        "layer 0 head 0: value 1 ← key 1",
+        "layer 0 head 0: value 2 ← key 2",
+        "layer 1 head 0: query ← value 0",
+        "layer 1 head 0: value 1 ← value 2",
+        "layer 2 head 0: query ← value 1",
     ]
     assert Path(0, 0, Role("value"), Role("key")) in planted(one_hot(3)).paths
 

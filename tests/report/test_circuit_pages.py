@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from hopscope.circuits import Circuit, attention_maps, discover, probe_of
-from hopscope.circuits.circuit import Shared
+from hopscope.circuits import Circuit, attention_maps, discover, exam_of
+from hopscope.circuits.parts import Shared
 from hopscope.configs import Retrieval
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
@@ -49,7 +49,7 @@ def test_the_grid_says_who_reads_whom(circuit: Circuit) -> None:
 
 def test_remarks_name_twins_and_stand_ins(circuit: Circuit) -> None:
     said = "\n".join(remarks(circuit))
-    assert "shared: 3.0, 3.1 all do query → value 1" in said
+    assert "shared: 3.0, 3.1 all do query ← value 1" in said
     assert "could stand in: layer 0" in said
     assert "along these paths the query learns x1, x2" in said
 
@@ -80,7 +80,7 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
 
 
 def known_inputs(known: Planted) -> Tensor:
-    return probe_of(known.task, 1).inputs
+    return exam_of(known.task, 1).inputs
 
 
 def test_a_page_needs_no_network_and_escapes_what_it_shows(circuit: Circuit) -> None:
@@ -108,7 +108,7 @@ def test_figures_of_one_page_do_not_share_ids(circuit: Circuit) -> None:
 def test_decoys_and_further_queries_have_their_place(circuit: Circuit) -> None:
     decoy, query = Role("decoy key", 1), Role("query", 1)
     part = circuit.parts[0]  # a layer below the query's looks
-    path = replace(part.paths[0], query=query, key=decoy)
+    path = replace(part.paths[0], reader=query, source=decoy)
     more = circuit.model_copy(
         update={
             "parts": (part.model_copy(update={"paths": (path,)}), *circuit.parts[1:]),

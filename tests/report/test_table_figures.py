@@ -50,7 +50,7 @@ def circuit_row() -> CircuitRow:
 
 def story(row: CircuitRow) -> Story:
     """Paths that appear one after the other."""
-    paths = Circuit.model_validate(row.circuit).paths
+    paths = Circuit.from_dict(row.circuit).paths
     steps = tuple(range(0, 10 * (len(paths) + 2), 10))
     attention = [[float(step > 10 * number + 5) for step in steps] for number in range(len(paths))]
     losses = np.linspace(1, 0, 2 * len(steps)).reshape(len(steps), 2)
@@ -60,7 +60,7 @@ def story(row: CircuitRow) -> Story:
 
 def idle(row: CircuitRow) -> CircuitRow:
     """The same without any path found."""
-    circuit = Circuit.model_validate(row.circuit).model_copy(update={"parts": ()})
+    circuit = Circuit.from_dict(row.circuit).model_copy(update={"parts": ()})
     return with_(row, useful=[], circuit=circuit.model_dump(mode="json"))
 
 

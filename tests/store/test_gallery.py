@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from hopscope.circuits import Circuit, probe_of, subject_of
+from hopscope.circuits import Circuit, exam_of, subject_of
 from hopscope.configs import Experiment, MarkovExperiment, Retrieval
 from hopscope.errors import RunDamaged, RunMismatch, RunMissing, RunReadOnly
 from hopscope.markov.evaluation import compare, said
@@ -29,9 +29,9 @@ def entry(name: str) -> RunFolder:
 
 def fresh_loss(run: Run) -> float:
     """On examples that neither the build nor discovery looked at."""
-    probe = probe_of(run.experiment.task, 512, seed=7)
+    exam = exam_of(run.experiment.task, 512, seed=7)
     with torch.no_grad():
-        return float(probe.losses(run.model(probe.inputs)).mean())
+        return float(exam.losses(run.model(exam.inputs)).mean())
 
 
 def test_there_are_four_small_models_and_nothing_else() -> None:
@@ -74,7 +74,7 @@ def test_trained_models_are_as_good_as_they_say(name: str) -> None:
     assert known is not None
     assert known.trained
     assert fresh_loss(Run(folder)) == pytest.approx(known.loss, rel=0.25)
-    assert known.loss < 0.1 * probe_of(Run(folder).experiment.task, 1).guess
+    assert known.loss < 0.1 * exam_of(Run(folder).experiment.task, 1).guess
 
 
 def test_the_planted_model_is_exact_and_was_not_trained() -> None:

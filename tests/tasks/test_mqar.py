@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from hopscope.circuits import discover
 from hopscope.circuits.emergence import emergence
 from hopscope.configs import MQAR, Experiment, Model, Training
-from hopscope.facts import Path, Role
+from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.store import Store
 from hopscope.tasks import dataset, examples, hop_losses, sampler_of
+from hopscope.theory import Path
 from hopscope.training import train
 
 SMALL = MQAR(pairs=3, alphabet=12, length=16)

@@ -81,7 +81,7 @@ def _to_own_key(row: CircuitRow) -> list[float]:
 
 def different(tables: Sequence[Table]) -> Finding:
     circuits = {
-        tuple(sorted(each.what for each in row.removals if each.head != row.useful[0]))
+        tuple(sorted(_told(each.what) for each in row.removals if each.head != row.useful[0]))
         for row in tables[0].of(CircuitRow)
         if row.useful
     }
@@ -91,6 +91,11 @@ def different(tables: Sequence[Table]) -> Finding:
         verdict(len(circuits) == rows > 1),
         "compared by what each head but the first does, whatever its layer",
     )
+
+
+def _told(what: str) -> str:
+    """What a head does; rows that were kept by earlier versions turn the arrow round."""
+    return what.replace("→", "←")
 
 
 def explained(limit: float) -> Judge:

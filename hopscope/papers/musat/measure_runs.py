@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hopscope import milestones
-from hopscope.circuits import Circuit, RoleMaps, discover
-from hopscope.circuits.circuit import Part
+from hopscope.circuits import Circuit, discover
 from hopscope.circuits.emergence import emergence
+from hopscope.circuits.parts import Part
 from hopscope.milestones import WINDOW, learned_below
 from hopscope.papers.musat.rows import CircuitRow, Course, LossRow, Maps, Removal, Story
 from hopscope.study import Study
@@ -98,8 +98,8 @@ def circuit_row(run: Run) -> CircuitRow:
         needed=tuple(sorted({part.at for part in circuit.parts})),
         removals=tuple(_removal(circuit, part) for part in circuit.parts if part.paths),
         unexplained=len(circuit.unexplained),
-        circuit=circuit.model_dump(mode="json"),
-        maps=_maps(calm.maps()),
+        circuit=circuit.to_dict(),
+        maps=Maps.model_validate(calm.maps().to_dict(digits=3)),
     )
 
 
@@ -110,9 +110,10 @@ def fields_of(row: LossRow) -> dict[str, Any]:
 
 def joins_pair(part: Part) -> bool:
     """Does it let values read the keys of their own pairs, and nothing else?"""
+    ends = [(path.reader, path.source) for path in part.paths]
     return all(
-        path.query.kind == "value" and path.key.kind == "key" and path.query.fact == path.key.fact
-        for path in part.paths
+        (reader.kind, source.kind) == ("value", "key") and reader.fact == source.fact
+        for reader, source in ends
     )
 
 
@@ -128,15 +129,6 @@ def _removal(circuit: Circuit, part: Part) -> Removal:
     )
 
 
-def _maps(maps: RoleMaps) -> Maps:
-    """Role maps, to three digits."""
-    values = {
-        name: np.round(getattr(maps, name).numpy(), 3).tolist()
-        for name in ("own", "others", "itself", "previous")
-    }
-    return Maps(roles=tuple(str(role) for role in maps.roles), **values)
-
-
 def emergence_row(run: Run) -> CircuitRow:
     """A run's circuit, and when each of its paths appeared."""
     row = circuit_row(run)
@@ -146,7 +138,7 @@ def emergence_row(run: Run) -> CircuitRow:
 
 def story(run: Run, row: CircuitRow) -> Story | None:
     """How the paths of the row's circuit appeared, in the run's first model; None without paths."""
-    circuit = Circuit.model_validate(row.circuit)
+    circuit = Circuit.from_dict(row.circuit)
     if not circuit.paths:
         return None
     member = 0 if len(run.experiment.seeds) > 1 else None

@@ -271,3 +271,69 @@ def test_who_learned_nothing_reproduces_nothing(name: str, single: bool) -> None
     assert found.verdict == expected.get(name, "not reproduced"), found
     assert found.ours
     assert found.evidence
+
+
+def test_circuits_that_were_kept_with_either_arrow_are_compared_alike() -> None:
+    rows = tables()
+    first, second, *_ = rows[ABC]
+    turned = tuple(
+        each.model_copy(update={"what": each.what.replace("→", "←")}) for each in first.removals
+    )
+    rows[ABC][1] = second.model_copy(update={"removals": turned})
+    assert judged("abc-different", rows).ours == "3 different circuits in 3 transformers"
+    assert judged("abc-single-removals", rows).ours == "0.30 … 0.80; 9 of 9 within"
+    assert judged("abc-first-layers", rows).ours == "0.07 … 0.07; 3 of 3 within"
+    assert judged("d-loss", rows).ours == "0.030 with 262,144 examples; 0.030 with 2,048 examples"
+    assert judged("d-slow-start", rows).ours.startswith("step 3,600 (epoch 450) with 262,144")
+    assert judged("d-last-late", rows).ours.startswith("400, 500, 600 with 262,144 examples; ")
+    never = bent(D, 0, crossed=[3_600, 4_000, None, None])
+    assert judged("d-hops-in-order", never).ours.startswith(
+        "3,600 < 4,000 < never < never with 262,144 examples; 3,600 < "
+    )
+
+
+def nothing_learned() -> Tables:
+    """Rows of models that guess, in which no circuit was found; of two depths, nothing at all."""
+    rows = tables()
+    for target in (IC, NONIC, ORDER, ABC, D):
+        rows[target] = [
+            with_(
+                without(row, "emergence"),
+                final=[0.75] * len(row.final),
+                crossed=[None] * len(row.final),
+            )
+            for row in rows[target]
+        ]
+    nothing: dict[str, Any] = {"useful": [], "needed": [], "removals": []}
+    for target in (ABC, D):
+        rows[target] = [with_(row, clean=0.75, ideal=0.75, **nothing) for row in rows[target]]
+    rows[ASKED] = [
+        with_(row, best=0.25, interval=[0.2, 0.3], kind="kingdoms") for row in rows[ASKED]
+    ]
+    rows[DEPTH] = []
+    return rows
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("name", [name.removeprefix("musat/") for name in KNOWN])
+def test_who_learned_nothing_reproduces_nothing(name: str, single: bool) -> None:
+    rows = nothing_learned()
+    if single:
+        rows = {target: own[:1] for target, own in rows.items()}
+    found = judged(name, rows)
+    expected = {
+        "nonic-above-0.7": "reproduced",
+        "llm-solve": "not measured",
+        "theorem-1": "not measured",
+        "three-heads-suffice": "not measured",
+    }
+    assert found.verdict == expected.get(name, "not reproduced"), found
+    assert found.ours
+    assert found.evidence
+
+
+def test_circuits_that_were_kept_with_either_arrow_are_compared_alike() -> None:
+    rows = tables()
+    turned = [{**each, "what": each["what"].replace("→", "←")} for each in rows[ABC][0]["removals"]]
+    rows[ABC][1]["removals"] = turned
+    assert judged("abc-different", rows).ours == "2 different circuits in 3 transformers"

@@ -159,8 +159,8 @@ def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow
     parts = [part for part in circuit.parts if part.paths]
     assert [removal.head for removal in emerged.removals] == [p.at for p in parts]
     first, *_, last = emerged.removals
-    assert (first.what, first.joins_pair) == ("value 0 → key 0", True)
-    assert (last.what, last.joins_pair) == ("query → value 0", False)
+    assert (first.what, first.joins_pair) == ("value 0 ← key 0", True)
+    assert (last.what, last.joins_pair) == ("query ← value 0", False)
     assert last.ideal > 2 * emerged.ideal
     maps = emerged.maps
     count = len(maps.roles)

@@ -1,4 +1,4 @@
-"""Mechanisms become attention: an aim, painted onto the positions of a probe's examples."""
+"""Mechanisms become attention: an aim, painted onto the positions of an exam's examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hopscope.circuits import budget
+from hopscope.circuits.exam import Exam
 from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Aim, Mechanism, Target
-from hopscope.circuits.probe import Probe
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 
@@ -26,9 +26,9 @@ class Spots:
 
     example: Int[Tensor, "spot"]
     row: Int[Tensor, "spot"]
-    """Positions, counted from the first,"""
+    """Their positions, counted from the first of the sequence."""
     read: Int[Tensor, "spot"]
-    """and from the first that is read."""
+    """The same positions, counted from the first that is read."""
     slot: Int[Tensor, "spot"]
     """A number for each, different inside an example."""
     width: int
@@ -59,15 +59,15 @@ class Spots:
 
 
 class Painter:
-    """Draws the attention of mechanisms for one probe, and keeps what it has drawn."""
+    """Draws the attention of mechanisms for one exam, and keeps what it has drawn."""
 
-    def __init__(self, probe: Probe, causal: bool) -> None:
-        self.probe = probe
-        length, device = probe.length, probe.inputs.device
+    def __init__(self, exam: Exam, causal: bool) -> None:
+        self.exam = exam
+        length, device = exam.length, exam.inputs.device
         self.places = torch.arange(length, device=device)
         last = self.places[:, None] if causal else torch.full_like(self.places, length)[:, None]
         self.seen = self.places <= last
-        self.chain = probe.roles.chain
+        self.chain = exam.roles.chain
         self._spots: dict[tuple[Role | None, int], Spots] = {}
         self._kinds: dict[tuple[Role, int], Kinds] = {}
         self._drawn = budget.Kept(budget.DRAWN_BYTES)
@@ -85,7 +85,7 @@ class Painter:
         ground = mechanism.rest
         if not mechanism.aims:
             return self._every(ground, own, read)
-        kinds = {**dict.fromkeys(self.probe.table, ground), **dict(mechanism.aims)}
+        kinds = {**dict.fromkeys(self.exam.table, ground), **dict(mechanism.aims)}
         if own is not None and self._most_as_is(kinds, read):
             ground = AS_IS
         others = [r for r, aim in kinds.items() if aim != ground and len(self.spots(r, read))]
@@ -110,7 +110,7 @@ class Painter:
 
     def _most_as_is(self, kinds: dict[Role, Aim], read: int) -> bool:
         as_is = sum(len(self.spots(role, read)) for role, aim in kinds.items() if aim == AS_IS)
-        return 2 * as_is > read * len(self.probe)
+        return 2 * as_is > read * len(self.exam)
 
     def _every(
         self, aim: Aim, own: Float[Tensor, "batch read seq"] | None, read: int
@@ -118,7 +118,7 @@ class Painter:
         """Every row under one aim."""
         if aim == AS_IS and own is not None:
             return own
-        size = len(self.probe)
+        size = len(self.exam)
         if all(target.where in SAME_FOR_ALL for target in aim.targets):
             return self._fixed(aim, None, read).expand(size, -1, -1)
         every: Tensor = self.rows_of(aim, None, own, read).unflatten(0, (size, read))
@@ -157,8 +157,8 @@ class Painter:
 
     def rows(self, aim: Aim) -> tuple[Float[Tensor, "batch seq seq"], Bool[Tensor, "batch seq"]]:
         """What every row looks like under the aim, and whether it sees any target at all."""
-        shape = (len(self.probe), self.probe.length)
-        rows, possible = self.drawn(aim, self.spots(None, self.probe.length))
+        shape = (len(self.exam), self.exam.length)
+        rows, possible = self.drawn(aim, self.spots(None, self.exam.length))
         return rows.unflatten(0, shape), possible.unflatten(0, shape)
 
     def drawn(self, aim: Aim, spots: Spots) -> Drawn:
@@ -208,7 +208,7 @@ class Painter:
 
         The place is where the row's chain has the role first; nowhere is a place of its own.
         """
-        length, there = self.probe.length, self._readers(role)
+        length, there = self.exam.length, self._readers(role)
         places = []
         for row in range(length - read, length):
             mine = there & (self.chain == self.chain[:, row, None])
@@ -220,7 +220,7 @@ class Painter:
     def spots(self, role: Role | None, read: int) -> Spots:
         """The rows of a role (None: of all) among the last `read` positions."""
         if (role, read) not in self._spots:
-            every = self.places.expand_as(self.chain) >= self.probe.length - read
+            every = self.places.expand_as(self.chain) >= self.exam.length - read
             mask = every if role is None else every & self._readers(role)
             self._spots[role, read] = Spots.where(mask, read)
         return self._spots[role, read]
@@ -230,4 +230,4 @@ class Painter:
         return Spots(torch.zeros_like(rows), rows, here, here, read)
 
     def _readers(self, role: Role) -> Bool[Tensor, "batch seq"]:
-        return self.probe.positions(role).bool()
+        return self.exam.positions(role).bool()

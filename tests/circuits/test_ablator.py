@@ -10,10 +10,10 @@ from torch import Tensor
 
 from hopscope.circuits import (
     Ablation,
-    Bench,
+    Ablator,
     Carried,
+    Exam,
     Mechanism,
-    Probe,
     Whole,
     aim,
     budget,
@@ -38,7 +38,7 @@ HEADS = [(layer, head) for layer in range(3) for head in range(2)]
 changes = st.dictionaries(st.sampled_from(HEADS), st.sampled_from(CHANGES))
 
 
-def slow_losses(model: Transformer, bench: Bench, ablation: Ablation) -> Tensor:
+def slow_losses(model: Transformer, ablator: Ablator, ablation: Ablation) -> Tensor:
     """One whole forward pass; what heads usually carry comes from another one."""
     usual: list[Tensor] = []
 
@@ -46,13 +46,13 @@ def slow_losses(model: Transformer, bench: Bench, ablation: Ablation) -> Tensor:
         usual.append(mixed)
         return mixed
 
-    model(bench.probe.inputs, heads=note)
+    model(ablator.exam.inputs, heads=note)
 
     def attention(layer: int, pattern: Tensor) -> Tensor:
         pattern = pattern.clone()
         for head, change in ablation.at(layer):
             if isinstance(change, Mechanism):
-                pattern[:, head] = bench.painter.attention(change, pattern[:, head])
+                pattern[:, head] = ablator.painter.attention(change, pattern[:, head])
         return pattern
 
     def heads(layer: int, mixed: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ def slow_losses(model: Transformer, bench: Bench, ablation: Ablation) -> Tensor:
                 mixed[:, head] = usual[layer][:, head].roll(1, 0)
         return mixed
 
-    return bench.probe.losses(model(bench.probe.inputs, attention=attention, heads=heads))
+    return ablator.exam.losses(model(ablator.exam.inputs, attention=attention, heads=heads))
 
 
 @given(st.lists(changes, min_size=1, max_size=9))
@@ -72,36 +72,36 @@ def slow_losses(model: Transformer, bench: Bench, ablation: Ablation) -> Tensor:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_a_walk_of_many_equals_one_pass_each(
-    random_model: Transformer, bench: Bench, several: list[dict[Head, Change]]
+    random_model: Transformer, ablator: Ablator, several: list[dict[Head, Change]]
 ) -> None:
     ablations = [Ablation.of(each) for each in several]
     with torch.no_grad():
-        expected = torch.stack([slow_losses(random_model, bench, a) for a in ablations])
-    assert torch.allclose(bench.losses(ablations), expected, atol=1e-5)
+        expected = torch.stack([slow_losses(random_model, ablator, a) for a in ablations])
+    assert torch.allclose(ablator.losses(ablations), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("call", [1, 200_000, 2**30])
 @pytest.mark.parametrize("kept", [0, 30_000, 2**30])
 def test_how_much_walks_together_or_is_kept_changes_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, call: int, kept: int
+    ablator: Ablator, monkeypatch: pytest.MonkeyPatch, call: int, kept: int
 ) -> None:
     several = [Ablation.of({head: change}) for head in HEADS for change in CHANGES]
-    expected = bench.losses(several)
+    expected = ablator.losses(several)
     monkeypatch.setattr(budget, "CALL_BYTES", call)
     monkeypatch.setattr(budget, "STREAM_BYTES", kept)
     monkeypatch.setattr(budget, "DRAWN_BYTES", kept)
-    other = Bench(bench.subject, bench.probe)
+    other = Ablator(ablator.subject, ablator.exam)
     for _ in range(2):  # the second time some of it is kept
         assert torch.allclose(other.losses(several), expected, atol=1e-6)
 
 
 def test_layers_that_are_drawn_whole_compute_no_attention(
-    random_model: Transformer, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    random_model: Transformer, ablator: Ablator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = {head: CHANGES[n % 3] for n, head in enumerate(HEADS)}
     several = [Ablation.of(drawn), Ablation.of({**drawn, (1, 0): Mechanism(rest=BY_POSITION)})]
     with torch.no_grad():
-        expected = torch.stack([slow_losses(random_model, bench, a) for a in several])
+        expected = torch.stack([slow_losses(random_model, ablator, a) for a in several])
     asked: list[int] = []
     for layer, block in enumerate(random_model.blocks):
         pattern = block.attention.pattern
@@ -112,17 +112,17 @@ def test_layers_that_are_drawn_whole_compute_no_attention(
             return found
 
         monkeypatch.setattr(block.attention, "pattern", noted)
-    assert torch.allclose(bench.losses(several), expected, atol=1e-5)
+    assert torch.allclose(ablator.losses(several), expected, atol=1e-5)
     assert asked == [1]
 
 
-def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, probe: Probe) -> None:
+def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:
     def forward(inputs: Tensor, attention: object) -> Tensor:
         every = random_model(inputs, attention=attention, read=inputs.shape[1])
         return every[:, -random_model.interface.read :]
 
-    whole = Bench(Whole(forward, random_model, (3, 2)), probe)
-    walked = Bench(subject_of(random_model), probe)
+    whole = Ablator(Whole(forward, random_model, (3, 2)), exam)
+    walked = Ablator(subject_of(random_model), exam)
     several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:5]]
     assert torch.allclose(whole.losses(several), walked.losses(several), atol=1e-5)
     with pytest.raises(CircuitError, match="what heads carry cannot be replaced through"):
@@ -130,12 +130,12 @@ def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, probe:
 
 
 @pytest.mark.parametrize("head", [(3, 0), (0, 2), (-1, 0)])
-def test_a_head_out_of_range_is_named(bench: Bench, head: Head) -> None:
+def test_a_head_out_of_range_is_named(ablator: Ablator, head: Head) -> None:
     expected = (
         rf"there is no head {head[0]}\.{head[1]}; this model has layers 0 … 2 with heads 0 … 1"
     )
     with pytest.raises(CircuitError, match=expected):
-        bench.losses([Ablation.of({head: Mechanism()})])
+        ablator.losses([Ablation.of({head: Mechanism()})])
 
 
 def test_a_fleet_is_refused(random_model: Transformer) -> None:
@@ -144,10 +144,10 @@ def test_a_fleet_is_refused(random_model: Transformer) -> None:
         subject_of(fleet)
 
 
-def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, probe: Probe) -> None:
+def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, exam: Exam) -> None:
     damaged = Transformer(random_model.config, random_model.interface)
     damaged.load_state_dict(random_model.state_dict())
     with torch.no_grad():
         damaged.head.bias[0] = torch.nan
     with pytest.raises(CircuitError, match="the model's loss is not a finite number everywhere"):
-        Bench(subject_of(damaged), probe).losses([Ablation()])
+        Ablator(subject_of(damaged), exam).losses([Ablation()])

@@ -15,7 +15,7 @@ from hopscope.tasks import Roles, dataset, question_losses
 
 
 @dataclass(frozen=True)
-class Probe:
+class Exam:
     """Examples, with the role and chain of every position, and a loss for every hop."""
 
     inputs: Tensor
@@ -37,7 +37,7 @@ class Probe:
     def length(self) -> int:
         return self.roles.role.shape[-1]
 
-    def on(self, device: torch.device) -> "Probe":
+    def on(self, device: torch.device) -> "Exam":
         """The same examples on another device."""
         roles = Roles(self.roles.role.to(device), self.roles.chain.to(device))
         return replace(self, inputs=self.inputs.to(device), roles=roles)
@@ -54,11 +54,11 @@ class Probe:
         return (self.roles.role == self.number(role)).long()
 
 
-Questions = Task | Callable[[int, int], Probe]
-"""A task, or whatever makes a probe from a number of examples and a seed."""
+Questions = Task | Callable[[int, int], Exam]
+"""A task, or whatever makes an exam from a number of examples and a seed."""
 
 
-def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
+def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
     """Fresh examples of a task (from the validation stream of a seed)."""
     if examples < 1:
         raise CircuitError(f"examples is {examples}; a model is examined with at least 1")
@@ -66,7 +66,7 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
         if not callable(questions):
             raise CircuitError(
                 f"a model is examined on a task, or on a function of a number of examples and a "
-                f"seed that makes a probe; got {type(questions).__name__}"
+                f"seed that makes an exam; got {type(questions).__name__}"
             )
         return questions(examples, seed)
     task = questions
@@ -77,4 +77,4 @@ def probe_of(questions: Questions, examples: int, seed: int = 0) -> Probe:
         return question_losses(task, outputs.to(batch.targets.device), batch)
 
     inputs, roles, table = batch.inputs, batch.roles, task.roles()
-    return Probe(inputs, roles, table, losses, task.guess(), task.described())
+    return Exam(inputs, roles, table, losses, task.guess(), task.described())

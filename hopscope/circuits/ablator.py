@@ -7,24 +7,24 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.ablation import Ablation, Carried, Head
+from hopscope.circuits.exam import Exam
 from hopscope.circuits.mechanism import Mechanism
-from hopscope.circuits.patterns import Painter
-from hopscope.circuits.probe import Probe
+from hopscope.circuits.painter import Painter
 from hopscope.circuits.subject import Subject, Whole, check_finite
 from hopscope.circuits.walk import Walk
 from hopscope.errors import CircuitError
 
 
-class Bench:
-    """A subject and a probe, and everything measured on them with heads changed."""
+class Ablator:
+    """A subject and an exam, and everything measured on them with heads changed."""
 
-    def __init__(self, subject: Subject | Whole, probe: Probe) -> None:
-        self.subject, self.probe = subject, probe.on(subject.device)
-        self.painter = Painter(self.probe, subject.causal)
-        self.read = min(subject.answers_at(), probe.read or subject.answers_at())
+    def __init__(self, subject: Subject | Whole, exam: Exam) -> None:
+        self.subject, self.exam = subject, exam.on(subject.device)
+        self.painter = Painter(self.exam, subject.causal)
+        self.read = min(subject.answers_at(), exam.read or subject.answers_at())
         self._walk = None
         if not isinstance(subject, Whole):
-            self._walk = Walk(subject, self.probe, self.painter, self.read)
+            self._walk = Walk(subject, self.exam, self.painter, self.read)
 
     @property
     def at_once(self) -> int:
@@ -61,7 +61,7 @@ class Bench:
             return pattern
 
         assert isinstance(self.subject, Whole)
-        return self.probe.losses(self.subject.outputs(self.probe.inputs, edit))
+        return self.exam.losses(self.subject.outputs(self.exam.inputs, edit))
 
     def _check(self, ablation: Ablation) -> None:
         for head, _ in ablation.changes:

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hopscope.circuits import Mechanism, Probe, aim, probe_of
+from hopscope.circuits import Exam, Mechanism, aim, exam_of
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
-from hopscope.circuits.patterns import Painter
+from hopscope.circuits.painter import Painter
 from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -60,30 +60,30 @@ def slow_row(wanted: Aim, roles: list[Role], chains: list[int], row: int, last: 
 def test_every_aim_is_painted_as_a_loop_over_positions_would(
     task: Retrieval | KHop, causal: bool, wanted: Aim
 ) -> None:
-    probe = probe_of(task, 3)
-    rows, possible = Painter(probe, causal).rows(wanted)
+    exam = exam_of(task, 3)
+    rows, possible = Painter(exam, causal).rows(wanted)
     for example in range(3):
-        roles = [probe.table[n] for n in probe.roles.role[example].tolist()]
-        chains = probe.roles.chain[example].tolist()
-        for row in range(probe.length):
-            last = row if causal else probe.length - 1
+        roles = [exam.table[n] for n in exam.roles.role[example].tolist()]
+        chains = exam.roles.chain[example].tolist()
+        for row in range(exam.length):
+            last = row if causal else exam.length - 1
             expected = slow_row(wanted, roles, chains, row, last)
             assert rows[example, row].tolist() == pytest.approx(expected, abs=1e-6)
             assert bool(possible[example, row]) == any(expected)
 
 
-def attention_of(mechanism: Mechanism, probe: Probe) -> tuple[Tensor, Tensor]:
-    own = torch.rand(len(probe), probe.length, probe.length).tril()
+def attention_of(mechanism: Mechanism, exam: Exam) -> tuple[Tensor, Tensor]:
+    own = torch.rand(len(exam), exam.length, exam.length).tril()
     own = own / own.sum(-1, keepdim=True)
-    return Painter(probe, causal=True).attention(mechanism, own), own
+    return Painter(exam, causal=True).attention(mechanism, own), own
 
 
 def test_a_mechanism_gives_each_role_its_aim_and_the_rest_another() -> None:
-    probe = probe_of(TASKS[0], 4)
+    exam = exam_of(TASKS[0], 4)
     mechanism = Mechanism(((QUERY, aim("own", VALUE)), (VALUE, AS_IS)), ITSELF)
-    pattern, own = attention_of(mechanism, probe)
-    painter = Painter(probe, causal=True)
-    of_query, of_value = (probe.positions(role).bool() for role in (QUERY, VALUE))
+    pattern, own = attention_of(mechanism, exam)
+    painter = Painter(exam, causal=True)
+    of_query, of_value = (exam.positions(role).bool() for role in (QUERY, VALUE))
     assert torch.equal(pattern[of_query], painter.rows(aim("own", VALUE))[0][of_query])
     assert torch.equal(pattern[of_value], own[of_value])
     rest = ~(of_query | of_value)
@@ -91,25 +91,25 @@ def test_a_mechanism_gives_each_role_its_aim_and_the_rest_another() -> None:
 
 
 def test_a_row_that_cannot_see_its_target_stays_where_it_is() -> None:
-    probe = probe_of(TASKS[0], 4)  # last hop first: key 1 stands before value 0
-    pattern, _ = attention_of(Mechanism(((KEY, aim("own", VALUE)),), UNIFORM), probe)
-    of_key = probe.positions(KEY).bool()
-    assert torch.equal(pattern[of_key], Painter(probe, causal=True).rows(ITSELF)[0][of_key])
+    exam = exam_of(TASKS[0], 4)  # last hop first: key 1 stands before value 0
+    pattern, _ = attention_of(Mechanism(((KEY, aim("own", VALUE)),), UNIFORM), exam)
+    of_key = exam.positions(KEY).bool()
+    assert torch.equal(pattern[of_key], Painter(exam, causal=True).rows(ITSELF)[0][of_key])
 
 
 def test_by_position_is_the_mean_over_examples() -> None:
-    probe = probe_of(TASKS[0], 5)
-    pattern, own = attention_of(Mechanism(rest=BY_POSITION), probe)
+    exam = exam_of(TASKS[0], 5)
+    pattern, own = attention_of(Mechanism(rest=BY_POSITION), exam)
     assert torch.allclose(pattern[0], own.mean(0))
     assert torch.equal(pattern[0], pattern[4])
 
 
 def test_by_place_is_the_mean_over_examples_that_agree_on_the_place() -> None:
-    probe = probe_of(TASKS[0], 40)
-    pattern, own = attention_of(Mechanism(rest=aim("place", VALUE)), probe)
-    row = probe.length - 1
-    chain = probe.roles.chain
-    there = probe.positions(VALUE).bool() & (chain == chain[:, row, None])
+    exam = exam_of(TASKS[0], 40)
+    pattern, own = attention_of(Mechanism(rest=aim("place", VALUE)), exam)
+    row = exam.length - 1
+    chain = exam.roles.chain
+    there = exam.positions(VALUE).bool() & (chain == chain[:, row, None])
     places = there.byte().argmax(-1)
     for place in places.unique():
         agree = places == place
@@ -119,14 +119,14 @@ def test_by_place_is_the_mean_over_examples_that_agree_on_the_place() -> None:
 @given(st.sampled_from(["own", "all", "others", "elsewhere"]), st.booleans())
 @settings(max_examples=8, deadline=None)
 def test_rows_of_attention_add_up_to_one(where: str, causal: bool) -> None:
-    rows, possible = Painter(probe_of(TASKS[1], 2), causal).rows(aim(where, KEY))  # type: ignore[arg-type]
+    rows, possible = Painter(exam_of(TASKS[1], 2), causal).rows(aim(where, KEY))  # type: ignore[arg-type]
     assert torch.allclose(rows.sum(-1), possible.float(), atol=1e-6)
 
 
 def test_fewer_rows_are_the_last_ones() -> None:
-    probe = probe_of(TASKS[0], 2)
-    whole, own = attention_of(Mechanism(((QUERY, aim("own", VALUE)),)), probe)
-    read = Painter(probe, causal=True).attention(
+    exam = exam_of(TASKS[0], 2)
+    whole, own = attention_of(Mechanism(((QUERY, aim("own", VALUE)),)), exam)
+    read = Painter(exam, causal=True).attention(
         Mechanism(((QUERY, aim("own", VALUE)),)), own[:, -3:]
     )
     assert torch.equal(read, whole[:, -3:])
@@ -147,4 +147,4 @@ def test_targets_and_aims_that_make_no_sense_are_refused() -> None:
 
 def test_a_role_that_does_not_exist_is_named_with_those_that_do() -> None:
     with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are key 0,"):
-        probe_of(TASKS[0], 1).number(Role("value", 7))
+        exam_of(TASKS[0], 1).number(Role("value", 7))

@@ -1,0 +1,98 @@
+"""A model's attention: layer by layer as it is, and averaged in role coordinates.
+
+Chains are shuffled in every example, so attention is averaged over what positions stand for: how
+much of its attention a role gives to each role of its own chain, of the other chains together,
+to itself, and to the position before.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from hopscope.circuits import budget
+from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.budget import AT_ONCE, FLOAT
+from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.maps import RoleMaps
+from hopscope.circuits.subject import Subject, Whole, check_finite
+
+EXAMPLES = 256
+"""Examples over which a role map is averaged."""
+
+
+def patterns(
+    subject: Subject | Whole, inputs: Tensor
+) -> Iterator[Float[Tensor, "batch head seq seq"]]:
+    """Every layer's attention, one layer after the other."""
+    if isinstance(subject, Whole):
+        yield from _handed_out(subject, inputs)
+        return
+    x = subject.enter(inputs)
+    for layer in range(subject.layers):
+        with torch.no_grad():
+            pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
+            x = subject.write(layer, x, pattern @ subject.values(layer, x))
+        yield pattern
+
+
+@torch.no_grad()
+def _handed_out(subject: Whole, inputs: Tensor) -> list[Float[Tensor, "batch head seq seq"]]:
+    seen: dict[int, Tensor] = {}
+
+    def note(layer: int, pattern: Tensor) -> Tensor:
+        seen[layer] = pattern
+        return pattern
+
+    subject.outputs(inputs, note)
+    return [seen[layer] for layer in range(subject.layers)]
+
+
+@torch.no_grad()
+def role_maps(subject: Subject | Whole, exam: Exam) -> RoleMaps:
+    """Attention averaged in role coordinates over the exam's examples, a few at a time."""
+    exam = exam.on(subject.device)
+    each = FLOAT * AT_ONCE * subject.heads * exam.length**2
+    size = max(1, budget.CALL_BYTES // each)
+    sums: list[Tensor] = []
+    for start in range(0, len(exam), size):
+        some = _sums(subject, exam, slice(start, start + size))
+        sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
+    own, others, itself, previous, count = (part.cpu() for part in sums)
+    rows = count[:, None]
+    means = (own / rows, others / rows, itself / count, previous / count)
+    return RoleMaps(exam.table, *(mean.numpy() for mean in means))
+
+
+def _sums(subject: Subject | Whole, exam: Exam, some: slice) -> list[Tensor]:
+    """Sums over some examples, layer by layer, and how often each role occurs there."""
+    number, chain = exam.roles.role[some].long(), exam.roles.chain[some]
+    member = torch.nn.functional.one_hot(number, len(exam.table)).float()
+    same = chain[:, :, None] == chain[:, None, :]
+    layers = []
+    for layer, pattern in enumerate(patterns(subject, exam.inputs[some])):
+        check_finite(pattern, f"the attention of layer {layer}")
+        layers.append(_layer_means(pattern.float(), member, same))
+    return [*(torch.stack(part) for part in zip(*layers, strict=True)), member.sum((0, 1))]
+
+
+def _layer_means(
+    pattern: Float[Tensor, "batch head seq seq"],
+    member: Float[Tensor, "batch seq role"],
+    same: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sums over examples and positions, for the heads of one layer."""
+    everyone = torch.einsum("bhqk,bqr,bks->hrs", pattern, member, member)
+    own = torch.einsum("bhqk,bqr,bks->hrs", pattern * same[:, None], member, member)
+    itself = torch.einsum("bhqq,bqr->hr", pattern, member)
+    back = pattern.diagonal(-1, -2, -1)
+    previous = torch.einsum("bhq,bqr->hr", back, member[:, 1:])
+    return own, everyone - own, itself, previous
+
+
+def attention_maps(
+    model: Subject | Whole | nn.Module, task: Questions, examples: int = EXAMPLES, seed: int = 0
+) -> RoleMaps:
+    """The role maps of a model on fresh examples of a task."""
+    return role_maps(subject_of(model), exam_of(task, examples, seed))

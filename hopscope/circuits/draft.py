@@ -1,0 +1,118 @@
+"""A circuit on the way to its final form: three states of the model, and units that may go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hopscope.circuits.ablation import Head
+from hopscope.circuits.mechanism import FROM_MODEL, Mechanism
+from hopscope.circuits.parts import paths_of
+from hopscope.circuits.state import Row, Sources, State
+from hopscope.facts import Role
+from hopscope.theory import Path
+
+Step = tuple[Role, Role]
+"""Who reads whom, in whichever layer and head: reader, source."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A removable unit of a draft: one row that forms paths, or all rows of one head that form
+    none. A unit is kept or removed whole.
+    """
+
+    head: Head
+    rows: tuple[Row, ...]
+    paths: tuple[Path, ...] = ()
+    informed: bool = True
+    """False if the attention depends on nothing (uniform and the like): such rows cannot tell
+    later heads where to look."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The three states of the model in which units are judged."""
+
+    ideal: State
+    """Every head follows its mechanism."""
+    own: State
+    """Needed rows keep the model's attention, and all others are ablated."""
+    untouched: State
+    """The model: all rows keep its attention."""
+
+    def without(self, unit: Unit, sources: Sources) -> "Conditions":
+        """The same states with one unit removed from each."""
+        return Conditions(
+            ideal=self.ideal.doing_nothing(unit.rows),
+            own=self.own.looking_elsewhere(unit.rows, sources),
+            untouched=self.untouched.looking_elsewhere(unit.rows, sources),
+        )
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A circuit on the way."""
+
+    states: Conditions
+    units: tuple[Unit, ...]
+    averaged: frozenset[Head] = frozenset()
+    """Heads without work that were given their average attention back."""
+
+    def removed(self, unit: Unit, sources: Sources) -> "Draft":
+        """The draft without a unit.
+
+        In the state `own`, rows that form no paths, or cannot tell others where to look, stay: the
+        heads that were trained beside them expect what they add.
+        """
+        less = self.states.without(unit, sources)
+        own = less.own if unit.paths and self.locates(unit) else self.states.own
+        rest = tuple(other for other in self.units if other != unit)
+        return replace(self, states=Conditions(less.ideal, own, self.states.untouched), units=rest)
+
+    def locates(self, unit: Unit) -> bool:
+        """True if the unit can tell later heads where to look: a path in a later layer reads at
+        the unit's positions, or is read there.
+        """
+        if not unit.informed:
+            return False
+        readers = {role for _, role in unit.rows}
+        return any(
+            path.layer > unit.head[0] and readers & {path.reader, path.source}
+            for other in self.units
+            for path in other.paths
+        )
+
+    @property
+    def shared_steps(self) -> dict[Step, list[Unit]]:
+        """Steps (who reads whom) that units of more than one head do."""
+        steps: dict[Step, list[Unit]] = {}
+        for unit in self.units:
+            for path in unit.paths:
+                steps.setdefault((path.reader, path.source), []).append(unit)
+        return {step: units for step, units in sorted(steps.items()) if len(units) > 1}
+
+
+def drafted(states: Conditions, path_share: float) -> Draft:
+    """All rows in units: those that form paths one by one; of each head, the others together."""
+    units: list[Unit] = []
+    for head, mechanism in states.ideal.mechanisms.items():
+        paths = paths_of(head, mechanism, path_share)
+        readers = sorted({path.reader for path in paths})
+        for reader in readers:
+            mine = tuple(path for path in paths if path.reader == reader)
+            units.append(Unit(head, ((head, reader),), mine))
+        units += _pathless(head, mechanism, readers)
+    return Draft(states, tuple(units))
+
+
+def _pathless(head: Head, mechanism: Mechanism, readers: Sequence[Role]) -> list[Unit]:
+    """The other rows: those that follow position or place, and those that follow nothing."""
+    units = []
+    for informed in (True, False):
+        rows = tuple(
+            (head, role)
+            for role, its in mechanism.aims
+            if role not in readers and (its.targets[0].where in FROM_MODEL) == informed
+        )
+        if rows:
+            units.append(Unit(head, rows, informed=informed))
+    return units

@@ -1,0 +1,100 @@
+"""What a walk through the layers carries from one to the next, and how its ablations part."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from hopscope.circuits.ablation import Change
+from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Mechanism
+
+Changes = tuple[Change, ...]
+"""What every head of a layer does."""
+UNTOUCHED = Mechanism(rest=AS_IS)
+"""What a head does that no ablation changes."""
+Item = TypeVar("Item")
+
+Prefix = tuple[object, ...]
+"""The changes in all layers so far: what a residual stream depends on."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ablations that share a residual stream."""
+
+    x: Float[Tensor, "batch seq d_model"]
+    prefix: Prefix
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What several groups have in one layer, before anything is changed."""
+
+    number: int
+    read: int
+    groups: list[Group]
+    asked: list[int]
+    """The heads whose own attention some job asks for."""
+    pattern: list[Float[Tensor, "batch asked read seq"] | None]
+    """For each group, the attention of these heads; None if nobody asks."""
+    values: list[Float[Tensor, "batch head seq d_head"]]
+
+    def own(self, group: int, head: int) -> Float[Tensor, "batch read seq"] | None:
+        """A head's own attention, if anybody asked for it."""
+        pattern = self.pattern[group]
+        if pattern is None or head not in self.asked:
+            return None
+        return pattern[:, self.asked.index(head)]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Changes of every head in one layer of a group, and the ablations that have them."""
+
+    group: int
+    changes: Changes
+    prefix: Prefix
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class Usual:
+    """A group's most common changes: what their heads carry, and the stream after the layer."""
+
+    changes: Changes
+    mixed: Float[Tensor, "batch head read d_head"]
+    after: Float[Tensor, "batch read d_model"]
+
+
+def most_common(changes: Sequence[Change]) -> Change:
+    """Of several that are as common, the first."""
+    counts = Counter(changes)
+    return max(counts, key=counts.__getitem__)
+
+
+def from_model(change: Change) -> bool:
+    """Does the model's attention have to be known?"""
+    if not isinstance(change, Mechanism):
+        return False
+    aims = (change.rest, *(aim for _, aim in change.aims))
+    return any(aim.targets[0].where in FROM_MODEL for aim in aims)
+
+
+def parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> list[Job]:
+    """Groups part where their ablations do."""
+    jobs = []
+    for at, group in enumerate(groups):
+        parted: dict[Changes, list[int]] = {}
+        for member in group.members:
+            parted.setdefault(changes[member][number], []).append(member)
+        jobs += [Job(at, its, (group.prefix, its), members) for its, members in parted.items()]
+    return jobs
+
+
+def in_parts(items: list[Item], size: int) -> Iterator[list[Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

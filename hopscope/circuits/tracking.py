@@ -1,0 +1,98 @@
+"""Follow the paths of a circuit through the checkpoints of a run."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.attention import role_maps
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.subject import check_finite
+from hopscope.configs import Experiment
+from hopscope.errors import CircuitError
+from hopscope.models import Transformer
+
+EXAMPLES = 32
+"""Sequences over which attention is averaged (§9.1: 32)."""
+
+
+@runtime_checkable
+class History(Protocol):
+    """Something that kept its checkpoints; a run does."""
+
+    @property
+    def checkpoints(self) -> Sequence[int]:
+        """The steps of which the weights are kept."""
+
+    def model_at(self, step: int) -> Transformer:
+        """The model (or fleet) as it was after that step."""
+
+
+def emergence(
+    history: History,
+    circuit: Circuit,
+    task: Questions | None = None,
+    member: int | None = None,
+    examples: int = EXAMPLES,
+    steps_per_epoch: float | None = None,
+) -> Emergence:
+    """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
+    _check(history, circuit)
+    steps = list(history.checkpoints)
+    if len(steps) < 2:
+        raise CircuitError(
+            f"emergence needs at least 2 checkpoints, got {len(steps)}: train with a smaller "
+            "training.checkpoint_every (of the models in the gallery, demo has many)"
+        )
+    questions = task or circuit.task
+    if questions is None:
+        raise CircuitError("the circuit names no task: say which examples to watch it on")
+    if not circuit.paths:
+        raise CircuitError("the circuit has no paths whose emergence could be watched")
+    exam = exam_of(questions, examples)
+    found = [_at(history, step, (circuit, exam, member)) for step in steps]
+    attention, losses = (np.stack(part) for part in zip(*found, strict=True))
+    epoch = steps_per_epoch or _steps_per_epoch(history)
+    return Emergence(circuit.paths, tuple(steps), attention.T, losses, exam.guess, epoch)
+
+
+def _check(history: object, circuit: object) -> None:
+    if not isinstance(history, History) or not isinstance(circuit, Circuit):
+        got = f"{type(history).__name__} and {type(circuit).__name__}"
+        raise CircuitError(f"emergence takes a run and a circuit found in it; got {got}")
+
+
+def _steps_per_epoch(history: History) -> float | None:
+    """How many steps go over the training set once, if the history says how it was trained."""
+    experiment = getattr(history, "experiment", None)
+    if not isinstance(experiment, Experiment):
+        return None
+    return experiment.training.examples / experiment.training.batch
+
+
+def _at(
+    history: History, step: int, watched: tuple[Circuit, Exam, int | None]
+) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
+    circuit, exam, member = watched
+    model = history.model_at(step)
+    model = model if member is None else model.member(member)
+    subject = subject_of(model)
+    try:
+        maps = role_maps(subject, exam)
+    except CircuitError as error:
+        raise CircuitError(f"at step {step}: {error}") from error
+    number = {role: n for n, role in enumerate(maps.roles)}
+    attention = [
+        float(maps.own[p.layer, p.head, number[p.reader], number[p.source]]) for p in circuit.paths
+    ]
+    with torch.no_grad():
+        outputs = model(exam.inputs.to(subject.device))
+        found = exam.losses(outputs).mean(0)
+    check_finite(found, f"at step {step}: the model's loss")
+    losses: np.ndarray = found.double().cpu().numpy()
+    return np.array(attention), losses
