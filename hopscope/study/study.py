@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover, subject_of
-from hopscope.circuits.emergence import EXAMPLES as STORY_EXAMPLES
-from hopscope.circuits.emergence import Emergence, emergence
+from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
+from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Task
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
 from hopscope.milestones import calmest
