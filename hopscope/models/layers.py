@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from hopscope.configs import Model
-from hopscope.models import kernels
+from hopscope.models import halves, kernels
 
 NORM_EPS = 1e-5
 
@@ -30,6 +30,12 @@ class Affine(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(*fleet, outputs, inputs))
         self.bias = nn.Parameter(torch.zeros(*fleet, outputs)) if bias else None
+
+    @property
+    def pair(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias, of a map that has one."""
+        assert self.bias is not None
+        return self.weight, self.bias
 
     def forward(
         self, x: Float[Tensor, "*model batch seq inputs"]
@@ -70,6 +76,11 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(*fleet, width))
         self.bias = nn.Parameter(torch.zeros(*fleet, width))
 
+    @property
+    def pair(self) -> tuple[Tensor, Tensor]:
+        """Gain and shift."""
+        return self.weight, self.bias
+
     def forward(
         self, x: Float[Tensor, "*model batch seq width"]
     ) -> Float[Tensor, "*model batch seq width"]:
@@ -108,13 +119,22 @@ class Mlp(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch seq d_model"]:
-        assert self.up.bias is not None
-        assert self.down.bias is not None
-        up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)
+        up, down = self.up.pair, self.down.pair
         if kernels.suit_mlp(x, up, down):
             return kernels.mlp(x, up, down)
         # The exact GELU: GPT-2's tanh formula costs five times as much on a CPU in bf16.
         out: Tensor = self.down(functional.gelu(self.up(x)))
+        return out
+
+    def added(
+        self, x: Float[Tensor, "*model batch seq d_model"], norm: nn.Module
+    ) -> Float[Tensor, "*model batch seq d_model"]:
+        """Every position, and what the MLP after this norm adds there."""
+        if isinstance(norm, Norm):
+            pairs = norm.pair, self.up.pair, self.down.pair
+            if halves.suit_mlp(x, *pairs):
+                return halves.mlp(x, *pairs, NORM_EPS)
+        out: Tensor = x + self(norm(x))
         return out
 
 
@@ -178,6 +198,22 @@ class Attention(nn.Module):
         out: Tensor = self.out(
             kernels.attend(affine(x, *side_by_side(joined)), query, self.heads, self.causal)
         )
+        return out
+
+    def added(
+        self,
+        x: Float[Tensor, "*model batch seq d_model"],
+        norm: nn.Module,
+        mask: Float[Tensor, "seq seq"],
+        read: int,
+    ) -> Float[Tensor, "*model batch read d_model"]:
+        """The last `read` positions, and what all heads after this norm add there."""
+        if isinstance(norm, Norm):
+            maps = self.query.pair, self.key.weight, self.value.pair, self.out.pair
+            heads = halves.Heads(self.heads, self.causal, read, NORM_EPS)
+            if halves.suit_attention(x, norm.pair, maps, heads):
+                return halves.attention(x, norm.pair, maps, heads)
+        out: Tensor = x[..., -read:, :] + self(norm(x), mask, read)
         return out
 
     def pattern(

@@ -69,11 +69,9 @@ class Block(nn.Module):
         layer: int,
         edits: Edits,
     ) -> Float[Tensor, "*model batch read d_model"]:
-        y = self.attention_norm(x)
         if edits.none:
-            written = self.attention(y, mask, read)
-        else:
-            written = self._edited(y, mask, read, layer, edits)
+            return self._finished(self.attention.added(x, self.attention_norm, mask, read))
+        written = self._edited(self.attention_norm(x), mask, read, layer, edits)
         return self._finished(x[..., -read:, :] + written)
 
     def look(
@@ -101,7 +99,7 @@ class Block(nn.Module):
         self, x: Float[Tensor, "*model batch read d_model"]
     ) -> Float[Tensor, "*model batch read d_model"]:
         if self.mlp is not None and self.mlp_norm is not None:
-            x = x + self.mlp(self.mlp_norm(x))
+            x = self.mlp.added(x, self.mlp_norm)
         return x
 
     def _edited(
