@@ -22,7 +22,8 @@ from hopscope.errors import ConfigError
 
 Path = Literal["amx", "avx512", "torch"]
 VARIABLE = "HOPSCOPE_KERNELS"
-LANES, LONGEST, WIDEST, BLOCK, CHUNKS = 16, 128, 128, 64, 32  # as in native/
+LANES, LONGEST, WIDEST, BLOCK, CHUNKS, STRIP = 16, 128, 128, 64, 32, 256  # as in native/
+STRIPS = 2  # of rows of a hidden layer that fit into a thread's cache, going back
 
 
 class AttentionTask(ctypes.Structure):
@@ -44,10 +45,10 @@ class AffineTask(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("models", "ins", "outs", "tiles")),
-        ("rows", ctypes.c_long),
+        *((name, ctypes.c_long) for name in ("rows", "together", "x_apart", "y_apart")),
         *((name, ctypes.c_void_p) for name in ("x", "weight", "bias", "y")),
         *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "weight", "bias")),
-        *((name, ctypes.c_void_p) for name in ("packed", "also")),
+        *((name, ctypes.c_void_p) for name in ("packed", "also", "sums")),
     )
 
 

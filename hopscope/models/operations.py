@@ -38,8 +38,8 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor, also: Tensor | None = None) 
 
 def affine_back(x: Tensor, weight: Tensor, gradient: Tensor) -> AffineGradients:
     """From the gradient of y = W x + b."""
-    to, packed = _room(x, weight), torch.empty_like(weight)
-    run("affine_back", _mapping_back(x, weight, gradient, to, packed))
+    to, packed, sums = _room(x, weight), torch.empty_like(weight), _exact(weight)
+    run("affine_back", _mapping_back(x, weight, gradient, to, packed=packed, sums=sums))
     return to
 
 
@@ -59,7 +59,7 @@ def mlp(
         _mapping(x, up[0], bias=up[1], y=hidden, packed=packed),
         _mapping(active, down[0], bias=down[1], y=y, packed=packed_down, also=also),
     )
-    task.down.rows = task.up.rows
+    task.down.rows = task.down.x_apart = task.down.y_apart = task.up.rows
     run("mlp", task)
     return y, hidden
 
@@ -68,16 +68,37 @@ def mlp_back(
     x: Tensor, hidden: Tensor, up: Tensor, down: Tensor, gradient: Tensor
 ) -> tuple[AffineGradients, AffineGradients]:
     """Of both maps; `hidden` is what GELU got."""
-    active = torch.empty_like(hidden)
+    models, width = up.shape[:-2].numel(), up.shape[-2]
+    rows = hidden.numel() // (models * width)
+    together = _together(models, rows)
+    active = hidden.new_empty(models, together, width)
     of_up, of_down = _room(x, up), _room(active, down)
-    packed, packed_down = torch.empty_like(up), torch.empty_like(down)
+    packed, sums = (torch.empty_like(up), torch.empty_like(down)), (_exact(up), _exact(down))
     task = MlpTask(
-        _mapping_back(x, up, of_down.x, of_up, packed),
-        _mapping_back(active, down, gradient, of_down, packed_down),
+        _mapping_back(x, up, of_down.x, of_up, y=hidden, packed=packed[0], sums=sums[0]),
+        _mapping_back(active, down, gradient, of_down, packed=packed[1], sums=sums[1]),
     )
-    task.up.y = hidden.data_ptr()
+    task.up.y_apart = task.down.x_apart = together
+    task.down.rows = task.down.y_apart = rows
     run("mlp_back", task)
     return of_up, of_down
+
+
+def _together(models: int, rows: int) -> int:
+    """How many rows of each model are taken through the backward pass at a time.
+
+    What is between its products stays in the cache then. Without tiles all are, since the sums of
+    the gradients of weights are not kept.
+    """
+    if compiled.path() != "amx":
+        return rows
+    share = compiled.STRIPS * torch.get_num_threads() // models
+    return min(rows, max(1, share) * compiled.STRIP)
+
+
+def _exact(weight: Tensor) -> Tensor:
+    """Room for the gradients of weight and bias in float32; a bias is sixteen sums at first."""
+    return _sums(weight.numel() + weight.shape[:-1].numel() * compiled.LANES)
 
 
 def _room(x: Tensor, weight: Tensor) -> AffineGradients:
@@ -91,18 +112,20 @@ def _mapping(x: Tensor, weight: Tensor, **others: Tensor | None) -> AffineTask:
     It holds places, and not tensors: these must outlive it.
     """
     models, ins = weight.shape[:-2].numel(), weight.shape[-1]
+    rows = x.numel() // (models * ins)
     return AffineTask(
-        models=models, ins=ins, outs=weight.shape[-2], tiles=compiled.path() == "amx",
-        rows=x.numel() // (models * ins), **places(x=x, weight=weight, **others),
+        models=models, ins=ins, outs=weight.shape[-2], tiles=compiled.path() == "amx", rows=rows,
+        together=_together(models, rows), x_apart=rows, y_apart=rows,
+        **places(x=x, weight=weight, **others),
     )  # fmt: skip
 
 
 def _mapping_back(
-    x: Tensor, weight: Tensor, gradient: Tensor, to: AffineGradients, packed: Tensor
+    x: Tensor, weight: Tensor, gradient: Tensor, to: AffineGradients, **others: Tensor
 ) -> AffineTask:
     return _mapping(
         x, weight, y_gradient=gradient, x_gradient=to.x, weight_gradient=to.weight,
-        bias_gradient=to.bias, packed=packed,
+        bias_gradient=to.bias, **others,
     )  # fmt: skip
 
 

@@ -10,11 +10,14 @@ typedef struct {
     int models, ins, outs; /* ins and outs: multiples of BLOCK */
     int tiles;             /* whether with AMX */
     long rows;             /* of each model */
+    long together;         /* so many of them are taken through all of the backward pass, and then the next */
+    long x_apart, y_apart; /* rows from one model to the next, in x and in y (as in their gradients) */
     bf16 *x;
     const bf16 *weight, *bias;
     bf16 *y, *gradient, *x_gradient, *weight_gradient, *bias_gradient; /* gradient: of y */
     uint32_t *packed; /* room for the weights as right operand */
     const bf16 *also; /* what is added to y, or 0 */
+    float *sums;      /* room for the gradients of weights and biases before they are rounded */
 } Affine;
 
 INLINE long blocks_of(const Affine *a) { return (a->rows + BLOCK - 1) / BLOCK; }
@@ -29,11 +32,12 @@ typedef struct {
 } Block;
 
 INLINE Block block_of(const Affine *a, long block, int back) {
-    long model = block / blocks_of(a), r = block % blocks_of(a) * BLOCK, at = model * a->rows + r;
+    long model = block / blocks_of(a), r = block % blocks_of(a) * BLOCK;
+    long x = (model * a->x_apart + r) * a->ins, y = (model * a->y_apart + r) * a->outs;
     int rows = least(BLOCK, (int)(a->rows - r)), ins = back ? a->outs : a->ins, outs = back ? a->ins : a->outs;
-    return (Block){rows, ins, outs, 0, (back ? a->gradient : a->x) + at * ins, (back ? a->x_gradient : a->y) + at * outs,
+    return (Block){rows, ins, outs, 0, back ? a->gradient + y : a->x + x, back ? a->x_gradient + x : a->y + y,
                    a->packed + model * ins * outs / 2, back ? 0 : a->bias + model * outs,
-                   back || !a->also ? 0 : a->also + at * outs};
+                   back || !a->also ? 0 : a->also + y};
 }
 
 #if WITH_TILES
@@ -43,8 +47,12 @@ INLINE Stream rows_after(const Block *b, const bf16 *here, int width, int writte
 }
 #endif
 
+HIDDEN Affine part_of(const Affine *a, long from, long rows);
 HIDDEN void pack(const Affine *a, int back); /* within a parallel region */
 HIDDEN void map_rows(const Block *b);
 HIDDEN void map_rows_with_tiles(const Block *b);
+
+/* Gradients of weights and biases: what these rows of every model add; and, after the last ones, rounded. Within a
+   parallel region. The version without tiles takes all rows at once. */
 HIDDEN void weights_back(const Affine *a);
-HIDDEN void weights_back_with_tiles(const Affine *a);
+HIDDEN void weights_back_with_tiles(const Affine *a, int first, int last);

@@ -37,8 +37,8 @@ typedef struct {
 static Rows rows_of(const Mlp *m, long block, int back) {
     Rows b = {block_of(&m->up, block, back), block_of(&m->down, block, back), 0, 0};
     if (back) {
-        long at = b.up.from - m->up.gradient;
-        b.hidden = m->up.y + at, b.active = m->down.x + at, b.up.fresh = 1;
+        b.hidden = m->up.y + (b.up.to - m->up.x_gradient) / m->up.ins * m->up.outs;
+        b.active = m->down.x + (b.up.from - m->up.gradient), b.up.fresh = 1;
     } else {
         b.hidden = b.up.to;
         b.active = b.down.from = m->down.x + (long)omp_get_thread_num() * BLOCK * m->up.outs;
@@ -110,23 +110,46 @@ static void backward_with_tiles(const Rows *b) { backward(b); }
 static void for_each_block(const Mlp *m, int back) {
     void (*run)(const Rows *) = back ? (m->up.tiles ? backward_with_tiles : backward)
                                      : (m->up.tiles ? forward_with_tiles : forward);
+#pragma omp for schedule(static)
+    for (long block = 0; block < m->up.models * blocks_of(&m->up); block++) {
+        Rows b = rows_of(m, block, back);
+        run(&b);
+    }
+}
+
+void hopscope_mlp(const Mlp *m) {
 #pragma omp parallel
     {
-        pack(&m->up, back), pack(&m->down, back);
+        pack(&m->up, 0), pack(&m->down, 0);
         if (m->up.tiles) hold_tiles(SIDE);
-#pragma omp for schedule(static)
-        for (long block = 0; block < m->up.models * blocks_of(&m->up); block++) {
-            Rows b = rows_of(m, block, back);
-            run(&b);
-        }
+        for_each_block(m, 0);
         if (m->up.tiles) release_tiles();
     }
 }
 
-void hopscope_mlp(const Mlp *m) { for_each_block(m, 0); }
+/* The same for some rows of every model: what belongs to the hidden layer has room for no more than these. */
+static Mlp some_of(const Mlp *m, long from, long rows) {
+    Mlp some = {part_of(&m->up, from, rows), part_of(&m->down, from, rows)};
+    some.up.y += from * m->up.outs;
+    some.up.gradient = m->up.gradient, some.down.x = m->down.x, some.down.x_gradient = m->down.x_gradient;
+    return some;
+}
 
 void hopscope_mlp_back(const Mlp *m) {
-    for_each_block(m, 1);
-    void (*back)(const Affine *) = m->up.tiles ? weights_back_with_tiles : weights_back;
-    back(&m->up), back(&m->down);
+    long rows = m->up.rows, together = m->up.together;
+    int tiles = m->up.tiles;
+#pragma omp parallel
+    {
+        pack(&m->up, 1), pack(&m->down, 1);
+        if (tiles) hold_tiles(SIDE);
+        long r = 0;
+        do { /* at least once: without examples gradients are 0 */
+            Mlp some = some_of(m, r, rows - r < together ? rows - r : together);
+            int last = r + some.up.rows == rows;
+            for_each_block(&some, 1);
+            if (tiles) weights_back_with_tiles(&some.up, r == 0, last), weights_back_with_tiles(&some.down, r == 0, last);
+            else weights_back(&some.up), weights_back(&some.down);
+        } while ((r += together) < rows);
+        if (tiles) release_tiles();
+    }
 }
