@@ -22,7 +22,7 @@ from hopscope.errors import ConfigError
 
 Path = Literal["amx", "avx512", "torch"]
 VARIABLE = "HOPSCOPE_KERNELS"
-LANES, LONGEST, WIDEST, BLOCK, CHUNKS, STRIP = 16, 128, 128, 64, 32, 256  # as in native/
+LANES, LONGEST, WIDEST, BLOCK, STRIP = 16, 128, 128, 64, 256  # as in native/
 STRIPS = 2  # of rows of a hidden layer that fit into a thread's cache, going back
 
 
@@ -48,7 +48,7 @@ class AffineTask(ctypes.Structure):
         *((name, ctypes.c_long) for name in ("rows", "together", "x_apart", "y_apart")),
         *((name, ctypes.c_void_p) for name in ("x", "weight", "bias", "y")),
         *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "weight", "bias")),
-        *((name, ctypes.c_void_p) for name in ("packed", "also", "sums")),
+        *((name, ctypes.c_void_p) for name in ("also", "packed", "sums")),
     )
 
 
@@ -68,7 +68,7 @@ class NormTask(ctypes.Structure):
         ("epsilon", ctypes.c_float),
         *((name, ctypes.c_void_p) for name in ("x", "gain", "shift", "y", "statistics")),
         *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "gain", "shift")),
-        *((name, ctypes.c_void_p) for name in ("partial", "also")),
+        ("also", ctypes.c_void_p),
     )
 
 

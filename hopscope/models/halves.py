@@ -24,7 +24,7 @@ Pair = tuple[Tensor, Tensor]
 class Heads(NamedTuple):
     """How many heads, whether they look back only, and from how many positions."""
 
-    count: int
+    number: int
     causal: bool
     read: int
     epsilon: float
@@ -36,11 +36,14 @@ def suit_attention(
 ) -> bool:
     """Whether this half can be computed here; the maps are query, key, value and out."""
     query, key, value, out = maps
-    fits = all(kernels.suit_mlp(x, inward, out) for inward in (query, (key, query[1]), value))
+    width = query[0].shape[-2] // heads.number
+    same = query[0].shape == key.shape == value[0].shape and query[1].shape == value[1].shape
     return (
-        fits
+        kernels.suit_attention(x, width)
+        and same
         and kernels.suit_norm(x, *norm)
-        and kernels.suit_attention(x, query[0].shape[-2] // heads.count)
+        and kernels.suit_mlp(x, query, out)
+        and key.dtype == value[0].dtype == value[1].dtype == x.dtype
     )
 
 
@@ -85,7 +88,7 @@ class _Mlp(Function):
         gradient = gradient.contiguous()
         of_up, of_down = operations.mlp_back(y, hidden, up, down, gradient)
         of_norm = operations.norm_back(x, gain, statistics, of_up.x, also=gradient)
-        return None, *of_norm, *of_up[1:], *of_down[1:]
+        return None, *of_norm, *of_up[1:], *of_down
 
 
 class _Attention(Function):
@@ -98,14 +101,14 @@ class _Attention(Function):
         no_bias = torch.zeros_like(value_bias)
         weights, biases, asked, also = [key, value], [no_bias, value_bias], None, x
         if heads.read == x.shape[-2]:
-            weights.insert(0, query), biases.insert(0, query_bias)
+            weights, biases = [query, *weights], [query_bias, *biases]
         else:
             also = x[..., -heads.read :, :].contiguous()
             reading = y[..., -heads.read :, :].contiguous()
             asked = operations.affine(reading, query, query_bias)
         weight = torch.cat(weights, -2)
         joined = operations.affine(y, weight, torch.cat(biases, -1))
-        mixed, logsum = operations.attend(joined, asked, heads.count, heads.causal)
+        mixed, logsum = operations.attend(joined, asked, heads.number, heads.causal)
         ctx.heads = heads
         ctx.save_for_backward(
             x, gain, statistics, y, weight, query, joined, asked, mixed, logsum, out

@@ -42,7 +42,8 @@ def suit_affine(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
 
 def suit_mlp(x: Tensor, up: tuple[Tensor, Tensor], down: tuple[Tensor, Tensor]) -> bool:
     """Whether this MLP can be computed here."""
-    fits = down[0].shape == up[0].mT.shape and down[1].shape == down[0].shape[:-1]
+    *fleet, outs, ins = up[0].shape
+    fits = down[0].shape == (*fleet, ins, outs) and down[1].shape == (*fleet, ins)
     return fits and suit(*down) and suit_affine(x, *up)
 
 
@@ -66,9 +67,7 @@ class _Attend(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         joined, query, logsum = ctx.saved_tensors
-        gradients = operations.attend_back(
-            joined, query, logsum, ctx.causal, gradient.contiguous()
-        )
+        gradients = operations.attend_back(joined, query, logsum, ctx.causal, gradient.contiguous())
         return *gradients, None, None
 
 
@@ -82,7 +81,8 @@ class _Affine(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
-        return operations.affine_back(*ctx.saved_tensors, gradient.contiguous())
+        x, weight = ctx.saved_tensors
+        return operations.affine_back(x, weight, gradient.contiguous())
 
 
 class _Mlp(Function):
@@ -96,8 +96,9 @@ class _Mlp(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
-        of_up, of_down = operations.mlp_back(*ctx.saved_tensors, gradient.contiguous())
-        return *of_up, *of_down[1:]
+        x, hidden, up, down = ctx.saved_tensors
+        of_up, of_down = operations.mlp_back(x, hidden, up, down, gradient.contiguous())
+        return *of_up, *of_down
 
 
 class _Norm(Function):
@@ -111,7 +112,8 @@ class _Norm(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return *operations.norm_back(*ctx.saved_tensors, gradient.contiguous()), None
+        x, gain, statistics = ctx.saved_tensors
+        return *operations.norm_back(x, gain, statistics, gradient.contiguous()), None
 
 
 def affine(

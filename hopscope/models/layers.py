@@ -4,6 +4,7 @@ A fleet's parameters have a model axis in front; so have its activations. Every 
 written once, for both.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -184,12 +185,11 @@ class Attention(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "*model batch seq d_model"],
-        mask: Float[Tensor, "seq seq"],
         read: int,
     ) -> Float[Tensor, "*model batch read d_model"]:
         """What all heads add at the last `read` positions, where nobody asks for their patterns."""
         if not kernels.suit_attention(x, self.width):
-            return self.written(self.mixed(x, self.pattern(x, mask, read)))
+            return self.written(self.mixed(x, self.pattern(x, read)))
         query, joined = None, [self.key, self.value]
         if read == x.shape[-2]:
             joined.insert(0, self.query)
@@ -204,7 +204,6 @@ class Attention(nn.Module):
         self,
         x: Float[Tensor, "*model batch seq d_model"],
         norm: nn.Module,
-        mask: Float[Tensor, "seq seq"],
         read: int,
     ) -> Float[Tensor, "*model batch read d_model"]:
         """The last `read` positions, and what all heads after this norm add there."""
@@ -213,13 +212,12 @@ class Attention(nn.Module):
             heads = halves.Heads(self.heads, self.causal, read, NORM_EPS)
             if halves.suit_attention(x, norm.pair, maps, heads):
                 return halves.attention(x, norm.pair, maps, heads)
-        out: Tensor = x[..., -read:, :] + self(norm(x), mask, read)
+        out: Tensor = x[..., -read:, :] + self(norm(x), read)
         return out
 
     def pattern(
         self,
         x: Float[Tensor, "*model batch seq d_model"],
-        mask: Float[Tensor, "seq seq"],
         read: int,
         heads: Sequence[int] | None = None,
     ) -> Float[Tensor, "*model batch head read seq"]:
@@ -229,6 +227,7 @@ class Attention(nn.Module):
         if heads is not None and len(heads) < self.heads:
             query, key = (part[..., list(heads), :, :] for part in (query, key))
         scores = query @ key.mT
+        mask = _mask(x.shape[-2], self.causal, x.device)
         weights: Tensor = MaskedSoftmax.apply(scores, mask[-read:], self.scale)  # type: ignore[no-untyped-call]
         return weights
 
@@ -256,3 +255,10 @@ class Attention(nn.Module):
     def _split(self, x: Tensor) -> Float[Tensor, "*model batch head seq d_head"]:
         split: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
         return split
+
+
+def _mask(length: int, causal: bool, device: torch.device) -> Float[Tensor, "seq seq"]:
+    mask = torch.zeros(length, length, device=device)
+    if causal:
+        mask.masked_fill_(torch.ones_like(mask, dtype=torch.bool).triu(1), -math.inf)
+    return mask

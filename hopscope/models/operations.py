@@ -1,4 +1,4 @@
-"""What `native/` computes, forward and back, as functions of tensors that autograd knows nothing of.
+"""What `native/` computes, forward and back, called with tensors. Autograd knows nothing of it.
 
 All tensors are contiguous, bf16 and on the CPU, and fit together (`kernels.suit…` says what does);
 in front may stand a fleet's model axis. `also` is added to a result before it is rounded.
@@ -31,15 +31,15 @@ class NormGradients(NamedTuple):
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor, also: Tensor | None = None) -> Tensor:
     """W x + b at every position."""
-    y, packed = x.new_empty(*x.shape[:-1], weight.shape[-2]), torch.empty_like(weight)
-    run("affine", _mapping(x, weight, bias=bias, y=y, packed=packed, also=also))
+    y = x.new_empty(*x.shape[:-1], weight.shape[-2])
+    run("affine", _mapping(x, weight, bias=bias, y=y, also=also))
     return y
 
 
 def affine_back(x: Tensor, weight: Tensor, gradient: Tensor) -> AffineGradients:
     """From the gradient of y = W x + b."""
-    to, packed, sums = _room(x, weight), torch.empty_like(weight), _exact(weight)
-    run("affine_back", _mapping_back(x, weight, gradient, to, packed=packed, sums=sums))
+    to = AffineGradients(torch.empty_like(x), *_room(weight))
+    run("affine_back", _mapping_back(x, weight, *to[1:], x_gradient=to.x, y_gradient=gradient))
     return to
 
 
@@ -52,34 +52,24 @@ def mlp(
     takes as long as to fetch it, and half the memory.
     """
     hidden = x.new_empty(*x.shape[:-1], up[0].shape[-2])
-    active = x.new_empty(torch.get_num_threads() * compiled.BLOCK, hidden.shape[-1])
     y = torch.empty_like(x)
-    packed, packed_down = torch.empty_like(up[0]), torch.empty_like(down[0])
     task = MlpTask(
-        _mapping(x, up[0], bias=up[1], y=hidden, packed=packed),
-        _mapping(active, down[0], bias=down[1], y=y, packed=packed_down, also=also),
+        _mapping(x, up[0], bias=up[1], y=hidden),
+        _mapping(hidden, down[0], bias=down[1], y=y, also=also),
     )
-    task.down.rows = task.down.x_apart = task.down.y_apart = task.up.rows
     run("mlp", task)
     return y, hidden
 
 
 def mlp_back(
     x: Tensor, hidden: Tensor, up: Tensor, down: Tensor, gradient: Tensor
-) -> tuple[AffineGradients, AffineGradients]:
-    """Of both maps; `hidden` is what GELU got."""
-    models, width = up.shape[:-2].numel(), up.shape[-2]
-    rows = hidden.numel() // (models * width)
-    together = _together(models, rows)
-    active = hidden.new_empty(models, together, width)
-    of_up, of_down = _room(x, up), _room(active, down)
-    packed, sums = (torch.empty_like(up), torch.empty_like(down)), (_exact(up), _exact(down))
+) -> tuple[AffineGradients, tuple[Tensor, Tensor]]:
+    """Of up, and of down's weight and bias; `hidden` is what GELU got."""
+    of_up, of_down = AffineGradients(torch.empty_like(x), *_room(up)), _room(down)
     task = MlpTask(
-        _mapping_back(x, up, of_down.x, of_up, y=hidden, packed=packed[0], sums=sums[0]),
-        _mapping_back(active, down, gradient, of_down, packed=packed[1], sums=sums[1]),
+        _mapping_back(x, up, *of_up[1:], x_gradient=of_up.x, y=hidden),
+        _mapping_back(hidden, down, *of_down, y_gradient=gradient),
     )
-    task.up.y_apart = task.down.x_apart = together
-    task.down.rows = task.down.y_apart = rows
     run("mlp_back", task)
     return of_up, of_down
 
@@ -96,14 +86,9 @@ def _together(models: int, rows: int) -> int:
     return min(rows, max(1, share) * compiled.STRIP)
 
 
-def _exact(weight: Tensor) -> Tensor:
-    """Room for the gradients of weight and bias in float32; a bias is sixteen sums at first."""
-    return _sums(weight.numel() + weight.shape[:-1].numel() * compiled.LANES)
-
-
-def _room(x: Tensor, weight: Tensor) -> AffineGradients:
-    bias = weight.new_empty(weight.shape[:-1])
-    return AffineGradients(torch.empty_like(x), torch.empty_like(weight), bias)
+def _room(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """For the gradients of weight and bias."""
+    return torch.empty_like(weight), weight.new_empty(weight.shape[:-1])
 
 
 def _mapping(x: Tensor, weight: Tensor, **others: Tensor | None) -> AffineTask:
@@ -121,12 +106,9 @@ def _mapping(x: Tensor, weight: Tensor, **others: Tensor | None) -> AffineTask:
 
 
 def _mapping_back(
-    x: Tensor, weight: Tensor, gradient: Tensor, to: AffineGradients, **others: Tensor
+    x: Tensor, weight: Tensor, of_weight: Tensor, of_bias: Tensor, **others: Tensor
 ) -> AffineTask:
-    return _mapping(
-        x, weight, y_gradient=gradient, x_gradient=to.x, weight_gradient=to.weight,
-        bias_gradient=to.bias, **others,
-    )  # fmt: skip
+    return _mapping(x, weight, weight_gradient=of_weight, bias_gradient=of_bias, **others)
 
 
 def norm(x: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -143,10 +125,9 @@ def norm_back(
 ) -> NormGradients:
     """`also` is added to the gradient of x."""
     to = NormGradients(torch.empty_like(x), torch.empty_like(gain), torch.empty_like(gain))
-    partial = _sums(gain.shape[:-1].numel(), compiled.CHUNKS, 2, x.shape[-1])
     task = _norming(
         x, gain, statistics=statistics, y_gradient=gradient, x_gradient=to.x,
-        gain_gradient=to.gain, shift_gradient=to.shift, partial=partial, also=also,
+        gain_gradient=to.gain, shift_gradient=to.shift, also=also,
     )  # fmt: skip
     run("norm_back", task)
     return to
@@ -158,9 +139,7 @@ def _norming(x: Tensor, gain: Tensor, **others: Tensor | None) -> NormTask:
     return NormTask(models=models, width=width, rows=rows, **places(x=x, gain=gain, **others))
 
 
-def attend(
-    joined: Tensor, query: Tensor | None, heads: int, causal: bool
-) -> tuple[Tensor, Tensor]:
+def attend(joined: Tensor, query: Tensor | None, heads: int, causal: bool) -> tuple[Tensor, Tensor]:
     """What heads bring; and the logarithm of the sum of each softmax."""
     asked, width = _asked(joined, query)
     out = asked.new_empty(*asked.shape[:-1], width)

@@ -69,7 +69,8 @@ static void map_blocks(const Affine *a, int back) {
     }
 }
 
-void hopscope_affine(const Affine *a) {
+void hopscope_affine(const Affine *given) {
+    Affine roomy = with_room(given, 0), *a = &roomy;
 #pragma omp parallel
     {
         pack(a, 0);
@@ -77,9 +78,11 @@ void hopscope_affine(const Affine *a) {
         map_blocks(a, 0);
         if (a->tiles) release_tiles();
     }
+    without_room(a);
 }
 
-void hopscope_affine_back(const Affine *a) {
+void hopscope_affine_back(const Affine *given) {
+    Affine roomy = with_room(given, 1), *a = &roomy;
 #pragma omp parallel
     {
         pack(a, 1);
@@ -93,4 +96,5 @@ void hopscope_affine_back(const Affine *a) {
         } while ((r += a->together) < a->rows);
         if (a->tiles) release_tiles();
     }
+    without_room(a);
 }

@@ -15,10 +15,21 @@ typedef struct {
     bf16 *x;
     const bf16 *weight, *bias;
     bf16 *y, *gradient, *x_gradient, *weight_gradient, *bias_gradient; /* gradient: of y */
-    uint32_t *packed; /* room for the weights as right operand */
     const bf16 *also; /* what is added to y, or 0 */
-    float *sums;      /* room for the gradients of weights and biases before they are rounded */
+    /* Room during a call: */
+    uint32_t *packed; /* the weights as right operand */
+    float *sums;      /* the gradients of weights and biases before they are rounded */
 } Affine;
+
+/* The same, with room for a call; it is given back at its end. */
+INLINE Affine with_room(const Affine *a, int back) {
+    Affine b = *a;
+    long numbers = (long)a->models * a->ins * a->outs, biases = (long)a->models * a->outs;
+    b.packed = room_for(numbers * (long)sizeof(bf16));
+    b.sums = back && a->tiles ? room_for((numbers + biases * LANES) * (long)sizeof(float)) : 0;
+    return b;
+}
+INLINE void without_room(Affine *a) { free(a->packed), free(a->sums); }
 
 INLINE long blocks_of(const Affine *a) { return (a->rows + BLOCK - 1) / BLOCK; }
 

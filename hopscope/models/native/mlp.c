@@ -6,8 +6,9 @@
 #include "tiles.h"
 
 typedef struct {
-    Affine up, down; /* x of down: forward, room for a block of each thread; back, for GELU of y of up.
-                        The gradients of both are one memory, changed in place. */
+    Affine up, down; /* x of down: forward, room for a block of each thread; back, for GELU of y of up,
+                        of so many rows as are taken together. The gradients of both are one memory,
+                        changed in place. */
 } Mlp;
 
 /* GELU of x, and its slope */
@@ -117,7 +118,9 @@ static void for_each_block(const Mlp *m, int back) {
     }
 }
 
-void hopscope_mlp(const Mlp *m) {
+void hopscope_mlp(const Mlp *given) {
+    Mlp roomy = {with_room(&given->up, 0), with_room(&given->down, 0)}, *m = &roomy;
+    m->down.x = room_for((long)omp_get_max_threads() * BLOCK * m->up.outs * (long)sizeof(bf16));
 #pragma omp parallel
     {
         pack(&m->up, 0), pack(&m->down, 0);
@@ -125,6 +128,7 @@ void hopscope_mlp(const Mlp *m) {
         for_each_block(m, 0);
         if (m->up.tiles) release_tiles();
     }
+    free(m->down.x), without_room(&m->up), without_room(&m->down);
 }
 
 /* The same for some rows of every model: what belongs to the hidden layer has room for no more than these. */
@@ -135,7 +139,11 @@ static Mlp some_of(const Mlp *m, long from, long rows) {
     return some;
 }
 
-void hopscope_mlp_back(const Mlp *m) {
+void hopscope_mlp_back(const Mlp *given) {
+    Mlp roomy = {with_room(&given->up, 1), with_room(&given->down, 1)}, *m = &roomy;
+    long hidden = m->up.models * m->up.together * m->up.outs * (long)sizeof(bf16);
+    m->down.x = room_for(hidden), m->down.x_gradient = m->up.gradient = room_for(hidden);
+    m->up.y_apart = m->down.x_apart = m->up.together;
     long rows = m->up.rows, together = m->up.together;
     int tiles = m->up.tiles;
 #pragma omp parallel
@@ -152,4 +160,5 @@ void hopscope_mlp_back(const Mlp *m) {
         } while ((r += together) < rows);
         if (tiles) release_tiles();
     }
+    free(m->down.x), free(m->down.x_gradient), without_room(&m->up), without_room(&m->down);
 }

@@ -14,7 +14,6 @@ typedef struct {
     const bf16 *gradient;
     bf16 *x_gradient;
     bf16 *gain_gradient, *shift_gradient;
-    float *partial;   /* room for model, chunk, (gain, shift), width: sums over some rows */
     const bf16 *also; /* what is added to the gradient of x, or 0 */
 } Norm;
 
@@ -66,8 +65,8 @@ static void norm_back_row(const Norm *n, long r, const bf16 *gain, float *gains,
 }
 
 /* The sums of a chunk of a model's rows, and the gradients of these rows */
-static void norm_back_chunk(const Norm *n, long model, long chunk) {
-    float *gains = n->partial + 2L * (model * CHUNKS + chunk) * n->width, *shifts = gains + n->width;
+static void norm_back_chunk(const Norm *n, long model, long chunk, float *partial) {
+    float *gains = partial + 2L * (model * CHUNKS + chunk) * n->width, *shifts = gains + n->width;
     for (int i = 0; i < 2 * n->width; i += LANES) _mm512_storeu_ps(gains + i, all(0));
     for (long r = n->rows * chunk / CHUNKS; r < n->rows * (chunk + 1) / CHUNKS; r++)
         norm_back_row(n, model * n->rows + r, n->gain + model * n->width, gains, shifts);
@@ -76,13 +75,15 @@ static void norm_back_chunk(const Norm *n, long model, long chunk) {
 /* Chunks, and not threads, have sums of their own: the result is the same for any number of threads. */
 void hopscope_norm_back(const Norm *n) {
     int width = n->width;
+    /* model, chunk, (gain, shift), width */
+    float *partial = room_for(2L * n->models * CHUNKS * width * (long)sizeof(float));
 #pragma omp parallel
     {
 #pragma omp for schedule(static)
-        for (int c = 0; c < n->models * CHUNKS; c++) norm_back_chunk(n, c / CHUNKS, c % CHUNKS);
+        for (int c = 0; c < n->models * CHUNKS; c++) norm_back_chunk(n, c / CHUNKS, c % CHUNKS, partial);
 #pragma omp for schedule(static)
         for (int i = 0; i < n->models * width; i += LANES) {
-            const float *gains = n->partial + 2L * (i / width * CHUNKS) * width + i % width;
+            const float *gains = partial + 2L * (i / width * CHUNKS) * width + i % width;
             __m512 gain = all(0), shift = all(0);
             for (int c = 0; c < CHUNKS; c++, gains += 2 * width) {
                 gain = _mm512_add_ps(gain, _mm512_loadu_ps(gains));
@@ -91,4 +92,5 @@ void hopscope_norm_back(const Norm *n) {
             store(n->gain_gradient + i, gain), store(n->shift_gradient + i, shift);
         }
     }
+    free(partial);
 }
