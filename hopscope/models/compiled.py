@@ -22,8 +22,7 @@ from hopscope.errors import ConfigError
 
 Path = Literal["amx", "avx512", "torch"]
 VARIABLE = "HOPSCOPE_KERNELS"
-LANES, LONGEST, WIDEST, BLOCK, STRIP = 16, 128, 128, 64, 256  # as in native/
-STRIPS = 2  # of rows of a hidden layer that fit into a thread's cache, going back
+LANES, LONGEST, WIDEST, BLOCK = 16, 128, 128, 64  # as in native/
 
 
 class AttentionTask(ctypes.Structure):
@@ -45,10 +44,10 @@ class AffineTask(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("models", "ins", "outs", "tiles")),
-        *((name, ctypes.c_long) for name in ("rows", "together", "x_apart", "y_apart")),
+        ("rows", ctypes.c_long),
         *((name, ctypes.c_void_p) for name in ("x", "weight", "bias", "y")),
         *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "weight", "bias")),
-        *((name, ctypes.c_void_p) for name in ("also", "packed", "sums")),
+        *((name, ctypes.c_void_p) for name in ("also", "packed")),
     )
 
 

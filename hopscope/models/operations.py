@@ -74,18 +74,6 @@ def mlp_back(
     return of_up, of_down
 
 
-def _together(models: int, rows: int) -> int:
-    """How many rows of each model are taken through the backward pass at a time.
-
-    What is between its products stays in the cache then. Without tiles all are, since the sums of
-    the gradients of weights are not kept.
-    """
-    if compiled.path() != "amx":
-        return rows
-    share = compiled.STRIPS * torch.get_num_threads() // models
-    return min(rows, max(1, share) * compiled.STRIP)
-
-
 def _room(weight: Tensor) -> tuple[Tensor, Tensor]:
     """For the gradients of weight and bias."""
     return torch.empty_like(weight), weight.new_empty(weight.shape[:-1])
@@ -97,11 +85,9 @@ def _mapping(x: Tensor, weight: Tensor, **others: Tensor | None) -> AffineTask:
     It holds places, and not tensors: these must outlive it.
     """
     models, ins = weight.shape[:-2].numel(), weight.shape[-1]
-    rows = x.numel() // (models * ins)
     return AffineTask(
-        models=models, ins=ins, outs=weight.shape[-2], tiles=compiled.path() == "amx", rows=rows,
-        together=_together(models, rows), x_apart=rows, y_apart=rows,
-        **places(x=x, weight=weight, **others),
+        models=models, ins=ins, outs=weight.shape[-2], tiles=compiled.path() == "amx",
+        rows=x.numel() // (models * ins), **places(x=x, weight=weight, **others),
     )  # fmt: skip
 
 

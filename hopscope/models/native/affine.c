@@ -52,49 +52,27 @@ void map_rows_with_tiles(const Block *b) {
 void map_rows_with_tiles(const Block *b) { map_rows(b); }
 #endif
 
-/* Some rows of every model. */
-Affine part_of(const Affine *a, long from, long rows) {
-    Affine part = *a;
-    part.rows = rows;
-    part.x += from * a->ins, part.gradient += from * a->outs, part.x_gradient += from * a->ins;
-    return part;
-}
-
-static void map_blocks(const Affine *a, int back) {
+static void map_all(const Affine *given, int back) {
+    Affine roomy = with_room(given), *a = &roomy;
+#pragma omp parallel
+    {
+        pack(a, back);
+        if (a->tiles) hold_tiles(SIDE);
 #pragma omp for schedule(static)
-    for (long block = 0; block < a->models * blocks_of(a); block++) {
-        Block b = block_of(a, block, back);
-        if (a->tiles) map_rows_with_tiles(&b);
-        else map_rows(&b);
-    }
-}
-
-void hopscope_affine(const Affine *given) {
-    Affine roomy = with_room(given, 0), *a = &roomy;
-#pragma omp parallel
-    {
-        pack(a, 0);
-        if (a->tiles) hold_tiles(SIDE);
-        map_blocks(a, 0);
+        for (long block = 0; block < a->models * blocks_of(a); block++) {
+            Block b = block_of(a, block, back);
+            if (a->tiles) map_rows_with_tiles(&b);
+            else map_rows(&b);
+        }
         if (a->tiles) release_tiles();
     }
-    without_room(a);
+    free(a->packed);
 }
 
-void hopscope_affine_back(const Affine *given) {
-    Affine roomy = with_room(given, 1), *a = &roomy;
-#pragma omp parallel
-    {
-        pack(a, 1);
-        if (a->tiles) hold_tiles(SIDE);
-        long r = 0;
-        do { /* at least once: without examples gradients are 0 */
-            Affine part = part_of(a, r, a->rows - r < a->together ? a->rows - r : a->together);
-            map_blocks(&part, 1);
-            if (a->tiles) weights_back_with_tiles(&part, r == 0, r + part.rows == a->rows);
-            else weights_back(&part);
-        } while ((r += a->together) < a->rows);
-        if (a->tiles) release_tiles();
-    }
-    without_room(a);
+void hopscope_affine(const Affine *a) { map_all(a, 0); }
+
+void hopscope_affine_back(const Affine *a) {
+    map_all(a, 1);
+    if (a->tiles) weights_back_with_tiles(a);
+    else weights_back(a);
 }

@@ -10,26 +10,19 @@ typedef struct {
     int models, ins, outs; /* ins and outs: multiples of BLOCK */
     int tiles;             /* whether with AMX */
     long rows;             /* of each model */
-    long together;         /* so many of them are taken through all of the backward pass, and then the next */
-    long x_apart, y_apart; /* rows from one model to the next, in x and in y (as in their gradients) */
     bf16 *x;
     const bf16 *weight, *bias;
     bf16 *y, *gradient, *x_gradient, *weight_gradient, *bias_gradient; /* gradient: of y */
     const bf16 *also; /* what is added to y, or 0 */
-    /* Room during a call: */
-    uint32_t *packed; /* the weights as right operand */
-    float *sums;      /* the gradients of weights and biases before they are rounded */
+    uint32_t *packed; /* room, during a call, for the weights as right operand */
 } Affine;
 
-/* The same, with room for a call; it is given back at its end. */
-INLINE Affine with_room(const Affine *a, int back) {
+/* The same, with room for a call */
+INLINE Affine with_room(const Affine *a) {
     Affine b = *a;
-    long numbers = (long)a->models * a->ins * a->outs, biases = (long)a->models * a->outs;
-    b.packed = room_for(numbers * (long)sizeof(bf16));
-    b.sums = back && a->tiles ? room_for((numbers + biases * LANES) * (long)sizeof(float)) : 0;
+    b.packed = room_for((long)a->models * a->ins * a->outs * (long)sizeof(bf16));
     return b;
 }
-INLINE void without_room(Affine *a) { free(a->packed), free(a->sums); }
 
 INLINE long blocks_of(const Affine *a) { return (a->rows + BLOCK - 1) / BLOCK; }
 
@@ -43,12 +36,11 @@ typedef struct {
 } Block;
 
 INLINE Block block_of(const Affine *a, long block, int back) {
-    long model = block / blocks_of(a), r = block % blocks_of(a) * BLOCK;
-    long x = (model * a->x_apart + r) * a->ins, y = (model * a->y_apart + r) * a->outs;
+    long model = block / blocks_of(a), r = block % blocks_of(a) * BLOCK, at = model * a->rows + r;
     int rows = least(BLOCK, (int)(a->rows - r)), ins = back ? a->outs : a->ins, outs = back ? a->ins : a->outs;
-    return (Block){rows, ins, outs, 0, back ? a->gradient + y : a->x + x, back ? a->x_gradient + x : a->y + y,
+    return (Block){rows, ins, outs, 0, (back ? a->gradient : a->x) + at * ins, (back ? a->x_gradient : a->y) + at * outs,
                    a->packed + model * ins * outs / 2, back ? 0 : a->bias + model * outs,
-                   back || !a->also ? 0 : a->also + y};
+                   back || !a->also ? 0 : a->also + at * outs};
 }
 
 #if WITH_TILES
@@ -58,12 +50,8 @@ INLINE Stream rows_after(const Block *b, const bf16 *here, int width, int writte
 }
 #endif
 
-HIDDEN Affine part_of(const Affine *a, long from, long rows);
 HIDDEN void pack(const Affine *a, int back); /* within a parallel region */
 HIDDEN void map_rows(const Block *b);
 HIDDEN void map_rows_with_tiles(const Block *b);
-
-/* Gradients of weights and biases: what these rows of every model add; and, after the last ones, rounded. Within a
-   parallel region. The version without tiles takes all rows at once. */
 HIDDEN void weights_back(const Affine *a);
-HIDDEN void weights_back_with_tiles(const Affine *a, int first, int last);
+HIDDEN void weights_back_with_tiles(const Affine *a);

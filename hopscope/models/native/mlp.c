@@ -6,9 +6,9 @@
 #include "tiles.h"
 
 typedef struct {
-    Affine up, down; /* x of down: forward, room for a block of each thread; back, for GELU of y of up,
-                        of so many rows as are taken together. The gradients of both are one memory,
-                        changed in place. */
+    Affine up, down; /* x of down: forward, room for a block of each thread; back, for GELU of y of up.
+                        The gradients of both are one memory, changed in place. There is room for both
+                        during a call. */
 } Mlp;
 
 /* GELU of x, and its slope */
@@ -38,8 +38,8 @@ typedef struct {
 static Rows rows_of(const Mlp *m, long block, int back) {
     Rows b = {block_of(&m->up, block, back), block_of(&m->down, block, back), 0, 0};
     if (back) {
-        b.hidden = m->up.y + (b.up.to - m->up.x_gradient) / m->up.ins * m->up.outs;
-        b.active = m->down.x + (b.up.from - m->up.gradient), b.up.fresh = 1;
+        long at = b.up.from - m->up.gradient;
+        b.hidden = m->up.y + at, b.active = m->down.x + at, b.up.fresh = 1;
     } else {
         b.hidden = b.up.to;
         b.active = b.down.from = m->down.x + (long)omp_get_thread_num() * BLOCK * m->up.outs;
@@ -111,54 +111,39 @@ static void backward_with_tiles(const Rows *b) { backward(b); }
 static void for_each_block(const Mlp *m, int back) {
     void (*run)(const Rows *) = back ? (m->up.tiles ? backward_with_tiles : backward)
                                      : (m->up.tiles ? forward_with_tiles : forward);
-#pragma omp for schedule(static)
-    for (long block = 0; block < m->up.models * blocks_of(&m->up); block++) {
-        Rows b = rows_of(m, block, back);
-        run(&b);
-    }
-}
-
-void hopscope_mlp(const Mlp *given) {
-    Mlp roomy = {with_room(&given->up, 0), with_room(&given->down, 0)}, *m = &roomy;
-    m->down.x = room_for((long)omp_get_max_threads() * BLOCK * m->up.outs * (long)sizeof(bf16));
 #pragma omp parallel
     {
-        pack(&m->up, 0), pack(&m->down, 0);
+        pack(&m->up, back), pack(&m->down, back);
         if (m->up.tiles) hold_tiles(SIDE);
-        for_each_block(m, 0);
+#pragma omp for schedule(static)
+        for (long block = 0; block < m->up.models * blocks_of(&m->up); block++) {
+            Rows b = rows_of(m, block, back);
+            run(&b);
+        }
         if (m->up.tiles) release_tiles();
     }
-    free(m->down.x), without_room(&m->up), without_room(&m->down);
 }
 
-/* The same for some rows of every model: what belongs to the hidden layer has room for no more than these. */
-static Mlp some_of(const Mlp *m, long from, long rows) {
-    Mlp some = {part_of(&m->up, from, rows), part_of(&m->down, from, rows)};
-    some.up.y += from * m->up.outs;
-    some.up.gradient = m->up.gradient, some.down.x = m->down.x, some.down.x_gradient = m->down.x_gradient;
-    return some;
+static Mlp roomy(const Mlp *m, long hidden_rows) {
+    Mlp with = {with_room(&m->up), with_room(&m->down)};
+    with.down.x = room_for(hidden_rows * m->up.outs * (long)sizeof(bf16));
+    return with;
+}
+
+static void without_room(Mlp *m) { free(m->down.x), free(m->up.packed), free(m->down.packed); }
+
+void hopscope_mlp(const Mlp *given) {
+    Mlp m = roomy(given, (long)omp_get_max_threads() * BLOCK);
+    for_each_block(&m, 0);
+    without_room(&m);
 }
 
 void hopscope_mlp_back(const Mlp *given) {
-    Mlp roomy = {with_room(&given->up, 1), with_room(&given->down, 1)}, *m = &roomy;
-    long hidden = m->up.models * m->up.together * m->up.outs * (long)sizeof(bf16);
-    m->down.x = room_for(hidden), m->down.x_gradient = m->up.gradient = room_for(hidden);
-    m->up.y_apart = m->down.x_apart = m->up.together;
-    long rows = m->up.rows, together = m->up.together;
-    int tiles = m->up.tiles;
-#pragma omp parallel
-    {
-        pack(&m->up, 1), pack(&m->down, 1);
-        if (tiles) hold_tiles(SIDE);
-        long r = 0;
-        do { /* at least once: without examples gradients are 0 */
-            Mlp some = some_of(m, r, rows - r < together ? rows - r : together);
-            int last = r + some.up.rows == rows;
-            for_each_block(&some, 1);
-            if (tiles) weights_back_with_tiles(&some.up, r == 0, last), weights_back_with_tiles(&some.down, r == 0, last);
-            else weights_back(&some.up), weights_back(&some.down);
-        } while ((r += together) < rows);
-        if (tiles) release_tiles();
-    }
-    free(m->down.x), free(m->down.x_gradient), without_room(&m->up), without_room(&m->down);
+    long rows = given->up.models * given->up.rows;
+    Mlp with = roomy(given, rows), *m = &with;
+    m->up.gradient = m->down.x_gradient = room_for(rows * m->up.outs * (long)sizeof(bf16));
+    for_each_block(m, 1);
+    void (*back)(const Affine *) = m->up.tiles ? weights_back_with_tiles : weights_back;
+    back(&m->up), back(&m->down);
+    free(m->up.gradient), without_room(m);
 }

@@ -56,10 +56,10 @@ static void block_back(const Affine *a, const bf16 *x, const bf16 *gradient, int
 
 void weights_back(const Affine *a) {
     int across = (a->ins + INS - 1) / INS, down = a->outs / OUTS;
-#pragma omp for schedule(static)
+#pragma omp parallel for schedule(static)
     for (int block = 0; block < a->models * down * across; block++) {
         long model = block / (down * across), o = block / across % down * OUTS, i = block % across * INS;
-        block_back(a, a->x + model * a->x_apart * a->ins + i, a->gradient + model * a->y_apart * a->outs + o,
+        block_back(a, a->x + model * a->rows * a->ins + i, a->gradient + model * a->rows * a->outs + o,
                    least(INS, a->ins - (int)i), a->weight_gradient + (model * a->outs + o) * a->ins + i,
                    i == 0 ? a->bias_gradient + model * a->outs + o : 0);
     }

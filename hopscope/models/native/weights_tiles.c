@@ -21,12 +21,12 @@ typedef struct {
     int turned, paired;
     bf16 *weight, *bias; /* bias: of the columns of the gradient of y, or 0 */
     int ins, across;     /* across: x is turned, and so is the result */
-    float *sums, *shifts; /* sums: square after square */
 } Part;
 
 typedef struct {
     bf16 left[TURNED * STRIP];
     uint32_t right[PAIRED * STRIP / 2]; /* SIDE columns after SIDE columns */
+    float sums[TURNED * PAIRED], shifts[PAIRED > TURNED * LANES ? PAIRED : TURNED * LANES];
 } Room;
 
 /* Adds to each of sixteen sums the two numbers of its pair. */
@@ -37,8 +37,6 @@ INLINE void add_pairs(float *sums, const void *pairs, int step, int n) {
         sum = _mm512_dpbf16_ps(sum, (__m512bh)_mm512_loadu_si512((const uint32_t *)pairs + (long)i * step), ones);
     _mm512_storeu_ps(sums, sum);
 }
-
-INLINE float *square_of(const Part *p, int t, int i) { return p->sums + t * p->paired + i * SIDE; }
 
 static void add_strip(const Part *p, Room *room, long from, int rows, int wide) {
     const bf16 *left = p->left + from * p->left_row, *right = p->right + from * p->right_row;
@@ -60,8 +58,8 @@ static void add_strip(const Part *p, Room *room, long from, int rows, int wide) 
     for (int i = 0; i < p->paired; i += SIDE)
         for (int t = 0; t < p->turned; t += SIDE) {
             Square s = {room->left + t * STRIP, STRIP, room->right + i * STRIP / 2, SIDE};
-            float *sums = square_of(p, t, i);
-            load_tiles(sums, SIDE);
+            float *sums = room->sums + t * PAIRED + i;
+            load_tiles(sums, PAIRED);
             for (int step = 0; step < wide / STEP; step++) {
                 add_tiles(2, 2, &s, step, LANES * STRIP);
                 if (asked >= STRIP) continue;
@@ -69,22 +67,22 @@ static void add_strip(const Part *p, Room *room, long from, int rows, int wide) 
                 fetch(next_right + asked * p->right_row, p->right_row, few, p->paired);
                 asked += few;
             }
-            store_tiles(2, 2, sums, SIDE);
+            store_tiles(2, 2, sums, PAIRED);
         }
     if (p->bias && p->across)
         for (int i = 0; i < p->paired; i += LANES)
-            add_pairs(p->shifts + i, room->right + i / SIDE * SIDE * STRIP / 2 + i % SIDE, SIDE, wide / 2);
+            add_pairs(room->shifts + i, room->right + i / SIDE * SIDE * STRIP / 2 + i % SIDE, SIDE, wide / 2);
     else if (p->bias)
         for (int t = 0; t < p->turned; t++)
-            add_pairs(p->shifts + t * LANES, room->left + t * STRIP, LANES, wide / STEP);
+            add_pairs(room->shifts + t * LANES, room->left + t * STRIP, LANES, wide / STEP);
 }
 
-static void store_part(const Part *p) {
+static void store_part(const Part *p, Room *room) {
     for (int t = 0; t < p->turned; t += SIDE)
         for (int i = 0; i < p->paired; i += SIDE) {
-            const float *sums = square_of(p, t, i);
+            const float *sums = room->sums + t * PAIRED + i;
             bf16 square[SIDE * SIDE];
-            for (int r = 0; r < SIDE; r++, sums += SIDE)
+            for (int r = 0; r < SIDE; r++, sums += PAIRED)
                 store_both(square + r * SIDE, _mm512_loadu_ps(sums), _mm512_loadu_ps(sums + LANES));
             if (p->across) turn(square, SIDE, SIDE, p->weight + (long)i * p->ins + t, p->ins);
             else
@@ -92,54 +90,53 @@ static void store_part(const Part *p) {
                     _mm512_storeu_si512(p->weight + (long)(t + r) * p->ins + i, _mm512_loadu_si512(square + r * SIDE));
         }
     if (p->bias && p->across)
-        for (int i = 0; i < p->paired; i += LANES) store(p->bias + i, _mm512_loadu_ps(p->shifts + i));
+        for (int i = 0; i < p->paired; i += LANES) store(p->bias + i, _mm512_loadu_ps(room->shifts + i));
     else if (p->bias)
         for (int t = 0; t < p->turned; t += LANES) {
             float whole[LANES];
             for (int r = 0; r < LANES; r++)
-                whole[r] = _mm512_reduce_add_ps(_mm512_loadu_ps(p->shifts + (t + r) * LANES));
+                whole[r] = _mm512_reduce_add_ps(_mm512_loadu_ps(room->shifts + (t + r) * LANES));
             store(p->bias + t, _mm512_loadu_ps(whole));
         }
 }
 
-static void part_back(const Part *p, int first, int last) {
+static void part_back(const Part *p) {
     ALIGNED Room room;
-    if (first) {
-        memset(p->sums, 0, (long)p->turned * p->paired * sizeof(float));
-        if (p->bias) memset(p->shifts, 0, (p->across ? p->paired : p->turned * LANES) * sizeof(float));
-    }
+    memset(room.sums, 0, sizeof room.sums), memset(room.shifts, 0, sizeof room.shifts);
     for (long r = 0; r < p->rows; r += STRIP) {
         int rows = least(STRIP, p->rows - r > STRIP ? STRIP : (int)(p->rows - r));
         add_strip(p, &room, r, rows, (rows + STEP - 1) / STEP * STEP);
     }
-    if (last) store_part(p);
+    store_part(p, &room);
 }
 
 /* As many parts as threads, or a multiple, if there is enough to share. */
-void weights_back_with_tiles(const Affine *a, int first, int last) {
+void weights_back_with_tiles(const Affine *a) {
     int across = a->outs > a->ins, turned = across ? a->ins : a->outs, paired = across ? a->outs : a->ins;
     int down = (turned + TURNED - 1) / TURNED, least_parts = (paired + PAIRED - 1) / PAIRED;
-    int parts = least_parts, threads = omp_get_num_threads();
+    int parts = least_parts, threads = omp_get_max_threads();
     while (parts * down * a->models % threads && parts < 4 * least_parts && parts < paired / SIDE) parts++;
     int wide = ((paired / SIDE + parts - 1) / parts) * SIDE;
-    float *shifts = a->sums + (long)a->models * a->ins * a->outs;
+#pragma omp parallel
+    {
+        hold_tiles(SIDE);
 #pragma omp for schedule(static) collapse(2)
-    for (int d = 0; d < a->models * down; d++)
-        for (int part = 0; part < parts; part++) {
-            long model = d / down, t = d % down * TURNED, i = (long)part * wide;
-            if (i >= paired) continue;
-            const bf16 *x = a->x + model * a->x_apart * a->ins, *y = a->gradient + model * a->y_apart * a->outs;
-            long o = across ? i : t, in = across ? t : i;
-            int some = least(TURNED, turned - (int)t);
-            Part p = {across ? x + t : y + t, across ? y + i : x + i, a->rows, turned, paired,
-                      some, least(wide, paired - (int)i), a->weight_gradient + (model * a->outs + o) * a->ins + in,
-                      in == 0 ? a->bias_gradient + model * a->outs + o : 0, a->ins, across,
-                      a->sums + model * a->ins * a->outs + t * paired + i * some,
-                      shifts + (model * a->outs + o) * LANES};
-            part_back(&p, first, last);
-        }
+        for (int d = 0; d < a->models * down; d++)
+            for (int part = 0; part < parts; part++) {
+                long model = d / down, t = d % down * TURNED, i = (long)part * wide;
+                if (i >= paired) continue;
+                const bf16 *x = a->x + model * a->rows * a->ins, *y = a->gradient + model * a->rows * a->outs;
+                long o = across ? i : t, in = across ? t : i;
+                Part p = {across ? x + t : y + t, across ? y + i : x + i, a->rows, turned, paired,
+                          least(TURNED, turned - (int)t), least(wide, paired - (int)i),
+                          a->weight_gradient + (model * a->outs + o) * a->ins + in,
+                          in == 0 ? a->bias_gradient + model * a->outs + o : 0, a->ins, across};
+                part_back(&p);
+            }
+        release_tiles();
+    }
 }
 
 #else
-void weights_back_with_tiles(const Affine *a, int first, int last) { (void)first, (void)last, weights_back(a); }
+void weights_back_with_tiles(const Affine *a) { weights_back(a); }
 #endif
