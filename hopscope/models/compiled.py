@@ -22,7 +22,7 @@ from hopscope.errors import ConfigError
 
 Path = Literal["amx", "avx512", "torch"]
 VARIABLE = "HOPSCOPE_KERNELS"
-LANES, LONGEST, WIDEST, BLOCK, CHUNKS = 16, 128, 128, 64, 32  # as in native/
+LANES, LONGEST, WIDEST, BLOCK = 16, 128, 128, 64  # as in native/
 
 
 class AttentionTask(ctypes.Structure):
@@ -47,7 +47,7 @@ class AffineTask(ctypes.Structure):
         ("rows", ctypes.c_long),
         *((name, ctypes.c_void_p) for name in ("x", "weight", "bias", "y")),
         *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "weight", "bias")),
-        ("packed", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("also", "packed")),
     )
 
 
@@ -66,7 +66,8 @@ class NormTask(ctypes.Structure):
         ("rows", ctypes.c_long),
         ("epsilon", ctypes.c_float),
         *((name, ctypes.c_void_p) for name in ("x", "gain", "shift", "y", "statistics")),
-        *((name, ctypes.c_void_p) for name in ("y_gradient", "x_gradient", "partial")),
+        *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "gain", "shift")),
+        ("also", ctypes.c_void_p),
     )
 
 
@@ -138,9 +139,9 @@ def _checked(source: str, wanted: str) -> Path:
     )
 
 
-def places(**tensors: Tensor) -> dict[str, int]:
-    """Where the numbers of each tensor begin."""
-    return {name: tensor.data_ptr() for name, tensor in tensors.items()}
+def places(**tensors: Tensor | None) -> dict[str, int]:
+    """Where the numbers of each tensor that is there begin."""
+    return {name: x.data_ptr() for name, x in tensors.items() if x is not None}
 
 
 def run(name: str, task: ctypes.Structure) -> None:

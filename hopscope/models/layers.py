@@ -4,6 +4,7 @@ A fleet's parameters have a model axis in front; so have its activations. Every 
 written once, for both.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from hopscope.configs import Model
-from hopscope.models import kernels
+from hopscope.models import halves, kernels
 
 NORM_EPS = 1e-5
 
@@ -30,6 +31,12 @@ class Affine(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(*fleet, outputs, inputs))
         self.bias = nn.Parameter(torch.zeros(*fleet, outputs)) if bias else None
+
+    @property
+    def pair(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias, of a map that has one."""
+        assert self.bias is not None
+        return self.weight, self.bias
 
     def forward(
         self, x: Float[Tensor, "*model batch seq inputs"]
@@ -70,6 +77,11 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(*fleet, width))
         self.bias = nn.Parameter(torch.zeros(*fleet, width))
 
+    @property
+    def pair(self) -> tuple[Tensor, Tensor]:
+        """Gain and shift."""
+        return self.weight, self.bias
+
     def forward(
         self, x: Float[Tensor, "*model batch seq width"]
     ) -> Float[Tensor, "*model batch seq width"]:
@@ -108,13 +120,22 @@ class Mlp(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch seq d_model"]:
-        assert self.up.bias is not None
-        assert self.down.bias is not None
-        up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)
+        up, down = self.up.pair, self.down.pair
         if kernels.suit_mlp(x, up, down):
             return kernels.mlp(x, up, down)
         # The exact GELU: GPT-2's tanh formula costs five times as much on a CPU in bf16.
         out: Tensor = self.down(functional.gelu(self.up(x)))
+        return out
+
+    def added(
+        self, x: Float[Tensor, "*model batch seq d_model"], norm: nn.Module
+    ) -> Float[Tensor, "*model batch seq d_model"]:
+        """Every position, and what the MLP after this norm adds there."""
+        if isinstance(norm, Norm):
+            pairs = norm.pair, self.up.pair, self.down.pair
+            if halves.suit_mlp(x, *pairs):
+                return halves.mlp(x, *pairs, NORM_EPS)
+        out: Tensor = x + self(norm(x))
         return out
 
 
@@ -164,12 +185,11 @@ class Attention(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "*model batch seq d_model"],
-        mask: Float[Tensor, "seq seq"],
         read: int,
     ) -> Float[Tensor, "*model batch read d_model"]:
         """What all heads add at the last `read` positions, where nobody asks for their patterns."""
         if not kernels.suit_attention(x, self.width):
-            return self.written(self.mixed(x, self.pattern(x, mask, read)))
+            return self.written(self.mixed(x, self.pattern(x, read)))
         query, joined = None, [self.key, self.value]
         if read == x.shape[-2]:
             joined.insert(0, self.query)
@@ -180,10 +200,24 @@ class Attention(nn.Module):
         )
         return out
 
+    def added(
+        self,
+        x: Float[Tensor, "*model batch seq d_model"],
+        norm: nn.Module,
+        read: int,
+    ) -> Float[Tensor, "*model batch read d_model"]:
+        """The last `read` positions, and what all heads after this norm add there."""
+        if isinstance(norm, Norm):
+            maps = self.query.pair, self.key.weight, self.value.pair, self.out.pair
+            heads = halves.Heads(self.heads, self.causal, read, NORM_EPS)
+            if halves.suit_attention(x, norm.pair, maps, heads):
+                return halves.attention(x, norm.pair, maps, heads)
+        out: Tensor = x[..., -read:, :] + self(norm(x), read)
+        return out
+
     def pattern(
         self,
         x: Float[Tensor, "*model batch seq d_model"],
-        mask: Float[Tensor, "seq seq"],
         read: int,
         heads: Sequence[int] | None = None,
     ) -> Float[Tensor, "*model batch head read seq"]:
@@ -193,6 +227,7 @@ class Attention(nn.Module):
         if heads is not None and len(heads) < self.heads:
             query, key = (part[..., list(heads), :, :] for part in (query, key))
         scores = query @ key.mT
+        mask = _mask(x.shape[-2], self.causal, x.device)
         weights: Tensor = MaskedSoftmax.apply(scores, mask[-read:], self.scale)  # type: ignore[no-untyped-call]
         return weights
 
@@ -220,3 +255,10 @@ class Attention(nn.Module):
     def _split(self, x: Tensor) -> Float[Tensor, "*model batch head seq d_head"]:
         split: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
         return split
+
+
+def _mask(length: int, causal: bool, device: torch.device) -> Float[Tensor, "seq seq"]:
+    mask = torch.zeros(length, length, device=device)
+    if causal:
+        mask.masked_fill_(torch.ones_like(mask, dtype=torch.bool).triu(1), -math.inf)
+    return mask

@@ -64,24 +64,20 @@ class Block(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "*model batch seq d_model"],
-        mask: Float[Tensor, "seq seq"],
         read: int,
         layer: int,
         edits: Edits,
     ) -> Float[Tensor, "*model batch read d_model"]:
-        y = self.attention_norm(x)
         if edits.none:
-            written = self.attention(y, mask, read)
-        else:
-            written = self._edited(y, mask, read, layer, edits)
+            return self._finished(self.attention.added(x, self.attention_norm, read))
+        written = self._edited(self.attention_norm(x), read, layer, edits)
         return self._finished(x[..., -read:, :] + written)
 
     def look(
         self, x: Float[Tensor, "*model batch seq d_model"], read: int, heads: Sequence[int]
     ) -> Float[Tensor, "*model batch head read seq"]:
         """Who attends to whom in some heads, from the last `read` positions."""
-        mask = _mask(x.shape[-2], self.attention.causal, x.device)
-        return self.attention.pattern(self.attention_norm(x), mask, read, heads)
+        return self.attention.pattern(self.attention_norm(x), read, heads)
 
     def values(
         self, x: Float[Tensor, "*model batch seq d_model"]
@@ -101,20 +97,19 @@ class Block(nn.Module):
         self, x: Float[Tensor, "*model batch read d_model"]
     ) -> Float[Tensor, "*model batch read d_model"]:
         if self.mlp is not None and self.mlp_norm is not None:
-            x = x + self.mlp(self.mlp_norm(x))
+            x = self.mlp.added(x, self.mlp_norm)
         return x
 
     def _edited(
         self,
         y: Float[Tensor, "*model batch seq d_model"],
-        mask: Float[Tensor, "seq seq"],
         read: int,
         layer: int,
         edits: Edits,
     ) -> Float[Tensor, "*model batch read d_model"]:
         """What attention adds when something of it is replaced."""
         if edits.given is None:
-            pattern = self.attention.pattern(y, mask, read)
+            pattern = self.attention.pattern(y, read)
             pattern = _edited("attention", edits.attention, layer, pattern)
         else:
             pattern = edits.given[..., -read:, :].to(y.dtype)
@@ -196,9 +191,7 @@ class Transformer(nn.Module):
         read: int | None = None,
     ) -> Float[Tensor, "*model batch read d_model"]:
         """The residual stream after a layer, of the last `read` positions (or of all)."""
-        length = x.shape[-2]
-        mask = _mask(length, self.config.causal, x.device)
-        out: Tensor = self.blocks[number](x, mask, read or length, number, edits)
+        out: Tensor = self.blocks[number](x, read or x.shape[-2], number, edits)
         return out
 
     def leave(
@@ -264,10 +257,3 @@ class Transformer(nn.Module):
 
 def _norm(fleet: tuple[int, ...], config: Model) -> nn.Module:
     return Norm(fleet, config.d_model) if config.norm == "layer" else nn.Identity()
-
-
-def _mask(length: int, causal: bool, device: torch.device) -> Float[Tensor, "seq seq"]:
-    mask = torch.zeros(length, length, device=device)
-    if causal:
-        mask.masked_fill_(torch.ones_like(mask, dtype=torch.bool).triu(1), -math.inf)
-    return mask

@@ -37,9 +37,11 @@ class FlatWeights:
     @torch.no_grad()
     def collect(self) -> None:
         """Hand the model's gradients to the master, and forget them."""
-        for place, parameter in zip(self.gradients, self.parameters.values(), strict=True):
-            assert parameter.grad is not None
-            place.copy_(parameter.grad)
+        parameters = self.parameters.values()
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        assert len(gradients) == len(self.gradients)
+        torch._foreach_copy_(self.gradients, gradients)
+        for parameter in parameters:
             parameter.grad = None
 
     def named(self) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from hopscope.errors import ConfigError
-from hopscope.models import compiled, kernels
+from hopscope.models import compiled, kernels, operations
 
 FRESH = "from hopscope.models import compiled; print(compiled.path())"
 
@@ -88,7 +88,7 @@ def test_a_path_is_taken_inside_and_not_outside() -> None:
 def test_each_path_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether tiles are asked for, and whether anything of ours is called."""
     calls = []
-    monkeypatch.setattr(kernels, "run", lambda _, task: calls.append(bool(task.tiles)))
+    monkeypatch.setattr(operations, "run", lambda _, task: calls.append(bool(task.tiles)))
     x, weight, bias = (torch.ones(s, dtype=torch.bfloat16) for s in ((1, 2, 64), (64, 64), (64,)))
     for path in compiled.possible():
         with compiled.using(path):

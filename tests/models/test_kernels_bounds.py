@@ -14,7 +14,7 @@ from hopscope.models import compiled
 CALLS = """
 import ctypes, itertools, mmap, sys
 import torch
-from hopscope.models import compiled, kernels
+from hopscope.models import compiled, halves, kernels
 
 PAGE, NONE, kept = mmap.PAGESIZE, 0, []
 libc = ctypes.CDLL(None)
@@ -37,6 +37,15 @@ with compiled.using(sys.argv[1]):
         kernels.mlp(x, (weight, bias), down).backward(numbers(1, rows, ins))
         gain, shift = numbers(ins), numbers(ins)
         kernels.norm(x, gain, shift, 1e-5).backward(numbers(1, rows, ins))
+        vectors, square = [numbers(ins) for _ in range(5)], [numbers(ins, ins) for _ in range(4)]
+        pairs = list(zip(square, vectors))
+        for read in (rows, rows // 2 + 1):
+            if rows > 128:
+                continue
+            heads = halves.Heads(2, True, read, 1e-5)
+            maps = pairs[0], square[1], pairs[2], pairs[3]
+            halves.attention(x, (gain, shift), maps, heads).backward(numbers(1, read, ins))
+        halves.mlp(x, (gain, shift), (weight, bias), down, 1e-5).backward(numbers(1, rows, ins))
     for seq, width, causal in itertools.product((1, 15, 28, 44, 128), (16, 48, 128), (True, False)):
         kernels.attend(numbers(1, seq, 6 * width), None, 2, causal).backward(
             numbers(1, seq, 2 * width)

@@ -22,6 +22,8 @@ void map_rows(const Block *b) {
         multiply(b->rows, PANEL / LANES, (Left){(const uint32_t *)b->from, b->ins / 2, 1},
                  (Right){b->packed + (long)o * b->ins / 2, PANEL}, 0, b->ins / 2,
                  (Out){0, b->to + o, b->outs, b->bias ? b->bias + o : 0});
+    for (long i = 0; b->also && i < (long)b->rows * b->outs; i += LANES)
+        store(b->to + i, _mm512_add_ps(load(b->to + i), load(b->also + i)));
 }
 
 #if WITH_TILES
@@ -31,20 +33,27 @@ INLINE void round_sums(const void *what, int row, int column, __m512 left, __m51
         left = _mm512_add_ps(left, load(b->bias + column));
         right = _mm512_add_ps(right, load(b->bias + column + LANES));
     }
-    store_both(b->to + (long)row * b->outs + column, left, right);
+    long at = (long)row * b->outs + column;
+    if (b->also) {
+        left = _mm512_add_ps(left, load(b->also + at));
+        right = _mm512_add_ps(right, load(b->also + at + LANES));
+    }
+    store_both(b->to + at, left, right);
 }
 
 void map_rows_with_tiles(const Block *b) {
     Product p = {b->rows, b->outs, b->ins / STEP, {b->from, b->ins, b->packed, SIDE},
                  {rows_after(b, b->to, b->outs, 1)}};
     if (!b->fresh) p.soon[1] = rows_after(b, b->from, b->ins, 0);
+    if (b->also) p.soon[2] = rows_after(b, b->also, b->outs, 0);
     multiply_squares(&p, round_sums, b);
 }
 #else
 void map_rows_with_tiles(const Block *b) { map_rows(b); }
 #endif
 
-static void map_all(const Affine *a, int back) {
+static void map_all(const Affine *given, int back) {
+    Affine roomy = with_room(given), *a = &roomy;
 #pragma omp parallel
     {
         pack(a, back);
@@ -57,6 +66,7 @@ static void map_all(const Affine *a, int back) {
         }
         if (a->tiles) release_tiles();
     }
+    free(a->packed);
 }
 
 void hopscope_affine(const Affine *a) { map_all(a, 0); }

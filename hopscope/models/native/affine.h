@@ -13,8 +13,16 @@ typedef struct {
     bf16 *x;
     const bf16 *weight, *bias;
     bf16 *y, *gradient, *x_gradient, *weight_gradient, *bias_gradient; /* gradient: of y */
-    uint32_t *packed; /* room for the weights as right operand */
+    const bf16 *also; /* what is added to y, or 0 */
+    uint32_t *packed; /* room, during a call, for the weights as right operand */
 } Affine;
+
+/* The same, with room for a call */
+INLINE Affine with_room(const Affine *a) {
+    Affine b = *a;
+    b.packed = room_for((long)a->models * a->ins * a->outs * (long)sizeof(bf16));
+    return b;
+}
 
 INLINE long blocks_of(const Affine *a) { return (a->rows + BLOCK - 1) / BLOCK; }
 
@@ -24,14 +32,15 @@ typedef struct {
     int fresh; /* whether `from` was just computed: then there is nothing to ask for beyond it */
     bf16 *from, *to;
     const uint32_t *packed;
-    const bf16 *bias;
+    const bf16 *bias, *also; /* each may be 0 */
 } Block;
 
 INLINE Block block_of(const Affine *a, long block, int back) {
     long model = block / blocks_of(a), r = block % blocks_of(a) * BLOCK, at = model * a->rows + r;
     int rows = least(BLOCK, (int)(a->rows - r)), ins = back ? a->outs : a->ins, outs = back ? a->ins : a->outs;
     return (Block){rows, ins, outs, 0, (back ? a->gradient : a->x) + at * ins, (back ? a->x_gradient : a->y) + at * outs,
-                   a->packed + model * ins * outs / 2, back ? 0 : a->bias + model * outs};
+                   a->packed + model * ins * outs / 2, back ? 0 : a->bias + model * outs,
+                   back || !a->also ? 0 : a->also + at * outs};
 }
 
 #if WITH_TILES

@@ -7,7 +7,8 @@
 
 typedef struct {
     Affine up, down; /* x of down: forward, room for a block of each thread; back, for GELU of y of up.
-                        The gradients of both are one memory, changed in place. */
+                        The gradients of both are one memory, changed in place. There is room for both
+                        during a call. */
 } Mlp;
 
 /* GELU of x, and its slope */
@@ -123,10 +124,26 @@ static void for_each_block(const Mlp *m, int back) {
     }
 }
 
-void hopscope_mlp(const Mlp *m) { for_each_block(m, 0); }
+static Mlp roomy(const Mlp *m, long hidden_rows) {
+    Mlp with = {with_room(&m->up), with_room(&m->down)};
+    with.down.x = room_for(hidden_rows * m->up.outs * (long)sizeof(bf16));
+    return with;
+}
 
-void hopscope_mlp_back(const Mlp *m) {
+static void without_room(Mlp *m) { free(m->down.x), free(m->up.packed), free(m->down.packed); }
+
+void hopscope_mlp(const Mlp *given) {
+    Mlp m = roomy(given, (long)omp_get_max_threads() * BLOCK);
+    for_each_block(&m, 0);
+    without_room(&m);
+}
+
+void hopscope_mlp_back(const Mlp *given) {
+    long rows = given->up.models * given->up.rows;
+    Mlp with = roomy(given, rows), *m = &with;
+    m->up.gradient = m->down.x_gradient = room_for(rows * m->up.outs * (long)sizeof(bf16));
     for_each_block(m, 1);
     void (*back)(const Affine *) = m->up.tiles ? weights_back_with_tiles : weights_back;
     back(&m->up), back(&m->down);
+    free(m->up.gradient), without_room(m);
 }

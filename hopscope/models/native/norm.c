@@ -13,7 +13,8 @@ typedef struct {
     float *statistics; /* mean and inverse deviation of each row */
     const bf16 *gradient;
     bf16 *x_gradient;
-    float *partial; /* model, chunk, (gain, shift), width: sums over some rows */
+    bf16 *gain_gradient, *shift_gradient;
+    const bf16 *also; /* what is added to the gradient of x, or 0 */
 } Norm;
 
 void hopscope_norm(const Norm *n) {
@@ -58,19 +59,38 @@ static void norm_back_row(const Norm *n, long r, const bf16 *gain, float *gains,
         __m512 unit = _mm512_mul_ps(_mm512_sub_ps(load(x + i), mean), inverse);
         __m512 h = _mm512_fmsub_ps(load(gradient + i), load(gain + i), mean_h);
         h = _mm512_mul_ps(_mm512_fnmadd_ps(unit, mean_along, h), inverse);
+        if (n->also) h = _mm512_add_ps(h, load(n->also + r * n->width + i));
         store(n->x_gradient + r * n->width + i, h);
     }
+}
+
+/* The sums of a chunk of a model's rows, and the gradients of these rows */
+static void norm_back_chunk(const Norm *n, long model, long chunk, float *partial) {
+    float *gains = partial + 2L * (model * CHUNKS + chunk) * n->width, *shifts = gains + n->width;
+    for (int i = 0; i < 2 * n->width; i += LANES) _mm512_storeu_ps(gains + i, all(0));
+    for (long r = n->rows * chunk / CHUNKS; r < n->rows * (chunk + 1) / CHUNKS; r++)
+        norm_back_row(n, model * n->rows + r, n->gain + model * n->width, gains, shifts);
 }
 
 /* Chunks, and not threads, have sums of their own: the result is the same for any number of threads. */
 void hopscope_norm_back(const Norm *n) {
     int width = n->width;
-#pragma omp parallel for schedule(static)
-    for (int c = 0; c < n->models * CHUNKS; c++) {
-        long model = c / CHUNKS, chunk = c % CHUNKS, start = model * n->rows;
-        float *gains = n->partial + 2L * c * width, *shifts = gains + width;
-        for (int i = 0; i < 2 * width; i += LANES) _mm512_storeu_ps(gains + i, all(0));
-        for (long r = n->rows * chunk / CHUNKS; r < n->rows * (chunk + 1) / CHUNKS; r++)
-            norm_back_row(n, start + r, n->gain + model * width, gains, shifts);
+    /* model, chunk, (gain, shift), width */
+    float *partial = room_for(2L * n->models * CHUNKS * width * (long)sizeof(float));
+#pragma omp parallel
+    {
+#pragma omp for schedule(static)
+        for (int c = 0; c < n->models * CHUNKS; c++) norm_back_chunk(n, c / CHUNKS, c % CHUNKS, partial);
+#pragma omp for schedule(static)
+        for (int i = 0; i < n->models * width; i += LANES) {
+            const float *gains = partial + 2L * (i / width * CHUNKS) * width + i % width;
+            __m512 gain = all(0), shift = all(0);
+            for (int c = 0; c < CHUNKS; c++, gains += 2 * width) {
+                gain = _mm512_add_ps(gain, _mm512_loadu_ps(gains));
+                shift = _mm512_add_ps(shift, _mm512_loadu_ps(gains + width));
+            }
+            store(n->gain_gradient + i, gain), store(n->shift_gradient + i, shift);
+        }
     }
+    free(partial);
 }

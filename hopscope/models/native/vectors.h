@@ -8,6 +8,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 typedef uint16_t bf16;
 
@@ -17,6 +18,9 @@ enum { LANES = 16 };
 #define UNROLLED _Pragma("GCC unroll 16") /* else arrays of sums may end up in memory */
 #define HIDDEN __attribute__((visibility("hidden")))
 #define ALIGNED __attribute__((aligned(64)))
+
+/* Memory for what is needed during a call. The system gives what it may not have: there is always some. */
+INLINE void *room_for(long bytes) { return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64); }
 
 INLINE int least(int a, int b) { return a < b ? a : b; }
 INLINE int most(int a, int b) { return a > b ? a : b; }

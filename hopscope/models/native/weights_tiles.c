@@ -40,9 +40,12 @@ INLINE void add_pairs(float *sums, const void *pairs, int step, int n) {
 
 static void add_strip(const Part *p, Room *room, long from, int rows, int wide) {
     const bf16 *left = p->left + from * p->left_row, *right = p->right + from * p->right_row;
-    for (int c = 0; c < p->turned; c += SIDE)
-        for (int r = 0; r < wide; r += SIDE)
-            turn(left + r * p->left_row + c, p->left_row, rows - r, room->left + c * STRIP + r, STRIP);
+    for (int r = 0; r < wide; r += SIDE)
+        for (int c = 0; c < p->turned; c += SIDE) {
+            const bf16 *from = left + r * p->left_row + c;
+            if (rows - r >= SIDE) turn(from, p->left_row, SIDE, room->left + c * STRIP + r, STRIP);
+            else turn(from, p->left_row, rows - r, room->left + c * STRIP + r, STRIP);
+        }
     for (int c = 0; c < p->paired; c += SIDE) {
         uint32_t *pairs = room->right + c * STRIP / 2;
         pair_rows(right + c, p->right_row, rows, SIDE, SIDE, pairs);

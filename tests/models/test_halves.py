@@ -1,0 +1,112 @@
+"""The halves of a block, each as one operation, held to float64 written out."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hopscope.configs import Model
+from hopscope.models import compiled, halves
+from hopscope.models.layers import Attention, Mlp, Norm
+
+ROUNDING = 2**-8  # of bf16, relative
+PATHS = [path for path in compiled.possible() if path != "torch"]
+CONFIG = Model(layers=2, heads=2, d_model=128, init="fan-in")
+
+
+def filled(layer: nn.Module, seed: int) -> nn.Module:
+    """The layer with numbers that bf16 can hold."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in layer.parameters():
+        scale = parameter.shape[-1] ** -0.5
+        numbers = torch.empty(parameter.shape).normal_(0, scale, generator=generator)
+        parameter.data = numbers.bfloat16().to(parameter.dtype)
+    return layer
+
+
+def off(ours: Tensor | None, exact: Tensor | None) -> float:
+    """The largest error, in roundings of the largest number."""
+    assert ours is not None
+    assert exact is not None
+    assert ours.dtype == torch.bfloat16
+    assert ours.shape == exact.shape
+    error = (ours.detach().double() - exact.detach()).abs().max()
+    return float(error / (ROUNDING * exact.detach().abs().max()))
+
+
+def half(kind: str, fleet: tuple[int, ...]) -> nn.ModuleList:
+    layer = Attention(fleet, CONFIG) if kind == "attention" else Mlp(fleet, CONFIG)
+    return nn.ModuleList([filled(layer, 0), filled(Norm(fleet, CONFIG.d_model), 1)])
+
+
+def added(both: nn.ModuleList, x: Tensor, read: int) -> Tensor:
+    layer, norm = both
+    out: Tensor = (
+        layer.added(x, norm, read) if isinstance(layer, Attention) else layer.added(x, norm)
+    )  # type: ignore[operator]
+    return out
+
+
+def results(
+    kind: str, fleet: tuple[int, ...], batch: int, read: int, dtype: torch.dtype
+) -> list[Tensor | None]:
+    """Value, gradient of the input, gradients of all parameters."""
+    torch.manual_seed(2)
+    both = half(kind, fleet).to(dtype)
+    x = torch.randn(*fleet, batch, 30, 128).bfloat16().to(dtype).requires_grad_()
+    value = added(both, x, read)
+    slope = torch.randn(value.shape).bfloat16().to(dtype)
+    value.backward(slope)
+    return [value, x.grad, *(parameter.grad for parameter in both.parameters())]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("fleet", [(), (2,)])
+@pytest.mark.parametrize(("kind", "read"), [("attention", 30), ("attention", 4), ("mlp", 30)])
+def test_a_half(path: str, fleet: tuple[int, ...], kind: str, read: int) -> None:
+    """Of more rows than are taken through the backward pass at a time, and of few."""
+    for batch in (1, 37):
+        with compiled.using(path):
+            ours = results(kind, fleet, batch, read, torch.bfloat16)
+        exact = results(kind, fleet, batch, read, torch.float64)
+        for near, true in zip(ours, exact, strict=True):
+            assert off(near, true) < 4
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("kind", "read"), [("attention", 30), ("attention", 4), ("mlp", 30)])
+def test_the_result_does_not_depend_on_threads(path: str, kind: str, read: int) -> None:
+    before, every = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            with compiled.using(path):
+                every.append(results(kind, (), 61, read, torch.bfloat16))
+    finally:
+        torch.set_num_threads(before)
+    for other in every[1:]:
+        for a, b in zip(every[0], other, strict=True):
+            assert a is not None
+            assert b is not None
+            assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_what_they_are_not_made_for_is_left_to_the_layers(path: str) -> None:
+    x, vector = torch.zeros(1, 8, 64).bfloat16(), torch.zeros(64).bfloat16()
+    square, norm, heads = torch.zeros(64, 64).bfloat16(), (vector, vector), (2, True, 8, 1e-5)
+    pair = square, vector
+    with compiled.using(path):
+        assert halves.suit_mlp(x, norm, pair, pair)
+        assert not halves.suit_mlp(x.float(), norm, pair, pair)
+        assert not halves.suit_mlp(x, (vector, vector.float()), pair, pair)
+        fits = halves.Heads(*heads)
+        assert halves.suit_attention(x, norm, (pair, square, pair, pair), fits)
+        assert not halves.suit_attention(x.float(), norm, (pair, square, pair, pair), fits)
+        assert not halves.suit_attention(x, norm, (pair, square.float(), pair, pair), fits)
+        assert not halves.suit_attention(x, norm, (pair, square[:32], pair, pair), fits)
+        assert not halves.suit_attention(
+            x, norm, (pair, square, (square, vector.float()), pair), fits
+        )
+    with compiled.using("torch"):
+        assert not halves.suit_mlp(x, norm, pair, pair)
+        assert not halves.suit_attention(x, norm, (pair, square, pair, pair), fits)
