@@ -197,9 +197,12 @@ def circuit(arguments: Sequence[str]) -> int:
     examined = chosen.model.study()
     found = examined.circuit
     if chosen.action == "show":
+        from hopscope.circuits.search import DEFAULT
         from hopscope.cli.findings import print_circuit
 
         print_circuit(found)
+        if differs := found.differs_from(DEFAULT):
+            note(differs)
         return 0
     suffix = {"edges": "edges.json", "circuitsvis": "circuitsvis.json"}.get(chosen.format)
     suffix = suffix or chosen.format.replace("transformer-lens", "tl") + (
