@@ -19,6 +19,7 @@ SOURCES = {
     "model.other": "appendix B: 0.01",
     "model.c": "appendix B: 0.01",
     "model.a": "appendix B: 0.01",
+    "model.noise": "ours: only a full first layer has random matrices",
     "descent.stages": "appendix B: C, then W, then a",
     "descent.epochs": "appendix B: 2,000, 50,000 and 5,000",
     "descent.lr": "appendix B: 1",
@@ -26,6 +27,8 @@ SOURCES = {
     "descent.validation_chains": "appendix B: 1,000",
     "descent.batch": "appendix B: all chains",
     "descent.loss": "§2.2",
+    "descent.epsilon": "ours: §2.2 gives no value",
+    "descent.records": "ours",
 }
 
 
