@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 GLOSSARY = Path(__file__).parent.parent / "docs" / "glossary.md"
-ROOMS = ("hopscope", "hopscope.circuits", "hopscope.runs", "hopscope.store", "hopscope.study", "hopscope.theory")
+ROOMS = (
     "hopscope",
     *(f"hopscope.{room}" for room in ("circuits", "runs", "store", "study", "theory")),
 )
