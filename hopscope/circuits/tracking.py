@@ -13,7 +13,6 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.exam import Exam, Questions, exam_of
 from hopscope.circuits.subject import check_finite
-from hopscope.configs import Experiment
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
@@ -70,9 +69,7 @@ def _check(history: object, circuit: object) -> None:
 def _steps_per_epoch(history: History) -> float | None:
     """How many steps go over the training set once, if the history says how it was trained."""
     experiment = getattr(history, "experiment", None)
-    if not isinstance(experiment, Experiment):
-        return None
-    return experiment.training.examples / experiment.training.batch
+    return None if experiment is None else experiment.training.steps_per_epoch
 
 
 def _at(

@@ -1,5 +1,6 @@
 """A fourth kind of run, which nobody but this file knows of: sums of drawn numbers."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+import hopscope
 from hopscope.configs import Experiment, MarkovExperiment, Positive, Recipe, read_recipe
 from hopscope.configs.kinds import KINDS, Kind, kind_of
 from hopscope.configs.recipe import Seeds
@@ -187,3 +189,13 @@ def test_a_run_of_another_kind_is_refused(store: Store) -> None:
         folder.recipe_as(Experiment)
     with pytest.raises(ConfigError, match="got 3; expected a recipe of a run: Experiment"):
         kind_of(3)
+
+
+def test_nobody_asks_of_which_kind_a_recipe_is() -> None:
+    """The table of kinds knows, and `RunFolder.recipe_as` refuses a run of another kind."""
+    names = "|".join(kind.recipe.__name__ for kind in KINDS.values())
+    asks = re.compile(rf"isinstance\([^)]*\b({names})\b|case ({names})\(")
+    package = Path(hopscope.__file__).parent
+    found = [file for file in package.rglob("*.py") if asks.search(file.read_text())]
+    assert found == []
+    assert asks.search("isinstance(recipe, Experiment | LlmBench)")
