@@ -212,6 +212,10 @@ FORGERIES: tuple[Callable[[World, Random], str], ...] = (
 )
 
 
+UNFORGEABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, MemoryError)
+"""What a forgery may run into that finds another's work, a pipe or a file of 30 GB."""
+
+
 def forge(world: World, chance: Random) -> str:
     """One forgery, or two."""
     if chance.random() < 0.01:
@@ -221,6 +225,6 @@ def forge(world: World, chance: Random) -> str:
         if world_names(world):
             try:
                 words.append(chance.choice(FORGERIES)(world, chance))
-            except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            except UNFORGEABLE as error:
                 words.append(f"what the first left cannot be forged ({type(error).__name__})")
     return " + ".join(words)
