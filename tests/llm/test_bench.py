@@ -163,7 +163,7 @@ def test_a_run_of_another_kind_has_no_answers(tmp_path: Path, tiny: LocalModel) 
     from hopscope.configs import MarkovExperiment
     from hopscope.store import Store
 
-    with pytest.raises(RunMismatch, match="is no benchmark of a language model"):
+    with pytest.raises(RunMismatch, match="is a run of kind ngram, expected one of kind llm"):
         answers(Store(tmp_path).create(MarkovExperiment()))
 
 
