@@ -142,7 +142,7 @@ def test_another_checkpoint_is_another_model(
     assert "circuit-step-2.json" in Run(Store().find(run.name)).folder.manifest.files
     with pytest.raises(ConfigError, match="step is 3; .* has no checkpoint there, the nearest"):
         command(("maps", run.name, "--step", "3"))
-    with pytest.raises(ConfigError, match="--seed is 7; .* has the seeds 0"):
+    with pytest.raises(ConfigError, match="seed is 7; .* has the seeds 0"):
         command(("maps", run.name, "--seed", "7"))
 
 

@@ -274,12 +274,12 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_drawn(tmp_path: Pat
 
 def test_runs_of_one_kind_are_not_taken_for_the_other(tmp_path: Path) -> None:
     markov = train(experiment(), tmp_path)
-    with pytest.raises(RunMismatch, match="expected one over facts"):
+    with pytest.raises(RunMismatch, match="expected one of kind facts"):
         _ = Run(markov.folder).experiment
     facts = Experiment(
         task=Retrieval(hops=1, chains=2),
         model=Model(layers=1, heads=1, d_model=8),
         training=Training(steps=1),
     )
-    with pytest.raises(RunMismatch, match="expected one of the n-gram experiment"):
+    with pytest.raises(RunMismatch, match="expected one of kind ngram"):
         _ = MarkovRun(Store(tmp_path).create(facts)).experiment
