@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit, attention_maps, discover
-    from hopscope.circuits.emergence import emergence
+    from hopscope.circuits.tracking import emergence
     from hopscope.configs import (
         MQAR,
         ConditionalRetrieval,
@@ -66,7 +66,7 @@ _ROOMS = {
     "Transformer": "models",
     "attention_maps": "circuits",
     "discover": "circuits",
-    "emergence": "circuits.emergence",
+    "emergence": "circuits.tracking",
     "load": "study",
     "train": "runs",
 }

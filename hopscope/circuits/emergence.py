@@ -6,8 +6,7 @@ one half (the paper's §9). The numbers are measured in `hopscope.circuits.track
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -16,10 +15,7 @@ from hopscope.facts import parse_role
 from hopscope.milestones import HALF, crossing, learned_below
 from hopscope.theory import Path
 
-if TYPE_CHECKING:
-    from hopscope.circuits.tracking import emergence
-
-__all__ = ["HALF", "Emergence", "crossing", "emergence"]
+__all__ = ["HALF", "Emergence", "crossing"]
 
 
 @dataclass(frozen=True)
@@ -92,10 +88,3 @@ class Emergence:
             guess=kept["guess"],
             steps_per_epoch=kept["steps_per_epoch"],
         )
-
-
-def __getattr__(name: str) -> Any:
-    """`emergence` measures these numbers, and needs torch: it is fetched when it is asked for."""
-    if name != "emergence":
-        raise AttributeError(f"module 'hopscope.circuits.emergence' has no attribute {name!r}")
-    return import_module("hopscope.circuits.tracking").emergence

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from hopscope.circuits import attention_maps, discover
-from hopscope.circuits.emergence import Emergence, crossing, emergence
+from hopscope.circuits.emergence import Emergence, crossing
+from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Training
 from hopscope.errors import CircuitError
 from hopscope.facts import Role

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopscope.circuits import discover
-from hopscope.circuits.emergence import emergence
+from hopscope.circuits.tracking import emergence
 from hopscope.configs import MQAR, Experiment, Model, Training
 from hopscope.facts import Role
 from hopscope.models import Transformer

@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 
 from hopscope import milestones
 from hopscope.circuits import Circuit, discover
-from hopscope.circuits.emergence import emergence
 from hopscope.circuits.parts import Part
+from hopscope.circuits.tracking import emergence
 from hopscope.milestones import WINDOW, learned_below
 from hopscope.papers.musat.rows import CircuitRow, Course, LossRow, Maps, Removal, Story
 from hopscope.study import Study

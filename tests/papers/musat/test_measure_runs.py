@@ -8,7 +8,7 @@ import pytest
 from jaxtyping import Float32, Int32
 
 from hopscope.circuits import Circuit, discover
-from hopscope.circuits.emergence import emergence
+from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.milestones import WINDOW, first_below, learned_below
 from hopscope.papers.musat.measure_runs import (
