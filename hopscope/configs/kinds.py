@@ -74,7 +74,7 @@ def read_recipe(text: str | bytes) -> Recipe:
     if "kind" not in fields:
         return KINDS[_told_by_keys(fields)].recipe.from_json(text)
     name = fields.pop("kind")
-    if name not in map(str, KINDS):
+    if not isinstance(name, str) or name not in KINDS:
         raise ConfigError(
             f"kind is {shortened(repr(name))}; this hopscope knows {', '.join(KINDS)}: a later "
             "one may know more"

@@ -13,7 +13,6 @@ from hopscope.models import Transformer, load_weights
 from hopscope.runs.checkpoint import check_step, checkpoint_name, checkpoint_steps, weights_of
 from hopscope.store import RunFolder
 from hopscope.store.metrics import losses
-from hopscope.tasks import interface
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Run:
         name = checkpoint_name(step)
         weights = weights_of(self.folder.read(name), name)
         seeds = self.experiment.seeds if len(self.experiment.seeds) > 1 else ()
-        model = Transformer(self.experiment.model, interface(self.experiment.task), models=seeds)
+        model = Transformer(self.experiment.model, self.experiment.task.interface(), models=seeds)
         load_weights(model, weights, f"{self.name}/{name}")
         return model
 

@@ -12,7 +12,6 @@ from hopscope.circuits.tracking import emergence
 from hopscope.milestones import WINDOW, learned_below
 from hopscope.papers.musat.rows import CircuitRow, Course, LossRow, Maps, Removal, Story
 from hopscope.study import Study
-from hopscope.tasks import guessing_level
 from hopscope.training import Run
 
 POINTS = 64
@@ -27,7 +26,7 @@ def loss_rows(run: Run) -> list[LossRow]:
     steps, train = run.losses("train")
     seen, validation = run.losses("validation")
     thin = spread(seen)
-    guess = guessing_level(experiment.task)
+    guess = experiment.guess
     rows = []
     for number, seed in enumerate(experiment.seeds):
         own, checked = train[:, number], validation[:, number]
