@@ -7,6 +7,7 @@ parent must not have computed with several threads before: a fork takes none of 
 import atexit
 import gc
 import io
+import json
 import os
 import re
 import resource
@@ -139,6 +140,32 @@ def _work(work: Callable[[], int | None], out: int, err: int, limit: float) -> N
             if stream is not None:
                 stream.flush()
         os._exit(code)
+
+
+def kept(
+    rows: Path | None,
+    trials: Iterable[Any],
+    work: Callable[[Any], dict[str, Any]],
+    jobs: int,
+    settings: str = "",
+) -> Iterator[dict[str, Any]]:
+    """The work's rows for all trials; those that stand in a file already are not tried again.
+
+    Each row is appended to the file as it comes, so that thousands of trials can be stopped and
+    gone on with. A row names its trial and its settings; the code must be the same throughout.
+    """
+    open_trials = dict.fromkeys(trials)
+    if rows is not None and rows.exists():
+        for row in map(json.loads, rows.read_text().splitlines()):
+            if row["trial"] in open_trials and row["settings"] == settings:
+                del open_trials[row["trial"]]
+                yield row
+    for row in spread(open_trials, work, jobs):
+        row["settings"] = settings
+        if rows is not None:
+            with rows.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        yield row
 
 
 def spread(

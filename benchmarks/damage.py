@@ -1,6 +1,6 @@
 """Damage to files of runs of all kinds, and what every command that takes a run says about it.
 
-    python benchmarks/damage.py [--each 200] [--jobs 2]
+    python benchmarks/damage.py [--each 200] [--jobs 2] [--rows FILE]
     python benchmarks/damage.py --trial "bit flip 17"
 
 So many truncations, bit flips, zeroed blocks, removed and swapped files, spread over all files of
@@ -137,6 +137,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trial", help="one trial alone, as failures name it")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--rows", type=Path, help="keep each trial's row here, and go on from it")
     chosen = parser.parse_args()
     system_calls.preload()
     with children.scratch() as folder, small_runs.endpoint() as url:
@@ -147,8 +148,12 @@ def main() -> None:
         if chosen.trial:
             trials = [chosen.trial]
         rows = list(
-            children.spread(
-                trials, lambda trial: attempt(trial, chosen.seed, subjects, root), chosen.jobs
+            children.kept(
+                chosen.rows,
+                trials,
+                lambda trial: attempt(trial, chosen.seed, subjects, root),
+                chosen.jobs,
+                f"seed {chosen.seed}",
             )
         )
     if chosen.trial:

@@ -1,6 +1,7 @@
 """Commands on forged run folders: no traceback, no hang, no great memory, nothing touched outside.
 
     python benchmarks/forged.py [--trials 10000] [--seed 0] [--commands 3] [--jobs 2]
+        [--rows FILE]
     python benchmarks/forged.py --only 4711
 
 Each trial forges one thing or two in a run folder (forgeries.py, forged_files.py): manifests,
@@ -80,6 +81,7 @@ def main() -> None:
     parser.add_argument("--commands", type=int, default=3, help="called in each trial")
     parser.add_argument("--only", type=int, help="one trial alone, by number, with all commands")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--rows", type=Path, help="keep each trial's row here, and go on from it")
     chosen = parser.parse_args()
     system_calls.preload()
     with children.scratch() as folder, small_runs.endpoint() as url:
@@ -92,8 +94,12 @@ def main() -> None:
         tables = tuple(path.read_bytes() for path in sorted((root / "tables").glob("*.parquet")))
         trials = range(chosen.trials) if chosen.only is None else [chosen.only]
         rows = list(
-            children.spread(
-                trials, lambda number: attempt(number, chosen, given, tables), chosen.jobs
+            children.kept(
+                chosen.rows,
+                trials,
+                lambda number: attempt(number, chosen, given, tables),
+                chosen.jobs,
+                f"seed {chosen.seed}, {chosen.commands} commands",
             )
         )
     if chosen.only is not None:
