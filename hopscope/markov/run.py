@@ -12,6 +12,7 @@ from hopscope.markov.parameters import Parameters, initial, set_name, sets
 from hopscope.runs.checkpoint import check_step, checkpoint_steps, own_weights
 from hopscope.store import RunFolder, parameters
 from hopscope.store.metrics import losses
+from hopscope.store.question import Question, metrics_of
 
 
 def numbers(model: InductionModel, state: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -94,3 +95,7 @@ class MarkovRun:
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
         """Recorded epochs, and every seed's loss at each (on an axis of one hop)."""
         return losses(self.folder, split)
+
+    def metrics(self) -> Question:
+        """All its losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
+        return metrics_of(self.folder)

@@ -9,6 +9,7 @@ from hopscope.configs import Recipe
 from hopscope.runs.checkpoint import checkpoint_steps
 from hopscope.store import RunFolder
 from hopscope.store.metrics import losses
+from hopscope.store.question import Question, metrics_of
 
 
 @dataclass(frozen=True)
@@ -37,3 +38,7 @@ class PlainRun:
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
         """Steps, and the losses at each: one model per seed, one column per partial loss."""
         return losses(self.folder, split)
+
+    def metrics(self) -> Question:
+        """All its losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
+        return metrics_of(self.folder)

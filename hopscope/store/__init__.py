@@ -1,7 +1,9 @@
 """Runs on disk, written atomically, queried as tables; no torch here."""
 
 from hopscope.store.folder import RunFolder
+from hopscope.store.listing import Listed
 from hopscope.store.query import Answer, sql
+from hopscope.store.question import Question
 from hopscope.store.store import Store, default_root
 
-__all__ = ["Answer", "RunFolder", "Store", "default_root", "sql"]
+__all__ = ["Answer", "Listed", "Question", "RunFolder", "Store", "default_root", "sql"]

@@ -3,7 +3,7 @@
 import atexit
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -50,16 +50,23 @@ def database(**settings: Any) -> Any:
 
 
 def execute(connection: Any, query: str, values: Any = None, fetch: str = "fetchall") -> Any:
-    """What a query gives, which Ctrl-C ends at once; `fetch` is the method that fetches it.
+    """What a query gives, which Ctrl-C ends at once; `fetch` is the method that fetches it."""
+    return _interruptible(connection, lambda: connection.execute(query, values), fetch)
 
-    DuckDB computes in a thread of its own: it would hear of a signal between queries only.
-    """
+
+def in_form(connection: Any, query: str, form: str) -> Any:
+    """The same in another form, by a method of DuckDB's relations: `df`, `to_arrow_table`."""
+    return _interruptible(connection, lambda: connection.sql(query), form)
+
+
+def _interruptible(connection: Any, ask: Callable[[], Any], fetch: str) -> Any:
+    """DuckDB computes in a thread of its own: it would hear of a signal between queries only."""
     found: list[Any] = []
     done = threading.Event()
 
     def compute() -> None:
         try:
-            found.append(getattr(connection.execute(query, values), fetch)())
+            found.append(getattr(ask(), fetch)())
         except BaseException as error:  # noqa: BLE001  (raised again below, by who asked)
             found.append(error)
         finally:

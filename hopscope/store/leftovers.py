@@ -29,13 +29,13 @@ def strays(folder: Path, named: Collection[str]) -> Strays:
     """All that is in the folder beside the files that are named."""
     ours: list[str] = []
     foreign: list[str] = []
-    for name, regular in _all_in(folder):
+    for name, regular in all_in(folder):
         if name not in named and name not in (MANIFEST, LOCK):
             (ours if regular and _is_ours(name) else foreign).append(name)
     return Strays(tuple(sorted(ours)), tuple(sorted(foreign)))
 
 
-def _all_in(folder: Path) -> list[tuple[str, bool]]:
+def all_in(folder: Path) -> list[tuple[str, bool]]:
     """Every file below the folder, and whether it is a regular one; a link is not followed."""
     found, open_ = [], [folder]
     try:

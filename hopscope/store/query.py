@@ -1,16 +1,17 @@
 """Questions across runs: SQL over every metric of every run.
 
-Three tables: `runs` (name, complete, step, steps, seconds, task, …, config as JSON) and
-`metrics` (run, split, step, seed, hop, loss), `parameters` (run, seed, step, name, value; of runs
-of the n-gram experiment).
+Three tables: `runs` (name, complete, step, steps, seconds, task, …, config as JSON), `metrics`
+(run, split, step, seed, hop, loss) and `parameters` (run, seed, step, name, value; of runs of the
+n-gram experiment).
 
 A question only reads, and reads these tables alone: files of the runs are checked against their
 manifests first, and then everything else outside the database is closed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hopscope.configs.recipe import SHAPE
 from hopscope.errors import RunDamaged, RunMismatch, StoreError
@@ -18,8 +19,8 @@ from hopscope.machine import memory_bytes
 from hopscope.store import metrics, parameters
 from hopscope.store.duck import database, execute, sql_list
 from hopscope.store.folder import RunFolder
+from hopscope.store.listing import committed, state_of
 from hopscope.store.parquet import Table
-from hopscope.store.store import Store
 
 RUNS = {
     "name": "varchar",
@@ -31,11 +32,30 @@ RUNS = {
     **dict.fromkeys(SHAPE, "bigint"),
     "seeds": "bigint[]",
     "config": "json",
+    "kind": "varchar",
+    "state": "varchar",
+    "date": "timestamp",
+    "tags": "varchar[]",
 }
 TABLES = (metrics.TABLE, parameters.TABLE)
 KNOWN = "tables: runs, metrics, parameters"
 TRIES = 10
 """Times a question is asked again, because a run that was trained meanwhile has other files."""
+
+
+Found = TypeVar("Found")
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Runs that can be asked: a store, or one run."""
+
+    @property
+    def root(self) -> Path: ...
+
+    def readable(self) -> tuple[list[RunFolder], list[str]]: ...
+
+    def tags(self) -> dict[str, tuple[str, ...]]: ...
 
 
 @dataclass(frozen=True)
@@ -48,24 +68,44 @@ class Answer:
     """One line for each run that is left out, since it cannot be read."""
 
 
-def sql(store: Store, query: str) -> Answer:
+def sql(store: Source, query: str) -> Answer:
     """Run a query over the tables `runs`, `metrics` and `parameters`."""
+
+    def rows(connection: Any) -> Any:
+        found = execute(connection, query)
+        return tuple(column[0] for column in connection.description or ()), tuple(found)
+
+    (columns, found), problems = answered(store, query, rows)
+    return Answer(columns, found, tuple(problems))
+
+
+def answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
+    """What `ask` gets from a connection to the tables, once the query was found to be a question;
+    and a line for each run that is left out.
+    """
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
     for _ in range(TRIES):
-        runs, problems = store.readable()
+        runs, problems = source.readable()
+        tags = _tags(source, problems)
         with database(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection:
             _check_question(connection, query)
-            runs = _with_views(connection, runs, problems)
+            runs = _with_views(connection, runs, tags, problems)
             try:
-                rows = execute(connection, query)
-                columns = tuple(column[0] for column in connection.description or ())
-                return Answer(columns, tuple(rows), tuple(problems))
+                return ask(connection), problems
             except duckdb.Error as error:
                 if not any(_has_changed(run) for run in runs):
                     first_line = str(error).splitlines()[0]
                     raise StoreError(f"{first_line[:300]} ({KNOWN})") from error
-    raise StoreError(f"the runs of {store.root} change faster than they can be read: try again")
+    raise StoreError(f"the runs of {source.root} change faster than they can be read: try again")
+
+
+def _tags(source: Source, problems: list[str]) -> Mapping[str, tuple[str, ...]]:
+    try:
+        return source.tags()
+    except StoreError as error:
+        problems.append(str(error))
+        return {}
 
 
 def _check_question(connection: Any, query: str) -> None:
@@ -87,14 +127,19 @@ def _check_question(connection: Any, query: str) -> None:
         )
 
 
-def _with_views(connection: Any, runs: list[RunFolder], problems: list[str]) -> list[RunFolder]:
+def _with_views(
+    connection: Any,
+    runs: list[RunFolder],
+    tags: Mapping[str, tuple[str, ...]],
+    problems: list[str],
+) -> list[RunFolder]:
     """The runs that the tables show; those that cannot be read become problems."""
     sound = []
     columns = ", ".join(f"{name} {kind}" for name, kind in RUNS.items())
     connection.execute(f"create table runs ({columns})")
     for run in runs:
         try:
-            run.steadily(lambda run=run: _add(connection, run))  # type: ignore[misc]
+            run.steadily(lambda run=run: _add(connection, run, tags.get(run.name, ())))  # type: ignore[misc]
             sound.append(run)
         except StoreError as error:
             problems.append(str(error))
@@ -107,7 +152,7 @@ def _with_views(connection: Any, runs: list[RunFolder], problems: list[str]) -> 
     return sound
 
 
-def _add(connection: Any, run: RunFolder) -> None:
+def _add(connection: Any, run: RunFolder, tags: tuple[str, ...]) -> None:
     """Check the files of a run that the tables show, and add it to the table of runs."""
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
@@ -115,7 +160,7 @@ def _add(connection: Any, run: RunFolder) -> None:
         table.check(connection, run, run.checked(table.prefix))
     marks = ", ".join("?" for _ in RUNS)
     try:
-        connection.execute(f"insert into runs values ({marks})", _row(run))
+        connection.execute(f"insert into runs values ({marks})", _row(run, tags))
     except duckdb.Error as error:
         first = str(error).splitlines()[0][:200]
         raise RunMismatch(f"{run.path}: its config cannot be shown as a table: {first}") from error
@@ -142,8 +187,8 @@ def _has_changed(run: RunFolder) -> bool:
         return True
 
 
-def _row(run: RunFolder) -> list[Any]:
-    recipe, manifest = run.experiment, run.manifest
+def _row(run: RunFolder, tags: tuple[str, ...]) -> list[Any]:
+    recipe, manifest, date = run.experiment, run.manifest, committed(run.path)
     return [
         run.name,
         manifest.complete,
@@ -154,4 +199,8 @@ def _row(run: RunFolder) -> list[Any]:
         *(recipe.shape()[name] for name in SHAPE),
         list(recipe.seeds),
         recipe.canonical_json(),
+        recipe.kind,
+        state_of(run),
+        date if date is None else date.replace(tzinfo=None),
+        list(tags),
     ]

@@ -2,18 +2,21 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
 from hopscope.configs import Recipe
-from hopscope.errors import RunMismatch, RunMissing, StoreError
+from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.store import gallery
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
 from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, discard
+from hopscope.store.listing import Listed, listed
 from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
+from hopscope.store.question import Question
+from hopscope.store.tags import check_tag, read_tags, write_tags
 
 NEW = ".new-"
 """Before the name of a run's folder that is being made."""
@@ -58,13 +61,14 @@ class Store:
         return os.path.lexists(path / MANIFEST) and RunFolder(path).manifest.complete
 
     def find(self, name: str, beside: str = "") -> RunFolder:
-        """The run whose name is, starts with, or contains the given one, if it is the only one
-        (beside the run that is excepted); `gallery/NAME` is a model that comes with hopscope.
+        """The run of this name; else the one with this tag; else the one whose name contains it
+        (beside the run that is excepted). `gallery/NAME` is a model that comes with hopscope.
         """
         if name.startswith(GALLERY):
             return gallery.find(name)
         names = [each for each in self.names() if each != beside]
-        matches = [n for n in names if n == name] or [n for n in names if name and name in n]
+        matches = [n for n in names if n == name] or self._tagged(name, names)
+        matches = matches or [n for n in names if name and name in n]
         if len(matches) != 1:
             problem = f"{len(matches)} runs match" if matches else "no run matches"
             kind = "They are" if matches else "There are"
@@ -74,24 +78,26 @@ class Store:
         return RunFolder(self.root / matches[0])
 
     def removable(self, name: str) -> str:
-        """The run of this name, or whose name ends in this hash; a part of a name could hit another
-        run than was meant.
+        """The run of this name or with this tag, or whose name ends in this hash; a part of a name
+        could hit another run than was meant.
         """
         if name.startswith(GALLERY):
             gallery.find(name).check_writable()
-        found = [n for n in self.names() if name in (n, n.rpartition("-")[2])]
+        names = self.names()
+        found = [n for n in names if name in (n, n.rpartition("-")[2])]
+        found = found or self._tagged(name, names)
         if len(found) != 1:
             raise RunMissing(
                 f"{len(found) or 'no'} runs in {self.root} are named {name!r}, and rm takes no "
-                "less than a whole name or hash. There are: "
-                f"{_listed(name, found or self.names())}"
+                f"less than a whole name, hash or tag. There are: {_listed(name, found or names)}"
             )
         return found[0]
 
     def remove(self, name: str) -> Path:
-        """Remove a run, by its whole name or hash, even one that cannot be read any more."""
+        """Remove a run, by its whole name, hash or tag, even one that cannot be read any more."""
         path = self.root / self.removable(name)
         with self._changing():
+            tags = read_tags(self.root)
             try:
                 folder = None if path.is_symlink() else RunFolder(path)
             except StoreError:
@@ -100,7 +106,45 @@ class Store:
                 discard(path)
             else:
                 folder.remove()
+            if tags.pop(path.name, None):
+                write_tags(self.root, tags)
         return path
+
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """The tags of each run that has any and is there, in alphabetical order."""
+        kept = read_tags(self.root)
+        return {name: kept[name] for name in self.names() if name in kept}
+
+    def tag(self, name: str, *tags: str) -> tuple[str, ...]:
+        """Give a run these tags, beside those that it has; all of them then."""
+        for tag in tags:
+            check_tag(tag)
+            if tag in self.names():
+                raise ConfigError(f"{tag!r} is the name of a run: choose another word for a tag")
+        return self._retag(name, lambda had: {*had, *tags})
+
+    def untag(self, name: str, *tags: str) -> tuple[str, ...]:
+        """Take these tags from a run; those that are left then."""
+        run = self._own(name)
+        had = self.tags().get(run, ())
+        if missing := [tag for tag in tags if tag not in had]:
+            raise ConfigError(f"{run} has no tag {missing[0]!r}; it has {', '.join(had) or 'none'}")
+        return self._retag(run, lambda had: {*had} - {*tags})
+
+    def listed(self) -> tuple[list[Listed], list[str]]:
+        """Every run with its state, oldest first; and a line for each problem there is."""
+        problems = self._without_manifest()
+        try:
+            tags = read_tags(self.root)
+        except StoreError as error:
+            tags, problems = {}, [*problems, str(error)]
+        looked_at = [listed(self.root / name, tags.get(name, ())) for name in self.names()]
+        found = [run for run in looked_at if os.path.lexists(self.root / run.name)]  # else removed
+        return found, [*(run.problem for run in found if run.problem), *problems]
+
+    def sql(self, query: str) -> Question:
+        """A question across all runs, in SQL: `.rows()`, `.df()` and `.arrow()` answer it."""
+        return Question(self, query)
 
     def names(self) -> list[str]:
         """The runs there are, oldest first."""
@@ -133,6 +177,25 @@ class Store:
             for config in sorted(self.root.glob(f"[!.]*/{CONFIG}"))
             if not os.path.lexists(config.parent / MANIFEST)
         ]
+
+    def _own(self, name: str) -> str:
+        """The name of a run of this store; those of the gallery are in none."""
+        folder = self.find(name)
+        folder.check_writable()
+        return folder.name
+
+    def _tagged(self, tag: str, names: Sequence[str]) -> list[str]:
+        """Which of these runs have this tag."""
+        tags = read_tags(self.root)
+        return [name for name in names if tag in tags.get(name, ())]
+
+    def _retag(self, name: str, change: Callable[[tuple[str, ...]], set[str]]) -> tuple[str, ...]:
+        run = self._own(name)
+        with self._changing():
+            tags = read_tags(self.root)
+            now = tuple(sorted(change(tags.get(run, ()))))
+            write_tags(self.root, {**tags, run: now})
+        return now
 
     def _make(self, path: Path, files: Mapping[str, bytes], manifest: Manifest) -> None:
         """A new run, there whole or not at all; one that another process has made stays."""

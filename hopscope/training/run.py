@@ -13,6 +13,7 @@ from hopscope.models import Transformer, load_weights
 from hopscope.runs.checkpoint import check_step, checkpoint_name, checkpoint_steps, weights_of
 from hopscope.store import RunFolder
 from hopscope.store.metrics import losses
+from hopscope.store.question import Question, metrics_of
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class Run:
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
         """Steps, and the partial loss of every hop at each, one model per seed."""
         return losses(self.folder, split)
+
+    def metrics(self) -> Question:
+        """All its losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
+        return metrics_of(self.folder)
 
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
         """Final validation loss: the mean over the last 100 steps of a complete run."""

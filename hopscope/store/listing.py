@@ -1,0 +1,118 @@
+"""What there is in a store: the state, date, size and tags of every run, without its numbers."""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from hopscope.errors import RunDamaged, StoreError
+from hopscope.store.folder import RunFolder
+from hopscope.store.leftovers import all_in
+from hopscope.store.manifest import MANIFEST
+
+State = Literal["complete", "in training", "stopped", "damaged"]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A run as a list shows it."""
+
+    name: str
+    state: State
+    date: datetime | None
+    """Of its last commit; None where its manifest cannot be looked at."""
+    size: int
+    """Bytes of all files in its folder: what removing it would free."""
+    tags: tuple[str, ...] = ()
+    folder: RunFolder | None = None
+    """The run itself, unless it is damaged."""
+    problem: str = ""
+    """What is wrong with a damaged one, in one line."""
+
+    @property
+    def step(self) -> int | None:
+        """How far it came."""
+        return None if self.folder is None else self.folder.manifest.step
+
+    @property
+    def steps(self) -> int | None:
+        """How far it is to come."""
+        return None if self.folder is None else self.folder.experiment.steps
+
+    @property
+    def told(self) -> str:
+        """Its state in words."""
+        if self.folder is None or self.state == "complete":
+            return self.state
+        unit = self.folder.experiment.unit
+        return f"{self.state} at {unit} {self.step:,} of {self.steps:,}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "state": self.state,
+            "step": self.step,
+            "steps": self.steps,
+            "date": None if self.date is None else self.date.isoformat(timespec="seconds"),
+            "bytes": self.size,
+            "tags": list(self.tags),
+            "problem": self.problem,
+        }
+
+
+def listed(path: Path, tags: tuple[str, ...] = ()) -> Listed:
+    """One run of a store."""
+    date, size = committed(path), _size(path)
+    try:
+        folder = RunFolder(path)
+        folder.steadily(lambda: _check_sizes(folder))
+    except StoreError as error:
+        return Listed(path.name, "damaged", date, size, tags, problem=str(error))
+    return Listed(path.name, state_of(folder), date, size, tags, folder)
+
+
+def state_of(folder: RunFolder) -> State:
+    """The state of a run whose files are there."""
+    if folder.manifest.complete:
+        return "complete"
+    return "in training" if folder.in_training() else "stopped"
+
+
+def committed(path: Path) -> datetime | None:
+    """When the run's last commit was: its manifest is written then, and at no other time."""
+    try:
+        seconds = (path / MANIFEST).lstat().st_mtime
+    except OSError:
+        return None
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _size(path: Path) -> int:
+    """Bytes of the files in a folder; those that go away meanwhile count for nothing."""
+    total = 0
+    try:
+        for name, _ in all_in(path):
+            total += _bytes(path / name) or 0
+    except RunDamaged:  # of a folder that may not be looked into nothing is known
+        return total
+    return total
+
+
+def _bytes(path: Path) -> int | None:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return None
+
+
+def _check_sizes(folder: RunFolder) -> None:
+    """Refuse a run of which a file is gone or has another size; `verify` reads them all."""
+    for name, entry in folder.manifest.files.items():
+        if (found := _bytes(folder.path / name)) != entry.size:
+            got = "is missing" if found is None else f"has {found:,} bytes"
+            raise RunDamaged(
+                f"{folder.path / name} {got}, expected {entry.size:,}: restore it from a copy, or "
+                f"`hopscope rm {folder.name}` and train again"
+            )
