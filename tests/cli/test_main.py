@@ -70,7 +70,7 @@ def test_help_imports_neither_torch_nor_the_commands() -> None:
         (["show", "x"], "no run matches 'x'"),
         (["verify", "x"], "no run matches 'x'"),
         (["rm"], "rm needs the name of a run"),
-        (["rm", "x"], "are named 'x', and rm takes no less than a whole name or hash"),
+        (["rm", "x"], "are named 'x', and rm takes no less than a whole name, hash or tag"),
         (["demo", "--seed", "-1"], "seeds.0: Input should be greater than or equal to 0, got -1"),
         (["train", "demo", "--threads", "99999"], "threads is 99999; expected 1 to 1,024"),
         (["train", "demo", "--training.betas", "2", "3"], "betas.0: Input should be less than 1"),
