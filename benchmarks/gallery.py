@@ -1,17 +1,20 @@
 """Builds the gallery, the models that come with hopscope (docs/runs.md), from a store of runs.
 
     python benchmarks/gallery.py --store runs --to hopscope/gallery [--only demo] [--a-run FOLDER]
+    python benchmarks/gallery.py --circuits --to hopscope/gallery [--only demo]
 
 Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformer A
 must be there, trained (`hopscope train musat/transformer-a`), or in the run folder given. An entry
 is an ordinary run folder: weights rounded to float16, no optimiser, metrics, the circuit of the
-rounded weights, and about.json. Prints a JSON row per model.
+rounded weights, and about.json. With --circuits nothing is trained: the models that are there are
+searched again by this version, and all else stays as it is. Prints a JSON row per model.
 """
 
 import argparse
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +24,7 @@ import torch
 from torch import Tensor
 
 from hopscope import __version__
-from hopscope.circuits import discover, exam_of
+from hopscope.circuits import Circuit, discover, exam_of
 from hopscope.configs import Experiment, MarkovExperiment, Recipe, Retrieval, Task, Training
 from hopscope.errors import RunMissing
 from hopscope.markov import train as train_markov
@@ -40,6 +43,7 @@ from hopscope.training import Run, train
 TRANSFORMER_A = preset("musat/transformer-a").experiment
 FRESH = 2_048
 """Examples on which losses are measured."""
+CIRCUIT = "circuit.json"
 SAMPLE = 1
 """Which: discovery looks at sample 0."""
 ROUNDED = "rounded to float16, so that the package stays small, and computed with in float32"
@@ -65,9 +69,15 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("hopscope/gallery"))
     parser.add_argument("--only", choices=ENTRIES, action="append")
     parser.add_argument("--a-run", type=Path)
+    parser.add_argument("--circuits", action="store_true")
     chosen = parser.parse_args()
     for name in chosen.only or ENTRIES:
-        print(json.dumps(build(name, ENTRIES[name](chosen), chosen.to)), flush=True)
+        made = (
+            searched(RunFolder(chosen.to / name))
+            if chosen.circuits
+            else build(name, ENTRIES[name](chosen), chosen.to)
+        )
+        print(json.dumps(made), flush=True)
 
 
 def demo(chosen: argparse.Namespace) -> Entry:
@@ -169,12 +179,31 @@ def described(folder: RunFolder, entry: Entry) -> About:
     )  # fmt: skip
 
 
+def searched(folder: RunFolder) -> dict[str, object]:
+    """Search an entry again, by this version of hopscope; a row of what changed."""
+    started = time.perf_counter()
+    found = circuit(folder)
+    row: dict[str, object] = {"model": folder.path.name, "hopscope": __version__}
+    if not found:
+        return row | {"circuit": None}
+    before, after = (Circuit.from_json(it) for it in (folder.read(CIRCUIT), found[CIRCUIT]))
+    folder.commit(found)
+    return row | {
+        "same paths": before.paths == after.paths,
+        "same parts": [part.kind for part in before.parts] == [part.kind for part in after.parts],
+        "ideal before": before.losses.mean("ideal"),
+        "ideal": after.losses.mean("ideal"),
+        "paths": len(after.paths),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
 def circuit(folder: RunFolder) -> dict[str, bytes]:
     """The file of the circuit in the weights as they are kept here."""
     if isinstance(folder.experiment, MarkovExperiment):
         return {}
     run = Run(folder)
-    return {"circuit.json": discover(run.model, run.experiment.task).to_bytes()}
+    return {CIRCUIT: discover(run.model, run.experiment.task).to_bytes()}
 
 
 @torch.no_grad()

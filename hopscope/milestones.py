@@ -2,9 +2,10 @@
 
 * A hop is learned at the step where the mean of the last ten training losses first falls below
   two thirds of guessing (0.5 for four chains), if a validation loss ever does so, too: otherwise
-  the examples were learned by heart. Where only checkpoints are known, the same level is crossed
-  on a straight line between two of them.
-* A path of attention has emerged where its mean first rises above one half.
+  the examples were learned by heart. `Run.learned` asks this of a run, for everything that tells
+  it: `show`, `emergence`, the tables of the papers, figures.
+* A path of attention has emerged where its mean, which is known at checkpoints alone, first rises
+  above one half on a straight line between two of them.
 * A training is calmest at that checkpoint of its last tenth that has the lowest validation loss.
 """
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopscope.milestones import WINDOW, calmest, first_below, learned, learned_below
+from hopscope.milestones import WINDOW, calmest, crossing, first_below, learned, learned_below
 
 
 def slowly(steps: list[int], losses: list[list[float]]) -> list[int | None]:
@@ -73,6 +73,12 @@ def test_what_is_learned_by_heart_is_not_learned() -> None:
 
 def test_a_hop_of_four_chains_is_learned_at_one_half() -> None:
     assert learned_below(0.75) == 0.5
+
+
+def test_a_crossing_lies_between_two_checkpoints() -> None:
+    assert crossing([0, 10, 20], np.array([0.1, 0.3, 0.7])) == pytest.approx(15)
+    assert crossing([0, 10], np.array([0.9, 0.2])) == 0
+    assert crossing([0, 10], np.array([0.1, 0.2])) is None
 
 
 STEPS = np.array([0, 50, 89, 90, 95, 100])

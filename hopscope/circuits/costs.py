@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from hopscope import intervals
 from hopscope.circuits.ablation import Head
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.draft import Draft, Step, Unit
@@ -15,9 +16,6 @@ from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.parts import Estimate, Kind, Losses, Part, Restored, Shared
 from hopscope.circuits.search import Search
 from hopscope.circuits.state import State
-
-NORMAL_95 = 1.96
-"""Standard errors to both sides of a mean that make the 95 % interval of a normal law."""
 
 Examples = Float[np.ndarray, "batch example hop"]
 Name = tuple[str, int | Head | None]
@@ -135,8 +133,7 @@ def _kind(unit: Unit, ratios: Sequence[float], locating: bool, needed: float) ->
 
 
 def _estimate(losses: Examples) -> Estimate:
-    """The mean loss of an example, with the interval of a normal law."""
+    """The mean loss of an example, with its interval."""
     each = losses.mean(-1).flatten()
-    mean = each.mean()
-    half = NORMAL_95 * each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0.0
-    return Estimate(mean=float(mean), low=float(mean - half), high=float(mean + half))
+    low, high = intervals.mean(each)
+    return Estimate(mean=float(each.mean()), low=low, high=high)

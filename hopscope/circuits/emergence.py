@@ -1,7 +1,10 @@
 """When the paths of a circuit appeared, as data: attention along each, checkpoint by checkpoint.
 
-Between checkpoints attention is interpolated linearly; a path has emerged where it first passes
-one half (the paper's §9). The numbers are measured in `hopscope.circuits.tracking`.
+Two events are told, each by its own rule (`hopscope.milestones`) and from its own rows. A path has
+emerged where its attention, which is known at checkpoints alone and interpolated linearly between
+them, first passes one half (the paper's §9). A hop is learned at the step that the losses of the
+training say, which are known at every step: the same step that `hopscope show` prints. The numbers
+are measured in `hopscope.circuits.tracking`.
 """
 
 from collections.abc import Mapping
@@ -11,8 +14,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from hopscope.errors import CircuitError
 from hopscope.facts import parse_role
-from hopscope.milestones import HALF, crossing, learned_below
+from hopscope.milestones import HALF, crossing
 from hopscope.theory import Path
 
 __all__ = ["HALF", "Emergence", "crossing"]
@@ -27,20 +31,30 @@ class Emergence:
     """The training steps of the checkpoints."""
     attention: Float[np.ndarray, "path step"]
     losses: Float[np.ndarray, "step hop"]
+    """Of the checkpoints, on the examples that attention was averaged over."""
     guess: float
     """The loss of an answer that ignores how the facts connect."""
     steps_per_epoch: float | None
     """Training steps that go over the training set once, if that is known."""
+    learned_at: tuple[int | None, ...] | None = None
+    """The step at which each hop was learned (None: it never was), as the losses of the training
+    say; None if those are not known.
+    """
 
     def emerged(self, path: Path) -> float | None:
         """The step at which attention along the path first passes one half."""
         return crossing(self.steps, self.attention[self.paths.index(path)])
 
-    def learned(self, hop: int) -> float | None:
-        """The step at which the hop is learned, between two checkpoints."""
-        return crossing(self.steps, -self.losses[:, hop], -learned_below(self.guess))
+    def learned(self, hop: int) -> int | None:
+        """The step at which the hop was learned; None if it never was."""
+        if self.learned_at is None:
+            raise CircuitError(
+                "when hops were learned is not known, as this training kept no losses: attention "
+                "and losses at its checkpoints are in `attention` and `losses`"
+            )
+        return self.learned_at[hop]
 
-    def epoch(self, step: float | None) -> float | None:
+    def epoch(self, step: int | float | None) -> float | None:
         """The same moment in passes over the training set."""
         if step is None or self.steps_per_epoch is None:
             return None
@@ -59,6 +73,7 @@ class Emergence:
             "steps_per_epoch": self.steps_per_epoch,
             "guess": self.guess,
             "losses": self.losses.tolist(),
+            "learned_at": None if self.learned_at is None else list(self.learned_at),
             "paths": [
                 {
                     "layer": path.layer,
@@ -75,7 +90,8 @@ class Emergence:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Emergence":
-        """What `to_dict` wrote."""
+        """What `to_dict` wrote, in this version or an earlier one (which kept no `learned_at`)."""
+        learned = kept.get("learned_at")
         paths = tuple(
             Path(p["layer"], p["head"], parse_role(p["reader"]), parse_role(p["source"]))
             for p in kept["paths"]
@@ -87,4 +103,5 @@ class Emergence:
             losses=np.array(kept["losses"]),
             guess=kept["guess"],
             steps_per_epoch=kept["steps_per_epoch"],
+            learned_at=None if learned is None else tuple(learned),
         )

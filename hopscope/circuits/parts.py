@@ -51,7 +51,7 @@ class HeadReport(Config):
 
 
 class Estimate(Config):
-    """A mean over examples, and its 95 % interval."""
+    """A mean over examples, and its 95 % interval (`hopscope.intervals.mean`)."""
 
     mean: float
     low: float

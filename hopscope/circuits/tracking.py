@@ -32,6 +32,14 @@ class History(Protocol):
         """The model (or fleet) as it was after that step."""
 
 
+@runtime_checkable
+class Recorded(History, Protocol):
+    """A history that says when its models learned each hop; a run does."""
+
+    def learned(self) -> Sequence[Sequence[int | None]]:
+        """For every model, the step at which it learned each hop; None: it never did."""
+
+
 def emergence(
     history: History,
     circuit: Circuit,
@@ -57,7 +65,8 @@ def emergence(
     found = [_at(history, step, (circuit, exam, member)) for step in steps]
     attention, losses = (np.stack(part) for part in zip(*found, strict=True))
     epoch = steps_per_epoch or _steps_per_epoch(history)
-    return Emergence(circuit.paths, tuple(steps), attention.T, losses, exam.guess, epoch)
+    when = tuple(history.learned()[member or 0]) if isinstance(history, Recorded) else None
+    return Emergence(circuit.paths, tuple(steps), attention.T, losses, exam.guess, epoch, when)
 
 
 def _check(history: object, circuit: object) -> None:

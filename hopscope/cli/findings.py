@@ -17,7 +17,7 @@ def print_circuit(found: Circuit) -> None:
 
 
 def print_emergence(story: Emergence) -> None:
-    """When each path passed one half, first to last."""
+    """When each path passed one half, first to last; below, when each hop was learned."""
     rows = [
         (
             f"{path.layer}.{path.head}",
@@ -28,10 +28,10 @@ def print_emergence(story: Emergence) -> None:
         for path, step in story.order
     ]
     rows += [
-        ("", f"loss of hop {hop + 1}", *_moment(story, story.learned(hop)), "")
-        for hop in range(story.losses.shape[1])
+        ("", f"hop {hop + 1} is learned", *_moment(story, step), "")
+        for hop, step in enumerate(story.learned_at or ())
     ]
-    table(["head", "path", "passes 0.5 at step", "epoch", "at the end"], rows)
+    table(["head", "path", "emerged at step", "epoch", "attention at the end"], rows)
 
 
 def _moment(story: Emergence, step: float | None) -> tuple[str, str]:

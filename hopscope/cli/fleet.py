@@ -40,9 +40,9 @@ def emergence_all(chosen: ModelArguments, examples: int) -> None:
         for path, step in reversed(story.order):
             reader, source = _ends(path)
             when.setdefault(f"{reader} ← {source}", {})[seed] = step
-        for hop in range(story.losses.shape[1]):
-            when.setdefault(f"loss of hop {hop + 1}", {})[seed] = story.learned(hop)
-    ordered = sorted(when.items(), key=lambda item: (item[0].startswith("loss"), item[0]))
+        for hop, learned in enumerate(story.learned_at or ()):
+            when.setdefault(f"hop {hop + 1} is learned", {})[seed] = learned
+    ordered = sorted(when.items(), key=lambda item: (item[0].startswith("hop"), item[0]))
     rows = [[step, *(_moment(found, one.seed) for one in members)] for step, found in ordered]
     table(("step", *(f"seed {one.seed}" for one in members)), rows)
     say("", "the training step at which attention passed 0.5; · where the circuit has no such path")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hopscope.cli.output import emit, printable, say, width
-from hopscope.milestones import learned, learned_below
+from hopscope.milestones import learned_below
 from hopscope.report.layout import laid_out
 from hopscope.report.terminal import plot
 
@@ -42,8 +42,8 @@ def print_losses(run: "Run") -> None:
         state = "in training," if run.folder.in_training() else "stopped at"
         say(f"{run.name}: {state} step {run.folder.manifest.step:,}")
         return
-    final, (_, validation) = run.final_losses(), run.losses("validation")
-    thresholds = (learned_below(level), LOW)
+    final, thresholds = run.final_losses(), (learned_below(level), LOW)
+    reached = [run.learned(threshold) for threshold in thresholds]
     columns = ["hop", "final loss", "guessing"]
     columns += [f"< {threshold:.2g} at step" for threshold in thresholds]
     rows = [
@@ -51,10 +51,7 @@ def print_losses(run: "Run") -> None:
             number,
             _spread(final[:, hop]),
             f"{level:.2f}",
-            *(
-                _told(learned(steps, losses[:, :, hop], validation[:, :, hop], threshold))
-                for threshold in thresholds
-            ),
+            *(_told([model[hop] for model in found]) for found in reached),
         )
         for hop, number in enumerate(run.experiment.task.asked_hops())
     ]

@@ -16,12 +16,14 @@ from jaxtyping import Bool, Float
 
 from hopscope.errors import LlmError
 from hopscope.facts import FactGraph, Role
+from hopscope.intervals import standard_error
 from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import Question
 
 DEALS = 200
 """How often chains are dealt anew to see what chance alone comes to."""
 LEVEL = 0.05
+"""Share of the deals whose best head may pass the threshold by chance."""
 ANSWER = Role("answer")
 
 
@@ -159,7 +161,7 @@ def head_scores(
         others=(own - score).mean(0),
         threshold=np.quantile(dealt, 1 - LEVEL, axis=0),
         right=_mean(score[right]) - _mean(score[~right]),
-        error=np.sqrt(_variance(score[right]) + _variance(score[~right])),
+        error=np.hypot(standard_error(score[right]), standard_error(score[~right])),
         questions=len(questions),
         correct=int(right.sum()),
     )
@@ -236,11 +238,3 @@ def _answered_right(
 def _mean(values: np.ndarray) -> np.ndarray:
     mean: np.ndarray = values.mean(0) if len(values) else np.full(values.shape[1:], np.nan)
     return mean
-
-
-def _variance(values: np.ndarray) -> np.ndarray:
-    """Of the mean."""
-    if len(values) < 2:
-        return np.full(values.shape[1:], np.nan)
-    variance: np.ndarray = values.var(0, ddof=1) / len(values)
-    return variance

@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 
+from hopscope import intervals
 from hopscope.configs import LlmBench
 from hopscope.llm.kept import Answer, answers
 from hopscope.store import RunFolder
-
-Z = 1.959964
-"""Standard deviations of a 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +19,7 @@ class Result:
     accuracy: float
     """What the paper's protocol gives at last: the chance that the accepted answer is correct."""
     interval: tuple[float, float]
-    """95 %, over questions."""
+    """95 %, over questions (`hopscope.intervals`)."""
     guessing: float
     first: float
     """The chance that the very first sample is the correct answer."""
@@ -57,7 +54,7 @@ def _exact(kind: str, hops: int, found: Sequence[Answer]) -> Result:
         hops=hops,
         count=len(found),
         accuracy=_mean(shares),
-        interval=spread(shares),
+        interval=intervals.mean_share(shares),
         guessing=_mean([1 / len(each) for each in chances]),
         first=_mean(right),
         acceptance=_mean(whole),
@@ -76,41 +73,13 @@ def _counted(kind: str, hops: int, found: Sequence[Answer]) -> Result:
         hops=hops,
         count=len(found),
         accuracy=_mean([float(good) for good in right]),
-        interval=wilson(sum(right), len(right)),
+        interval=intervals.share(sum(right), len(right)),
         guessing=_mean([1 / len(each["acceptable"]) for each in found]),
         first=_mean([float(good) for good in first]),
         acceptance=accepted / samples,
         best=_mean([float(good) for good in right]),
         tries=samples / accepted if accepted else float("inf"),
     )
-
-
-def wilson(right: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927).
-
-    >>> [round(end, 3) for end in wilson(9, 10)]
-    [0.596, 0.982]
-    """
-    share, room = right / count, Z * Z / count
-    middle = (share + room / 2) / (1 + room)
-    half = Z * sqrt(share * (1 - share) / count + room / (4 * count)) / (1 + room)
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of a mean of values between 0 and 1.
-
-    Wilson's, with the number of yes-or-no answers that would have the same variance, so that it
-    stays within 0 and 1 and is no narrower than nature at the ends.
-    """
-    count, mean = len(values), _mean(values)
-    variance = sum((value - mean) ** 2 for value in values) / max(1, count - 1)
-    equal = mean * (1 - mean) / variance if variance > 0 else 1.0
-    size = count * max(1.0, equal)
-    room = Z * Z / size
-    middle = (mean + room / 2) / (1 + room)
-    half = Z * sqrt(mean * (1 - mean) / size + room / (4 * size)) / (1 + room)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _mean(values: Sequence[float]) -> float:

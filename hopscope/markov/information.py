@@ -22,6 +22,7 @@ from jaxtyping import Float, Int
 
 from hopscope.configs import InductionModel, MarkovProcess
 from hopscope.errors import ConfigError
+from hopscope.intervals import standard_error
 from hopscope.markov.matches import Matches, windows
 from hopscope.markov.parameters import initial, sets
 from hopscope.markov.process import Chains, sample_chains
@@ -39,7 +40,7 @@ class Information:
     lags: tuple[int, ...]
     value: float
     error: float
-    """Standard error over chains."""
+    """Standard error of the value, over chains."""
 
 
 def lag_sets(window: int, degree: int) -> list[tuple[int, ...]]:
@@ -180,8 +181,7 @@ def _of_joint(
 def _summaries(
     sets_of_lags: list[tuple[int, ...]], values: Float[np.ndarray, "chain set"]
 ) -> list[Information]:
-    errors = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    means = values.mean(axis=0)
+    errors, means = standard_error(values), values.mean(axis=0)
     return [
         Information(lags, float(mean), float(error))
         for lags, mean, error in zip(sets_of_lags, means, errors, strict=True)

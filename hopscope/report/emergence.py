@@ -42,21 +42,20 @@ def emergence_figure(story: Emergence) -> Figure:
 
 
 def order_figure(story: Emergence) -> Figure:
-    """Figure 7, right: when each path passed one half, and when each hop was learned."""
+    """Figure 7, right: when each path passed one half, and, if known, when hops were learned."""
     order = story.order[::-1]
-    hops = story.losses.shape[1]
+    hops = len(story.learned_at or ())
     figure = Figure(figsize=(6.4, 0.26 * (len(order) + hops) + 0.9), layout="constrained")
     axes = figure.subplots()
     for row, (_, step) in enumerate(order):
         _bar(axes, row, step, story, _colour(len(order) - 1 - row))
-    for hop in range(hops):
-        step = story.learned(hop)
+    for hop, step in enumerate(story.learned_at or ()):
         if step is not None:
             axes.axvline(step, color=COLOURS[hop % len(COLOURS)], linestyle="--", linewidth=1)
             height = len(order) - 0.3 + LABEL * (hop % 3)
             axes.text(step, height, f"$x_{{{hop + 1}}}$", fontsize=8, ha="center")
     axes.set_yticks(range(len(order)), [label(path) for path, _ in order], fontsize=7)
-    axes.set(xlabel="step at which attention passed 0.5 (dashed: loss of the hop did)")
+    axes.set(xlabel="step at which attention passed 0.5 (dashed: a hop was learned)")
     axes.set_xlim(0, min(story.steps[-1], ROOM * max(_moments(story), default=story.steps[-1])))
     axes.set_ylim(-0.6, len(order) + 3 * LABEL)
     axes.spines[["top", "right"]].set_visible(False)
@@ -65,8 +64,7 @@ def order_figure(story: Emergence) -> Figure:
 
 def _moments(story: Emergence) -> list[float]:
     """All steps at which something happened."""
-    learned = [story.learned(hop) for hop in range(story.losses.shape[1])]
-    return [step for step in (*(s for _, s in story.order), *learned) if step]
+    return [step for step in (*(s for _, s in story.order), *(story.learned_at or ())) if step]
 
 
 def _bar(axes: Axes, row: int, step: float | None, story: Emergence, colour: str) -> None:

@@ -168,8 +168,11 @@ def _letter(number: int, row: CircuitRow) -> str:
 
 
 def _story(row: CircuitRow) -> Emergence | None:
+    """How the row's circuit emerged; when hops were learned stands in every row of losses."""
     kept = row.emergence
-    return None if kept is None else Emergence.from_dict(kept.model_dump(mode="json"))
+    if kept is None:
+        return None
+    return Emergence.from_dict(kept.model_dump(mode="json") | {"learned_at": row.crossed})
 
 
 def _depths(table: Table) -> list[Drawn]:

@@ -9,6 +9,7 @@ from jaxtyping import Float32, Int32
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import RunDamaged
+from hopscope.milestones import learned, learned_below
 from hopscope.models import Transformer, load_weights
 from hopscope.runs.checkpoint import check_step, checkpoint_name, checkpoint_steps, weights_of
 from hopscope.store import RunFolder
@@ -61,6 +62,17 @@ class Run:
     def metrics(self) -> Question:
         """All its losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
         return metrics_of(self.folder)
+
+    def learned(self, below: float | None = None) -> list[list[int | None]]:
+        """For every model, the step at which it learned each hop (`hopscope.milestones.learned`):
+        at which its loss fell below this level (None: two thirds of guessing). None: it never did.
+        """
+        level = learned_below(self.experiment.guess) if below is None else below
+        (steps, train), (_, validation) = self.losses("train"), self.losses("validation")
+        return [
+            learned(steps, train[:, number], validation[:, number], level)
+            for number in range(len(self.experiment.seeds))
+        ]
 
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
         """Final validation loss: the mean over the last 100 steps of a complete run."""

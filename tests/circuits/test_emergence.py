@@ -1,142 +1,41 @@
-"""Emergence against maps taken by hand at every checkpoint."""
+"""Stories told by hand: their order, their epochs, and what is kept of them."""
 
-import inspect
 import json
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import pytest
-import torch
 
-from hopscope.circuits import attention_maps, discover
-from hopscope.circuits.emergence import Emergence, crossing
-from hopscope.circuits.tracking import emergence
-from hopscope.configs import Experiment, Training
-from hopscope.errors import CircuitError
+from hopscope.circuits.emergence import Emergence
 from hopscope.facts import Role
-from hopscope.models import Transformer
-from hopscope.models.planted import Planted
 from hopscope.theory import Path
 
-
-@dataclass(frozen=True)
-class Growing:
-    """A planted model that is blown up from nothing: a training without luck."""
-
-    model: Transformer
-    checkpoints: tuple[int, ...] = (0, 10, 20, 30)
-
-    def model_at(self, step: int) -> Transformer:
-        grown = Transformer(self.model.config, self.model.interface)
-        share = (step / 30) ** 4
-        weights = {
-            name: tensor * share if ".attention.query." in name else tensor
-            for name, tensor in self.model.state_dict().items()
-        }
-        grown.load_state_dict(weights)
-        return grown
+PATHS = (Path(0, 1, Role("value", 0), Role("key", 0)), Path(1, 0, Role("query"), Role("key")))
+STORY = Emergence(
+    PATHS, (0, 10, 20), np.array([[0.1, 0.3, 0.7], [0.2, 0.3, 0.4]]), np.full((3, 1), 0.7), 0.75,
+    4.0, (12,),
+)  # fmt: skip
 
 
-def test_every_path_is_followed_through_every_checkpoint(two_hops: Planted) -> None:
-    history = Growing(two_hops.model)
-    circuit = discover(two_hops.model, two_hops.task, examples=16)
-    story = emergence(history, circuit, examples=16, steps_per_epoch=5.0)
-    for column, step in enumerate(history.checkpoints):
-        maps = attention_maps(history.model_at(step), two_hops.task, examples=16)
-        for row, path in enumerate(story.paths):
-            reader, source = maps.roles.index(path.reader), maps.roles.index(path.source)
-            expected = float(maps.own[path.layer, path.head, reader, source])
-            assert story.attention[row, column] == pytest.approx(expected, abs=1e-6)
-    first, step = story.order[0]
-    assert step is not None
-    assert story.emerged(first) == step
-    assert story.epoch(step) == step / 5
-    assert story.epoch(None) is None
-    assert story.losses[-1].mean() < 1e-6 < story.losses[0].mean()
-    assert story.to_dict()["steps"] == [0, 10, 20, 30]
+def test_paths_come_in_order_and_those_that_never_did_last() -> None:
+    late = replace(STORY, attention=STORY.attention[::-1])
+    assert STORY.order == [(PATHS[0], 15.0), (PATHS[1], None)]
+    assert late.order == [(PATHS[1], 15.0), (PATHS[0], None)]
+    assert STORY.emerged(PATHS[1]) is None
 
 
-def test_a_member_of_a_fleet_is_followed_alone(two_hops: Planted) -> None:
-    @dataclass(frozen=True)
-    class Fleet(Growing):
-        def model_at(self, step: int) -> Transformer:
-            alone = super().model_at(step)
-            fleet = Transformer(alone.config, alone.interface, models=(0, 1))
-            state = {
-                n: torch.stack((torch.zeros_like(t), t)) for n, t in alone.state_dict().items()
-            }
-            fleet.load_state_dict(state)
-            return fleet
-
-    circuit = discover(two_hops.model, two_hops.task, examples=16)
-    alone = emergence(Growing(two_hops.model), circuit, examples=8)
-    member = emergence(Fleet(two_hops.model), circuit, member=1, examples=8)
-    assert np.allclose(alone.attention, member.attention, atol=1e-6)
-
-
-def test_a_crossing_lies_between_two_checkpoints() -> None:
-    assert crossing([0, 10, 20], np.array([0.1, 0.3, 0.7])) == pytest.approx(15)
-    assert crossing([0, 10], np.array([0.9, 0.2])) == 0
-    assert crossing([0, 10], np.array([0.1, 0.2])) is None
-
-
-def test_a_run_without_checkpoints_is_refused(two_hops: Planted) -> None:
-    circuit = discover(two_hops.model, two_hops.task, examples=8)
-    with pytest.raises(CircuitError, match="emergence needs at least 2 checkpoints, got 1"):
-        emergence(Growing(two_hops.model, (30,)), circuit)
-
-
-def test_a_circuit_without_task_or_paths_is_refused(two_hops: Planted) -> None:
-    circuit = discover(two_hops.model, two_hops.task, examples=8)
-    with pytest.raises(CircuitError, match="the circuit names no task"):
-        emergence(Growing(two_hops.model), circuit.model_copy(update={"task": None}))
-    with pytest.raises(CircuitError, match="the circuit has no paths"):
-        emergence(Growing(two_hops.model), circuit.model_copy(update={"parts": ()}))
-
-
-def test_epochs_are_those_of_the_run(two_hops: Planted) -> None:
-    @dataclass(frozen=True)
-    class Trained(Growing):
-        @property
-        def experiment(self) -> Experiment:
-            return Experiment(training=Training(examples=2**10, batch=64))
-
-    circuit = discover(two_hops.model, two_hops.task, examples=8)
-    story = emergence(Trained(two_hops.model), circuit, examples=4)
-    assert story.epoch(32.0) == 2
-    assert emergence(Growing(two_hops.model), circuit, examples=4).epoch(32.0) is None
-
-
-def test_a_step_whose_weights_are_no_numbers_is_named(two_hops: Planted) -> None:
-    @dataclass(frozen=True)
-    class Damaged(Growing):
-        def model_at(self, step: int) -> Transformer:
-            model = super().model_at(step)
-            with torch.no_grad():
-                model.head.bias[0] = torch.nan if step == 20 else 0
-            return model
-
-    circuit = discover(two_hops.model, two_hops.task, examples=8)
-    with pytest.raises(CircuitError, match="at step 20: the model's loss is not a finite number"):
-        emergence(Damaged(two_hops.model), circuit, examples=4)
-
-
-def unchecked(function: Any) -> Any:
-    """Without the checks of types that only tests have."""
-    return inspect.unwrap(function)
-
-
-def test_what_is_no_run_or_no_circuit_is_named() -> None:
-    expected = "takes a run and a circuit found in it; got int and int"
-    with pytest.raises(CircuitError, match=expected):
-        unchecked(emergence)(3, 4)
+def test_epochs_are_counted_where_they_are_known() -> None:
+    assert (STORY.epoch(15.0), STORY.epoch(None)) == (3.75, None)
+    assert replace(STORY, steps_per_epoch=None).epoch(15.0) is None
 
 
 def test_a_story_is_read_as_it_was_written() -> None:
-    paths = (Path(0, 1, Role("value", 0), Role("key", 0)), Path(1, 0, Role("query"), Role("key")))
-    attention, losses = np.array([[0.1, 0.9], [0.2, 0.3]]), np.array([[0.7], [0.1]])
-    story = Emergence(paths, (0, 10), attention, losses, 0.75, 4.0)
-    again = Emergence.from_dict(json.loads(json.dumps(story.to_dict())))
-    assert again.to_dict() == story.to_dict()
-    assert again.order == [(paths[0], 5.0), (paths[1], None)]
+    for story in (STORY, replace(STORY, learned_at=(None,)), replace(STORY, learned_at=None)):
+        again = Emergence.from_dict(json.loads(json.dumps(story.to_dict())))
+        assert again.to_dict() == story.to_dict()
+        assert (again.order, again.learned_at) == (story.order, story.learned_at)
+
+
+def test_a_story_of_an_earlier_version_says_nothing_of_hops() -> None:
+    kept = STORY.to_dict()
+    del kept["learned_at"]
+    assert Emergence.from_dict(kept).learned_at is None

@@ -80,7 +80,7 @@ def test_the_whole_story(
     assert said(capsys, "verify", run.name)
 
     story = said(capsys, "emergence", run.name, "--data", "story.json")
-    assert "loss of hop 2" in story
+    assert "hop 2 is learned" in story
     assert json.loads((here / "story.json").read_text())["steps"] == [0, 2, 4]
     for name in ("circuit", "emergence", "order"):
         assert (here / "reports" / f"{run.name}-{name}.svg").stat().st_size > 1000
@@ -218,4 +218,4 @@ def test_a_fleet_is_examined_whole(
     story = said(capsys, "emergence", twins.name, "--all", "--examples", "8")
     assert "seed 3" in story
     assert "q ← v1" in story
-    assert "loss of hop 2" in story
+    assert "hop 2 is learned" in story

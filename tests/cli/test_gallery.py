@@ -62,7 +62,7 @@ def test_what_reads_needs_no_store_and_writes_nothing_there(
     assert "the model" in said(capsys, "ablate", "gallery/planted", "--head", "0.0=uniform")
     assert "query ← value 0" in said(capsys, "circuit", "show", "gallery/planted")
     story = said(capsys, "emergence", "gallery/demo", "--examples", "8", "--data", "story.json")
-    assert "passes 0.5 at step" in story
+    assert "emerged at step" in story
     assert len(json.loads((here / "story.json").read_text())["steps"]) > 20
     said(capsys, "markov", "figures", "gallery/ngram")
     assert (here / "reports/gallery/ngram-stages.svg").stat().st_size > 1000

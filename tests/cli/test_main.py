@@ -328,7 +328,7 @@ def test_the_demo_tells_the_whole_story_on_one_page(
     assert code == 0
     assert "guessing" in out
     assert "query ← value 0" in out
-    assert "passes 0.5 at step" in out
+    assert "emerged at step" in out
     (page,) = (root / "reports").iterdir()
     assert str(page.relative_to(root)) in out
     text = page.read_text()

@@ -1,6 +1,5 @@
 """Benchmarks: every answer kept, no question asked twice, and what the numbers mean."""
 
-import json
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -11,10 +10,11 @@ import pytest
 
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.errors import ConfigError, Interrupted, RunMismatch
+from hopscope.intervals import share
 from hopscope.llm.kept import answers
 from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import question
-from hopscope.llm.results import results, spread, wilson
+from hopscope.llm.results import results
 from hopscope.llm.work import ask
 
 
@@ -68,7 +68,7 @@ def test_the_papers_protocol_asks_until_an_answer_is_acceptable(tmp_path: Path) 
     assert first.acceptance == pytest.approx(1 / 3)
     assert first.tries == 3
     assert first.guessing == 0.25
-    assert first.interval == pytest.approx(wilson(60, 60))
+    assert first.interval == pytest.approx(share(60, 60))
     kept = answers(folder)
     assert len(kept) == 120
     assert kept[0]["said"][:2] == ["Let me think about that"] * 2
@@ -180,20 +180,3 @@ def test_a_run_of_another_kind_has_no_answers(tmp_path: Path, tiny: LocalModel) 
 def test_benchmarks_that_make_no_sense(make: Callable[[], object], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         make()
-
-
-def test_wilson_against_its_equation() -> None:
-    """The ends are the shares p whose distance to the observed one is z standard errors."""
-    for right, count in ((0, 10), (3, 10), (120, 500), (500, 500)):
-        for end in wilson(right, count):
-            if 0 < end < 1:
-                gap = abs(right / count - end)
-                assert gap == pytest.approx(1.959964 * (end * (1 - end) / count) ** 0.5)
-
-
-def test_intervals_of_means_are_wilsons_where_values_are_yes_or_no() -> None:
-    values = [1.0] * 120 + [0.0] * 380
-    assert spread(values) == pytest.approx(wilson(120, 500), abs=2e-4)
-    narrow = spread([0.24] * 250 + [0.26] * 250)
-    assert narrow[1] - narrow[0] < 0.01
-    json.dumps(spread([0.25]))

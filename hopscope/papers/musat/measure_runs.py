@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from hopscope import milestones
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.parts import Part
 from hopscope.circuits.tracking import emergence
-from hopscope.milestones import WINDOW, learned_below
+from hopscope.milestones import WINDOW
 from hopscope.papers.musat.rows import CircuitRow, Course, LossRow, Maps, Removal, Story
 from hopscope.study import Study
 from hopscope.training import Run
@@ -25,17 +24,16 @@ def loss_rows(run: Run) -> list[LossRow]:
     experiment, final = run.experiment, run.final_losses()
     steps, train = run.losses("train")
     seen, validation = run.losses("validation")
-    thin = spread(seen)
-    guess = experiment.guess
+    thin, when = spread(seen), run.learned()
     rows = []
     for number, seed in enumerate(experiment.seeds):
         own, checked = train[:, number], validation[:, number]
         rows.append(
             LossRow(
                 **described(run, seed),
-                guess=guess,
+                guess=experiment.guess,
                 final=rounded(final[number]),
-                crossed=tuple(milestones.learned(steps, own, checked, learned_below(guess))),
+                crossed=tuple(when[number]),
                 course=Course(
                     steps=seen[thin].tolist(),
                     losses=tuple(rounded(hop) for hop in checked[thin].T),

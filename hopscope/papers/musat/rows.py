@@ -105,7 +105,7 @@ class LossRow(Row):
     final: Numbers
     """The validation loss of every hop, a mean over the last 100 steps."""
     crossed: tuple[StrictInt | None, ...]
-    """The step at which every hop was learned (milestones.learned); None if it never was."""
+    """The step at which every hop was learned (`Run.learned`); None if it never was."""
     course: Course
 
     @property
@@ -160,6 +160,7 @@ class Story(Record):
     steps_per_epoch: StrictFloat | None
     guess: StrictFloat
     losses: tuple[Numbers, ...]
+    learned_at: tuple[StrictInt | None, ...] | None = None
     paths: tuple[PathCourse, ...]
 
 

@@ -1,0 +1,73 @@
+"""How sure a number is: one rule for each kind of number, wherever it is shown.
+
+* A share (so many right answers of so many): Wilson's interval.
+* A mean of values between 0 and 1 (exact chances of right answers): Wilson's interval for as many
+  yes-or-no answers as would have the same variance.
+* A mean of any other values (losses of examples): the interval of a normal law.
+* A mean that is shown with its standard error: the same standard error, without a factor.
+
+All intervals are of 95 %, and over whatever was drawn: questions, examples, chains.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+from jaxtyping import Float
+
+NORMAL_95 = 1.959964
+"""Standard errors to both sides of a mean that hold 95 % of a normal law."""
+
+Interval = tuple[float, float]
+"""The lower and the upper end."""
+
+
+def share(right: int, count: int) -> Interval:
+    """The interval of a share: Wilson's score interval (1927).
+
+    >>> [round(end, 3) for end in share(9, 10)]
+    [0.596, 0.982]
+    """
+    return _wilson(right / count, float(count))
+
+
+def mean_share(values: Sequence[float]) -> Interval:
+    """The interval of a mean of values between 0 and 1.
+
+    It is Wilson's, with the number of yes-or-no answers that would have the same variance, so that
+    it stays within 0 and 1, and does not collapse to zero width when all values are equal.
+    """
+    count = len(values)
+    mean = sum(values) / count
+    variance = sum((value - mean) ** 2 for value in values) / max(1, count - 1)
+    equal = mean * (1 - mean) / variance if variance > 0 else 1.0
+    return _wilson(mean, count * max(1.0, equal))
+
+
+def mean(values: Float[np.ndarray, "value"]) -> Interval:
+    """The interval of a mean of any values, by a normal law. Of a single value no spread is known:
+    both ends are the value itself.
+    """
+    middle = float(values.mean())
+    half = NORMAL_95 * float(standard_error(values)) if len(values) > 1 else 0.0
+    return middle - half, middle + half
+
+
+def standard_error(values: Float[np.ndarray, "value *rest"]) -> Float[np.ndarray, "*rest"]:
+    """The standard error of the mean over the first axis; not a number for fewer than two values.
+
+    >>> float(standard_error(np.array([1.0, 2.0, 3.0, 4.0])).round(4))
+    0.6455
+    """
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    error: np.ndarray = np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+    return error
+
+
+def _wilson(share: float, count: float) -> Interval:
+    """Wilson's interval; the count may be a fraction, where it stands for a variance."""
+    room = NORMAL_95 * NORMAL_95 / count
+    middle = (share + room / 2) / (1 + room)
+    half = NORMAL_95 * sqrt(share * (1 - share) / count + room / (4 * count)) / (1 + room)
+    return max(0.0, middle - half), min(1.0, middle + half)
