@@ -47,7 +47,7 @@ class AffineTask(ctypes.Structure):
         ("rows", ctypes.c_long),
         *((name, ctypes.c_void_p) for name in ("x", "weight", "bias", "y")),
         *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "weight", "bias")),
-        *((name, ctypes.c_void_p) for name in ("also", "packed")),
+        *((name, ctypes.c_void_p) for name in ("also", "packed")),  # set in C alone
     )
 
 
@@ -67,7 +67,55 @@ class NormTask(ctypes.Structure):
         ("epsilon", ctypes.c_float),
         *((name, ctypes.c_void_p) for name in ("x", "gain", "shift", "y", "statistics")),
         *((f"{name}_gradient", ctypes.c_void_p) for name in ("y", "x", "gain", "shift")),
-        ("also", ctypes.c_void_p),
+        ("also", ctypes.c_void_p),  # halves of a block alone set it
+    )
+
+
+class Sizes(ctypes.Structure):
+    """`Sizes` of half.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("models", "batch", "seq", "read", "width", "heads")),
+        *((name, ctypes.c_int) for name in ("inner", "hidden", "causal", "tiles")),
+        ("epsilon", ctypes.c_float),
+    )
+
+
+_ENTER = "x", "gain", "shift"
+_BETWEEN = "y", "kept", "gradient", "x_gradient", "gain_gradient", "shift_gradient"
+
+
+def _maps(*names: str) -> tuple[str, ...]:
+    return tuple(f"{name}_{part}" for name in names for part in ("weight", "bias"))
+
+
+class AttentionHalf(ctypes.Structure):
+    """`AttentionHalf` of half.c."""
+
+    _fields_ = (
+        ("sizes", Sizes),
+        *(
+            (name, ctypes.c_void_p)
+            for name in (
+                *(*_ENTER, *_maps("query", "key", "value", "out"), *_BETWEEN),
+                *_maps("query_gradient", "joined_gradient", "out_gradient"),
+            )
+        ),
+    )
+
+
+class MlpHalf(ctypes.Structure):
+    """`MlpHalf` of half.c."""
+
+    _fields_ = (
+        ("sizes", Sizes),
+        *(
+            (name, ctypes.c_void_p)
+            for name in (
+                *(*_ENTER, *_maps("up", "down"), *_BETWEEN),
+                *_maps("up_gradient", "down_gradient"),
+            )
+        ),
     )
 
 
@@ -79,7 +127,7 @@ def loaded() -> ctypes.CDLL | None:
     if compiled is None or not torch.cpu._is_avx512_bf16_supported():  # noqa: SLF001
         return None
     try:
-        return ctypes.CDLL(compiled.origin)
+        kernels = ctypes.CDLL(compiled.origin)
     except OSError as error:
         warnings.warn(
             f"the kernels in C cannot be loaded, so torch does their work, more slowly: {error}; "
@@ -87,6 +135,8 @@ def loaded() -> ctypes.CDLL | None:
             stacklevel=2,
         )
         return None
+    kernels.hopscope_half_room.restype = ctypes.c_long
+    return kernels
 
 
 @cache
@@ -146,6 +196,16 @@ def places(**tensors: Tensor | None) -> dict[str, int]:
 
 def run(name: str, task: ctypes.Structure) -> None:
     """Call the kernel of this name."""
+    getattr(_kernels(), f"hopscope_{name}")(ctypes.byref(task))
+
+
+def half_room(sizes: Sizes) -> int:
+    """How many bytes a half of a block keeps for its backward pass."""
+    room: int = _kernels().hopscope_half_room(ctypes.byref(sizes))
+    return room
+
+
+def _kernels() -> ctypes.CDLL:
     kernels = loaded()
     assert kernels is not None
-    getattr(kernels, f"hopscope_{name}")(ctypes.byref(task))
+    return kernels

@@ -2,9 +2,9 @@
 
     x + out(attention(norm(x)))        x + down(GELU(up(norm(x))))
 
-What they replace is written out in `layers.py`. With one operation instead of five or six there is
-less to hand from one to the next, and the sums of the residual stream are taken where their
-numbers are made, before these are rounded.
+What they replace is written out in `layers.py`. Each way, forward and back, is one call of
+`native/half.c`: Python between the kernels runs from cold caches, and takes its time. The sums of
+the residual stream are taken where their numbers are made, before these are rounded.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from hopscope.models import kernels, operations
+from hopscope.models import compiled, kernels
+from hopscope.models.compiled import AttentionHalf, MlpHalf, Sizes, places, run
 
 Pair = tuple[Tensor, Tensor]
 """Gain and shift of a norm, or weight and bias of an affine map."""
@@ -75,71 +76,107 @@ def mlp(
 class _Mlp(Function):
     @staticmethod
     def forward(ctx: Any, epsilon: float, *inputs: Tensor) -> Tensor:
-        x, gain, shift, up, up_bias, down, down_bias = (each.contiguous() for each in inputs)
-        y, statistics = operations.norm(x, gain, shift, epsilon)
-        out, hidden = operations.mlp(y, (up, up_bias), (down, down_bias), also=x)
-        ctx.save_for_backward(x, gain, statistics, y, hidden, up, down)
-        return out
+        inputs = tuple(each.contiguous() for each in inputs)
+        x, gain, shift, up, up_bias, down, down_bias = inputs
+        sizes = _sizes(x, gain, epsilon, x.shape[-2], hidden=up.shape[-2])
+        kept, y = _room(sizes), torch.empty_like(x)
+        task = MlpHalf(
+            sizes,
+            **places(
+                x=x, gain=gain, shift=shift, up_weight=up, up_bias=up_bias, down_weight=down,
+                down_bias=down_bias, y=y, kept=kept,
+            ),
+        )  # fmt: skip
+        run("mlp_half", task)
+        ctx.save_for_backward(kept, *inputs)
+        ctx.sizes = sizes
+        return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, gain, statistics, y, hidden, up, down = ctx.saved_tensors
-        gradient = gradient.contiguous()
-        of_up, of_down = operations.mlp_back(y, hidden, up, down, gradient)
-        of_norm = operations.norm_back(x, gain, statistics, of_up.x, also=gradient)
-        return None, *of_norm, *of_up[1:], *of_down
+        kept, *inputs = ctx.saved_tensors
+        gradient, to = gradient.contiguous(), [torch.empty_like(each) for each in inputs]
+        x, gain, _, up, _, down, _ = inputs
+        task = MlpHalf(
+            ctx.sizes,
+            **places(x=x, gain=gain, up_weight=up, down_weight=down, kept=kept, gradient=gradient),
+            **_gradients(("x", "gain", "shift"), to),
+            **_gradients_of_maps(("up", "down"), to[3:]),
+        )
+        run("mlp_half_back", task)
+        return None, *to
 
 
 class _Attention(Function):
     @staticmethod
     def forward(ctx: Any, heads: Heads, *inputs: Tensor) -> Tensor:
-        x, gain, shift, query, query_bias, key, value, value_bias, out, out_bias = (
-            each.contiguous() for each in inputs
-        )
-        y, statistics = operations.norm(x, gain, shift, heads.epsilon)
-        no_bias = torch.zeros_like(value_bias)
-        weights, biases, asked, also = [key, value], [no_bias, value_bias], None, x
-        if heads.read == x.shape[-2]:
-            weights, biases = [query, *weights], [query_bias, *biases]
-        else:
-            also = x[..., -heads.read :, :].contiguous()
-            reading = y[..., -heads.read :, :].contiguous()
-            asked = operations.affine(reading, query, query_bias)
-        weight = torch.cat(weights, -2)
-        joined = operations.affine(y, weight, torch.cat(biases, -1))
-        mixed, logsum = operations.attend(joined, asked, heads.number, heads.causal)
-        ctx.heads = heads
-        ctx.save_for_backward(
-            x, gain, statistics, y, weight, query, joined, asked, mixed, logsum, out
-        )
-        return operations.affine(mixed, out, out_bias, also=also)
+        inputs = tuple(each.contiguous() for each in inputs)
+        x, gain, shift, query, query_bias, key, value, value_bias, out, out_bias = inputs
+        sizes = _sizes(x, gain, heads.epsilon, heads.read, inner=query.shape[-2])
+        sizes.heads, sizes.causal = heads.number, heads.causal
+        kept, y = _room(sizes), x.new_empty(*x.shape[:-2], heads.read, x.shape[-1])
+        task = AttentionHalf(
+            sizes,
+            **places(
+                x=x, gain=gain, shift=shift, query_weight=query, query_bias=query_bias,
+                key_weight=key, value_weight=value, value_bias=value_bias, out_weight=out,
+                out_bias=out_bias, y=y, kept=kept,
+            ),
+        )  # fmt: skip
+        run("attention_half", task)
+        ctx.save_for_backward(kept, *inputs)
+        ctx.sizes = sizes
+        return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, gain, statistics, y, weight, query, joined, asked, mixed, logsum, out = ctx.saved_tensors
+        kept, *inputs = ctx.saved_tensors
+        x, gain, shift, query, query_bias, *_, out, out_bias = inputs
         gradient = gradient.contiguous()
-        of_out = operations.affine_back(mixed, out, gradient)
-        slopes, asked_slopes = operations.attend_back(
-            joined, asked, logsum, ctx.heads.causal, of_out.x
+        whole = ctx.sizes.read == ctx.sizes.seq
+        # Of the maps that stand side by side: query, key and value, or key and value alone.
+        *fleet, inner, width = query.shape
+        joined = [query.new_empty(*fleet, (2 + whole) * inner, width)]
+        joined.append(query.new_empty(*fleet, (2 + whole) * inner))
+        ends = [torch.empty_like(each) for each in (x, gain, shift)]
+        maps = [torch.empty_like(each) for each in (query, query_bias, out, out_bias)]
+        task = AttentionHalf(
+            ctx.sizes,
+            **places(
+                x=x, gain=gain, query_weight=query, out_weight=out, kept=kept, gradient=gradient
+            ),
+            **_gradients(("x", "gain", "shift"), ends),
+            **_gradients_of_maps(("query", "out", "joined"), [*maps, *joined]),
         )
-        of_joined = operations.affine_back(y, weight, slopes)
-        if asked_slopes is None:
-            of_norm = operations.norm_back(x, gain, statistics, of_joined.x, also=gradient)
-            parts = _parts(of_joined, 3)
-        else:
-            reading = y[..., -ctx.heads.read :, :].contiguous()
-            of_query = operations.affine_back(reading, query, asked_slopes)
-            of_joined.x[..., -ctx.heads.read :, :] += of_query.x
-            of_norm = operations.norm_back(x, gain, statistics, of_joined.x)
-            of_norm.x[..., -ctx.heads.read :, :] += gradient
-            parts = [of_query[1:], *_parts(of_joined, 2)]
-        (of_query_maps, (of_key, _), of_value) = parts
-        return None, *of_norm, *of_query_maps, of_key, *of_value, *of_out[1:]
+        run("attention_half_back", task)
+        weights, biases = joined[0].split(inner, -2), joined[1].split(inner, -1)
+        of_query = (weights[0], biases[0]) if whole else maps[:2]
+        return None, *ends, *of_query, weights[-2], weights[-1], biases[-1], *maps[2:]
 
 
-def _parts(joined: operations.AffineGradients, count: int) -> list[Pair]:
-    """Of the maps that stand side by side."""
-    weights, biases = joined.weight.chunk(count, -2), joined.bias.chunk(count, -1)
-    return list(zip(weights, biases, strict=True))
+def _sizes(
+    x: Tensor, gain: Tensor, epsilon: float, read: int, inner: int = 0, hidden: int = 0
+) -> Sizes:
+    models = gain.shape[:-1].numel()
+    return Sizes(
+        models=models, batch=x.shape[:-2].numel() // models, seq=x.shape[-2], read=read,
+        width=x.shape[-1], inner=inner, hidden=hidden, tiles=compiled.path() == "amx",
+        epsilon=epsilon,
+    )  # fmt: skip
+
+
+def _room(sizes: Sizes) -> Tensor:
+    """For what the backward pass needs again."""
+    return torch.empty(compiled.half_room(sizes), dtype=torch.uint8, device="cpu")
+
+
+def _gradients(names: tuple[str, ...], tensors: list[Tensor]) -> dict[str, int]:
+    return {f"{name}_gradient": x.data_ptr() for name, x in zip(names, tensors, strict=False)}
+
+
+def _gradients_of_maps(names: tuple[str, ...], tensors: list[Tensor]) -> dict[str, int]:
+    """Weight and bias of each."""
+    fields = [f"{name}_gradient_{part}" for name in names for part in ("weight", "bias")]
+    return {field: x.data_ptr() for field, x in zip(fields, tensors, strict=True)}

@@ -1,7 +1,7 @@
 """What `native/` computes, forward and back, called with tensors. Autograd knows nothing of it.
 
 All tensors are contiguous, bf16 and on the CPU, and fit together (`kernels.suit…` says what does);
-in front may stand a fleet's model axis. `also` is added to a result before it is rounded.
+in front may stand a fleet's model axis.
 """
 
 from typing import NamedTuple
@@ -29,10 +29,10 @@ class NormGradients(NamedTuple):
     shift: Tensor
 
 
-def affine(x: Tensor, weight: Tensor, bias: Tensor, also: Tensor | None = None) -> Tensor:
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """W x + b at every position."""
     y = x.new_empty(*x.shape[:-1], weight.shape[-2])
-    run("affine", _mapping(x, weight, bias=bias, y=y, also=also))
+    run("affine", _mapping(x, weight, bias=bias, y=y))
     return y
 
 
@@ -43,9 +43,7 @@ def affine_back(x: Tensor, weight: Tensor, gradient: Tensor) -> AffineGradients:
     return to
 
 
-def mlp(
-    x: Tensor, up: tuple[Tensor, Tensor], down: tuple[Tensor, Tensor], also: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def mlp(x: Tensor, up: tuple[Tensor, Tensor], down: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Up, GELU, down; and what GELU got.
 
     Of the hidden layer, the largest tensor of a step, only that is kept: to compute the rest again
@@ -55,7 +53,7 @@ def mlp(
     y = torch.empty_like(x)
     task = MlpTask(
         _mapping(x, up[0], bias=up[1], y=hidden),
-        _mapping(hidden, down[0], bias=down[1], y=y, also=also),
+        _mapping(hidden, down[0], bias=down[1], y=y),
     )
     run("mlp", task)
     return y, hidden
@@ -106,14 +104,12 @@ def norm(x: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> tuple[Tensor
     return y, statistics
 
 
-def norm_back(
-    x: Tensor, gain: Tensor, statistics: Tensor, gradient: Tensor, also: Tensor | None = None
-) -> NormGradients:
-    """`also` is added to the gradient of x."""
+def norm_back(x: Tensor, gain: Tensor, statistics: Tensor, gradient: Tensor) -> NormGradients:
+    """From the gradient of y = norm(x)."""
     to = NormGradients(torch.empty_like(x), torch.empty_like(gain), torch.empty_like(gain))
     task = _norming(
         x, gain, statistics=statistics, y_gradient=gradient, x_gradient=to.x,
-        gain_gradient=to.gain, shift_gradient=to.shift, also=also,
+        gain_gradient=to.gain, shift_gradient=to.shift,
     )  # fmt: skip
     run("norm_back", task)
     return to

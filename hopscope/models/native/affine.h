@@ -55,3 +55,6 @@ HIDDEN void map_rows(const Block *b);
 HIDDEN void map_rows_with_tiles(const Block *b);
 HIDDEN void weights_back(const Affine *a);
 HIDDEN void weights_back_with_tiles(const Affine *a);
+
+void hopscope_affine(const Affine *a);
+void hopscope_affine_back(const Affine *a);

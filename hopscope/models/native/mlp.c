@@ -2,14 +2,7 @@
 
 #include <omp.h>
 
-#include "affine.h"
-#include "tiles.h"
-
-typedef struct {
-    Affine up, down; /* x of down: forward, room for a block of each thread; back, for GELU of y of up.
-                        The gradients of both are one memory, changed in place. There is room for both
-                        during a call. */
-} Mlp;
+#include "mlp.h"
 
 /* GELU of x, and its slope */
 INLINE __m512 gelu(__m512 x, __m512 *slope) {

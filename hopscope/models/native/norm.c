@@ -1,21 +1,8 @@
 /* Norm; rows of a fleet's models one behind the other, each model with its gain and shift. */
 
-#include "vectors.h"
+#include "norm.h"
 
 enum { CHUNKS = 32 };
-
-typedef struct {
-    int models, width;
-    long rows; /* of each model */
-    float epsilon;
-    const bf16 *x, *gain, *shift;
-    bf16 *y;
-    float *statistics; /* mean and inverse deviation of each row */
-    const bf16 *gradient;
-    bf16 *x_gradient;
-    bf16 *gain_gradient, *shift_gradient;
-    const bf16 *also; /* what is added to the gradient of x, or 0 */
-} Norm;
 
 void hopscope_norm(const Norm *n) {
     int width = n->width;

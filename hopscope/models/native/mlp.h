@@ -1,0 +1,14 @@
+#pragma once
+
+/* The MLP: up, GELU, down. */
+
+#include "affine.h"
+
+typedef struct {
+    Affine up, down; /* x of down: forward, room for a block of each thread; back, for GELU of y of up.
+                        The gradients of both are one memory, changed in place. There is room for both
+                        during a call. */
+} Mlp;
+
+void hopscope_mlp(const Mlp *m);
+void hopscope_mlp_back(const Mlp *m);
