@@ -176,6 +176,30 @@ def usual() -> Path:
     return _checked(VARIABLE, wanted) if wanted else possible()[0]
 
 
+def why_none_better() -> str:
+    """Why the best path, amx, is not taken; nothing where it is."""
+    best, taken = possible()[0], path()
+    if taken != best:
+        return f"{VARIABLE} forces it; {best} is possible here: unset {VARIABLE} to take it"
+    if best == "amx":
+        return ""
+    if best == "avx512":
+        has = torch.cpu._is_amx_tile_supported()  # noqa: SLF001
+        return (
+            "the system does not permit the tiles that the processor has (AMX)"
+            if has
+            else "the processor has no AMX"
+        )
+    if not torch.cpu._is_avx512_bf16_supported():  # noqa: SLF001
+        return "the processor has no AVX-512 BF16"
+    if find_spec("hopscope.models._kernels") is None:
+        return (
+            "the kernels in C were not compiled: install gcc 11 or later, and hopscope again with "
+            "CC=gcc"
+        )
+    return "the kernels in C cannot be loaded: install hopscope again with gcc (CC=gcc)"
+
+
 def _checked(source: str, wanted: str) -> Path:
     for path in possible():
         if path == wanted:

@@ -139,3 +139,37 @@ def test_a_library_that_cannot_be_loaded_is_left_aside(
 )
 def test_an_installation_has_them() -> None:
     assert "avx512" in compiled.possible()
+
+
+def test_why_there_is_nothing_better_than_vectors(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.delenv(compiled.VARIABLE, raising=False)
+    processor(elsewhere, tiles=False)
+    assert compiled.why_none_better() == "the processor has no AMX"
+    compiled.possible.cache_clear()
+    processor(elsewhere, tiles=True, permitted=False)
+    assert "the system does not permit the tiles" in compiled.why_none_better()
+
+
+def test_why_there_is_nothing_better_than_torch(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.delenv(compiled.VARIABLE, raising=False)
+    elsewhere.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    elsewhere.setattr(compiled, "find_spec", lambda _: None)
+    assert "were not compiled: install gcc 11 or later" in compiled.why_none_better()
+    elsewhere.setattr(compiled, "loaded", lambda: None)
+    elsewhere.setattr(compiled, "find_spec", lambda _: SimpleNamespace(origin="/none.so"))
+    assert "cannot be loaded: install hopscope again" in compiled.why_none_better()
+    elsewhere.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    assert compiled.why_none_better() == "the processor has no AVX-512 BF16"
+
+
+def test_nothing_is_better_than_tiles(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.delenv(compiled.VARIABLE, raising=False)
+    processor(elsewhere, tiles=True)
+    assert compiled.why_none_better() == ""
+
+
+def test_a_path_that_is_forced_says_so(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.setenv(compiled.VARIABLE, "torch")
+    processor(elsewhere, tiles=True)
+    told = compiled.why_none_better()
+    assert told.startswith("HOPSCOPE_KERNELS forces it; amx is possible here")

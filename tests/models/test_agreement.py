@@ -1,0 +1,37 @@
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from hopscope.models import compiled, operations
+from hopscope.models.agreement import agreements
+
+PATHS = [path for path in compiled.possible() if path != "torch"]
+
+
+def test_the_kernels_of_this_machine_agree() -> None:
+    found = agreements()
+    assert [each.path for each in found] == PATHS
+    for each in found:
+        assert 0 < each.error < each.allowed < 0.05
+        assert each.agrees
+
+
+@pytest.mark.skipif(not PATHS, reason="there are no kernels here")
+@pytest.mark.parametrize("factor", [1.05, float("nan")])
+def test_a_kernel_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    usual = operations.attend
+
+    def attend(*arguments: Any) -> tuple[Tensor, Tensor]:
+        mixed, sums = usual(*arguments)
+        return mixed * factor, sums
+
+    monkeypatch.setattr(operations, "attend", attend)
+    assert not any(each.agrees for each in agreements())
+
+
+def test_where_torch_alone_computes_there_is_nothing_to_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "possible", lambda: ("torch",))
+    assert agreements() == []
