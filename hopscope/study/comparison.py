@@ -1,0 +1,178 @@
+"""Two runs side by side: what they were made from, how their losses went, what they learned.
+
+found = compare("baseline", "with-mlp")
+found.settings                   # the fields in which their recipes differ
+found.losses                     # of each hop: how it ended, and when it was learned
+found.circuits                   # steps and parts of both circuits, where both are kept
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from hopscope.circuits import Circuit
+from hopscope.errors import CircuitError, ConfigError
+from hopscope.milestones import WINDOW, learned, learned_below
+from hopscope.runs import opened
+from hopscope.store import RunFolder, Store
+from hopscope.store.metrics import losses
+from hopscope.study.circuits import Circuits
+from hopscope.study.study import Study
+from hopscope.training import Run
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A field in which two recipes differ; None where one of them does not have it."""
+
+    field: str
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of one loss of one run."""
+
+    train: float | None
+    """The mean of the last ten training losses, over all models; None where there are none."""
+    validation: float | None
+    """The last validation loss, the mean over all models."""
+    learned: tuple[int | None, ...]
+    """The step at which each model learned it; None: never. Empty where guessing has no loss."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "train": self.train,
+            "validation": self.validation,
+            "learned": list(self.learned),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """How the losses of one run went."""
+
+    name: str
+    unit: str
+    """What its steps are."""
+    hops: tuple[str, ...]
+    """What each column is the loss of."""
+    guess: float | None
+    steps: Int32[np.ndarray, "step"]
+    train: Float32[np.ndarray, "step model hop"]
+    checked: Int32[np.ndarray, "check"]
+    validation: Float32[np.ndarray, "check model hop"]
+
+    @classmethod
+    def of(cls, folder: RunFolder) -> "Course":
+        """What a run's metrics say."""
+        recipe = folder.experiment
+        train, checked = losses(folder, "train"), losses(folder, "validation")
+        hops = tuple(recipe.losses_named(train[1].shape[2])) if len(train[0]) else ()
+        return cls(folder.name, recipe.unit, hops, recipe.guess, *train, *checked)
+
+    def ended(self, hop: str) -> Ended | None:
+        """What became of the loss of this name, if the run has one."""
+        if hop not in self.hops:
+            return None
+        column = self.hops.index(hop)
+        train, validation = self.train[:, :, column], self.validation[:, :, column]
+        when: list[int | None] = []
+        if self.guess is not None:
+            when = learned(self.steps, train, validation, learned_below(self.guess))
+        last = float(validation[-1].mean()) if len(validation) else None
+        return Ended(float(train[-WINDOW:].mean()), last, tuple(when))
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two runs of one kind, held against one another."""
+
+    courses: tuple[Course, Course]
+    settings: tuple[Setting, ...]
+    circuits: Circuits | None
+    """Of the first model of each; None where one is not kept."""
+    without: tuple[str, ...]
+    """A line for each run that has no circuit."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two are called."""
+        return self.courses[0].name, self.courses[1].name
+
+    @property
+    def hops(self) -> tuple[str, ...]:
+        """The losses that one of them has, or both."""
+        return tuple(dict.fromkeys(hop for course in self.courses for hop in course.hops))
+
+    @property
+    def losses(self) -> Mapping[str, tuple[Ended | None, Ended | None]]:
+        """What became of each loss in both; None in the run that does not have it."""
+        first, second = self.courses
+        return {hop: (first.ended(hop), second.ended(hop)) for hop in self.hops}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "runs": list(self.names),
+            "settings": {one.field: [one.first, one.second] for one in self.settings},
+            "losses": {
+                hop: [None if ended is None else ended.to_dict() for ended in both]
+                for hop, both in self.losses.items()
+            },
+            "circuits": None if self.circuits is None else self.circuits.to_dict(),
+            "without": list(self.without),
+        }
+
+
+def compare(
+    first: str | RunFolder, second: str | RunFolder, store: Store | Path | str | None = None
+) -> Comparison:
+    """Hold two runs of one kind against one another: by name, by tag, or the folders themselves."""
+    store = store if isinstance(store, Store) else Store(store)
+    a, b = (store.find(one) if isinstance(one, str) else one for one in (first, second))
+    _check_pair(a, b)
+    kept, without = [], []
+    for folder in (a, b):
+        try:
+            kept.append(_circuit(folder))
+        except CircuitError as error:
+            without.append(str(error))
+    both = (kept[0], kept[1]) if len(kept) == 2 else None
+    return Comparison(
+        (Course.of(a), Course.of(b)),
+        _different(a.experiment.named(), b.experiment.named()),
+        Circuits.of(*both) if both else None,
+        tuple(without),
+    )
+
+
+def _check_pair(first: RunFolder, second: RunFolder) -> None:
+    if first.path.resolve() == second.path.resolve():
+        raise ConfigError(f"{first.name} is one run, given twice; expected two")
+    kinds = first.experiment.kind, second.experiment.kind
+    if kinds[0] != kinds[1]:
+        raise ConfigError(
+            f"{first.name} is a run of kind {kinds[0]} and {second.name} one of kind {kinds[1]}: "
+            "only runs of one kind can be compared"
+        )
+
+
+def _different(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[Setting, ...]:
+    fields = dict.fromkeys((*first, *second))
+    pairs = (Setting(field, first.get(field), second.get(field)) for field in fields)
+    return tuple(pair for pair in pairs if pair.first != pair.second)
+
+
+def _circuit(folder: RunFolder) -> Circuit:
+    """The circuit that is kept of a run's first model."""
+    run = opened(folder)
+    if not isinstance(run, Run):
+        raise CircuitError(f"{folder.name} is a run of kind {folder.experiment.kind}: no circuit")
+    return Study(run).circuit

@@ -1,0 +1,180 @@
+"""Two runs side by side, held against each of them alone."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.errors import ConfigError, RunDamaged, RunMissing
+from hopscope.milestones import learned, learned_below
+from hopscope.runs import train
+from hopscope.store import RunFolder, Store
+from hopscope.store.metrics import part, part_name, to_parquet
+from hopscope.study import Study, compare
+from hopscope.training import Run
+
+TINY = Experiment(
+    task=Retrieval(hops=1, chains=2),
+    model=Model(layers=2, heads=1, d_model=8),
+    training=Training(
+        steps=12, batch=4, examples=16, checkpoint_every=6, validation_examples=4,
+        validate_every=3, precision="float32",
+    ),
+)  # fmt: skip
+FLEET = TINY.model_copy(update={"seeds": (1, 2), "task": Retrieval(hops=2, chains=4)})
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = Store(tmp_path_factory.mktemp("compared"))
+    train(TINY, store)
+    train(FLEET, store)
+    return store
+
+
+def test_settings_are_told_where_they_differ(trained: Store) -> None:
+    found = compare(TINY.run_name(), FLEET.run_name(), trained)
+    assert found.names == (TINY.run_name(), FLEET.run_name())
+    told = {one.field: (one.first, one.second) for one in found.settings}
+    assert told == {"task.hops": (1, 2), "task.chains": (2, 4), "seeds": ([0], [1, 2])}
+
+
+def test_losses_are_those_of_each_run(trained: Store) -> None:
+    found = compare(TINY.run_name(), FLEET.run_name(), trained)
+    assert list(found.losses) == ["hop 1", "hop 2"]
+    for side, recipe in enumerate((TINY, FLEET)):
+        run = Run(trained.find(recipe.run_name()))
+        (steps, losses), (_, checks) = run.losses("train"), run.losses("validation")
+        for hop in range(losses.shape[2]):
+            ended = found.losses[f"hop {hop + 1}"][side]
+            assert ended is not None
+            assert ended.train == pytest.approx(losses[2:, :, hop].mean())
+            assert ended.validation == pytest.approx(checks[-1, :, hop].mean())
+            level = learned_below(recipe.task.guess())
+            expected = learned(steps, losses[:, :, hop], checks[:, :, hop], level)
+            assert list(ended.learned) == expected
+            assert len(expected) == len(recipe.seeds)
+    assert found.losses["hop 2"][0] is None
+
+
+def made(store: Store, seed: int, falls_at: int) -> RunFolder:
+    """A run whose loss falls from 0.75 to 0.1 after a step, and is validated then."""
+    recipe = Experiment(training=Training(steps=400), seeds=(seed,))
+    folder = store.create(recipe)
+    steps = np.arange(1, 401, dtype=np.int32)
+    values = np.where(steps <= falls_at, 0.75, 0.1).astype(np.float32)
+    hops = recipe.task.hops
+    losses = np.repeat(values, hops).reshape(-1, 1, hops)
+    files = {
+        part_name(0, 400): to_parquet(
+            [
+                part("train", recipe.seeds, steps, losses),
+                part("validation", recipe.seeds, steps[-1:], losses[-1:]),
+            ]
+        )
+    }
+    folder.commit(files, step=400)
+    return folder
+
+
+def test_when_hops_were_learned_is_the_one_rule(store: Store) -> None:
+    found = compare(made(store, 0, 100), made(store, 1, 399), store)
+    first, second = found.losses["hop 1"]
+    assert first is not None
+    assert second is not None
+    # The mean of ten losses is below 0.5 when four of them are 0.1: 6 · 0.75 + 4 · 0.1 = 4.9.
+    assert first.learned == (104,)
+    assert second.learned == (None,)  # one loss of 0.1 among ten is not enough
+    assert found.circuits is None
+    assert len(found.without) == 2
+    assert "has no checkpoint" in found.without[0]
+
+
+def test_circuits_have_steps_and_parts_in_common() -> None:
+    found = compare("gallery/demo", "gallery/planted")
+    assert found.circuits is not None
+    steps = {str(step): step for step in found.circuits.steps}
+    assert steps["query ← value 0"].common
+    assert steps["value 0 ← key 0"].common
+    assert not steps["value 1 ← value 2"].common
+    assert steps["value 1 ← value 2"].second == ((1, 0),)
+    demo, planted = (Study(_run(name)).circuit for name in ("demo", "planted"))
+    by_steps = {(s.reader, s.source) for s in found.circuits.steps if s.first}
+    assert by_steps == {(path.reader, path.source) for path in demo.paths}
+    assert len(found.circuits.common) + len(found.circuits.first) == len(demo.parts)
+    assert len(found.circuits.common) + len(found.circuits.second) == len(planted.parts)
+
+
+def _run(name: str) -> Run:
+    from hopscope.store.gallery import find
+
+    return Run(find(name))
+
+
+def test_a_copy_has_everything_in_common(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.copy(_run("demo").folder, "mine")
+    found = compare("gallery/demo", "mine", store)
+    assert found.settings == ()
+    assert found.circuits is not None
+    assert (found.circuits.first, found.circuits.second) == ((), ())
+    assert all(step.first == step.second for step in found.circuits.steps)
+    assert all(one == other for one, other in found.losses.values())
+    assert found.without == ()
+
+
+def test_it_is_plain_data(trained: Store) -> None:
+    for found in (
+        compare(TINY.run_name(), FLEET.run_name(), trained),
+        compare("gallery/demo", "gallery/planted"),
+    ):
+        data = found.to_dict()
+        assert json.loads(json.dumps(data)) == data
+        assert data["runs"] == list(found.names)
+
+
+def test_a_run_is_not_compared_to_itself(trained: Store) -> None:
+    name = TINY.run_name()
+    link = trained.root / "link"
+    link.symlink_to(trained.root / name)
+    for other in (name, "link"):
+        with pytest.raises(ConfigError, match="is one run, given twice; expected two"):
+            compare(name, other, trained)
+    link.unlink()
+
+
+def test_runs_of_two_kinds_are_not_compared(trained: Store) -> None:
+    name = TINY.run_name()
+    with pytest.raises(
+        ConfigError,
+        match=f"{name} is a run of kind facts and gallery/ngram one of kind ngram: only runs of",
+    ):
+        compare(name, "gallery/ngram", trained)
+
+
+def test_a_run_that_is_missing_or_damaged_is_one_line(store: Store) -> None:
+    made(store, 0, 100)
+    with pytest.raises(RunMissing, match="no run matches 'x'"):
+        compare("gallery/demo", "x", store)
+    damaged = made(store, 1, 100)
+    (damaged.path / damaged.files("metrics/")[0]).write_bytes(b"")
+    with pytest.raises(RunDamaged, match="is damaged"):
+        compare("gallery/demo", damaged, store)
+
+
+def test_the_ngram_experiment_has_losses_and_no_circuit(store: Store) -> None:
+    from hopscope.store.gallery import find
+
+    ngram = find("ngram").recipe_as(MarkovExperiment)
+    other = store.create(ngram.model_copy(update={"seeds": (7,)}))
+    found = compare("gallery/ngram", other)
+    assert [one.field for one in found.settings] == ["seeds"]
+    assert list(found.losses) == ["loss"]
+    first, second = found.losses["loss"]
+    assert first is not None
+    assert first.learned == ()
+    assert second is None  # nothing of it is computed yet
+    assert found.circuits is None
+    assert "no circuit" in found.without[0]
