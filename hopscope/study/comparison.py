@@ -6,7 +6,7 @@ found.losses                     # of each hop: how it ended, and when it was le
 found.circuits                   # steps and parts of both circuits, where both are kept
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from jaxtyping import Float32, Int32
 
 from hopscope.circuits import Circuit
 from hopscope.errors import CircuitError, ConfigError
-from hopscope.milestones import WINDOW, learned, learned_below
+from hopscope.milestones import WINDOW
 from hopscope.runs import opened
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import losses
@@ -38,12 +38,12 @@ class Setting:
 class Ended:
     """What became of one loss of one run."""
 
-    train: float | None
-    """The mean of the last ten training losses, over all models; None where there are none."""
+    train: float
+    """The mean of the last ten training losses, over all models."""
     validation: float | None
-    """The last validation loss, the mean over all models."""
+    """The last validation loss, the mean over all models; None where there is none yet."""
     learned: tuple[int | None, ...]
-    """The step at which each model learned it; None: never. Empty where guessing has no loss."""
+    """The step at which each model learned it, or None: never. Empty where it is of no hop."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -64,6 +64,8 @@ class Course:
     hops: tuple[str, ...]
     """What each column is the loss of."""
     guess: float | None
+    learned: Sequence[Sequence[int | None]]
+    """When each model learned each hop, as `Run.learned` says; empty where there are no hops."""
     steps: Int32[np.ndarray, "step"]
     train: Float32[np.ndarray, "step model hop"]
     checked: Int32[np.ndarray, "check"]
@@ -72,22 +74,20 @@ class Course:
     @classmethod
     def of(cls, folder: RunFolder) -> "Course":
         """What a run's metrics say."""
-        recipe = folder.experiment
+        recipe, run = folder.experiment, opened(folder)
         train, checked = losses(folder, "train"), losses(folder, "validation")
         hops = tuple(recipe.losses_named(train[1].shape[2])) if len(train[0]) else ()
-        return cls(folder.name, recipe.unit, hops, recipe.guess, *train, *checked)
+        when = run.learned() if isinstance(run, Run) and hops else []
+        return cls(folder.name, recipe.unit, hops, recipe.guess, when, *train, *checked)
 
     def ended(self, hop: str) -> Ended | None:
         """What became of the loss of this name, if the run has one."""
         if hop not in self.hops:
             return None
         column = self.hops.index(hop)
-        train, validation = self.train[:, :, column], self.validation[:, :, column]
-        when: list[int | None] = []
-        if self.guess is not None:
-            when = learned(self.steps, train, validation, learned_below(self.guess))
-        last = float(validation[-1].mean()) if len(validation) else None
-        return Ended(float(train[-WINDOW:].mean()), last, tuple(when))
+        train, validation = self.train[-WINDOW:, :, column], self.validation[-1:, :, column]
+        last = float(validation.mean()) if len(validation) else None
+        return Ended(float(train.mean()), last, tuple(model[column] for model in self.learned))
 
 
 @dataclass(frozen=True, eq=False)
