@@ -10,7 +10,8 @@ LIGHT = [
     "hopscope", "hopscope.configs", "hopscope.facts", "hopscope.store", "hopscope.theory",
     "hopscope.circuits", "hopscope.circuits.circuit", "hopscope.circuits.emergence",
     "hopscope.circuits.maps", "hopscope.papers", "hopscope.papers.registry",
-    "hopscope.intervals", "hopscope.milestones", "hopscope.cli.main",
+    "hopscope.intervals", "hopscope.milestones", "hopscope.cli.main", "hopscope.cli.commands",
+    "hopscope.cli.complete",
 ]  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.cli.subject import ModelArguments
 from hopscope.errors import ConfigError
@@ -40,8 +39,7 @@ class AblateArguments(ModelArguments):
     """Also write losses and all settings, as JSON."""
 
 
-def ablate(arguments: Sequence[str]) -> int:
-    chosen = parse(AblateArguments, "ablate", arguments)
+def ablate(chosen: AblateArguments) -> int:
     examined = chosen.study()
     from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
     from hopscope.cli.tables import table

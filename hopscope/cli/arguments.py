@@ -4,13 +4,58 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 
 from hopscope.errors import ConfigError
 
 T = TypeVar("T")
+RunNames = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN …")]
+"""Values whose metavar is RUN, PRESET, CLAIM, … are completed with the names there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreArguments:
+    """Where runs are kept."""
+
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+
+
+@dataclass(frozen=True)
+class RunArguments(StoreArguments):
+    """Which run."""
+
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The run's name, or enough of it to be unique; or gallery/NAME."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadArguments:
+    """How many threads compute."""
+
+    threads: int | None = None
+    """Processor threads; unset: all cores, or as many as the run began with. The same number gives
+    the same bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceArguments(ThreadArguments):
+    """What computes."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; auto takes a GPU when there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsArguments:
+    """Where results are kept."""
+
+    results: Path = Path("results")
+    """Folder of what `hopscope reproduce` measured, with its figures."""
 
 
 def parse(target: Callable[..., T], prog: str, arguments: Sequence[str], **options: Any) -> T:
@@ -49,6 +94,8 @@ def _plain(text: str) -> str:
     >>> _plain("Error parsing --step: invalid literal for int() with base 10: 'abc' Argument …")
     "--step is 'abc'; expected a whole number"
     """
+    if match := re.match(r"Missing from hopscope (.*?): (\S+) (.*) \(required\)", text):
+        return "{} needs {}: {}".format(*match.groups())
     if match := re.match(r"Missing value for argument '(?:.*\.)?(\S+)'", text):
         return f"{match[1]} needs a value"
     match = re.match(r"Error parsing (\S+): (.*?)(?: Argument helptext: \S+ (.*))?$", text)

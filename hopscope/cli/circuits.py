@@ -2,14 +2,11 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import tyro
-
-from hopscope.cli.arguments import parse
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import ModelArguments
 from hopscope.cli.writable import check_figures
@@ -76,12 +73,14 @@ class EmergenceArguments(ModelArguments):
 
 
 @dataclass(frozen=True)
-class CircuitArguments:
-    """Show a circuit, or export it: `hopscope circuit show RUN`, `hopscope circuit export RUN`."""
+class CircuitShowArguments(ModelArguments):
+    """Show the circuit that `discover` found: its heads, its paths, what proves them."""
 
-    action: Annotated[Literal["show", "export"], tyro.conf.Positional]
-    """Show it in the terminal, or write it to a file."""
-    model: tyro.conf.OmitArgPrefixes[ModelArguments]
+
+@dataclass(frozen=True)
+class CircuitExportArguments(ModelArguments):
+    """Write the circuit that `discover` found to a file."""
+
     format: Literal[
         "json", "svg", "pdf", "png", "edges", "circuitsvis", "transformer-lens",
         "transformer-lens-legacy",
@@ -92,8 +91,7 @@ class CircuitArguments:
     """Where to write; unset: reports/RUN-circuit.FORMAT."""
 
 
-def maps(arguments: Sequence[str]) -> int:
-    chosen = parse(MapsArguments, "maps", arguments)
+def maps(chosen: MapsArguments) -> int:
     examined = chosen.study()
     from hopscope.circuits import exam_of, subject_of
     from hopscope.circuits.export import circuitsvis
@@ -122,8 +120,7 @@ def maps(arguments: Sequence[str]) -> int:
     return 0
 
 
-def discover(arguments: Sequence[str]) -> int:
-    chosen = parse(DiscoverArguments, "discover", arguments)
+def discover(chosen: DiscoverArguments) -> int:
     if chosen.repeat < 1:
         raise ConfigError(f"--repeat is {chosen.repeat}; expected at least 1")
     options = {"examples": chosen.examples, "seed": chosen.sample, "force": chosen.force}
@@ -158,8 +155,7 @@ def discover(arguments: Sequence[str]) -> int:
     return 0
 
 
-def emergence(arguments: Sequence[str]) -> int:
-    chosen = parse(EmergenceArguments, "emergence", arguments)
+def emergence(chosen: EmergenceArguments) -> int:
     if chosen.all:
         from hopscope.cli.fleet import emergence_all
 
@@ -192,18 +188,20 @@ def _beside(path: Path, name: str) -> Path:
     return path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
 
 
-def circuit(arguments: Sequence[str]) -> int:
-    chosen = parse(CircuitArguments, "circuit", arguments)
-    examined = chosen.model.study()
-    found = examined.circuit
-    if chosen.action == "show":
-        from hopscope.circuits.search import DEFAULT
-        from hopscope.cli.findings import print_circuit
+def show(chosen: CircuitShowArguments) -> int:
+    found = chosen.study().circuit
+    from hopscope.circuits.search import DEFAULT
+    from hopscope.cli.findings import print_circuit
 
-        print_circuit(found)
-        if differs := found.differs_from(DEFAULT):
-            note(differs)
-        return 0
+    print_circuit(found)
+    if differs := found.differs_from(DEFAULT):
+        note(differs)
+    return 0
+
+
+def export(chosen: CircuitExportArguments) -> int:
+    examined = chosen.study()
+    found = examined.circuit
     suffix = {"edges": "edges.json", "circuitsvis": "circuitsvis.json"}.get(chosen.format)
     suffix = suffix or chosen.format.replace("transformer-lens", "tl") + (
         ".safetensors" if chosen.format.startswith("transformer") else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import parse
+from hopscope.cli.arguments import ResultsArguments
 from hopscope.cli.output import say, warn, width
 from hopscope.errors import ConfigError, ResultsUnreadable
 from hopscope.papers.claim import Claim, Finding
@@ -30,29 +30,24 @@ COLOURS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class ClaimsArguments:
+class ClaimsArguments(ResultsArguments):
     """The claims of both papers with our verdicts; of one, the values and all the evidence."""
 
-    pattern: Annotated[str, tyro.conf.Positional] = ""
+    pattern: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CLAIM")] = ""
     """A claim, of which everything is shown; or how ids begin, e.g. musat; unset: all."""
-    results: Path = Path("results")
-    """Folder of what `hopscope reproduce` measured."""
     json: bool = False
     """Print one line of JSON for each claim instead of a table."""
 
 
 @dataclass(frozen=True)
-class ReportArguments:
+class ReportArguments(ResultsArguments):
     """Write the claims, their verdicts and every figure as one self-contained page."""
 
-    results: Path = Path("results")
-    """Folder of what `hopscope reproduce` measured."""
     to: Path = Path("reports/papers.html")
     """The page."""
 
 
-def claims(arguments: Sequence[str], papers: Registry = PAPERS) -> int:
-    chosen = parse(ClaimsArguments, "claims", arguments)
+def claims(chosen: ClaimsArguments, papers: Registry = PAPERS) -> int:
     results = _results(chosen.results, papers)
     judged = [(one, one.finding(results)) for one in _matching(chosen.pattern, papers.claims)]
     if chosen.json:
@@ -78,12 +73,11 @@ def _complain(judged: Sequence[Claim], results: Results) -> int:
     return code
 
 
-def report(arguments: Sequence[str], papers: Registry = PAPERS, draw: "Draw | None" = None) -> int:
+def report(chosen: ReportArguments, papers: Registry = PAPERS, draw: "Draw | None" = None) -> int:
     from hopscope.report.page import save_page
     from hopscope.report.paper import paper_page
     from hopscope.report.table_figures import figures
 
-    chosen = parse(ReportArguments, "report", arguments)
     check_files(chosen.to)
     results = _results(chosen.results, papers)
     text = paper_page(papers.claims, papers.targets, results, draw or figures)

@@ -1,47 +1,55 @@
-"""`hopscope completion SHELL`: a script that completes commands, presets and flags."""
+"""`hopscope completion SHELL`: a script that completes commands, flags, and names of all kinds.
 
-from collections.abc import Sequence
+The script holds a table of all arguments, and hands it to `hopscope complete` at every press of
+the key: what takes long, tyro's parsers, is done here and once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union
+from typing import Literal
 
 import tyro
 
-from hopscope.cli import (
-    ablate,
-    circuits,
-    claims,
-    depth,
-    gallery,
-    llm,
-    markov,
-    presets,
-    reproduce,
-    runs,
-    training,
-)
-from hopscope.cli.arguments import parse
-from hopscope.configs import Recipe
-from hopscope.papers import presets as all_presets
+from hopscope.cli.commands import COMMANDS
+from hopscope.cli.complete import Row, write_table
+from hopscope.cli.flags import Argument, arguments_of, read
+from hopscope.cli.output import emit
 
-ARGUMENTS: dict[str, Any] = {
-    "resume": training.ResumeArguments,
-    "presets": presets.PresetsArguments,
-    "demo": training.DemoArguments,
-    "maps": circuits.MapsArguments,
-    "discover": circuits.DiscoverArguments,
-    "ablate": ablate.AblateArguments,
-    "emergence": circuits.EmergenceArguments,
-    "circuit": circuits.CircuitArguments,
-    "reproduce": reproduce.ReproduceArguments,
-    "claims": claims.ClaimsArguments,
-    "report": claims.ReportArguments,
-    "depth": depth.DepthArguments,
-    "gallery": gallery.GalleryArguments,
-    "runs": runs.RunsArguments,
-    "show": runs.ShowArguments,
-    "sql": runs.SqlArguments,
-    "verify": runs.VerifyArguments,
-    "rm": runs.RmArguments,
+SCRIPTS = {
+    "bash": """\
+_hopscope_table=$(cat <<'END'
+TABLE
+END
+)
+_hopscope() {
+    local IFS=$'\\n'
+    COMPREPLY=($(hopscope complete "${COMP_WORDS[@]:1:COMP_CWORD}" \\
+        <<< "$_hopscope_table" 2> /dev/null))
+}
+complete -o default -F _hopscope hopscope
+""",
+    "zsh": """\
+_hopscope_table=$(cat <<'END'
+TABLE
+END
+)
+_hopscope() {
+    local -a found
+    found=(${(f)"$(hopscope complete "${(@)words[2,CURRENT]}" \\
+        <<< "$_hopscope_table" 2> /dev/null)"})
+    if (( $#found )); then compadd -a found; else _files; fi
+}
+compdef _hopscope hopscope
+""",
+    "fish": """\
+set -g _hopscope_table 'TABLE'
+function _hopscope
+    set -l words (commandline -opc) (commandline -ct)
+    set -e words[1]
+    printf '%s\\n' $_hopscope_table | hopscope complete $words 2> /dev/null
+end
+complete -c hopscope -a '(_hopscope)'
+""",
 }
 
 
@@ -49,58 +57,72 @@ ARGUMENTS: dict[str, Any] = {
 class CompletionArguments:
     """Print a completion script, e.g. `source <(hopscope completion bash)`."""
 
-    shell: Annotated[Literal["bash", "zsh"], tyro.conf.Positional] = "bash"
+    shell: tyro.conf.Positional[Literal["bash", "zsh", "fish"]] = "bash"
     """Which shell."""
 
 
-def completion(arguments: Sequence[str]) -> int:
-    shell = parse(CompletionArguments, "completion", arguments).shell
-    tyro.cli(_parser(), prog="hopscope", args=["--tyro-print-completion", shell])
+def completion(chosen: CompletionArguments) -> int:
+    emit([SCRIPTS[chosen.shell].replace("TABLE", write_table(table()))], end="")
     return 0
 
 
-def everything() -> dict[str, Any]:
-    """What every command parses, by its name."""
-    return {
-        **ARGUMENTS,
-        "completion": CompletionArguments,
-        "train": _train_parser(),
-        "markov": _grouped("The n-gram experiment.", markov.ARGUMENTS),
-        "llm": _grouped("Language models.", llm.ARGUMENTS),
-        "models": llm.ModelsArguments,
-    }
+def table() -> Iterator[tuple[Sequence[str], Iterable[Row]]]:
+    """The arguments of every command; of `train`, those of every preset."""
+    for name, command in COMMANDS.items():
+        yield (name,), map(_row, arguments_of(command))
+    from hopscope.cli.training import arguments_for
+    from hopscope.papers import presets
+
+    alike: dict[type, list[str]] = {}
+    for name, preset in presets().items():
+        alike.setdefault(type(preset.experiment), []).append(name)
+    for names in alike.values():
+        recipe = presets()[names[0]].experiment
+        form = arguments_for(recipe)
+        yield [f"train {name}" for name in names], map(_row, read(form, default=form(recipe)))
 
 
-def _parser() -> Any:
-    """One parser of all commands; it exists for its completions alone."""
-    named = everything()
-    subcommands = [Annotated[target, tyro.conf.subcommand(name)] for name, target in named.items()]
-    return Union[tuple(subcommands)]  # noqa: UP007  (the members are only known here)
+def _row(argument: Argument) -> Row:
+    value = argument.value.strip("[]").split(" ")[0]
+    choices = argument.choices or tuple(NAMES[value]() if value in NAMES else ())
+    return Row(argument.flags, value, argument.many, choices)
 
 
-def _grouped(summary: str, actions: dict[str, Any]) -> Any:
-    """A command with actions of its own."""
-    choices = [Annotated[target, tyro.conf.subcommand(name)] for name, target in actions.items()]
-    which: Any = Annotated[Union[tuple(choices)], tyro.conf.arg(name="")]  # noqa: UP007
+def _presets() -> Iterable[str]:
+    from hopscope.papers import presets
 
-    def parser(action: which) -> None:
-        del action
-
-    parser.__doc__ = summary
-    return parser
+    return presets()
 
 
-def _preset_parser(name: str, recipe: Recipe) -> Any:
-    form = training.arguments_for(recipe)
-    simple: Any = tyro.conf.AvoidSubcommands
-    return Annotated[simple[form], tyro.conf.subcommand(name, default=form(recipe))]
+def _claims() -> Iterable[str]:
+    from hopscope.papers.registry import PAPERS
+
+    return PAPERS.claims
 
 
-def _train_parser() -> Any:
-    choices = [_preset_parser(name, one.experiment) for name, one in all_presets().items()]
-    which: Any = Annotated[Union[tuple(choices)], tyro.conf.arg(name="")]  # noqa: UP007
+def _targets() -> Iterable[str]:
+    from hopscope.papers.registry import PAPERS
 
-    def train(preset: which) -> None:
-        """Train a preset."""
+    return PAPERS.targets
 
-    return train
+
+def _models() -> Iterable[str]:
+    from hopscope.llm.models import KNOWN
+
+    return KNOWN
+
+
+def _gallery() -> Iterable[str]:
+    from hopscope.store.gallery import names
+
+    return names()
+
+
+NAMES: dict[str, Callable[[], Iterable[str]]] = {
+    "PRESET": _presets,
+    "CLAIM": _claims,
+    "TARGET": _targets,
+    "MODEL": _models,
+    "GALLERY": _gallery,
+}
+"""The names that stand for a value; those of runs are looked up when they are needed."""

@@ -1,14 +1,12 @@
 """`hopscope depth`: how many layers a question needs, and a schedule that needs no more."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.cli.writable import check_figures
 from hopscope.configs.tasks import KINDS
@@ -47,8 +45,7 @@ class DepthArguments:
     """Also draw which positions share information before any layer (figures 3 and 8)."""
 
 
-def depth(arguments: Sequence[str]) -> int:
-    chosen = parse(DepthArguments, "depth", arguments)
+def depth(chosen: DepthArguments) -> int:
     if chosen.table is not None:
         _print_table(chosen.table)
         return 0

@@ -1,11 +1,9 @@
 """`hopscope llm export`: the questions as files for other evaluation tools."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.configs import Prompts
 from hopscope.errors import ConfigError
@@ -33,8 +31,7 @@ class LlmExportArguments:
     """The folder for the files; lm-eval's name it, so export again after moving it."""
 
 
-def export(arguments: Sequence[str]) -> int:
-    chosen = parse(LlmExportArguments, "llm export", arguments)
+def export(chosen: LlmExportArguments) -> int:
     if chosen.questions < 1:
         raise ConfigError(f"--questions is {chosen.questions}; expected at least 1")
     check_folder(chosen.to)

@@ -1,45 +1,37 @@
 """`hopscope gallery`: the models that come with hopscope."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
-from hopscope.cli.arguments import parse
+from hopscope.cli.arguments import StoreArguments
 from hopscope.cli.output import say
-from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import about, find, names
 
 
 @dataclass(frozen=True)
-class GalleryArguments:
-    """List the models that come with hopscope, or copy one into a store, to write to."""
-
-    action: Annotated[Literal["list", "copy"], tyro.conf.Positional] = "list"
-    """`gallery copy NAME` makes an ordinary run, gallery-NAME."""
-    name: Annotated[str | None, tyro.conf.Positional] = None
-    """Which model is copied."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
+class GalleryListArguments:
+    """List the models that come with hopscope: each stands where a run is only read."""
 
 
-def gallery(arguments: Sequence[str]) -> int:
-    chosen = parse(GalleryArguments, "gallery", arguments)
-    if chosen.action == "list":
-        _list()
-        return 0
-    if chosen.name is None:
-        raise ConfigError(f"gallery copy needs the name of a model: {', '.join(names())}")
+@dataclass(frozen=True)
+class GalleryCopyArguments(StoreArguments):
+    """Copy a model that comes with hopscope into a store: an ordinary run, gallery-NAME."""
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GALLERY")]
+    """A model that `hopscope gallery` lists, with or without gallery/ before it."""
+
+
+def copy(chosen: GalleryCopyArguments) -> int:
     source = find(chosen.name)
     made = Store(chosen.store).copy(source, source.name.replace("/", "-"))
     say(f"{made.name}: a copy of {source.name}, in {made.path}")
     return 0
 
 
-def _list() -> None:
+def listing(chosen: GalleryListArguments) -> int:  # noqa: ARG001  (there are no flags)
     from hopscope.cli.tables import table
 
     columns = ["model", "task", "layers × heads", "checkpoints", "MB"]
@@ -50,6 +42,7 @@ def _list() -> None:
         if known:
             say("", f"{folder.name}: {known.what}", f"  {known.origin}")
     say("", "Each stands where a run is asked for: `hopscope maps gallery/demo`")
+    return 0
 
 
 def _row(folder: RunFolder) -> tuple[object, ...]:

@@ -1,14 +1,13 @@
 """`hopscope llm heads`: which heads of a language model look things up."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+import tyro
 
-from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.configs import Prompts
 from hopscope.configs.prompts import FORMULATIONS
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 class LlmHeadsArguments:
     """Find the heads that read keys and values of the right chain, and switch them off."""
 
-    model: str = "smollm2-135m"
+    model: Annotated[str, tyro.conf.arg(metavar="MODEL")] = "smollm2-135m"
     """A known model (`hopscope models`), a folder, or a GGUF file."""
     formulation: str = "f1"
     """Which kind of question."""
@@ -51,8 +50,7 @@ class LlmHeadsArguments:
     """The folder for the figure and the numbers."""
 
 
-def heads(arguments: Sequence[str]) -> int:
-    chosen = parse(LlmHeadsArguments, "llm heads", arguments)
+def heads(chosen: LlmHeadsArguments) -> int:
     if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
         raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
     check_folder(chosen.to)

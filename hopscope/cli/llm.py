@@ -1,16 +1,14 @@
-"""`hopscope llm bench|show|heads|export` and `hopscope models`."""
+"""`hopscope llm bench` and `llm show`."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import parse
-from hopscope.cli.export import LlmExportArguments, export
-from hopscope.cli.heads import LlmHeadsArguments, heads
+from hopscope.cli.arguments import RunNames, StoreArguments
 from hopscope.cli.output import say
 from hopscope.cli.writable import check_figures
 from hopscope.configs import Asking, LlmBench, Prompts
@@ -27,10 +25,10 @@ REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
-class LlmBenchArguments:
+class LlmBenchArguments(StoreArguments):
     """Ask a model the paper's questions (§4); every answer is kept, and a stop loses none."""
 
-    model: str = "smollm2-135m"
+    model: Annotated[str, tyro.conf.arg(metavar="MODEL")] = "smollm2-135m"
     """A known model (`hopscope models`), a folder, a GGUF file, or an endpoint's URL up to /v1 with
     #NAME behind it, e.g. http://127.0.0.1:8080/v1#llama (its key in $HOPSCOPE_API_KEY)."""
     formulations: str = "f1,f2,f3,f4,f5"
@@ -46,18 +44,14 @@ class LlmBenchArguments:
     asking: tyro.conf.OmitArgPrefixes[Asking] = field(default_factory=Asking)
     seed: int = 0
     """Which questions."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
 
 
 @dataclass(frozen=True)
-class LlmShowArguments:
+class LlmShowArguments(StoreArguments):
     """Show benchmarks, and draw them side by side (figure 2)."""
 
-    runs: Annotated[tuple[str, ...], tyro.conf.Positional]
+    runs: RunNames
     """The runs' names, or enough of each to be unique."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
     figure: Path | None = None
     """Where the figure goes (.svg, .pdf or .png); unset: none."""
     answers: bool = False
@@ -66,48 +60,7 @@ class LlmShowArguments:
     """Print the table as lines of JSON instead."""
 
 
-@dataclass(frozen=True)
-class ModelsArguments:
-    """List the models that can be fetched by name, or fetch one; OWNER/NAME comes from a hub."""
-
-    action: Annotated[Literal["list", "pull"], tyro.conf.Positional] = "list"
-    """List them, or fetch one into the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope)."""
-    name: Annotated[str | None, tyro.conf.Positional] = None
-    """Which model to fetch."""
-
-
-def llm(arguments: Sequence[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help"):
-        say("usage: hopscope llm ACTION [--help] …", "")
-        for name, (_, summary) in ACTIONS.items():
-            say(f"  {name:<6} {summary}")
-        return 0
-    if arguments[0] not in ACTIONS:
-        raise ConfigError(
-            f"unknown action {arguments[0]!r}: hopscope llm knows {', '.join(ACTIONS)}"
-        )
-    return ACTIONS[arguments[0]][0](arguments[1:])
-
-
-def models(arguments: Sequence[str]) -> int:
-    from hopscope.llm.models import KNOWN, cache_root, cached, pull
-
-    chosen = parse(ModelsArguments, "models", arguments)
-    if chosen.action == "pull":
-        if chosen.name is None:
-            raise ConfigError(f"models pull needs a name: {', '.join(KNOWN)}")
-        say(f"{chosen.name}: {pull(chosen.name)}")
-        return 0
-    for name, known in KNOWN.items():
-        here = "here" if cached(name).exists() else "not here"
-        say(f"{name}: {known.summary}; {known.licence}; {here}")
-    for folder in sorted((cache_root() / "models").glob("[!.]*--*")):
-        say(f"{folder.name.replace('--', '/', 1)}: from the hub; here")
-    return 0
-
-
-def _bench(arguments: Sequence[str]) -> int:
-    chosen = parse(LlmBenchArguments, "llm bench", arguments)
+def bench(chosen: LlmBenchArguments) -> int:
     bench = LlmBench(
         model=chosen.model,
         prompts=_kinds(chosen.formulations, chosen.hops, chosen.chains, chosen.opening),
@@ -172,10 +125,9 @@ def print_bench(run: "BenchRun") -> None:
     table(columns, rows, title=title if manifest.complete else f"{title} (stopped)")
 
 
-def _show(arguments: Sequence[str]) -> int:
+def show(chosen: LlmShowArguments) -> int:
     import json
 
-    chosen = parse(LlmShowArguments, "llm show", arguments)
     if not chosen.runs:
         raise ConfigError("llm show needs the name of a run; `hopscope runs` lists them")
     folders = [Store(chosen.store).find(name) for name in chosen.runs]
@@ -204,17 +156,3 @@ def _show(arguments: Sequence[str]) -> int:
 
         say(f"figure: {save_figure(accuracy_figure(folders), chosen.figure)}")
     return 0
-
-
-ARGUMENTS: dict[str, Any] = {
-    "bench": LlmBenchArguments,
-    "show": LlmShowArguments,
-    "heads": LlmHeadsArguments,
-    "export": LlmExportArguments,
-}
-ACTIONS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
-    "bench": (_bench, "Ask a model the paper's five kinds of questions."),
-    "heads": (heads, "Which heads look things up, and what switching them off does."),
-    "export": (export, "Write the questions for RULER, lm-evaluation-harness or inspect_ai."),
-    "show": (_show, "Show benchmarks, draw them side by side, or print every answer."),
-}

@@ -1,4 +1,4 @@
-"""`hopscope COMMAND …`: a table of commands, each imported when it is called.
+"""`hopscope COMMAND …`: finds a command in the table, imports it and calls it.
 
 So `hopscope --help` answers at once, and imports neither torch nor the commands themselves.
 """
@@ -6,43 +6,14 @@ So `hopscope --help` answers at once, and imports neither torch nor the commands
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from importlib import import_module
-from typing import TextIO
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 from hopscope import __version__
+from hopscope.cli.commands import HELP, Command, asked, form_of, function_of, help_of, help_text
 from hopscope.cli.interruption import Interruption, noted_interruption
 from hopscope.cli.output import drop_output, flush, forgive_encodings, note, say, warn
-from hopscope.errors import ConfigError, HopscopeError, Interrupted, OutputLost, RunWarning
-
-COMMANDS = {
-    "train": ("hopscope.cli.training:train", "Train a preset, with any field changed by a flag."),
-    "resume": ("hopscope.cli.training:resume", "Go on with a run that was stopped or killed."),
-    "presets": ("hopscope.cli.presets:presets", "List the presets, or one with all its sources."),
-    "demo": ("hopscope.cli.training:demo", "Train a small model, take it apart, watch it emerge."),
-    "maps": ("hopscope.cli.circuits:maps", "Draw every head's attention between roles."),
-    "discover": ("hopscope.cli.circuits:discover", "Find a model's circuit, proved by ablation."),
-    "ablate": ("hopscope.cli.ablate:ablate", "Losses with the attention of heads replaced."),
-    "emergence": ("hopscope.cli.circuits:emergence", "When the paths of a circuit appeared."),
-    "circuit": ("hopscope.cli.circuits:circuit", "Show a circuit, or export it."),
-    "markov": ("hopscope.cli.markov:markov", "The n-gram experiment: train, figures, theory."),
-    "llm": ("hopscope.cli.llm:llm", "Ask language models the five kinds of questions in words."),
-    "models": ("hopscope.cli.llm:models", "List language models, or fetch one."),
-    "reproduce": ("hopscope.cli.reproduce:reproduce", "Run, measure and draw what papers show."),
-    "claims": ("hopscope.cli.claims:claims", "What the papers say, what we measured, a verdict."),
-    "report": ("hopscope.cli.claims:report", "Write claims and figures as one page of HTML."),
-    "depth": ("hopscope.cli.depth:depth", "How many layers a question needs, with a schedule."),
-    "runs": ("hopscope.cli.runs:runs", "List all runs, with the course of their losses."),
-    "show": ("hopscope.cli.runs:show", "Show one run: its losses, its settings, its files."),
-    "gallery": ("hopscope.cli.gallery:gallery", "List the models that come with hopscope."),
-    "sql": ("hopscope.cli.runs:sql", "Ask a question in SQL over every metric of every run."),
-    "verify": ("hopscope.cli.runs:verify", "Check a run's files against its manifest."),
-    "rm": ("hopscope.cli.runs:rm", "Remove runs."),
-    "completion": ("hopscope.cli.completion:completion", "Print a completion script for a shell."),
-}
-
-Command = Callable[[Sequence[str]], int]
+from hopscope.errors import HopscopeError, Interrupted, OutputLost, RunWarning
 
 
 def main() -> None:
@@ -107,38 +78,38 @@ def _show_warning(
         note(each)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Call the command that the arguments name."""
-    if not arguments or arguments[0] in ("-h", "--help"):
+def run(words: Sequence[str]) -> int:
+    """Do what a command line asks for."""
+    if not words or words[0] in HELP:
         say(*help_text())
         return 0
-    if arguments[0] == "--version":
+    if words[0] == "--version":
         say(f"hopscope {__version__}")
         return 0
-    return command(arguments[0])(arguments[1:])
+    command, rest = asked(words)
+    if command is None:
+        say(*help_of(words[0]))
+        return 0
+    return call(command, rest)
 
 
-def command(name: str) -> Command:
-    """The function behind a command's name."""
-    if name not in COMMANDS:
-        close = get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean `hopscope {close[0]}`?" if close else "see `hopscope --help`"
-        raise ConfigError(f"unknown command {name!r}: {hint}")
-    module, _, function = COMMANDS[name][0].partition(":")
-    found: Command = getattr(import_module(module), function)
-    return found
+def call(command: Command, words: Sequence[str], **given: Any) -> int:
+    """Call a command's function with what its flags say; what is given by name is handed on."""
+    function, form = function_of(command), form_of(command)
+    words = _renamed(command, words)
+    if form is None:
+        return function(words, **given)
+    from hopscope.cli.arguments import parse
+
+    return function(parse(form, command.name, words), **given)
 
 
-def help_text() -> list[str]:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items()]
-    return [
-        "hopscope: a microscope for multi-hop attention",
-        "",
-        "usage: hopscope COMMAND [--help] …",
-        "",
-        *lines,
-        "",
-        "Runs are kept in ./runs, or $HOPSCOPE_STORE, or --store. Where a run is asked for,",
-        "gallery/NAME is a model that comes with hopscope: see `hopscope gallery`.",
-    ]
+def _renamed(command: Command, words: Sequence[str]) -> list[str]:
+    """The words, with the flags that they call by earlier names under those of today."""
+    renamed = []
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if new := command.earlier.get(flag):
+            warn(f"{flag} of {command.name} is called {new} now")
+        renamed.append(f"{new or flag}{equals}{value}")
+    return renamed

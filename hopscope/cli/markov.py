@@ -1,16 +1,14 @@
 """`hopscope markov train|figures|transfer|theory`: the n-gram experiment."""
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hopscope.cli.arguments import parse
+from hopscope.cli.arguments import RunArguments, StoreArguments, ThreadArguments
 from hopscope.cli.output import say
-from hopscope.cli.runs import RunArguments
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
@@ -23,7 +21,7 @@ REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
-class MarkovTrainArguments:
+class MarkovTrainArguments(StoreArguments, ThreadArguments):
     """Train the n-gram experiment; without flags, as in the paper."""
 
     process: tyro.conf.OmitArgPrefixes[MarkovProcess] = field(default_factory=MarkovProcess)
@@ -31,10 +29,6 @@ class MarkovTrainArguments:
     descent: tyro.conf.OmitArgPrefixes[Descent] = field(default_factory=Descent)
     seeds: tuple[int, ...] = (0,)
     """One model per seed; the seed fixes its chains."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
-    threads: int | None = None
-    """Processor threads; unset: all cores, or as many as the run began with."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +67,7 @@ class MarkovTheoryArguments:
     """Which tables."""
 
 
-def markov(arguments: Sequence[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help"):
-        say("usage: hopscope markov ACTION [--help] …", "")
-        for name, (_, summary) in ACTIONS.items():
-            say(f"  {name:<9} {summary}")
-        return 0
-    if arguments[0] not in ACTIONS:
-        known = ", ".join(ACTIONS)
-        raise ConfigError(f"unknown action {arguments[0]!r}: hopscope markov knows {known}")
-    return ACTIONS[arguments[0]][0](arguments[1:])
-
-
-def _train(arguments: Sequence[str]) -> int:
-    chosen = parse(MarkovTrainArguments, "markov train", arguments)
+def train(chosen: MarkovTrainArguments) -> int:
     experiment = MarkovExperiment(
         process=chosen.process, model=chosen.model, descent=chosen.descent, seeds=chosen.seeds
     )
@@ -149,8 +130,7 @@ def _or_dash(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.4f}"
 
 
-def _figures(arguments: Sequence[str]) -> int:
-    chosen = parse(MarkovFiguresArguments, "markov figures", arguments)
+def figures(chosen: MarkovFiguresArguments) -> int:
     if chosen.format not in ("svg", "pdf", "png"):
         raise ConfigError(f"--format is {chosen.format!r}; expected svg, pdf or png")
     from hopscope.markov.evaluation import LENGTHS, approach, transfer
@@ -187,8 +167,7 @@ def _gap(run: "MarkovRun") -> float:
     return found if found > 0 else 0.0
 
 
-def _transfer(arguments: Sequence[str]) -> int:
-    chosen = parse(MarkovTransferArguments, "markov transfer", arguments)
+def transfer(chosen: MarkovTransferArguments) -> int:
     from hopscope.cli.tables import table
     from hopscope.markov.evaluation import transfer
 
@@ -204,8 +183,7 @@ def _transfer(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _theory(arguments: Sequence[str]) -> int:
-    chosen = parse(MarkovTheoryArguments, "markov theory", arguments)
+def theory(chosen: MarkovTheoryArguments) -> int:
     from hopscope.cli.tables import table
     from hopscope.markov import information
     from hopscope.markov.process import sample_chains
@@ -250,20 +228,3 @@ def _trained(chosen: RunArguments) -> "MarkovRun":
             f"`hopscope resume {run.name}` finishes it"
         )
     return run
-
-
-ARGUMENTS: dict[str, Any] = {
-    "train": MarkovTrainArguments,
-    "figures": MarkovFiguresArguments,
-    "transfer": MarkovTransferArguments,
-    "theory": MarkovTheoryArguments,
-}
-ACTIONS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
-    "train": (_train, "Train the experiment; without flags, as in the paper."),
-    "figures": (
-        _figures,
-        "Draw a run: stages, heads, the way to the induction head, other chains.",
-    ),
-    "transfer": (_transfer, "The trained model on chains of other lengths and priors."),
-    "theory": (_theory, "Which lags stage I is predicted to choose, and why."),
-}

@@ -1,12 +1,10 @@
 """`hopscope presets`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import tyro
 
-from hopscope.cli.arguments import parse
 from hopscope.cli.output import say
 from hopscope.papers import preset
 from hopscope.papers import presets as all_presets
@@ -16,12 +14,11 @@ from hopscope.papers import presets as all_presets
 class PresetsArguments:
     """List the presets, or show every field of one with its source in the paper."""
 
-    name: Annotated[str | None, tyro.conf.Positional] = None
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")] = None
     """A preset; unset: list all."""
 
 
-def presets(arguments: Sequence[str]) -> int:
-    chosen = parse(PresetsArguments, "presets", arguments)
+def presets(chosen: PresetsArguments) -> int:
     if chosen.name is None:
         width = max(map(len, all_presets()))
         for one in all_presets().values():

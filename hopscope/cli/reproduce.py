@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from hopscope.cli.arguments import parse
+from hopscope.cli.arguments import DeviceArguments, ResultsArguments, StoreArguments
 from hopscope.cli.output import say, warn
 from hopscope.errors import (
     OF_ONE_RUN,
@@ -24,10 +24,10 @@ from hopscope.store import Store
 
 
 @dataclass(frozen=True)
-class ReproduceArguments:
+class ReproduceArguments(StoreArguments, ResultsArguments, DeviceArguments):
     """Reproduce a figure, a paper, or both papers: run what is missing, measure, draw."""
 
-    target: Annotated[str, tyro.conf.Positional] = ""
+    target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")] = ""
     """A figure such as musat/fig4-ic, the beginning of a name (musat/fig4, chen), or all of them if
     left out; `--list` lists them."""
     protocol: Literal["full", "reduced", "smoke"] = "reduced"
@@ -35,20 +35,11 @@ class ReproduceArguments:
     time_limit: float | None = None
     """Minutes for the runs of each target, after which they stop with a checkpoint; the same
     command goes on."""
-    results: Path = Path("results")
-    """The folder for what was measured, and the figures."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute; auto takes a GPU when there is one."""
-    threads: int | None = None
-    """Processor threads; unset: all cores, or as many as a run began with."""
     list: bool = False
     """List the targets instead, with the runs that each still needs."""
 
 
-def reproduce(arguments: Sequence[str], papers: Registry = PAPERS) -> int:
-    chosen = parse(ReproduceArguments, "reproduce", arguments)
+def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
     if chosen.time_limit is not None and not chosen.time_limit > 0:  # NaN is not, either
         raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
     store, found = Store(chosen.store), papers.matching(chosen.target)

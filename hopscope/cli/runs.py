@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from hopscope.cli.arguments import parse
+from hopscope.cli.arguments import RunArguments, RunNames, StoreArguments
 from hopscope.cli.output import emit, printable, say, warn, width
 from hopscope.cli.writable import check_figures
 from hopscope.configs import Recipe
@@ -27,21 +27,8 @@ COURSE = range(8, 33)
 
 
 @dataclass(frozen=True)
-class RunsArguments:
+class RunsArguments(StoreArguments):
     """List all runs, oldest first, with the course of their losses."""
-
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
-
-
-@dataclass(frozen=True)
-class RunArguments:
-    """Which run."""
-
-    run: Annotated[str, tyro.conf.Positional]
-    """The run's name, or enough of it to be unique; or gallery/NAME."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
 
 
 @dataclass(frozen=True)
@@ -58,31 +45,27 @@ class VerifyArguments(RunArguments):
 
 
 @dataclass(frozen=True)
-class SqlArguments:
+class SqlArguments(StoreArguments):
     """Ask a question in SQL over the tables `runs` and `metrics`."""
 
-    query: Annotated[str, tyro.conf.Positional]
+    query: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="QUERY")]
     """E.g. "select run, hop, min(loss) from metrics group by all"."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
     csv: bool = False
     """Print comma-separated values instead of a table."""
 
 
 @dataclass(frozen=True)
-class RmArguments:
+class RmArguments(StoreArguments):
     """Remove runs, with everything in their folders."""
 
-    runs: Annotated[tuple[str, ...], tyro.conf.Positional]
+    runs: RunNames
     """The runs' whole names, or the hashes that these end in."""
     dry_run: bool = False
     """Say what would be removed, and remove nothing."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
 
 
-def runs(arguments: Sequence[str]) -> int:
-    store = Store(parse(RunsArguments, "runs", arguments).store)
+def runs(chosen: RunsArguments) -> int:
+    store = Store(chosen.store)
     found, problems = store.readable()
     if not found and not problems:
         say(f"no runs in {store.root}: `hopscope train demo` makes one")
@@ -114,8 +97,7 @@ def _print_runs(listed: Sequence[tuple[tuple[str, ...], np.ndarray]]) -> None:
     table(columns, rows)
 
 
-def show(arguments: Sequence[str]) -> int:
-    chosen = parse(ShowArguments, "show", arguments)
+def show(chosen: ShowArguments) -> int:
     folder = Store(chosen.store).find(chosen.run)
     known = about(folder)
     trained = known is None or known.trained
@@ -153,8 +135,7 @@ def _print_settings(recipe: Recipe, hidden: tuple[str, ...]) -> None:
     table(["setting", "value"], [each for each in named if each[0].split(".")[0] not in hidden])
 
 
-def sql(arguments: Sequence[str]) -> int:
-    chosen = parse(SqlArguments, "sql", arguments)
+def sql(chosen: SqlArguments) -> int:
     answer = ask(Store(chosen.store), chosen.query)
     if chosen.csv:
         _print_csv(answer)
@@ -178,8 +159,7 @@ def _print_csv(answer: Answer) -> None:
         emit([text.getvalue()], end="")
 
 
-def verify(arguments: Sequence[str]) -> int:
-    chosen = parse(VerifyArguments, "verify", arguments)
+def verify(chosen: VerifyArguments) -> int:
     folder = Store(chosen.store).find(chosen.run)
     problems = folder.verify()
     for problem in problems:
@@ -197,8 +177,7 @@ def _few(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - FEW} more" if len(names) > FEW else shown
 
 
-def rm(arguments: Sequence[str]) -> int:
-    chosen = parse(RmArguments, "rm", arguments)
+def rm(chosen: RmArguments) -> int:
     if not chosen.runs:
         raise ConfigError("rm needs the name of a run; `hopscope runs` lists them")
     store = Store(chosen.store)

@@ -1,11 +1,9 @@
 """Which model of which run a command looks at."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import tyro
-
+from hopscope.cli.arguments import RunArguments
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -13,17 +11,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ModelArguments:
+class ModelArguments(RunArguments):
     """Which run, and which of its models."""
 
-    run: Annotated[str, tyro.conf.Positional]
-    """The run's name, or enough of it to be unique; or gallery/NAME."""
     seed: int | None = None
     """Of a fleet, the model with this seed; unset: the first."""
     step: int | None = None
     """The checkpoint after this step; unset: the last."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
 
     def study(self) -> "Study":
         """The model that they name."""

@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
 
-from hopscope.cli.arguments import parse
+from hopscope.cli.arguments import (
+    DeviceArguments,
+    RunArguments,
+    StoreArguments,
+    parse,
+)
+from hopscope.cli.commands import HELP
 from hopscope.cli.kinds import show_run
 from hopscope.cli.output import say
 from hopscope.configs import Experiment, Recipe, read_recipe
@@ -20,59 +26,47 @@ from hopscope.store.writable import check_files
 R = TypeVar("R", bound=Recipe)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(StoreArguments, DeviceArguments):
+    """How to train, whatever is trained."""
+
+    prolong: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
+    """A run of the same training with fewer steps, to go on from; it stays as it is."""
+
+
 @dataclass(frozen=True)
-class TrainArguments(Generic[R]):
+class TrainArguments(TrainOptions, Generic[R]):
     """Train a preset (`hopscope presets`) or a recipe's file; every field is a flag."""
 
     recipe: Annotated[R, tyro.conf.arg(name="")]
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
-    prolong: str | None = None
-    """A run of the same training with fewer steps, to go on from; it stays as it is."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute; auto takes a GPU when there is one."""
-    threads: int | None = None
-    """Processor threads; unset: all cores, or as many as the run began with. The same number gives
-    the same bits."""
 
 
 @dataclass(frozen=True)
-class ResumeArguments:
+class ResumeArguments(RunArguments, DeviceArguments):
     """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
 
-    run: Annotated[str, tyro.conf.Positional]
-    """The run's name, or enough of it to be unique."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute; auto takes a GPU when there is one."""
-    threads: int | None = None
-    """Processor threads; unset: as many as the run began with."""
-
 
 @dataclass(frozen=True)
-class DemoArguments:
+class DemoArguments(StoreArguments):
     """Train the demo preset, take it apart, watch it emerge; all of it goes to a page as well."""
 
     seed: int = 0
     """Which of the seeds shown in docs/log.md, or any other."""
-    store: Path | None = None
-    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
     report: Path | None = None
     """Where the page goes; unset: reports/RUN.html."""
 
 
-def train(arguments: Sequence[str]) -> int:
-    if not arguments or arguments[0].startswith("-"):
-        if arguments and arguments[0] in ("-h", "--help"):
+def train(words: Sequence[str]) -> int:
+    if not words or words[0].startswith("-"):
+        if words and words[0] in HELP:
             say("usage: hopscope train PRESET|FILE.json [--field value …]")
             say("Every field of the preset is a flag: hopscope train PRESET --help lists them;")
             say("hopscope presets lists the presets.")
             return 0
         raise ConfigError("train needs a preset first: `hopscope train demo`, `hopscope presets`")
-    recipe = _recipe(arguments[0])
+    recipe = _recipe(words[0])
     form = arguments_for(recipe)
-    chosen: Any = parse(form, f"train {arguments[0]}", arguments[1:], default=form(recipe))
+    chosen: Any = parse(form, f"train {words[0]}", words[1:], default=form(recipe))
     store = Store(chosen.store)
     if chosen.prolong is not None:
         from hopscope.training import prolong
@@ -83,8 +77,7 @@ def train(arguments: Sequence[str]) -> int:
     return 0
 
 
-def resume(arguments: Sequence[str]) -> int:
-    chosen = parse(ResumeArguments, "resume", arguments)
+def resume(chosen: ResumeArguments) -> int:
     store = Store(chosen.store)
     folder = store.find(chosen.run)
     folder.check_resumable()
@@ -92,8 +85,7 @@ def resume(arguments: Sequence[str]) -> int:
     return 0
 
 
-def demo(arguments: Sequence[str]) -> int:
-    chosen = parse(DemoArguments, "demo", arguments)
+def demo(chosen: DemoArguments) -> int:
     recipe = preset("demo").experiment
     experiment = Experiment.model_validate({**recipe.model_dump(), "seeds": (chosen.seed,)})
     path = chosen.report or Path("reports") / f"{experiment.run_name()}.html"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from hopscope.cli import claims as command
+from hopscope.cli.commands import COMMANDS
+from hopscope.cli.main import call
 from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.registry import Registry
@@ -49,11 +50,12 @@ PAPERS = Registry(
 
 
 def claims(arguments: Sequence[str]) -> int:
-    return command.claims(arguments, PAPERS)
+    return call(COMMANDS["claims"], arguments, papers=PAPERS)
 
 
 def report(arguments: Sequence[str]) -> int:
-    return command.report(arguments, PAPERS, lambda *_: [("one", "a figure", Figure())])
+    drawn = [("one", "a figure", Figure())]
+    return call(COMMANDS["report"], arguments, papers=PAPERS, draw=lambda *_: drawn)
 
 
 @pytest.fixture(autouse=True)

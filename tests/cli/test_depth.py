@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.cli.depth import depth
+from hopscope.cli.main import run
 from hopscope.errors import HopscopeError
 
 
 def test_bounds_and_schedule_of_a_chain(capsys: pytest.CaptureFixture[str]) -> None:
-    depth(["--hops", "5"])
+    run(["depth", "--hops", "5"])
     out = capsys.readouterr().out
     assert "Theorem 1 (a lower bound)                3 layers" in out
     assert "exact, causal, last hop first            4 layers" in out
@@ -30,30 +30,30 @@ def test_bounds_and_schedule_of_a_chain(capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_what_can_be_asked(capsys: pytest.CaptureFixture[str], flags: list[str], text: str) -> None:
-    assert depth(flags) == 0
+    assert run(["depth", *flags]) == 0
     assert text in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("hops", [101, 2_000, 10**11])
 def test_bounds_of_many_hops_come_at_once(capsys: pytest.CaptureFixture[str], hops: int) -> None:
-    depth(["--hops", str(hops)])
+    run(["depth", "--hops", str(hops)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["hops", str(hops)]
     assert lines[3].split()[-2:] == [str(hops.bit_length() + 1), "layers"]
     assert lines[-1] == f"the schedule is drawn for up to 100 hops, not for {hops:,} hops"
     with pytest.raises(HopscopeError, match="are too many for a figure; expected up to 100"):
-        depth(["--hops", str(hops), "--figure", "x.svg"])
+        run(["depth", "--hops", str(hops), "--figure", "x.svg"])
 
 
 def test_a_table_is_a_line_per_depth(capsys: pytest.CaptureFixture[str]) -> None:
-    depth(["--table", "1..64"])
+    run(["depth", "--table", "1..64"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 65
     assert lines[-1].split() == ["64", "5", "6", "8"]
 
 
 def test_the_figure_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    depth(["--hops", "2", "--figure", str(tmp_path / "shared.svg")])
+    run(["depth", "--hops", "2", "--figure", str(tmp_path / "shared.svg")])
     assert (tmp_path / "shared.svg").read_text().startswith("<?xml")
 
 
@@ -73,5 +73,5 @@ def test_the_figure_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str
 )
 def test_mistakes_are_one_line(flags: list[str], text: str) -> None:
     with pytest.raises(HopscopeError, match=text) as caught:
-        depth(flags)
+        run(["depth", *flags])
     assert "\n" not in str(caught.value)

@@ -124,5 +124,7 @@ def test_a_copy_is_an_ordinary_run(here: Path, capsys: pytest.CaptureFixture[str
     counted = said(capsys, "sql", "select distinct run from metrics", "--store", "mine", "--csv")
     assert counted.split() == ["run", "gallery-ngram"]
     said(capsys, "rm", "gallery-planted", "--store", "mine")
-    with pytest.raises(ConfigError, match="gallery copy needs the name of a model: demo, ngram, "):
+    with pytest.raises(
+        ConfigError, match="gallery copy needs GALLERY: A model that `hopscope gallery` lists"
+    ):
         command(("gallery", "copy"))

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hopscope.cli.commands import COMMANDS
+from hopscope.cli.main import call
 from hopscope.cli.output import warn
-from hopscope.cli.reproduce import reproduce
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import HopscopeError, NotLearned
 from hopscope.papers.registry import PAPERS, Registry
@@ -31,7 +32,7 @@ def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     def said(*words: str, papers: Registry = PAPERS) -> tuple[int, str, str]:
         folders = ["--results", "found", "--store", "kept"]
         try:
-            code = reproduce([*words, *folders], papers)
+            code = call(COMMANDS["reproduce"], [*words, *folders], papers=papers)
         except HopscopeError as error:  # as `main` tells it
             warn(error)
             code = error.exit_code

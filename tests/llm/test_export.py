@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hopscope.cli.export import export
+from hopscope.cli.main import run
 from hopscope.configs import Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
@@ -147,7 +147,8 @@ def test_the_command_writes_what_it_prints(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert export(f"--formulation f2 --hops 2 --questions 5 --format {tool} --to out".split()) == 0
+    words = f"llm export --formulation f2 --hops 2 --questions 5 --format {tool} --to out"
+    assert run(words.split()) == 0
     assert capsys.readouterr().out.splitlines() == [f"{tool}: out/{name}" for name in names]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names)
     assert len(rows((tmp_path / "out" / names[0]).read_text())) == 5
@@ -166,7 +167,7 @@ def test_the_command_writes_what_it_prints(
 )
 def test_a_mistake_is_one_line(words: str, answer: str) -> None:
     with pytest.raises(ConfigError) as error:
-        export(words.split())
+        run(["llm", "export", *words.split()])
     assert answer in str(error.value)
     assert len(str(error.value).splitlines()) == 1
 
