@@ -142,7 +142,7 @@ def asked(words: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
     if found := COMMANDS.get(head) or HIDDEN.get(head):
         return found, rest
     if not actions(head):
-        raise ConfigError(f"unknown command {head!r}: {_hint(head, '')}")
+        raise ConfigError(f"unknown command {head!r}: {_hint(head)}")
     if not rest or rest[0] in HELP:
         return (COMMANDS.get(f"{head} list") if not rest else None), rest
     if found := COMMANDS.get(f"{head} {rest[0]}"):
@@ -152,17 +152,14 @@ def asked(words: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
     raise ConfigError(f"unknown action {rest[0]!r} of {head}: {_hint(rest[0], head)}")
 
 
-def _hint(word: str, head: str) -> str:
-    """What may have been meant."""
-    names = [command.name.removeprefix(f"{head} ") for command in actions(head) or _all()]
-    names += [name.partition(" ")[0] for name in names]
-    close = get_close_matches(word, names, n=1)
-    before = f"hopscope {head}".strip()
-    return f"did you mean `{before} {close[0]}`?" if close else f"see `{before} --help`"
-
-
-def _all() -> list[Command]:
-    return list(COMMANDS.values())
+def _hint(word: str, head: str = "") -> str:
+    """What may have been meant: a command, or an action of one."""
+    start = f"{head} " if head else ""
+    names = [name.removeprefix(start) for name in COMMANDS if name.startswith(start)]
+    close = get_close_matches(word, [*names, *(name.partition(" ")[0] for name in names)], n=1)
+    if close:
+        return f"did you mean `hopscope {start}{close[0]}`?"
+    return f"there are {', '.join(names)}" if head else "see `hopscope --help`"
 
 
 def help_text() -> list[str]:

@@ -6,6 +6,7 @@ below it a line for each argument, which begins with a space: flags, value, + if
 of values, and choices, with tabs between them.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -116,11 +117,19 @@ def _runs(before: Sequence[str]) -> list[str]:
     """The runs of the store, and the models that come with hopscope."""
     stores = [value for flag, value in pairwise(before) if flag == "--store"]
     root = Path([os.environ.get("HOPSCOPE_STORE") or "runs", *stores][-1])
-    return _folders(root) + [f"gallery/{name}" for name in _folders(GALLERY)]
+    return _folders(root) + _tags(root) + [f"gallery/{name}" for name in _folders(GALLERY)]
 
 
 def _folders(root: Path) -> list[str]:
     """The names of the runs in a folder; none where it cannot be read."""
     with suppress(OSError):
         return [path.parent.name for path in root.glob("[!.]*/manifest.json")]
+    return []
+
+
+def _tags(root: Path) -> list[str]:
+    """The tags that runs have; none where they cannot be read, as everybody else says why."""
+    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
+        of_runs = json.loads((root / "tags.json").read_bytes())["runs"].values()
+        return [tag for tags in of_runs for tag in tags if isinstance(tag, str)]
     return []

@@ -80,7 +80,7 @@ def test_the_reference_page_is_what_the_commands_say() -> None:
     [
         (["llm", "bnech"], "unknown action 'bnech' of llm: did you mean `hopscope llm bench`?"),
         (["bench"], "unknown command 'bench': did you mean `hopscope llm bench`?"),
-        (["circuit", "drop"], "unknown action 'drop' of circuit: see `hopscope circuit --help`"),
+        (["circuit", "drop"], "unknown action 'drop' of circuit: there are show, export"),
         (["galery"], "unknown command 'galery': did you mean `hopscope gallery`?"),
     ],
 )

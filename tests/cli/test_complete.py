@@ -80,6 +80,11 @@ def test_runs_are_those_of_the_store(
     assert after("show", "--store", "named", "r") == Store("named").names()
     assert after("train", "demo", "--prolong", "r") == Store("elsewhere").names()
     (name,) = Store("elsewhere").names()
+    Store("elsewhere").tag(name, "first")
+    assert after("show", "fi") == ["first"]
+    for text in ("", "[1]", '{"runs": [1]}', '{"runs": {"x": 1}}', '{"runs": {"x": [1]}}'):
+        Path("elsewhere/tags.json").write_text(text)
+        assert after("show", "fi") == []
     assert after("rm", name, "r") == [name]  # of which there may be several
     assert name not in after("maps", name, "")
 

@@ -102,7 +102,7 @@ MISTAKES = [
     ("train --alphabet 10 --parents 1 4 --window 4", "10,000 states"),
     ("train --threads 0", "threads is 0; expected 1 to 1,024"),
     ("train --bogus", "Unrecognized options: --bogus"),
-    ("bogus", "unknown action 'bogus': hopscope markov knows train, figures"),
+    ("bogus", "unknown action 'bogus' of markov: there are train, figures, transfer, theory"),
     ("figures nothing", "no run matches 'nothing'"),
     ("theory --alphabet 30 --window 5", "too many for exact distributions: estimate"),
 ]

@@ -93,7 +93,7 @@ def test_heads_are_read_and_switched_off(say: Say, tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    ("llm bogus", "unknown action 'bogus': hopscope llm knows bench, heads, export, show"),
+    ("llm bogus", "unknown action 'bogus' of llm: there are bench, show, heads, export"),
     ("llm bench --formulations f9", "'equations', 'lives-with', 'kingdoms'"),
     ("llm bench --hops x", "--hops is 'x'; expected a number or a range"),
     ("llm bench --hops 21 --formulations f1", "hops is 21; a question has 1 to 20"),
@@ -110,7 +110,7 @@ MISTAKES = [
     ("llm bench --model http://127.0.0.1:9/v1#x --formulations f1", "tells no probabilities"),
     ("llm heads --model mine --questions 1", "needs at least 2 questions"),
     ("llm show", "llm show needs the name of a run"),
-    ("models pull", "models pull needs a name: smollm2-135m"),
+    ("models pull", "models pull needs MODEL: A name of `hopscope models`"),
     ("models pull gpt-9", "unknown model 'gpt-9': there are smollm2-135m"),
 ]
 
