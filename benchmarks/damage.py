@@ -105,11 +105,11 @@ EVERY = (
 MODEL = (
     Command("resume", "resume RUN --device cpu --threads 1", writes=True),
     Command("show figure", "show RUN --figure out/losses.svg"),
-    Command("maps", "maps RUN --examples 8 --figure out/maps.svg --data out/maps.json"),
+    Command("maps", "maps RUN --examples 8 --figure out/maps.svg --out out/maps.json"),
     Command("discover", "discover RUN --all --force --examples 16", writes=True),
-    Command("ablate", "ablate RUN --examples 8 --data out/ablate.json"),
+    Command("ablate", "ablate RUN --examples 8 --out out/ablate.json"),
     Command("ablate circuit", "ablate RUN --examples 8 --circuit"),
-    Command("emergence", "emergence RUN --figure out/emergence.svg --data out/emergence.json"),
+    Command("emergence", "emergence RUN --figure out/emergence.svg --out out/emergence.json"),
     Command("emergence all", "emergence RUN --all"),
     Command("circuit show", "circuit show RUN"),
     Command("circuit export", "circuit export RUN --out out/circuit.json"),
@@ -118,7 +118,7 @@ MODEL = (
 NGRAM = (
     Command("resume", "resume RUN --threads 1", writes=True),
     Command("sql parameters", sql(PARAMETERS)),
-    Command("markov figures", "markov figures RUN --to out"),
+    Command("markov figures", "markov figures RUN --out out"),
     Command("markov transfer", "markov transfer RUN --lengths 10 --alphas 0.5 --chains 20"),
 )
 BENCH = (

@@ -35,8 +35,8 @@ class AblateArguments(ModelArguments):
     """Change heads of the discovered circuit instead of the model as it is."""
     sample: int = 0
     """Which examples: another number draws others."""
-    data: Path | None = None
-    """Also write losses and all settings, as JSON."""
+    out: Path | None = None
+    """Also write losses and all settings to this file, as JSON."""
 
 
 def ablate(chosen: AblateArguments) -> int:
@@ -44,7 +44,7 @@ def ablate(chosen: AblateArguments) -> int:
     from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
     from hopscope.cli.tables import table
 
-    check_files(*filter(None, [chosen.data]))
+    check_files(*filter(None, [chosen.out]))
     examined.check_fits(chosen.examples)
     subject = subject_of(examined.model)
     ablator = Ablator(subject, exam_of(examined.task, chosen.examples, chosen.sample))
@@ -60,7 +60,7 @@ def ablate(chosen: AblateArguments) -> int:
         for name, hops in losses.items()
     ]
     table(columns, rows, f"{examined.name}, {chosen.examples} examples")
-    if chosen.data:
+    if chosen.out:
         settings = {
             "run": examined.run.name,
             "step": examined.step,
@@ -70,8 +70,8 @@ def ablate(chosen: AblateArguments) -> int:
             "of_the_circuit": chosen.circuit,
             "guess": ablator.exam.guess,
         }
-        write_bytes(chosen.data, json.dumps({**settings, "losses": losses}).encode())
-        say(f"numbers: {chosen.data}")
+        write_bytes(chosen.out, json.dumps({**settings, "losses": losses}).encode())
+        say(f"numbers: {chosen.out}")
     return 0
 
 

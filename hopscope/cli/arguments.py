@@ -34,6 +34,14 @@ class RunArguments(StoreArguments):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JsonArguments:
+    """How a table is printed."""
+
+    json: bool = False
+    """Print JSON, a list of objects, instead of a table, and nothing else."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ThreadArguments:
     """How many threads compute."""
 

@@ -33,8 +33,8 @@ class MapsArguments(ModelArguments):
     """Draw this single example instead, by number."""
     figure: Path | None = None
     """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-maps.svg."""
-    data: Path | None = None
-    """Also write the numbers, as JSON."""
+    out: Path | None = None
+    """Also write the numbers to this file, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class EmergenceArguments(ModelArguments):
     figure: Path | None = None
     """Where the figure goes; unset: reports/RUN-emergence.svg. Beside it lie the order of the
     paths, and the circuit in the colours of their time."""
-    data: Path | None = None
-    """Also write the numbers, as JSON."""
+    out: Path | None = None
+    """Also write the numbers to this file, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def maps(chosen: MapsArguments) -> int:
     what = "maps" if chosen.example is None else f"example-{chosen.example}"
     path = chosen.figure or REPORTS / f"{examined.name}-{what}.svg"
     check_figures(path)
-    check_files(*filter(None, [chosen.data]))
+    check_files(*filter(None, [chosen.out]))
     if chosen.example is not None:
         if not 0 <= chosen.example < EXAMPLES:
             raise ConfigError(
@@ -114,9 +114,9 @@ def maps(chosen: MapsArguments) -> int:
         found = examined.maps(chosen.examples)
         figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
     say(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
-    if chosen.data:
-        write_bytes(chosen.data, json.dumps(shown).encode())
-        say(f"numbers: {chosen.data}")
+    if chosen.out:
+        write_bytes(chosen.out, json.dumps(shown).encode())
+        say(f"numbers: {chosen.out}")
     return 0
 
 
@@ -166,7 +166,7 @@ def emergence(chosen: EmergenceArguments) -> int:
     path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
     order, coloured = _beside(path, "order"), _beside(path, "circuit-emergence")
     check_figures(path, order, coloured)
-    check_files(*filter(None, [chosen.data]))
+    check_files(*filter(None, [chosen.out]))
     story = examined.emergence(chosen.examples)
     from hopscope.cli.findings import print_emergence
     from hopscope.report.circuit import circuit_figure
@@ -177,9 +177,9 @@ def emergence(chosen: EmergenceArguments) -> int:
     say("", f"figures: {save_figure(emergence_figure(story), path)}")
     say(f"         {save_figure(order_figure(story), order)}")
     say(f"         {save_figure(circuit_figure(found, story), coloured)}")
-    if chosen.data:
-        write_bytes(chosen.data, json.dumps(story.to_dict()).encode())
-        say(f"numbers: {chosen.data}")
+    if chosen.out:
+        write_bytes(chosen.out, json.dumps(story.to_dict()).encode())
+        say(f"numbers: {chosen.out}")
     return 0
 
 

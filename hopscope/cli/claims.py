@@ -43,7 +43,7 @@ class ClaimsArguments(ResultsArguments):
 class ReportArguments(ResultsArguments):
     """Write the claims, their verdicts and every figure as one self-contained page."""
 
-    to: Path = Path("reports/papers.html")
+    out: Path = Path("reports/papers.html")
     """The page."""
 
 
@@ -78,10 +78,10 @@ def report(chosen: ReportArguments, papers: Registry = PAPERS, draw: "Draw | Non
     from hopscope.report.paper import paper_page
     from hopscope.report.table_figures import figures
 
-    check_files(chosen.to)
+    check_files(chosen.out)
     results = _results(chosen.results, papers)
     text = paper_page(papers.claims, papers.targets, results, draw or figures)
-    say(f"page: {save_page(text, chosen.to)}")
+    say(f"page: {save_page(text, chosen.out)}")
     return 0
 
 

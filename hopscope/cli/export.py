@@ -23,21 +23,21 @@ class LlmExportArguments:
     """Chains interleaved in a question."""
     questions: int = 500
     """How many questions."""
-    seed: int = 0
-    """Which questions."""
+    sample: int = 0
+    """Which questions: another number draws others."""
     format: Literal["ruler", "lm-eval", "inspect"] = "ruler"
     """The tool that is to read them."""
-    to: Path = Path("exports")
+    out: Path = Path("exports")
     """The folder for the files; lm-eval's name it, so export again after moving it."""
 
 
 def export(chosen: LlmExportArguments) -> int:
     if chosen.questions < 1:
         raise ConfigError(f"--questions is {chosen.questions}; expected at least 1")
-    check_folder(chosen.to)
+    check_folder(chosen.out)
     for name, text in files(chosen).items():
-        write_bytes(chosen.to / name, text.encode())
-        say(f"{chosen.format}: {chosen.to / name}")
+        write_bytes(chosen.out / name, text.encode())
+        say(f"{chosen.format}: {chosen.out / name}")
     return 0
 
 
@@ -49,7 +49,7 @@ def files(chosen: LlmExportArguments) -> dict[str, str]:
         {"formulation": chosen.formulation, "hops": chosen.hops, "chains": chosen.chains}
     )
     if chosen.format == "ruler":
-        lines = ruler(prompts, chosen.seed, chosen.questions)
-        return {f"{task_name(prompts, chosen.seed)}_ruler.jsonl": lines}
+        lines = ruler(prompts, chosen.sample, chosen.questions)
+        return {f"{task_name(prompts, chosen.sample)}_ruler.jsonl": lines}
     write = {"lm-eval": lm_eval, "inspect": inspect_ai}[chosen.format]
-    return write(prompts, chosen.seed, chosen.questions, str(chosen.to.resolve()))
+    return write(prompts, chosen.sample, chosen.questions, str(chosen.out.resolve()))

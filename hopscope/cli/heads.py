@@ -44,16 +44,16 @@ class LlmHeadsArguments:
     """The model's chat template, or the bare prompt."""
     precision: Literal["float32", "bf16"] = "float32"
     """Arithmetic; bf16 is several times faster where processors know it."""
-    seed: int = 0
-    """Which questions."""
-    to: Path = Path("reports")
+    sample: int = 0
+    """Which questions: another number draws others."""
+    out: Path = Path("reports")
     """The folder for the figure and the numbers."""
 
 
 def heads(chosen: LlmHeadsArguments) -> int:
     if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
         raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
-    check_folder(chosen.to)
+    check_folder(chosen.out)
     from hopscope.llm.heads import head_scores
     from hopscope.llm.local import LocalModel
     from hopscope.llm.models import load
@@ -66,7 +66,7 @@ def heads(chosen: LlmHeadsArguments) -> int:
     )  # fmt: skip
     model, tokenizer = load(chosen.model, chosen.precision, "eager")
     local = LocalModel(model, tokenizer, chosen.model, chosen.template)
-    asked = questions(prompts, chosen.seed, chosen.questions)
+    asked = questions(prompts, chosen.sample, chosen.questions)
     scores = head_scores(local, prompts.graph(), prompts.label, asked)
     print_heads(scores)
     found = scores.best(chosen.top)
@@ -76,7 +76,7 @@ def heads(chosen: LlmHeadsArguments) -> int:
     else:
         print_effect(off, chosen.draws)
     name = Path(chosen.model).name.removesuffix(".gguf")
-    save_heads(scores, off, chosen.to / f"{name}-{prompts.label}-heads")
+    save_heads(scores, off, chosen.out / f"{name}-{prompts.label}-heads")
     return 0
 
 

@@ -42,8 +42,8 @@ class LlmBenchArguments(StoreArguments):
     questions: int = 500
     """Questions of each kind."""
     asking: tyro.conf.OmitArgPrefixes[Asking] = field(default_factory=Asking)
-    seed: int = 0
-    """Which questions."""
+    sample: int = 0
+    """Which questions: another number draws others."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def bench(chosen: LlmBenchArguments) -> int:
         prompts=_kinds(chosen.formulations, chosen.hops, chosen.chains, chosen.opening),
         questions=chosen.questions,
         asking=chosen.asking,
-        seeds=(chosen.seed,),
+        seeds=(chosen.sample,),
     )
     from hopscope.cli.display import display
     from hopscope.runs import train

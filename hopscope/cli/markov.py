@@ -35,7 +35,7 @@ class MarkovTrainArguments(StoreArguments, ThreadArguments):
 class MarkovFiguresArguments(RunArguments):
     """Draw a run: its stages, its heads, its way to the induction head, other chains."""
 
-    to: Path = REPORTS
+    out: Path = REPORTS
     """The folder for RUN-stages, RUN-heads, RUN-approach and RUN-transfer."""
     format: Annotated[str, tyro.conf.arg(metavar="svg|pdf|png")] = "svg"
     """How they are written."""
@@ -63,8 +63,8 @@ class MarkovTheoryArguments:
     """Tables drawn from the prior."""
     estimate: bool = False
     """Estimate from one sampled chain of each table instead of its exact distributions."""
-    seed: int = 0
-    """Which tables."""
+    sample: int = 0
+    """Which tables: another number draws others."""
 
 
 def train(chosen: MarkovTrainArguments) -> int:
@@ -138,7 +138,7 @@ def figures(chosen: MarkovFiguresArguments) -> int:
     from hopscope.report.curves import save_figure
 
     run = _trained(chosen)
-    check_folder((chosen.to / run.name).parent)
+    check_folder((chosen.out / run.name).parent)
     seeds, window = run.experiment.seeds, run.experiment.model.window
     figures = {"stages": draw.stages_figure(run), "heads": draw.heads_figure(run)}
     if "a" in run.experiment.descent.plan()[-1][0]:
@@ -148,7 +148,7 @@ def figures(chosen: MarkovFiguresArguments) -> int:
     others = [transfer(run, seed, lengths) for seed in seeds]
     figures["transfer"] = draw.transfer_figure(run, others)
     for name, figure in figures.items():
-        path = chosen.to / f"{run.name}-{name}.{chosen.format}"
+        path = chosen.out / f"{run.name}-{name}.{chosen.format}"
         say(f"{name}: {save_figure(figure, path)}")
     return 0
 
@@ -188,17 +188,17 @@ def theory(chosen: MarkovTheoryArguments) -> int:
     from hopscope.markov import information
     from hopscope.markov.process import sample_chains
 
-    if chosen.tables < 2 or chosen.seed < 0:
+    if chosen.tables < 2 or chosen.sample < 0:
         raise ConfigError(
-            f"tables is {chosen.tables} and seed {chosen.seed}; expected at least 2 and 0"
+            f"tables is {chosen.tables} and sample {chosen.sample}; expected at least 2 and 0"
         )
     process, model = chosen.process, chosen.model
     MarkovExperiment(process=process, model=model)  # do they fit?
     if chosen.estimate:
-        chains = sample_chains(process, chosen.tables, chosen.seed)
+        chains = sample_chains(process, chosen.tables, chosen.sample)
         found = {"of one lag each": information.estimated(chains, model)}
     else:
-        tables = (process, model, chosen.tables, chosen.seed)
+        tables = (process, model, chosen.tables, chosen.sample)
         found = {"of one lag each": information.exact(*tables)}
         try:
             found["as they begin"] = information.through_heads(*tables)

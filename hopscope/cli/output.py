@@ -2,9 +2,11 @@
 steer a terminal (escape codes, line breaks, text that runs the other way) is shown, not obeyed.
 """
 
+import json
+import math
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from shutil import get_terminal_size
 from unicodedata import category
@@ -34,6 +36,33 @@ def _shown(sign: str) -> str:
 def say(*lines: object) -> None:
     """Print every argument as one line; without any, an empty one."""
     emit(map(printable, lines or ("",)))
+
+
+def say_json(value: object) -> None:
+    """Print data as JSON: of a list, a line for each item. A number that is none (NaN) is null.
+
+    >>> say_json([{"loss": float("nan")}, {"loss": 0.5}])
+    [
+    {"loss": null},
+    {"loss": 0.5}
+    ]
+    """
+    if isinstance(value, list):
+        items = [json.dumps(_of_json(each), allow_nan=False) for each in value]
+        emit(["[", *(f"{item}," for item in items[:-1]), *items[-1:], "]"])
+    else:
+        emit([json.dumps(_of_json(value), indent=1, allow_nan=False)])
+
+
+def _of_json(value: object) -> object:
+    """Data of the kinds that JSON has."""
+    if isinstance(value, Mapping):
+        return {str(key): _of_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_of_json(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def warn(trouble: object) -> None:

@@ -52,7 +52,7 @@ class DemoArguments(StoreArguments):
 
     seed: int = 0
     """Which of the seeds shown in docs/log.md, or any other."""
-    report: Path | None = None
+    out: Path | None = None
     """Where the page goes; unset: reports/RUN.html."""
 
 
@@ -88,7 +88,7 @@ def resume(chosen: ResumeArguments) -> int:
 def demo(chosen: DemoArguments) -> int:
     recipe = preset("demo").experiment
     experiment = Experiment.model_validate({**recipe.model_dump(), "seeds": (chosen.seed,)})
-    path = chosen.report or Path("reports") / f"{experiment.run_name()}.html"
+    path = chosen.out or Path("reports") / f"{experiment.run_name()}.html"
     check_files(path)
     run = _train(experiment, Store(chosen.store), "cpu", None)
     show_run(run)

@@ -79,7 +79,7 @@ def test_the_whole_story(
     assert "along these paths the query learns x1, x2" in found
     assert said(capsys, "verify", run.name)
 
-    story = said(capsys, "emergence", run.name, "--data", "story.json")
+    story = said(capsys, "emergence", run.name, "--out", "story.json")
     assert "hop 2 is learned" in story
     assert json.loads((here / "story.json").read_text())["steps"] == [0, 2, 4]
     for name in ("circuit", "emergence", "order"):
@@ -114,7 +114,7 @@ def test_exports(
 def test_maps_of_roles_and_of_one_example(
     here: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said(capsys, "maps", run.name, "--examples", "8", "--data", "maps.json")
+    said(capsys, "maps", run.name, "--examples", "8", "--out", "maps.json")
     assert "query" in json.loads((here / "maps.json").read_text())["roles"]
     said(capsys, "maps", run.name, "--example", "2", "--figure", "one.png")
     assert (here / "one.png").stat().st_size > 1000
@@ -128,7 +128,7 @@ def test_ablations_of_every_head_of_some_and_of_the_circuit(
     some = said(capsys, "ablate", run.name, "--head", "0.0=previous", "--head", "2.0=query>value 1")
     rows = {line.rsplit("  ", 3)[0].strip(): line.split()[-3] for line in some.splitlines()[2:]}
     assert float(rows["0.0=previous 2.0=query>value 1"]) < 1e-4  # what the heads do anyway
-    broken = said(capsys, "ablate", run.name, "--head", "2.0=mean", "--data", "a.json", "--circuit")
+    broken = said(capsys, "ablate", run.name, "--head", "2.0=mean", "--out", "a.json", "--circuit")
     assert json.loads((here / "a.json").read_text())["of_the_circuit"] is True
     assert "numbers: a.json" in broken
     broken = said(capsys, "ablate", run.name, "--head", "2.0=mean")

@@ -154,10 +154,10 @@ def test_the_report_is_one_page(folder: Path, capsys: pytest.CaptureFixture[str]
     text = (folder / "reports/papers.html").read_text()
     assert "The parents win" in text
     assert text.count("<svg ") == 1
-    report(["--results", "elsewhere", "--to", "other/page.html"])
+    report(["--results", "elsewhere", "--out", "other/page.html"])
     assert "<svg " not in (folder / "other/page.html").read_text()
 
 
 def test_a_page_that_cannot_be_written_is_one_line() -> None:
     with pytest.raises(StoreUnwritable, match="cannot write results/musat/fig4.jsonl/page.html"):
-        report(["--to", "results/musat/fig4.jsonl/page.html"])
+        report(["--out", "results/musat/fig4.jsonl/page.html"])

@@ -111,3 +111,34 @@ def test_complete_reads_its_table_from_the_script(
     monkeypatch.setattr("sys.stdin", io.StringIO("maps\n \tRUN\t\t\n --step\tINT\t\t\n"))
     assert run(["complete", "maps", "--st"]) == 0
     assert capsys.readouterr().out == "--step\n"
+
+
+RENAMED = [
+    (name, old, new) for name, command in COMMANDS.items() for old, new in command.earlier.items()
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new"), RENAMED)
+def test_a_flag_of_before_is_that_of_today(name: str, old: str, new: str) -> None:
+    flags = {flag for argument in arguments_of(COMMANDS[name]) for flag in argument.flags}
+    assert new in flags
+    assert old not in flags
+
+
+def test_a_flag_of_before_works_and_says_the_new_one(
+    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, words in enumerate((["--to", "a"], ["--to=b"])):
+        asked = ["llm", "export", "--questions", "2", *words, "--seed", "3"]
+        assert run(asked) == 0
+        captured = capsys.readouterr()
+        assert captured.err == (
+            "hopscope: --to of llm export is called --out now\n"
+            "hopscope: --seed of llm export is called --sample now\n"
+        )
+        assert captured.out.startswith(f"ruler: {'ab'[number]}/")
+    assert run([*asked[:4], "--out", "c", "--sample", "3"]) == 0
+    assert capsys.readouterr().err == ""
+    (before,), (now,) = Path("a").iterdir(), Path("c").iterdir()
+    assert before.read_bytes() == now.read_bytes()

@@ -61,7 +61,7 @@ def test_what_reads_needs_no_store_and_writes_nothing_there(
     assert (here / "reports/gallery/transformer-a-maps.svg").stat().st_size > 1000
     assert "the model" in said(capsys, "ablate", "gallery/planted", "--head", "0.0=uniform")
     assert "query ← value 0" in said(capsys, "circuit", "show", "gallery/planted")
-    story = said(capsys, "emergence", "gallery/demo", "--examples", "8", "--data", "story.json")
+    story = said(capsys, "emergence", "gallery/demo", "--examples", "8", "--out", "story.json")
     assert "emerged at step" in story
     assert len(json.loads((here / "story.json").read_text())["steps"]) > 20
     said(capsys, "markov", "figures", "gallery/ngram")

@@ -87,7 +87,7 @@ def test_help_imports_neither_torch_nor_the_commands() -> None:
         (["maps", "gallery/demo", "--examples", "100000000"], "positions would take about"),
         (["ablate", "gallery/demo", "--examples", "100000000"], "take fewer examples"),
         (["maps", "gallery/demo", "--figure", "x.foo"], "ends in .svg, .pdf, .png, not x.foo"),
-        (["maps", "gallery/demo", "--data", "."], ". is a folder; expected a file"),
+        (["maps", "gallery/demo", "--out", "."], ". is a folder; expected a file"),
         (["sql", ""], "the query is empty"),
         (["maps", "gallery/demo", "--example", "99999999"], "a number from 0 to 9,999"),
         (["maps", "gallery/demo", "--example", "-1"], "a number from 0 to 9,999"),

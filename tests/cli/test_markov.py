@@ -56,15 +56,15 @@ def test_a_run_from_its_training_to_its_removal(say: Say, tmp_path: Path) -> Non
 
 def test_figures_of_a_run(say: Say, tmp_path: Path) -> None:
     say("markov", "train", *SMALL, "--seeds", "0", "1")
-    code, out, err = say("markov", "figures", "markov", "--format", "png", "--to", "drawn")
+    code, out, err = say("markov", "figures", "markov", "--format", "png", "--out", "drawn")
     assert code == 0, err
     assert len(list((tmp_path / "drawn").glob("*.png"))) == 4
     assert "approach: drawn/markov-3" in out
     say("markov", "train", *SMALL[:-3], "20", "30", "--stages", "C,W", "--seeds", "7")
-    code, out, _ = say("markov", "figures", "C-W-", "--to", "other")
+    code, out, _ = say("markov", "figures", "C-W-", "--out", "other")
     assert code == 2  # two runs: the name is not enough
     (untold,) = [name for name in Store(tmp_path / "runs").names() if "-C-W-a-" not in name]
-    code, out, _ = say("markov", "figures", untold, "--to", "other")
+    code, out, _ = say("markov", "figures", untold, "--out", "other")
     assert code == 0
     assert "approach" not in out  # a was not trained
 

@@ -147,7 +147,7 @@ def test_the_command_writes_what_it_prints(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = f"llm export --formulation f2 --hops 2 --questions 5 --format {tool} --to out"
+    words = f"llm export --formulation f2 --hops 2 --questions 5 --format {tool} --out out"
     assert run(words.split()) == 0
     assert capsys.readouterr().out.splitlines() == [f"{tool}: out/{name}" for name in names]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names)
