@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from hopscope.errors import FactError
 
@@ -73,11 +73,13 @@ class FactGraph:
         return (*of_facts, *queries)
 
 
-ROLE = re.compile(r"(query|key|value|decoy key|decoy value|answer|other)(?: (\d+)(?:\.(\d+))?)?")
-ALONE = ("answer", "other", "query")
-"""Kinds of role that need no number."""
+ROLE = re.compile(r"([^\W\d_](?:[\w '-]*[^\W\d_])?)(?: (\d+)(?:\.(\d+))?)?")
+"""A name of letters (and digits, spaces and hyphens inside), then a number, then another."""
+NUMBERED = ("key", "value", "decoy key", "decoy value")
+"""Kinds of role whose number is always told."""
 
 Kind = Literal["key", "value", "query", "decoy key", "decoy value", "answer", "other"]
+"""The kinds of role that hopscope's own tasks use; a task of one's own may name others."""
 
 
 @dataclass(frozen=True, order=True)
@@ -86,15 +88,24 @@ class Role:
 
     `fact` is the number of the fact in its graph (the hop, counted from 0, in a linear
     chain), or the number of the known symbol for a query. An answer is where a language model says
-    it. `slot` tells the keys of a fact apart.
+    it. `slot` tells the keys of a fact apart. The kind is one of `Kind`, or any other name that a
+    task of one's own gives.
     """
 
-    kind: Kind
+    kind: str
     fact: int = 0
     slot: int = 0
 
+    def __post_init__(self) -> None:
+        match = ROLE.fullmatch(self.kind)
+        if match is None or match[2] is not None or _misnamed(self.kind):
+            raise FactError(
+                f"a role cannot be called {self.kind!r}: a name has letters, and digits, spaces or "
+                "hyphens inside; its number is given beside it"
+            )
+
     def __str__(self) -> str:
-        if self.kind in ALONE and self.fact == 0:
+        if self.kind not in NUMBERED and self.fact == 0 and self.slot == 0:
             return self.kind
         slot = f".{self.slot}" if self.slot else ""
         return f"{self.kind} {self.fact}{slot}"
@@ -107,10 +118,15 @@ def parse_role(text: str) -> Role:
     Role(kind='key', fact=2, slot=1)
     """
     match = ROLE.fullmatch(text)
-    if match is None or (match[2] is None and match[1] not in ALONE):
+    unnumbered = match is not None and match[2] is None and match[1] in NUMBERED
+    if match is None or unnumbered or _misnamed(match[1]):
         raise FactError(f"there is no role {text!r}: roles are query, key 0, value 0, key 2.1, …")
-    kind = cast(Kind, match[1])
-    return Role(kind, int(match[2] or 0), int(match[3] or 0))
+    return Role(match[1], int(match[2] or 0), int(match[3] or 0))
+
+
+def _misnamed(kind: str) -> bool:
+    """True for a name that reads as if it had a number of another kind: "value x"."""
+    return any(kind.startswith(f"{numbered} ") for numbered in NUMBERED)
 
 
 def _roles(number: int, fact: Fact) -> tuple[Role, ...]:

@@ -53,8 +53,15 @@ def test_longest_way_counts_as_hops() -> None:
 
 
 def test_a_role_is_read_from_its_text() -> None:
-    for role in (*parse_facts(["a->x", "a->y", "x,y->z"]).roles, Role("other")):
+    own = (Role("other"), Role("count token"), Role("letter", 2), Role("x-1st", 0, 1))
+    for role in (*parse_facts(["a->x", "a->y", "x,y->z"]).roles, *own):
         assert parse_role(str(role)) == role
-    for text in ("keys 1", "key", "value x", ""):
+    for text in ("1 key", "key", "value x", "", "a<b", "letter 1 "):
         with pytest.raises(FactError, match=f"there is no role '{text}': roles are query, key 0"):
             parse_role(text)
+
+
+@pytest.mark.parametrize("name", ["", "key 1", "value x", "a<b", "1st", "letter "])
+def test_a_name_that_could_not_be_read_again_is_refused(name: str) -> None:
+    with pytest.raises(FactError, match="a role cannot be called"):
+        Role(name)

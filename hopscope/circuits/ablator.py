@@ -21,7 +21,13 @@ class Ablator:
     def __init__(self, subject: Subject | Whole, exam: Exam) -> None:
         self.subject, self.exam = subject, exam.on(subject.device)
         self.painter = Painter(self.exam, subject.causal)
-        self.read = min(subject.answers_at(), exam.read or subject.answers_at())
+        known = [read for read in (exam.read, subject.answers_at()) if read is not None]
+        self.read = min(known, default=1)
+        if exam.read is not None and self.read < exam.read:
+            raise CircuitError(
+                f"the loss looks at the last {exam.read} positions; this model answers at "
+                f"{self.read}: examine it on fewer"
+            )
         self._walk = None
         if not isinstance(subject, Whole):
             self._walk = Walk(subject, self.exam, self.painter, self.read)
@@ -61,7 +67,7 @@ class Ablator:
             return pattern
 
         assert isinstance(self.subject, Whole)
-        return self.exam.losses(self.subject.outputs(self.exam.inputs, edit))
+        return self.exam.marks(self.subject.outputs(self.exam.inputs, edit))
 
     def _check(self, ablation: Ablation) -> None:
         for head, _ in ablation.changes:

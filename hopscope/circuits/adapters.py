@@ -94,8 +94,8 @@ class HuggingFace:
         out: Tensor = self.model.lm_head(x) if hasattr(self.model, "lm_head") else x
         return out
 
-    def answers_at(self) -> int:
-        return 1
+    def answers_at(self) -> None:
+        """At every position."""
 
     def digest(self) -> str:
         return weights_digest(self.model)

@@ -1,16 +1,22 @@
-"""What a model is examined with: inputs, roles of their positions, and how answers are marked."""
+"""What a model is examined with: inputs, roles of their positions, and how answers are marked.
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+Beside roles, of which each position has one, an exam may name *relations*, which lead from every
+position to another (the previous occurrence of the same letter), and *conditions*, which hold at
+some positions (everywhere behind a count token that says 2).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hopscope.circuits.budget import check_examples
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError
-from hopscope.facts import Role
+from hopscope.facts import FactGraph, Role
 from hopscope.tasks import Roles, dataset, question_losses
 
 
@@ -29,6 +35,12 @@ class Exam:
     """The loss of an answer that ignores how the facts connect."""
     read: int | None = None
     """How many of the last positions the loss looks at; unset: all that the model answers at."""
+    relations: Mapping[str, Int[Tensor, "batch seq"]] = field(default_factory=dict)
+    """Where each relation leads from every position; -1 where it leads nowhere."""
+    conditions: Mapping[str, Bool[Tensor, "batch seq"]] = field(default_factory=dict)
+    """Where each condition holds."""
+    graph: FactGraph | None = None
+    """The facts of one chain, if the task has such: the flow check follows them."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -40,7 +52,15 @@ class Exam:
     def on(self, device: torch.device) -> "Exam":
         """The same examples on another device."""
         roles = Roles(self.roles.role.to(device), self.roles.chain.to(device))
-        return replace(self, inputs=self.inputs.to(device), roles=roles)
+        named = (self.relations, self.conditions)
+        relations, conditions = ({n: each.to(device) for n, each in its.items()} for its in named)
+        return replace(
+            self,
+            inputs=self.inputs.to(device),
+            roles=roles,
+            relations=relations,
+            conditions=conditions,
+        )
 
     def number(self, role: Role) -> int:
         """Where a role stands in the table."""
@@ -52,6 +72,52 @@ class Exam:
     def positions(self, role: Role) -> Int[Tensor, "batch seq"]:
         """1 where a position has the role, 0 elsewhere."""
         return (self.roles.role == self.number(role)).long()
+
+    def followed(self, relation: str, times: int = 1) -> Int[Tensor, "batch seq"]:
+        """Where a relation leads from every position if it is followed so many times."""
+        first = _named("relation", relation, self.relations)
+        here = first
+        for _ in range(times - 1):
+            here = torch.where(here >= 0, first.gather(1, here.clamp_min(0)), here)
+        return here
+
+    def condition(self, name: str) -> Bool[Tensor, "batch seq"]:
+        """Where a condition holds."""
+        return _named("condition", name, self.conditions)
+
+    def marks(self, outputs: Tensor) -> Float[Tensor, "*variant batch hop"]:
+        """The loss of each example and hop; refuses what a function of one's own got wrong."""
+        read = self.read
+        if read is not None and outputs.dim() > 2:
+            if outputs.shape[-2] < read:
+                raise CircuitError(
+                    f"the loss looks at the last {read} positions; this model answers at "
+                    f"{outputs.shape[-2]}: read answers there, or give Whole outputs at all"
+                )
+            outputs = outputs[..., -read:, :]
+        found = self.losses(outputs)
+        if not isinstance(found, Tensor) or found.dim() < 2 or found.shape[-2] != len(self):
+            got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise CircuitError(
+                f"the exam's losses are {got}; expected one for each example and hop, "
+                f"[{len(self)}, hops]: take the mean over positions, keep an axis of hops (of "
+                "length 1 if there is one loss), and do not take the mean over examples"
+            )
+        hops = found.shape[-1]
+        if hops > 1 and hops in (self.length, self.read) and 2 * hops > self.length:
+            raise CircuitError(
+                f"the exam's losses are {list(found.shape)}, with a loss for each of {hops} "
+                "positions; expected one for each example and hop: take the mean over positions"
+            )
+        return found
+
+
+def _named(kind: str, name: str, known: Mapping[str, Tensor]) -> Tensor:
+    if name not in known:
+        raise CircuitError(
+            f"there is no {kind} {name!r} here; the {kind}s are {', '.join(known) or 'none'}"
+        )
+    return known[name]
 
 
 Questions = Task | Callable[[int, int], Exam]
@@ -68,7 +134,9 @@ def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
                 f"a model is examined on a task, or on a function of a number of examples and a "
                 f"seed that makes an exam; got {type(questions).__name__}"
             )
-        return questions(examples, seed)
+        exam = questions(examples, seed)
+        check_exam(exam, examples)
+        return exam
     task = questions
     check_examples(task, examples)
     batch = dataset(task, seed, examples, "validation")
@@ -77,4 +145,48 @@ def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
         return question_losses(task, outputs.to(batch.targets.device), batch)
 
     inputs, roles, table = batch.inputs, batch.roles, task.roles()
-    return Exam(inputs, roles, table, losses, task.guess(), task.described())
+    read = task.described() or task.interface().read
+    return Exam(inputs, roles, table, losses, task.guess(), read, graph=task.graph())
+
+
+def check_exam(exam: object, examples: int) -> None:
+    """Refuse what a function of one's own made of its examples, if it cannot be used."""
+    if not isinstance(exam, Exam):
+        raise CircuitError(
+            f"the function that makes an exam returned {type(exam).__name__}; expected an Exam"
+        )
+    if len(exam) != examples:
+        raise CircuitError(
+            f"{examples} examples were asked for, the exam has {len(exam)}: draw as many as the "
+            "first argument says"
+        )
+    if not exam.table or len(set(exam.table)) < len(exam.table):
+        named = ", ".join(map(str, exam.table)) or "none"
+        raise CircuitError(f"the table of roles is {named}; expected each role once")
+    _check_places("roles.role", exam.roles.role, exam, (0, len(exam.table)))
+    _check_places("roles.chain", exam.roles.chain, exam, (0, None))
+    for name, leads in exam.relations.items():
+        _check_places(f"the relation {name!r}", leads, exam, (-1, exam.length))
+    for name, holds in exam.conditions.items():
+        _check_places(f"the condition {name!r}", holds, exam, (0, 2))
+    if exam.read is not None and not 1 <= exam.read <= exam.length:
+        raise CircuitError(
+            f"read is {exam.read}; expected a number of last positions, from 1 to {exam.length}"
+        )
+    if not 0 < exam.guess < inf:
+        raise CircuitError(f"guess is {exam.guess}; expected the loss of guessing, above 0")
+
+
+def _check_places(what: str, numbers: Tensor, exam: Exam, span: tuple[int, int | None]) -> None:
+    """A number for every position of every example, within a span."""
+    shape = (len(exam), exam.length)
+    if not isinstance(numbers, Tensor) or tuple(numbers.shape) != shape:
+        got = list(numbers.shape) if isinstance(numbers, Tensor) else type(numbers).__name__
+        raise CircuitError(f"{what} is {got}; expected a tensor {list(shape)} (example, position)")
+    if numbers.is_floating_point():
+        raise CircuitError(f"{what} has numbers of type {numbers.dtype}; expected whole numbers")
+    least, below = span
+    low, high = int(numbers.min()), int(numbers.max())
+    if low < least or (below is not None and high >= below):
+        most = "" if below is None else f" … {below - 1}"
+        raise CircuitError(f"{what} has numbers {low} … {high}; expected {least}{most or ' or more'}")

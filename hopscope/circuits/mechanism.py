@@ -9,7 +9,7 @@ value that reads the key of its own fact makes a *previous-token head*, a query 
 value behind an earlier copy of itself an *induction head*.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from hopscope.errors import CircuitError
@@ -17,7 +17,7 @@ from hopscope.facts import Role
 
 Where = Literal[
     "own", "all", "others", "elsewhere",
-    "previous", "itself", "uniform", "position", "place", "model",
+    "previous", "itself", "uniform", "relation", "position", "place", "model",
 ]  # fmt: skip
 OF_A_ROLE = ("own", "all", "others", "elsewhere", "place")
 FROM_MODEL = ("position", "place", "model")
@@ -32,6 +32,8 @@ class Target:
     | elsewhere        | everything but that role of the own chain, evenly                        |
     | previous, itself | the position before the reader; the reader                                |
     | uniform          | everything it may see, evenly                                            |
+    | relation         | where a relation of the task leads from the reader, followed so many     |
+    |                  | times                                                                    |
     | position         | what the model looks at on average, given the reader's position alone    |
     | place            | the same, given also where a role of the own chain stands                |
     | model            | what the model looks at: no explanation                                  |
@@ -39,13 +41,27 @@ class Target:
 
     where: Where
     role: Role | None = None
+    relation: str = ""
+    """The relation's name, for the target of that kind alone."""
+    times: int = 1
+    """How many times the relation is followed."""
 
     def __post_init__(self) -> None:
+        if (self.where == "relation") != bool(self.relation):
+            what = f"takes no relation, got {self.relation!r}" if self.relation else "needs a name"
+            raise CircuitError(f"the target {self.where!r} {what}")
+        if self.times < 1 or (self.times > 1 and not self.relation):
+            raise CircuitError(
+                f"the target {self.where!r} is followed {self.times} times; expected a relation, "
+                "at least once"
+            )
         if (self.where in OF_A_ROLE) != (self.role is not None):
             what = f"takes no role, got {self.role}" if self.role else "needs a role"
             raise CircuitError(f"the target {self.where!r} {what}")
 
     def __str__(self) -> str:
+        if self.relation:
+            return self.relation if self.times == 1 else f"{self.relation} ×{self.times}"
         if self.role is None:
             return {"position": "by position", "model": "as it is"}.get(self.where, self.where)
         if self.where == "place":
@@ -57,11 +73,26 @@ class Target:
 
 @dataclass(frozen=True, order=True)
 class Aim:
-    """Targets and how much of the attention each gets; the weights add up to 1."""
+    """Targets and how much of the attention each gets; the weights add up to 1.
+
+    An aim may hold under a condition of the task only. Where that does not hold, or where none of
+    the targets can be seen, the row takes the first of the aims in `otherwise` that it can; where
+    there is none, it stays where it is.
+    """
 
     parts: tuple[tuple[Target, float], ...]
+    when: str = ""
+    """The name of a condition; empty: always."""
+    otherwise: tuple["Aim", ...] = ()
 
     def __post_init__(self) -> None:
+        if any(other.otherwise for other in self.otherwise):
+            raise CircuitError(f"{self}: put all aims that come after one another in one list")
+        if (self.when or self.otherwise) and any(t.where in FROM_MODEL for t in self.every):
+            raise CircuitError(
+                f"{self}: what the model does is the same under all conditions, and nothing comes "
+                "after it"
+            )
         total = sum(weight for _, weight in self.parts)
         if not self.parts or abs(total - 1) > 1e-3:
             raise CircuitError(f"the weights of an aim add up to {total:g}; expected 1")
@@ -72,15 +103,41 @@ class Aim:
     def targets(self) -> tuple[Target, ...]:
         return tuple(target for target, _ in self.parts)
 
+    @property
+    def every(self) -> tuple[Target, ...]:
+        """The targets of this aim and of those that may take its place."""
+        return (*self.targets, *(target for other in self.otherwise for target in other.targets))
+
+    @property
+    def each(self) -> tuple["Aim", ...]:
+        """This aim and those that may take its place, one by one."""
+        return (replace(self, otherwise=()), *self.otherwise)
+
+    def or_else(self, *others: "Aim") -> "Aim":
+        """The same, with other aims for where it leads nowhere, tried in this order."""
+        return replace(self, otherwise=(*self.otherwise, *others))
+
+    def if_(self, condition: str) -> "Aim":
+        """The same under a condition."""
+        return replace(self, when=condition)
+
     def __str__(self) -> str:
+        if self.otherwise:
+            return ", else ".join(map(str, self.each))
+        told = " + ".join(f"{weight:.2f} {target}" for target, weight in self.parts)
         if len(self.parts) == 1:
-            return str(self.parts[0][0])
-        return " + ".join(f"{weight:.2f} {target}" for target, weight in self.parts)
+            told = str(self.parts[0][0])
+        return f"{told} if {self.when}" if self.when else told
 
 
 def aim(where: Where, role: Role | None = None) -> Aim:
     """An aim at a single target."""
     return Aim(((Target(where, role), 1.0),))
+
+
+def along(relation: str, times: int = 1) -> Aim:
+    """An aim at where a relation of the task leads, followed so many times."""
+    return Aim(((Target("relation", None, relation, times), 1.0),))
 
 
 UNIFORM, ITSELF, PREVIOUS = aim("uniform"), aim("itself"), aim("previous")

@@ -58,6 +58,11 @@ class Spots:
         return cls(example, row, read, torch.cat(slots), ends[-1])
 
 
+def _same_for_all(aim: Aim) -> bool:
+    """True if a row looks the same in every example."""
+    return not any(its.when for its in aim.each) and all(t.where in SAME_FOR_ALL for t in aim.every)
+
+
 class Painter:
     """Draws the attention of mechanisms for one exam, and keeps what it has drawn."""
 
@@ -119,7 +124,7 @@ class Painter:
         if aim == AS_IS and own is not None:
             return own
         size = len(self.exam)
-        if all(target.where in SAME_FOR_ALL for target in aim.targets):
+        if _same_for_all(aim):
             return self._fixed(aim, None, read).expand(size, -1, -1)
         every: Tensor = self.rows_of(aim, None, own, read).unflatten(0, (size, read))
         return every
@@ -147,7 +152,7 @@ class Painter:
         """
         found = self._drawn.get((aim, role, read))
         if found is None:
-            same = role is None and all(t.where in SAME_FOR_ALL for t in aim.targets)
+            same = role is None and _same_for_all(aim)
             spots = self._one_example(read) if same else self.spots(role, read)
             rows, possible = self.drawn(aim, spots)
             itself = (self.places == spots.row[:, None]).float()
@@ -163,12 +168,28 @@ class Painter:
 
     def drawn(self, aim: Aim, spots: Spots) -> Drawn:
         """What these rows look like under the aim, and whether they see any target at all."""
+        rows, possible = self._alone(aim, spots)
+        for other in aim.otherwise:
+            its, can = self._alone(other, spots)
+            rows = torch.where(possible[:, None], rows, its)
+            possible = possible | can
+        return rows, possible
+
+    def _alone(self, aim: Aim, spots: Spots) -> Drawn:
+        """The same of one aim, without those that may take its place."""
         weights = torch.zeros((), device=self.seen.device)
         for target, weight in aim.parts:
-            at = (self._target(target, spots) & self.seen[spots.row]).float()
+            at = self.leads(target, spots).float()
             weights = weights + weight * at / at.sum(-1, keepdim=True).clamp_min(1)
+        if aim.when:
+            holds = self.exam.condition(aim.when)[spots.example, spots.row]
+            weights = weights * holds[:, None]
         total = weights.sum(-1, keepdim=True)
         return weights / total.clamp_min(1e-9), total[..., 0] > 0
+
+    def leads(self, target: Target, spots: Spots) -> Bool[Tensor, "spot seq"]:
+        """What each of these rows can see of a target."""
+        return self._target(target, spots) & self.seen[spots.row]
 
     def _target(self, target: Target, spots: Spots) -> Bool[Tensor, "spot seq"]:
         """Who counts as the target, for each of the rows."""
@@ -179,6 +200,9 @@ class Painter:
             return self.places == at
         if target.where == "previous":
             return self.places == at - 1
+        if target.where == "relation":
+            there = self.exam.followed(target.relation, target.times)
+            return self.places == there[spots.example, spots.row][:, None]
         if target.role is None:
             raise CircuitError(f"the target {target.where!r} needs a role")
         chain = self.chain[spots.example]

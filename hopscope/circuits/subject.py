@@ -49,8 +49,8 @@ class Subject(Protocol):
     def leave(self, x: Tensor) -> Tensor:
         """The model's outputs [batch, read, …]."""
 
-    def answers_at(self) -> int:
-        """From how many of the last positions answers are read."""
+    def answers_at(self) -> int | None:
+        """At how many of the last positions it answers (None: at every one)."""
 
     def digest(self) -> str:
         """What tells this model from others: a hash of its weights."""
@@ -99,7 +99,8 @@ class Whole:
 
     `forward(inputs, attention)` calls `attention(layer, pattern)` in every layer with
     [batch, head, query, key] and goes on with what that returns. It runs from the first layer
-    for every ablation, so it is slower than a walk.
+    for every ablation, so it is slower than a walk. Answers stand at the last `read` positions of its
+    outputs (unset: wherever the exam looks).
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Whole:
         forward: Callable[[Tensor, AttentionEdit], Tensor],
         module: nn.Module,
         shape: tuple[int, int],
-        read: int = 1,
+        read: int | None = None,
         causal: bool = True,
     ) -> None:
         self.forward, self.module = forward, module
@@ -141,7 +142,7 @@ class Whole:
             )
         return out
 
-    def answers_at(self) -> int:
+    def answers_at(self) -> int | None:
         return self.read
 
     def digest(self) -> str:

@@ -98,7 +98,7 @@ def _at(
     ]
     with torch.no_grad():
         outputs = model(exam.inputs.to(subject.device))
-        found = exam.losses(outputs).mean(0)
+        found = exam.marks(outputs).mean(0)
     check_finite(found, f"at step {step}: the model's loss")
     losses: np.ndarray = found.double().cpu().numpy()
     return np.array(attention), losses

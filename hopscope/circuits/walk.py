@@ -69,7 +69,7 @@ class Walk:
         """From a layer to the end, a few groups at a time."""
         if number == self.subject.layers:
             for group in groups:
-                losses = self.exam.losses(self.subject.leave(group.x))
+                losses = self.exam.marks(self.subject.leave(group.x))
                 yield from ((member, losses) for member in group.members)
             return
         for some in in_parts(groups, self.at_once):

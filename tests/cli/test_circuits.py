@@ -181,8 +181,8 @@ def test_changes_are_read_from_their_text() -> None:
             parse_change(text)
     with pytest.raises(ConfigError, match="WHAT is uniform, itself, previous, position, mean"):
         parse_change("3.0=flat")
-    with pytest.raises(FactError, match="there is no role 'valve 0'"):
-        parse_change("3.0=query<valve 0")
+    with pytest.raises(FactError, match="there is no role '0 valve'"):
+        parse_change("3.0=query<0 valve")
     # Earlier words for the same.
     assert parse_change("3.0=identity") == parse_change("3.0=itself")
     assert parse_change("1.2=query>value 0,value 0>key 0/identity")[1] == paths
