@@ -4,7 +4,7 @@
     python benchmarks/strangers.py retrieval --folder models
 
 `khop`: transformers' GPT-2, 4 layers × 4 heads, d 128, on k-hop induction. The first token says how
-many hops (1 to 3) every position is to follow over the 63 letters behind it (of 4); every position
+many hops (1 to 3) every position is to follow over the 99 letters behind it (of 4); every position
 answers, with the class "none" where its hops lead nowhere.
 `retrieval`: `torch.nn.TransformerEncoder` on two-hop retrieval of vectors.
 
@@ -14,7 +14,6 @@ stopped and gone on with. What reads the models is in benchmarks/strangers_read.
 
 import argparse
 import json
-import os
 import pathlib
 import time
 from collections.abc import Callable
@@ -25,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-LETTERS, MOST, LENGTH = 4, 3, 64
+LETTERS, MOST, LENGTH = 4, 3, 100
 NONE = LETTERS + MOST
 """Tokens: the letters, then "1 hop", "2 hops", …; the last class is the answer "none"."""
 CHAINS, SYMBOL = 4, 4
@@ -128,7 +127,7 @@ def retrieval_loss(model: nn.Module, generator: torch.Generator) -> Tensor:
 
 
 STRANGERS: dict[str, Callable[[], Stranger]] = {
-    "khop": lambda: Stranger(gpt2(), khop_loss, 4_000, 1e-3),
+    "khop": lambda: Stranger(gpt2(), khop_loss, 1_500, 1e-3),
     "retrieval": lambda: Stranger(Encoder(), retrieval_loss, 6_000, 2e-3),
 }
 
@@ -181,7 +180,7 @@ def _save(path: pathlib.Path, model: nn.Module, optimiser: Any, step: int) -> No
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step}
     torch.save(kept, path.with_suffix(".new"))
-    os.replace(path.with_suffix(".new"), path)
+    path.with_suffix(".new").replace(path)
 
 
 def main() -> None:

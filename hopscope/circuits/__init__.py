@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from hopscope.circuits.emergence import Emergence
     from hopscope.circuits.exam import Exam, exam_of
     from hopscope.circuits.maps import RoleMaps
-    from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim
+    from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
+    from hopscope.circuits.own import Drawn, OwnTask
     from hopscope.circuits.subject import Subject, Whole
 
 __all__ = [
@@ -27,14 +28,17 @@ __all__ = [
     "Aim",
     "Carried",
     "Circuit",
+    "Drawn",
     "Emergence",
     "Exam",
     "Mechanism",
+    "OwnTask",
     "RoleMaps",
     "Subject",
     "Target",
     "Whole",
     "aim",
+    "along",
     "attention_maps",
     "discover",
     "exam_of",
@@ -53,7 +57,8 @@ _FILES = {
     "emergence": ("Emergence",),
     "exam": ("Exam", "exam_of"),
     "maps": ("RoleMaps",),
-    "mechanism": ("Aim", "Mechanism", "Target", "aim"),
+    "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
+    "own": ("Drawn", "OwnTask"),
     "subject": ("Subject", "Whole"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}

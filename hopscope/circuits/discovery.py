@@ -29,7 +29,7 @@ from hopscope.circuits.stand_ins import alternatives
 from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import NotLearned
-from hopscope.facts import Role
+from hopscope.facts import FactGraph, Role
 from hopscope.machine import keep_pages
 from hopscope.theory import Path, follow
 
@@ -83,7 +83,7 @@ def discover(
         alternatives=others,
         shared=findings.shared,
         restored=findings.restored,
-        flow=flow_check(task, [path for unit in draft.units for path in unit.paths]),
+        flow=flow_check(exam.graph, [path for unit in draft.units for path in unit.paths]),
         switches=Switches(
             examples=settings.examples,
             batches=settings.batches,
@@ -118,9 +118,8 @@ def _check_learned(search: Search, force: bool) -> None:
         )
 
 
-def flow_check(task: Questions, paths: list[Path]) -> FlowCheck | None:
+def flow_check(graph: FactGraph | None, paths: list[Path]) -> FlowCheck | None:
     """Do the paths alone bring every symbol to the query? (None: no fact graph is known.)"""
-    graph = task.graph() if isinstance(task, FactTask) else None
     if graph is None:
         return None
     readings = {path.reading: path for path in paths}

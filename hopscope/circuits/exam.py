@@ -131,8 +131,8 @@ def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
     if not isinstance(questions, FactTask):
         if not callable(questions):
             raise CircuitError(
-                f"a model is examined on a task, or on a function of a number of examples and a "
-                f"seed that makes an exam; got {type(questions).__name__}"
+                f"a model is examined on a task, on an OwnTask, or on a function of a number of "
+                f"examples and a seed that makes an exam; got {type(questions).__name__}"
             )
         exam = questions(examples, seed)
         check_exam(exam, examples)
@@ -163,12 +163,13 @@ def check_exam(exam: object, examples: int) -> None:
     if not exam.table or len(set(exam.table)) < len(exam.table):
         named = ", ".join(map(str, exam.table)) or "none"
         raise CircuitError(f"the table of roles is {named}; expected each role once")
-    _check_places("roles.role", exam.roles.role, exam, (0, len(exam.table)))
-    _check_places("roles.chain", exam.roles.chain, exam, (0, None))
+    shape = (len(exam), exam.length)
+    check_places("the role of positions", exam.roles.role, shape, (0, len(exam.table)))
+    check_places("the chain of positions", exam.roles.chain, shape, (0, None))
     for name, leads in exam.relations.items():
-        _check_places(f"the relation {name!r}", leads, exam, (-1, exam.length))
+        check_places(f"the relation {name!r}", leads, shape, (-1, exam.length))
     for name, holds in exam.conditions.items():
-        _check_places(f"the condition {name!r}", holds, exam, (0, 2))
+        check_places(f"the condition {name!r}", holds, shape, (0, 2))
     if exam.read is not None and not 1 <= exam.read <= exam.length:
         raise CircuitError(
             f"read is {exam.read}; expected a number of last positions, from 1 to {exam.length}"
@@ -177,9 +178,10 @@ def check_exam(exam: object, examples: int) -> None:
         raise CircuitError(f"guess is {exam.guess}; expected the loss of guessing, above 0")
 
 
-def _check_places(what: str, numbers: Tensor, exam: Exam, span: tuple[int, int | None]) -> None:
-    """A number for every position of every example, within a span."""
-    shape = (len(exam), exam.length)
+def check_places(
+    what: str, numbers: object, shape: tuple[int, int], span: tuple[int, int | None]
+) -> None:
+    """Refuse what is not a number for every position of every example, within a span."""
     if not isinstance(numbers, Tensor) or tuple(numbers.shape) != shape:
         got = list(numbers.shape) if isinstance(numbers, Tensor) else type(numbers).__name__
         raise CircuitError(f"{what} is {got}; expected a tensor {list(shape)} (example, position)")
@@ -189,4 +191,6 @@ def _check_places(what: str, numbers: Tensor, exam: Exam, span: tuple[int, int |
     low, high = int(numbers.min()), int(numbers.max())
     if low < least or (below is not None and high >= below):
         most = "" if below is None else f" … {below - 1}"
-        raise CircuitError(f"{what} has numbers {low} … {high}; expected {least}{most or ' or more'}")
+        raise CircuitError(
+            f"{what} has numbers {low} … {high}; expected {least}{most or ' or more'}"
+        )

@@ -6,11 +6,12 @@ averages are computed in `hopscope.circuits.attention`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
+from hopscope.errors import CircuitError
 from hopscope.facts import Role, parse_role
 
 KINDS = ("own", "others", "itself", "previous")
@@ -30,6 +31,23 @@ class RoleMaps:
     """To the reader's own position."""
     previous: Float[np.ndarray, "layer head reader"]
     """To the position right before the reader, whatever it stands for."""
+
+    def between(
+        self,
+        reader: Role | str,
+        source: Role | str,
+        kind: Literal["own", "others"] = "own",
+    ) -> Float[np.ndarray, "layer head"]:
+        """How much of its attention every head gives from one role to another."""
+        found: np.ndarray = getattr(self, kind)[:, :, self._number(reader), self._number(source)]
+        return found
+
+    def _number(self, role: Role | str) -> int:
+        wanted = parse_role(role) if isinstance(role, str) else role
+        if wanted not in self.roles:
+            known = ", ".join(map(str, self.roles))
+            raise CircuitError(f"there is no role {str(wanted)!r} here; the roles are {known}")
+        return self.roles.index(wanted)
 
     def to_dict(self, digits: int | None = None) -> dict[str, Any]:
         """Plain data for JSON, rounded to so many digits if these are given."""

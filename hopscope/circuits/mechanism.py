@@ -110,7 +110,7 @@ class Aim:
 
     @property
     def each(self) -> tuple["Aim", ...]:
-        """This aim and those that may take its place, one by one."""
+        """The aim alone, then those that may take its place."""
         return (replace(self, otherwise=()), *self.otherwise)
 
     def or_else(self, *others: "Aim") -> "Aim":

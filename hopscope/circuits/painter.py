@@ -194,20 +194,23 @@ class Painter:
     def _target(self, target: Target, spots: Spots) -> Bool[Tensor, "spot seq"]:
         """Who counts as the target, for each of the rows."""
         at = spots.row[:, None]
-        if target.where == "uniform":
-            return torch.ones_like(self.places == at)
-        if target.where == "itself":
-            return self.places == at
-        if target.where == "previous":
-            return self.places == at - 1
         if target.where == "relation":
             there = self.exam.followed(target.relation, target.times)
             return self.places == there[spots.example, spots.row][:, None]
-        if target.role is None:
+        if target.role is not None:
+            return self._of_role(target, target.role, spots)
+        if target.where not in SAME_FOR_ALL:
             raise CircuitError(f"the target {target.where!r} needs a role")
+        if target.where == "uniform":
+            return torch.ones_like(self.places == at)
+        return self.places == (at if target.where == "itself" else at - 1)
+
+    def _of_role(self, target: Target, role: Role, spots: Spots) -> Bool[Tensor, "spot seq"]:
+        """The same for a target that names a role."""
+        at = spots.row[:, None]
         chain = self.chain[spots.example]
         same = chain == chain.gather(1, at)
-        of_role = self._readers(target.role)[spots.example]
+        of_role = self._readers(role)[spots.example]
         if target.where == "own":
             return of_role & same
         if target.where == "elsewhere":

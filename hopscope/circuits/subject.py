@@ -99,8 +99,8 @@ class Whole:
 
     `forward(inputs, attention)` calls `attention(layer, pattern)` in every layer with
     [batch, head, query, key] and goes on with what that returns. It runs from the first layer
-    for every ablation, so it is slower than a walk. Answers stand at the last `read` positions of its
-    outputs (unset: wherever the exam looks).
+    for every ablation, so it is slower than a walk. It answers at the last `read` positions
+    (unset: wherever the exam looks).
     """
 
     def __init__(

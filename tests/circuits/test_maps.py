@@ -114,3 +114,13 @@ def test_maps_are_read_as_they_were_written(random_model: Transformer, two_hops:
         assert np.array_equal(getattr(again, kind), getattr(maps, kind), equal_nan=True)
     rough = RoleMaps.from_dict(maps.to_dict(digits=1))
     assert np.abs(rough.own - maps.own).max() == pytest.approx(0.05, abs=0.01)
+
+
+def test_maps_are_looked_up_by_role(two_hops: Planted) -> None:
+    maps = attention_maps(two_hops.model, two_hops.task, 8)
+    reader, source = Role("query"), Role("value", 0)
+    numbers = maps.roles.index(reader), maps.roles.index(source)
+    assert np.array_equal(maps.between("query", "value 0"), maps.own[:, :, *numbers])
+    assert np.array_equal(maps.between(reader, source, "others"), maps.others[:, :, *numbers])
+    with pytest.raises(CircuitError, match="there is no role 'letter' here; the roles are key 0"):
+        maps.between("query", "letter")

@@ -1,12 +1,14 @@
 """Painted attention against loops over positions."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hopscope.circuits import Exam, Mechanism, aim, exam_of
+from hopscope.circuits import Exam, Mechanism, aim, along, exam_of
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
 from hopscope.circuits.painter import Painter
 from hopscope.configs import KHop, Retrieval
@@ -70,6 +72,63 @@ def test_every_aim_is_painted_as_a_loop_over_positions_would(
             expected = slow_row(wanted, roles, chains, row, last)
             assert rows[example, row].tolist() == pytest.approx(expected, abs=1e-6)
             assert bool(possible[example, row]) == any(expected)
+
+
+def with_relations(exam: Exam) -> Exam:
+    """The same exam with a relation, which leads nowhere from every third position, and a
+    condition.
+    """
+    places = torch.arange(exam.length)
+    back = (places - 2).masked_fill(places % 3 == 0, -1).clamp_min(-1).expand(len(exam), -1)
+    odd = (torch.arange(len(exam)) % 2 == 1)[:, None].expand(-1, exam.length)
+    return replace(exam, relations={"back": back}, conditions={"odd": odd})
+
+
+def led(row: int, times: int) -> int:
+    """Where the relation leads, step by step."""
+    for _ in range(times):
+        row = -1 if row < 0 or row % 3 == 0 else max(row - 2, -1)
+    return row
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_relation_is_followed_as_a_loop_would(task: Retrieval | KHop, times: int) -> None:
+    exam = with_relations(exam_of(task, 2))
+    rows, possible = Painter(exam, causal=True).rows(along("back", times))
+    for row in range(exam.length):
+        expected = [float(key == led(row, times)) for key in range(exam.length)]
+        assert rows[0, row].tolist() == expected
+        assert bool(possible[0, row]) == any(expected)
+
+
+def test_where_an_aim_leads_nowhere_or_its_condition_fails_the_next_is_taken() -> None:
+    exam = with_relations(exam_of(TASKS[1], 4))
+    wanted = along("back", 2).if_("odd").or_else(along("back"), PREVIOUS)
+    rows, possible = Painter(exam, causal=True).rows(wanted)
+    for example in range(4):
+        for row in range(exam.length):
+            tried = [led(row, 2) if example % 2 else -1, led(row, 1), row - 1]
+            expected = next((place for place in tried if place >= 0), None)
+            found = rows[example, row].nonzero().flatten().tolist()
+            assert found == ([] if expected is None else [expected])
+            assert bool(possible[example, row]) == (expected is not None)
+
+
+def test_an_aim_with_others_behind_it_says_so_and_is_as_it_was_written() -> None:
+    wanted = along("hop", 2).if_("2 hops").or_else(along("hop"), ITSELF)
+    assert str(wanted) == "hop ×2 if 2 hops, else hop, else itself"
+    assert [str(each) for each in wanted.each] == ["hop ×2 if 2 hops", "hop", "itself"]
+    with pytest.raises(CircuitError, match="put all aims that come after one another in one list"):
+        along("hop").or_else(wanted)
+    with pytest.raises(CircuitError, match="the same under all conditions"):
+        BY_POSITION.if_("2 hops")
+    with pytest.raises(CircuitError, match="the target 'relation' needs a name"):
+        Target("relation")
+    with pytest.raises(CircuitError, match="the target 'own' takes no relation, got 'hop'"):
+        Target("own", KEY, "hop")
+    with pytest.raises(CircuitError, match="the target 'itself' is followed 2 times"):
+        Target("itself", times=2)
 
 
 def attention_of(mechanism: Mechanism, exam: Exam) -> tuple[Tensor, Tensor]:

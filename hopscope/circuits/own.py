@@ -1,0 +1,234 @@
+"""A task of one's own: what draws its examples, who stands where, and how answers are marked.
+
+    def draw(examples, seed):
+        ...
+        return Drawn(inputs, targets, roles=names, relations={"hop": landing})
+
+    task = OwnTask(draw, roles=("count", "letter"), guess=math.log(4))
+    discover(model, task)
+
+Everything that is drawn is checked, and a mistake is named in one line.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from hopscope.circuits.exam import Exam, check_places
+from hopscope.errors import CircuitError
+from hopscope.facts import FactGraph, parse_facts, parse_role
+from hopscope.tasks import Roles
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Some examples of a task of one's own."""
+
+    inputs: Tensor
+    """[example, position, …]: whatever the model takes."""
+    targets: Tensor
+    """[example, answer, …]: numbers of classes, vectors, or whatever the loss takes."""
+    roles: Sequence[str] | Tensor
+    """The name of each position's role, the same in all examples; or [example, position], numbers
+    in the task's table."""
+    chain: Tensor | None = None
+    """[example, position]: to which of several chains each belongs; unset: there is one."""
+    answers_at: Sequence[int] | Tensor | None = None
+    """The positions of the answers, [answer] or [example, answer]; unset: the last ones, as many as
+    there are targets."""
+    hop: Tensor | None = None
+    """[example, answer]: the hop that each answer belongs to, from 0; unset: all to one."""
+    relations: Mapping[str, Tensor] = field(default_factory=dict)
+    """Name → [example, position], the position that the relation leads to; -1 for nowhere."""
+    conditions: Mapping[str, Tensor] = field(default_factory=dict)
+    """Name → [example, position] or [example]: True where the condition holds."""
+
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Outputs at the answers [example, answer, …] and targets → a loss for each answer, or for each
+answer and hop.
+"""
+
+
+def answer_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example answer"]:
+    """Cross-entropy where targets are numbers of classes, else the squared error."""
+    if targets.is_floating_point():
+        if outputs.shape != targets.shape:
+            raise CircuitError(
+                f"the model's answers are {list(outputs.shape)}, the targets {list(targets.shape)}:"
+                " expected the same; give a loss of your own to compare others"
+            )
+        return (outputs - targets).square().flatten(2).mean(-1)
+    classes = outputs.shape[-1]
+    if targets.dim() != 2 or int(targets.max()) >= classes or int(targets.min()) < 0:
+        raise CircuitError(
+            f"targets are {list(targets.shape)} with classes {int(targets.min())} … "
+            f"{int(targets.max())}; expected [example, answer] with 0 … {classes - 1}, as the "
+            "model's outputs have"
+        )
+    found = cross_entropy(outputs.float().flatten(0, 1), targets.flatten(), reduction="none")
+    return found.view(targets.shape)
+
+
+class OwnTask:
+    """A task of one's own, equal to hopscope's: a function of a number of examples and a seed."""
+
+    def __init__(
+        self,
+        draw: Callable[[int, int], Drawn],
+        *,
+        roles: Sequence[str],
+        guess: float,
+        loss: Loss = answer_losses,
+        facts: Sequence[str] = (),
+    ) -> None:
+        """`facts` (as "x0->x1") are those of one chain, if the roles are theirs: along them it is
+        checked whether the paths of a circuit bring every symbol to the query.
+        """
+        if not callable(draw) or isinstance(draw, type):
+            raise CircuitError(
+                "a task of one's own begins with a function that draws (examples, seed) -> Drawn; "
+                f"got {draw!r}"
+            )
+        if isinstance(roles, str) or not roles:
+            raise CircuitError(f"roles are {roles!r}; expected a list of names, such as ['query']")
+        self.draw, self.guess, self.loss = draw, guess, loss
+        self.table = tuple(parse_role(name) for name in roles)
+        self.graph: FactGraph | None = parse_facts(facts) if facts else None
+
+    def __call__(self, examples: int, seed: int) -> Exam:
+        """An exam on fresh examples."""
+        drawn = self.draw(examples, seed)
+        if not isinstance(drawn, Drawn):
+            raise CircuitError(
+                f"the function that draws returned {type(drawn).__name__}; expected a Drawn"
+            )
+        _check_first_axis(drawn, examples)
+        shape = (examples, drawn.inputs.shape[1])
+        answers = _Answers(drawn, self.loss)
+        holds = {name: _spread(name, each, shape) for name, each in drawn.conditions.items()}
+        chain = torch.zeros(shape, dtype=torch.long) if drawn.chain is None else drawn.chain
+        role = self._numbers(drawn.roles, shape)
+        check_places("the role of positions", role, shape, (0, len(self.table)))
+        check_places("the chain of positions", chain, shape, (0, None))
+        for name, leads in drawn.relations.items():
+            check_places(f"the relation {name!r}", leads, shape, (-1, shape[1]))
+        return Exam(
+            inputs=drawn.inputs,
+            roles=Roles(role, chain),
+            table=self.table,
+            losses=answers.losses,
+            guess=self.guess,
+            read=answers.read,
+            relations=dict(drawn.relations),
+            conditions=holds,
+            graph=self.graph,
+        )
+
+    def _numbers(self, roles: Sequence[str] | Tensor, shape: tuple[int, int]) -> Tensor:
+        """The number of each position's role."""
+        if isinstance(roles, Tensor):
+            return roles
+        if len(roles) != shape[1]:
+            raise CircuitError(f"{len(roles)} roles are named for {shape[1]} positions")
+        found = [parse_role(name) for name in roles]
+        if unknown := [role for role in found if role not in self.table]:
+            known = ", ".join(map(str, self.table))
+            raise CircuitError(
+                f"a position has the role {str(unknown[0])!r}; the task's roles are {known}"
+            )
+        return torch.tensor([self.table.index(role) for role in found]).expand(shape)
+
+
+class _Answers:
+    """Where the answers of some examples stand, and what they should be."""
+
+    def __init__(self, drawn: Drawn, loss: Loss) -> None:
+        examples, length = drawn.inputs.shape[:2]
+        self.targets, self.loss = drawn.targets, loss
+        count = drawn.targets.shape[1]
+        at = _positions(drawn.answers_at, (examples, count), length)
+        self.read = length - int(at.min())
+        self.at = at - length
+        hop = torch.zeros_like(at) if drawn.hop is None else drawn.hop
+        self.weights = _weights(hop, (examples, count))
+
+    def losses(self, outputs: Tensor) -> Float[Tensor, "*variant example hop"]:
+        """The loss of each example and hop, from outputs [*variant, example, position, …]."""
+        if outputs.shape[0] != len(self.targets):
+            return torch.stack([self.losses(each) for each in outputs])
+        rows = torch.arange(len(self.targets), device=outputs.device)[:, None]
+        at = self.at.to(outputs.device)
+        # A position counted from the last is the same whether or not the first ones are read.
+        found = self.loss(outputs[rows, at + outputs.shape[1]], self.targets.to(outputs.device))
+        hops = isinstance(found, Tensor) and found.dim() == 3 and self.weights.shape[-1] == 1
+        if not isinstance(found, Tensor) or found.shape[: 2 if hops else None] != self.at.shape:
+            got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise CircuitError(
+                f"the loss is {got}; expected one for each answer, {list(self.at.shape)}: leave "
+                "out the mean (reduction='none')"
+            )
+        if hops:
+            return found.float().mean(1)
+        return torch.einsum("ea,eah->eh", found.float(), self.weights.to(outputs.device))
+
+
+def _weights(hop: Tensor, shape: tuple[int, int]) -> Float[Tensor, "example answer hop"]:
+    """With them the mean over examples is, for each hop, the mean over its answers."""
+    if tuple(hop.shape) != shape or hop.is_floating_point() or int(hop.min()) < 0:
+        raise CircuitError(
+            f"hop is {hop.dtype} {list(hop.shape)}; expected a whole number from 0 on for each "
+            f"answer, {list(shape)}"
+        )
+    member = torch.nn.functional.one_hot(hop.long()).float()
+    count = member.sum((0, 1))
+    if not bool((count > 0).all()):
+        missing = int((count == 0).nonzero()[0])
+        raise CircuitError(f"no answer belongs to hop {missing}: count hops from 0, without gaps")
+    weights: Tensor = member * len(hop) / count
+    return weights
+
+
+def _positions(at: Sequence[int] | Tensor | None, shape: tuple[int, int], length: int) -> Tensor:
+    """The position of every answer."""
+    examples, count = shape
+    if at is None:
+        at = torch.arange(length - count, length)
+    at = torch.as_tensor(at)
+    at = at.expand(shape) if at.dim() == 1 and len(at) == count else at
+    if tuple(at.shape) != shape or at.is_floating_point():
+        raise CircuitError(
+            f"answers_at is {list(at.shape)}; expected whole numbers [{count}] or "
+            f"[{examples}, {count}], as there are {count} targets in each example"
+        )
+    if not at.numel() or int(at.min()) < 0 or int(at.max()) >= length:
+        span = f"positions {int(at.min())} … {int(at.max())}" if at.numel() else "nowhere"
+        raise CircuitError(f"answers stand at {span}; expected positions 0 … {length - 1}")
+    return at
+
+
+def _check_first_axis(drawn: Drawn, examples: int) -> None:
+    """As many inputs and targets as were asked for."""
+    for name, axes in (("inputs", "example, position, …"), ("targets", "example, answer, …")):
+        tensor = getattr(drawn, name)
+        if not isinstance(tensor, Tensor) or tensor.dim() < 2 or len(tensor) != examples:
+            got = list(tensor.shape) if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise CircuitError(
+                f"{name} are {got}; expected a tensor [{axes}] of {examples} examples"
+            )
+
+
+def _spread(name: str, holds: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A condition of examples holds at all of their positions."""
+    if isinstance(holds, Tensor) and tuple(holds.shape) == shape[:1]:
+        return holds[:, None].expand(shape).bool()
+    if not isinstance(holds, Tensor) or tuple(holds.shape) != shape:
+        got = list(holds.shape) if isinstance(holds, Tensor) else type(holds).__name__
+        raise CircuitError(
+            f"the condition {name!r} is {got}; expected [{shape[0]}] or {list(shape)}"
+        )
+    return holds.bool()

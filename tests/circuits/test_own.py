@@ -1,0 +1,242 @@
+"""Tasks of one's own: they are examined like hopscope's, and each mistake has its line."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hopscope.circuits import (
+    Drawn,
+    Exam,
+    OwnTask,
+    discover,
+    exam_of,
+)
+from hopscope.configs import KHop, Retrieval
+from hopscope.errors import CircuitError, FactError
+from hopscope.models.planted import Planted
+from hopscope.tasks import Roles, dataset
+from tests.circuits.conftest import TWO_HOPS
+
+CLASSES, LENGTH = 5, 6
+
+
+def draw(count: int, seed: int) -> Drawn:
+    """A count token and letters; every letter answers."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(CLASSES, (count, LENGTH), generator=generator)
+    twice = torch.arange(count) % 2 == 1
+    return Drawn(
+        tokens,
+        targets=tokens[:, :-1],
+        roles=["count", *["letter"] * (LENGTH - 1)],
+        hop=twice.long()[:, None].expand(count, LENGTH - 1),
+        relations={"before": (torch.arange(LENGTH) - 1).expand(count, -1)},
+        conditions={"twice": twice},
+    )
+
+
+def own(**options: Any) -> OwnTask:
+    task = OwnTask.__new__(OwnTask)
+    # Without the checks of types that only tests have.
+    begin = inspect.unwrap(OwnTask.__init__)
+    begin(task, **{"draw": draw, "roles": ["count", "letter"], "guess": 1.0, **options})
+    return task
+
+
+def test_answers_everywhere_are_marked_hop_by_hop() -> None:
+    exam = exam_of(own(), 4)
+    assert exam.read == LENGTH - 1
+    outputs = torch.randn(4, LENGTH, CLASSES)
+    each = nn.functional.cross_entropy(
+        outputs[:, 1:].flatten(0, 1), exam.inputs[:, :-1].flatten(), reduction="none"
+    ).view(4, LENGTH - 1)
+    expected = [each[0::2].mean().item(), each[1::2].mean().item()]
+    assert exam.marks(outputs).mean(0).tolist() == pytest.approx(expected)
+    both = exam.marks(torch.stack((outputs, outputs.roll(1, 0))))
+    assert torch.equal(both[1], exam.marks(outputs.roll(1, 0)))
+
+
+def test_answers_are_read_at_chosen_positions() -> None:
+    def chosen(count: int, seed: int) -> Drawn:
+        return replace(draw(count, seed), answers_at=[4, 1], targets=torch.zeros(count, 2).long(),
+                       hop=None)  # fmt: skip
+
+    exam = exam_of(own(draw=chosen), 3)
+    outputs = torch.randn(3, LENGTH, CLASSES)
+    assert exam.read == 5
+    expected = -outputs.log_softmax(-1)[:, [4, 1], 0].mean(1, keepdim=True)
+    assert torch.allclose(exam.marks(outputs), expected)
+
+
+def test_conditions_and_relations_stand_at_every_position() -> None:
+    exam = exam_of(own(), 2)
+    assert exam.condition("twice").tolist() == [[False] * LENGTH, [True] * LENGTH]
+    assert exam.followed("before", 3).tolist()[0] == [-1, -1, -1, 0, 1, 2]
+
+
+def as_own(task: Retrieval) -> OwnTask:
+    """One of hopscope's tasks, told as a stranger's."""
+    names = [str(role) for role in task.roles()]
+
+    def drawing(count: int, seed: int) -> Drawn:
+        batch = dataset(task, seed, count, "validation")
+        answers = batch.targets.shape[1]
+        return Drawn(
+            batch.inputs, batch.targets, batch.roles.role, batch.roles.chain,
+            answers_at=range(task.interface().length - answers, task.interface().length),
+        )  # fmt: skip
+
+    facts = [str(fact) for fact in task.graph().facts]
+    return OwnTask(drawing, roles=names, guess=task.guess(), loss=both_hops, facts=facts)
+
+
+def both_hops(outputs: Tensor, targets: Tensor) -> Tensor:
+    return (outputs.view_as(targets) - targets).square().mean(-1)
+
+
+def test_the_circuit_of_a_task_told_by_hand_is_that_of_ours(two_hops: Planted) -> None:
+    ours = discover(two_hops.model, two_hops.task, examples=32)
+    found = discover(two_hops.model, as_own(TWO_HOPS), examples=32)
+    assert found.paths == ours.paths
+    assert found.flow == ours.flow
+    assert found.losses == ours.losses
+
+
+def broken(**changes: Any) -> Callable[[int, int], Drawn]:
+    return lambda count, seed: replace(draw(count, seed), **changes)
+
+
+def shaped(outputs: Tensor, targets: Tensor) -> Tensor:
+    return outputs.mean()
+
+
+MISTAKES = {
+    "a config": (lambda: own(draw=KHop()), "begins with a function that draws .*; got KHop"),
+    "a class": (lambda: own(draw=Drawn), "begins with a function that draws"),
+    "no roles": (lambda: own(roles=[]), r"roles are \[\]; expected a list of names"),
+    "one name": (lambda: own(roles="count"), "roles are 'count'; expected a list of names"),
+    "a strange name": (lambda: own(roles=["a<b"]), "there is no role 'a<b'"),
+    "a role twice": (lambda: own(roles=["letter", "count", "count"]), "expected each role once"),
+    "another role": (lambda: own(roles=["letter"]), "has the role 'count'; the task's roles are l"),
+    "no Drawn": (lambda: own(draw=lambda n, s: 3), "returned int; expected a Drawn"),
+    "an exam": (lambda: lambda n, s: 3, "returned int; expected an Exam"),
+    "more examples": (
+        lambda: own(draw=lambda n, s: draw(n + 1, s)),
+        r"inputs are \[5, 6\]; expected a tensor \[example, position, …\] of 4 examples",
+    ),
+    "one target": (
+        lambda: own(draw=broken(targets=torch.zeros(4))),
+        r"targets are \[4\]; expected a tensor \[example, answer, …\]",
+    ),
+    "few names": (lambda: own(draw=broken(roles=["count"])), "1 roles are named for 6 positions"),
+    "a role beyond the table": (
+        lambda: own(draw=broken(roles=torch.full((4, 6), 2))),
+        r"the role of positions has numbers 2 … 2; expected 0 … 1",
+    ),
+    "roles by halves": (
+        lambda: own(draw=broken(roles=torch.zeros(4, 6))),
+        "the role of positions has numbers of type torch.float32; expected whole numbers",
+    ),
+    "roles once": (
+        lambda: own(draw=broken(roles=torch.zeros(6).long())),
+        r"the role of positions is \[6\]; expected a tensor \[4, 6\]",
+    ),
+    "answers out of range": (
+        lambda: own(draw=broken(answers_at=[2, 3, 4, 5, 6])),
+        r"answers stand at positions 2 … 6; expected positions 0 … 5",
+    ),
+    "fewer answers than targets": (
+        lambda: own(draw=broken(answers_at=[2])),
+        r"answers_at is \[1\]; expected whole numbers \[5\] or \[4, 5\]",
+    ),
+    "a hop without answers": (
+        lambda: own(draw=broken(hop=torch.full((4, 5), 1))),
+        "no answer belongs to hop 0",
+    ),
+    "hops of examples": (
+        lambda: own(draw=broken(hop=torch.zeros(4).long())),
+        r"hop is torch.int64 \[4\]; expected a whole number from 0 on for each answer, \[4, 5\]",
+    ),
+    "a relation beyond": (
+        lambda: own(draw=broken(relations={"on": torch.full((4, 6), 6)})),
+        r"the relation 'on' has numbers 6 … 6; expected -1 … 5",
+    ),
+    "a relation of examples": (
+        lambda: own(draw=broken(relations={"on": torch.zeros(4).long()})),
+        r"the relation 'on' is \[4\]; expected a tensor \[4, 6\]",
+    ),
+    "a condition of nobody": (
+        lambda: own(draw=broken(conditions={"if": torch.ones(3)})),
+        r"the condition 'if' is \[3\]; expected \[4\] or \[4, 6\]",
+    ),
+    "a guess of nothing": (lambda: own(guess=0.0), "guess is 0.0; expected the loss of guessing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_every_mistake_in_a_task_has_its_line(mistake: str) -> None:
+    make, line = MISTAKES[mistake]
+    with pytest.raises((CircuitError, FactError), match=line):
+        inspect.unwrap(exam_of)(make(), 4)
+
+
+MARKS = {
+    "a mean": (lambda o, t: o.mean(), r"the loss is \[\]; expected one for each answer, \[4, 5\]"),
+    "no tensor": (lambda o, t: 3.0, "the loss is float; expected one for each answer"),
+}
+
+
+@pytest.mark.parametrize("mistake", MARKS)
+def test_every_mistake_in_a_loss_has_its_line(mistake: str) -> None:
+    loss, line = MARKS[mistake]
+    with pytest.raises(CircuitError, match=line):
+        exam_of(own(loss=loss), 4).marks(torch.randn(4, LENGTH, CLASSES))
+
+
+def test_targets_that_no_output_has_are_named() -> None:
+    with pytest.raises(CircuitError, match=r"classes 0 … 4; expected .* with 0 … 2"):
+        exam_of(own(), 4).marks(torch.randn(4, LENGTH, 3))
+    with pytest.raises(CircuitError, match=r"answers are \[4, 5, 5\], the targets \[4, 5, 2\]"):
+        exam_of(own(draw=broken(targets=torch.zeros(4, 5, 2))), 4).marks(
+            torch.randn(4, LENGTH, CLASSES)
+        )
+
+
+def by_hand(losses: Callable[[Tensor], Any], read: int | None = None) -> Exam:
+    """An exam without a builder."""
+    number = torch.zeros(4, 6).long()
+    return Exam(number, Roles(number, number), exam_of(own(), 4).table, losses, 1.0, read)
+
+
+@pytest.mark.parametrize(
+    ("losses", "line"),
+    [
+        (lambda outputs: outputs.mean(), r"the exam's losses are \[\]; expected one for each"),
+        (lambda outputs: outputs[:, 0, 0], r"losses are \[4\]; .* keep an axis of hops"),
+        (lambda outputs: outputs[..., 0], r"with a loss for each of 6 positions; expected one"),
+        (lambda outputs: 3, "the exam's losses are int"),
+    ],
+)
+def test_losses_by_hand_without_examples_or_hops_are_refused(losses: Any, line: str) -> None:
+    with pytest.raises(CircuitError, match=line):
+        inspect.unwrap(Exam.marks)(by_hand(losses), torch.randn(4, 6, 3))
+
+
+def test_positions_that_are_not_there_are_refused() -> None:
+    with pytest.raises(CircuitError, match="read is 7; expected a number of last positions, from"):
+        exam_of(lambda count, seed: by_hand(torch.relu, 7), 4)
+    with pytest.raises(CircuitError, match="at the last 5 positions; this model answers at 2"):
+        by_hand(torch.relu, 5).marks(torch.randn(4, 2, 3))
+
+
+def test_relations_and_conditions_that_are_not_there_are_named_with_those_that_are() -> None:
+    exam = exam_of(own(), 4)
+    with pytest.raises(CircuitError, match="there is no relation 'hop' here; the relations are b"):
+        exam.followed("hop")
+    with pytest.raises(CircuitError, match="there is no condition '3 hops' here; .* are twice"):
+        exam.condition("3 hops")
