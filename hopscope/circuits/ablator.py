@@ -1,6 +1,6 @@
 """A model on its examples, and every loss that is measured with heads changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Float
@@ -10,6 +10,7 @@ from hopscope.circuits.ablation import Ablation, Carried, Head
 from hopscope.circuits.exam import Exam
 from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.painter import Painter
+from hopscope.circuits.progress import Progress
 from hopscope.circuits.subject import Subject, Whole, check_finite
 from hopscope.circuits.walk import Walk
 from hopscope.errors import CircuitError
@@ -38,17 +39,27 @@ class Ablator:
         return 1 if self._walk is None else self._walk.at_once
 
     @torch.no_grad()
-    def losses(self, ablations: Sequence[Ablation]) -> Float[Tensor, "variant batch hop"]:
+    def losses(
+        self, ablations: Sequence[Ablation], progress: Progress | None = None
+    ) -> Float[Tensor, "variant batch hop"]:
         """The loss of every example and hop under every ablation."""
         for ablation in ablations:
             self._check(ablation)
-        if self._walk is not None:
-            found = dict(self._walk.losses(ablations))
-        else:
-            found = {n: self._whole(each) for n, each in enumerate(ablations)}
+        found = {}
+        for number, its in self._each(ablations):
+            found[number] = its
+            if progress is not None:
+                progress.at(len(found), len(ablations))
         losses = torch.stack([found[number] for number in range(len(ablations))])
         check_finite(losses, "the model's loss")
         return losses
+
+    def _each(self, ablations: Sequence[Ablation]) -> Iterator[tuple[int, Tensor]]:
+        """The number of each ablation, and its losses."""
+        if self._walk is not None:
+            yield from self._walk.losses(ablations)
+        else:
+            yield from ((n, self._whole(each)) for n, each in enumerate(ablations))
 
     def _whole(self, ablation: Ablation) -> Float[Tensor, "batch hop"]:
         """One ablation from the first layer to the last."""

@@ -67,6 +67,21 @@ class Circuit(Config):
         return self.losses.mean("ideal") <= self.losses.limit
 
     @property
+    def finds_its_way(self) -> bool:
+        """True if the loss is still low when the rows that matter attend on their own, and all
+        others are gone: then nothing else tells them where to look.
+        """
+        return self.losses.mean("own") <= self.losses.limit
+
+    @property
+    def explained(self) -> float:
+        """The share of the gap between guessing and the model that the circuit closes: 1 if with
+        its attention alone the loss is the model's.
+        """
+        clean, guess = self.losses.mean("clean"), self.losses.guess
+        return (guess - self.losses.mean("ideal")) / (guess - clean) if guess != clean else 1.0
+
+    @property
     def unexplained(self) -> tuple[Part, ...]:
         """Parts that no hypothesis explains: their rows keep the model's attention."""
         return tuple(part for part in self.parts if "model" in self._wheres(part))
@@ -133,7 +148,7 @@ class Circuit(Config):
         lines = [head]
         for part in self.parts:
             worth = f"{part.kind}, {part.cost.mean:.3f} without it"
-            lines.append(f"  {part.layer}.{part.head}  {self.described(part)}  ({worth})")
+            lines.append(f"  {part.name}  {self.described(part)}  ({worth})")
         return "\n".join(lines)
 
     def described(self, part: Part) -> str:

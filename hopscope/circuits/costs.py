@@ -77,7 +77,8 @@ def _losses(
 ) -> Float[np.ndarray, "state batch example hop"]:
     batches, size = search.settings.batches, search.settings.batch
     fresh = exam_of(questions, batches * size, seed + 1)
-    found = Ablator(search.ablator.subject, fresh).losses([state.ablation for state in states])
+    ablator = Ablator(search.ablator.subject, fresh)
+    found = ablator.losses([state.ablation for state in states], search.progress)
     losses: np.ndarray = found.unflatten(1, (batches, size)).double().cpu().numpy()
     return losses
 
@@ -93,7 +94,7 @@ def _summary(search: Search, of: Measured) -> Losses:
 
 
 def _shared(step: Step, units: list[Unit], losses: Examples) -> Shared:
-    heads = tuple(unit.head for unit in units)
+    heads = tuple(head for unit in units for head in unit.heads)
     return Shared(reader=step[0], source=step[1], heads=heads, cost=_estimate(losses))
 
 
@@ -112,7 +113,8 @@ def _part(search: Search, draft: Draft, of: Measured, number: int) -> Part:
     return Part(
         layer=unit.head[0],
         head=unit.head[1],
-        readers=tuple(role for _, role in unit.rows),
+        also=tuple(head for _, head in unit.heads[1:]),
+        readers=tuple(dict.fromkeys(role for _, role in unit.rows)),
         paths=unit.paths,
         kind=kind,
         cost=cost,
@@ -129,7 +131,7 @@ def _kind(unit: Unit, ratios: Sequence[float], locating: bool, needed: float) ->
         return "carries"
     if locating and max(free) >= needed:
         return "locates"
-    return "weak" if unit.paths else "background"
+    return "weak" if unit.paths or unit.named else "background"
 
 
 def _estimate(losses: Examples) -> Estimate:

@@ -18,14 +18,17 @@ from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.budget import FLOAT, check_examples, check_search
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.costs import measure
-from hopscope.circuits.draft import Conditions, drafted
+from hopscope.circuits.draft import Conditions, Draft, drafted
 from hopscope.circuits.exam import Questions, exam_of
 from hopscope.circuits.explaining import explained
+from hopscope.circuits.first import first_answer
 from hopscope.circuits.necessity import settled
-from hopscope.circuits.parts import FlowCheck, HeadReport, Switches
+from hopscope.circuits.parts import Alternative, FlowCheck, HeadReport, Switches
+from hopscope.circuits.progress import Progress
 from hopscope.circuits.pruning import needed_rows
 from hopscope.circuits.search import DEFAULT, Search
 from hopscope.circuits.stand_ins import alternatives
+from hopscope.circuits.state import State
 from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import NotLearned
@@ -51,24 +54,20 @@ def discover(
 
     `settings` are the numbers by which the search decides; any of them can also be given by its
     name, as in `discover(model, task, examples=64)`. Examples are drawn by `seed`. `force` goes on
-    with a model that has not learned the task; `watch` is told what happens.
+    with a model that has not learned the task; `watch` is told what happens. A task
+    that names relations is searched only if the first answer, which is read off the maps, leaves
+    it unsolved.
     """
     keep_pages()
     settings = settings.changed(**changes)
     subject = subject_of(model)
     _check_memory(subject, task, settings)
     exam, few = (exam_of(task, size, seed) for size in (settings.examples, settings.few))
-    search = Search(Ablator(subject, exam), Ablator(subject, few), settings)
+    progress = Progress(watch)
+    search = Search(Ablator(subject, exam), Ablator(subject, few), settings, progress)
     _check_learned(search, force)
-    watch(f"which of {len(search.heads)} heads matter")
-    untouched = search.untouched()
-    own = needed_rows(search, untouched)
-    watch(f"what explains {len(own.live)} rows of attention")
-    states = Conditions(explained(search, own), own, untouched)
-    watch("what of it is needed, and what could stand in")
-    draft = settled(search, drafted(states, settings.path_share))
-    others = alternatives(search, draft)
-    watch("measuring on fresh examples")
+    draft, others = _drafted(search)
+    progress.step("measuring on fresh examples")
     findings = measure(search, task, draft, seed)
     return Circuit(
         model=subject.digest(),
@@ -93,6 +92,33 @@ def discover(
             version=__version__,
         ),
     )
+
+
+def _drafted(search: Search) -> tuple[Draft, tuple[Alternative, ...]]:
+    """The first answer where that is enough; else what the search finds.
+
+    Where a task names no relations, the search knows more than the first answer can say.
+    """
+    search.progress.step(f"which of {len(search.heads)} heads matter")
+    untouched = search.untouched()
+    quick, relations = search.settings.quick, search.ablator.exam.relations
+    first = first_answer(search, untouched) if quick or relations else None
+    if first is not None and (quick or first.solved):
+        return first.draft, ()
+    draft, others = _searched(search, untouched)
+    if first is not None and first.loss <= search.losses([draft.states.ideal])[0].mean():
+        return first.draft, ()
+    return draft, others
+
+
+def _searched(search: Search, untouched: State) -> tuple[Draft, tuple[Alternative, ...]]:
+    """What the search finds among all rows of the model."""
+    own = needed_rows(search, untouched)
+    search.progress.step(f"what explains {len(own.live)} rows of attention")
+    states = Conditions(explained(search, own), own, untouched)
+    search.progress.step("what of it is needed, and what could stand in")
+    draft = settled(search, drafted(states, search.settings.path_share))
+    return draft, alternatives(search, draft)
 
 
 @torch.no_grad()

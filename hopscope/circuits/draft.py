@@ -26,6 +26,13 @@ class Unit:
     informed: bool = True
     """False if the attention depends on nothing (uniform and the like): such rows cannot tell
     later heads where to look."""
+    named: bool = False
+    """True if the rows form no paths, and yet follow something that the task names: a relation."""
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads whose rows it has: more than one where they do the same step together."""
+        return tuple(dict.fromkeys(head for head, _ in self.rows))
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,8 @@ class Draft:
         """
         if not unit.informed:
             return False
+        if any(other.named and other.head[0] > unit.head[0] for other in self.units):
+            return True  # relations hold at every position
         readers = {role for _, role in unit.rows}
         return any(
             path.layer > unit.head[0] and readers & {path.reader, path.source}

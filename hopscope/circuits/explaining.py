@@ -48,7 +48,9 @@ def explained(search: Search, state: State) -> State:
 def _each_row(search: Search, state: State, slack: Slack) -> tuple[State, HopLosses]:
     """Explain the rows that are as the model has them, one after the other."""
     losses: HopLosses = search.losses([state])[0]
-    for head, role in state.live:
+    rows = state.live
+    for number, (head, role) in enumerate(rows):
+        search.progress.at(number, len(rows))
         if state[head].of(role) == AS_IS:
             state, losses = _explain(search, state, losses, (head, role), slack)
         if losses.mean() > slack.abandon * search.limits.mean:
@@ -74,7 +76,10 @@ def _explain(
 def _waves(search: Search, row: Row) -> Iterator[list[Aim]]:
     """Hypotheses for a row, as many at a time as are measured together: the first may do."""
     size = max(2, search.ablator.at_once)
-    for wave in hypotheses(search.maps, row, search.settings):
+    waves = hypotheses(search.maps, row, search.settings)
+    if search.ablator.exam.relations:
+        waves = [search.glances.get(row, []), *waves]
+    for wave in waves:
         yield from (wave[start : start + size] for start in range(0, len(wave), size))
 
 

@@ -60,8 +60,9 @@ def _head_scores(circuit: Circuit) -> dict[str, float]:
     base = circuit.losses.mean("ideal")
     scores: dict[str, float] = {}
     for part in circuit.parts:
-        name = f"a{part.layer}.h{part.head}"
-        scores[name] = max(scores.get(name, 0.0), _worth(part, base))
+        for layer, head in part.heads:
+            name = f"a{layer}.h{head}"
+            scores[name] = max(scores.get(name, 0.0), _worth(part, base))
     return scores
 
 

@@ -75,6 +75,8 @@ class Part(Config):
 
     layer: int
     head: int
+    also: tuple[int, ...] = ()
+    """Other heads of the layer that do the same; the part is all of them together."""
     readers: tuple[Role, ...]
     """The roles whose rows of attention are meant."""
     paths: tuple[KeptPath, ...] = ()
@@ -92,6 +94,16 @@ class Part(Config):
     @property
     def at(self) -> Head:
         return (self.layer, self.head)
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """Its head, and those that do the same."""
+        return tuple((self.layer, head) for head in (self.head, *self.also))
+
+    @property
+    def name(self) -> str:
+        """Layer and heads: `1.2`, `1.2+3`."""
+        return f"{self.layer}.{'+'.join(map(str, (self.head, *self.also)))}"
 
 
 class Alternative(Config):

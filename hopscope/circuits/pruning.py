@@ -24,9 +24,11 @@ def pruned(search: Search, state: State, choices: Sequence[Rows]) -> State:
 
     Which are cheap is first judged by a few examples, and exactly once that leads no further.
     """
+    total = len(choices)
     for roughly in (True, False):
         left = list(choices)
         while left:
+            search.progress.at(total - len(left), total)
             left = _cheap(search, state, left, roughly)
             count = _most(search, state, left)
             if not count:

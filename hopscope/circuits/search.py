@@ -9,9 +9,11 @@ from jaxtyping import Float
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.attention import role_maps
+from hopscope.circuits.glances import read_off
 from hopscope.circuits.hypotheses import strongest
 from hopscope.circuits.limits import Limits
-from hopscope.circuits.mechanism import AS_IS, ITSELF, UNIFORM, Mechanism
+from hopscope.circuits.mechanism import AS_IS, ITSELF, UNIFORM, Aim, Mechanism
+from hopscope.circuits.progress import Progress
 from hopscope.circuits.state import Row, Sources, State
 from hopscope.configs import Discovery
 from hopscope.facts import Role
@@ -24,9 +26,14 @@ class Search:
     """A model on its examples (and on a few of them, the *sketch*), and what is known of it."""
 
     def __init__(
-        self, ablator: Ablator, sketch: Ablator | None = None, settings: Discovery = DEFAULT
+        self,
+        ablator: Ablator,
+        sketch: Ablator | None = None,
+        settings: Discovery = DEFAULT,
+        progress: Progress | None = None,
     ) -> None:
         self.ablator, self.sketch, self.settings = ablator, sketch or ablator, settings
+        self.progress = progress or Progress(lambda _: None)
         self._known: dict[tuple[Ablator, Ablation], HopLosses] = {}
         subject = ablator.subject
         self.maps = role_maps(subject, ablator.exam)
@@ -62,6 +69,12 @@ class Search:
             for role in self.maps.roles
         }
         return {row: source for row, source in found.items() if source is not None}
+
+    @cached_property
+    def glances(self) -> dict[Row, list[Aim]]:
+        """What every row looks at, in the words of the task's relations and roles."""
+        its = self.sketch
+        return read_off(its.exam, its.subject, its.painter, self.settings.noticed)
 
     def losses(
         self, states: Sequence[State], roughly: bool = False

@@ -55,6 +55,13 @@ class State:
             changed[head] = changed[head].with_aim(role, new)
         return State(changed)
 
+    def looking_at_each(self, aims: Mapping[Row, Aim]) -> "State":
+        """The state with an aim for each of some rows."""
+        changed = dict(self.mechanisms)
+        for (head, role), new in aims.items():
+            changed[head] = changed[head].with_aim(role, new)
+        return State(changed)
+
     def looking_elsewhere(self, rows: Iterable[Row], sources: Sources) -> "State":
         """The state with some rows removed, while others keep the model's attention.
 

@@ -27,6 +27,9 @@ class Discovery(Config):
     """Batches of fresh examples on which the circuit is measured; each votes on every part."""
     batch_share: Share = 1 / 8
     """Size of one of these batches, as a share of `examples`."""
+    quick: bool = False
+    """End with the first answer, which is read off the maps. (Where a task names relations the
+    search goes on only if that leaves it unsolved; everywhere else it always does.)"""
     unlearned: Share = 0.5
     """A model whose loss is above this share of guessing has not learned the task."""
 

@@ -120,7 +120,7 @@ def _side_text(circuit: Circuit, layer: int) -> str:
     lines = []
     for part in circuit.parts:
         if part.layer == layer and not part.paths:
-            text = f"{part.layer}.{part.head}: {circuit.described(part)}"
+            text = f"{part.name}: {circuit.described(part)}"
             lines.append(text if len(text) <= SIDE_TEXT else text[: SIDE_TEXT - 1] + "…")
     return "\n".join(lines)
 

@@ -28,11 +28,17 @@ def circuit_grid(circuit: Circuit) -> str:
 def ordered_roles(circuit: Circuit) -> list[Role]:
     """The roles in the order of a chain: query, then key and value of each hop."""
     used = {role for path in circuit.paths for role in (path.reader, path.source)}
-    order = ("query", "key", "value", "decoy key", "decoy value")
     known = [role for role in circuit.roles if role in used]
     return sorted(
-        known, key=lambda r: (r.kind != "query", r.kind[0] == "d", r.fact, order.index(r.kind))
+        known,
+        key=lambda r: (r.kind != "query", r.kind.startswith("decoy"), r.fact, *_place(r.kind)),
     )
+
+
+def _place(kind: str) -> tuple[int, str]:
+    """Names of a task of one's own come after ours, by alphabet."""
+    order = ("query", "key", "value", "decoy key", "decoy value")
+    return (order.index(kind), "") if kind in order else (len(order), kind)
 
 
 def many_heads(circuit: Circuit) -> bool:
@@ -43,7 +49,7 @@ def part_rows(circuit: Circuit) -> list[tuple[str, ...]]:
     """A row per part: head, what it does, kind, losses without it, votes."""
     return [
         (
-            f"{part.layer}.{part.head}",
+            part.name,
             circuit.described(part),
             part.kind,
             f"{part.cost.mean:.3f} ± {part.cost.mean - part.cost.low:.3f}",
@@ -63,23 +69,37 @@ def loss_line(circuit: Circuit) -> str:
     )
 
 
+def headline(circuit: Circuit) -> list[str]:
+    """Is the task solved by the circuit's attention, and do its rows find their places alone?"""
+    losses = circuit.losses
+    ideal, own = losses.mean("ideal"), losses.mean("own")
+    solved = "solved" if circuit.solved else "not all is explained"
+    finds = "they find their places" if circuit.finds_its_way else "they do not find their places"
+    alone = (
+        f"{solved}: {ideal:.3f} with this attention alone, where {losses.limit:.3f} would count as "
+        f"solved; {circuit.explained:.0%} of the way from guessing to the model"
+    )
+    lines = [
+        alone,
+        f"left to themselves, all others gone, the rows that matter have {own:.3f}: {finds}",
+    ]
+    if ideal >= min(losses.mean("ablated"), losses.guess):
+        lines.append(
+            f"warning: this circuit is no better than none: {ideal:.3f} with it, "
+            f"{losses.mean('ablated'):.3f} with no attention, {losses.guess:.3f} guessing"
+        )
+    return lines
+
+
 def remarks(found: Circuit) -> list[str]:
     """What else there is to say about a circuit, one line each."""
-    lines = []
-    if not found.solved:
-        lines.append(
-            f"not all is explained: {found.losses.mean('ideal'):.3f} is above "
-            f"{found.losses.limit:.3f}, which would count as solved"
-        )
+    lines = headline(found)
     lines += [
         f"{report.layer}.{report.head} is a head of the previous position"
         for report in found.heads
         if report.name == "previous position"
     ]
-    lines += [
-        f"unexplained: {part.layer}.{part.head} {found.described(part)}"
-        for part in found.unexplained
-    ]
+    lines += [f"unexplained: {part.name} {found.described(part)}" for part in found.unexplained]
     lines += [
         f"shared: {', '.join(f'{layer}.{head}' for layer, head in step.heads)} all do "
         f"{step.reader} ← {step.source}; {step.cost.mean:.3f} without all of them"

@@ -117,7 +117,8 @@ class Study:
 
     def heads_of_circuit(self) -> set[tuple[int, int]]:
         """The heads that do something in its circuit; none if it was not found yet."""
-        return {part.at for part in self.circuit.parts} if self.has_circuit else set()
+        parts = self.circuit.parts if self.has_circuit else ()
+        return {head for part in parts for head in part.heads}
 
     def discover(
         self,

@@ -61,7 +61,7 @@ def test_remarks_say_what_is_not_explained(circuit: Circuit) -> None:
         update={"reached": (), "missed": ("x1",), "jumps": circuit.paths[:1]}
     )
     said = "\n".join(remarks(circuit.model_copy(update={"losses": losses, "flow": flow})))
-    assert "not all is explained: 0.500 is above" in said
+    assert "not all is explained: 0.500 with this attention alone" in said
     assert "the query learns nothing, but not x1" in said
     assert "found by no key that is known: layer 0" in said
     assert isinstance(circuit.shared[0], Shared)
