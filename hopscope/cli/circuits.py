@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hopscope.cli.output import note, say
+from hopscope.cli.output import note, say, warn
 from hopscope.cli.subject import ModelArguments
 from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
@@ -195,7 +195,7 @@ def show(chosen: CircuitShowArguments) -> int:
 
     print_circuit(found)
     if differs := found.differs_from(DEFAULT):
-        note(differs)
+        warn(differs)
     return 0
 
 

@@ -82,14 +82,14 @@ def losses(
     )
     if not rows or not len(rows["step"]):
         return np.empty(0, np.int32), np.empty((0, len(seeds), 0), np.float32)
-    hops = int(rows["hop"].max())
-    shape = (-1, len(seeds), hops)
+    # Where a hop is missing, the largest is not a number.
+    hops = int(np.nan_to_num(rows["hop"].max()))
     if not _is_whole(rows, len(seeds), hops):
         raise RunDamaged(
             f"the metrics of {folder.name} have not one row for each step, seed and hop: restore "
             f"them from a copy, or `hopscope rm {folder.name}` and train again"
         )
-    return rows["step"][:: len(seeds) * hops], rows["loss"].reshape(shape)
+    return rows["step"][:: len(seeds) * hops], rows["loss"].reshape(-1, len(seeds), hops)
 
 
 def _is_whole(rows: dict[str, np.ndarray], models: int, hops: int) -> bool:
@@ -100,7 +100,7 @@ def _is_whole(rows: dict[str, np.ndarray], models: int, hops: int) -> bool:
     steps = rows["step"].reshape(-1, each)
     model, hop = (rows[name].reshape(-1, models, hops) for name in ("model", "hop"))
     return bool(
-        (steps == steps[:, :1]).all()
+        (steps == steps[:, :1]).all()  # a missing one equals nothing
         and (np.diff(steps[:, 0]) > 0).all()
         and (model == np.arange(models)[:, None]).all()
         and (hop == np.arange(1, hops + 1)).all()

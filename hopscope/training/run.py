@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float32, Int32
+from torch import Tensor
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
@@ -15,6 +16,7 @@ from hopscope.runs.checkpoint import check_step, checkpoint_name, checkpoint_ste
 from hopscope.store import RunFolder
 from hopscope.store.metrics import losses
 from hopscope.store.question import Question, metrics_of
+from hopscope.training.memory import parameters
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,21 @@ class Run:
         check_step(step, self.checkpoints, self.name)
         name = checkpoint_name(step)
         weights = weights_of(self.folder.read(name), name)
+        self._check_size(weights, name)
         seeds = self.experiment.seeds if len(self.experiment.seeds) > 1 else ()
         model = Transformer(self.experiment.model, self.experiment.task.interface(), models=seeds)
         load_weights(model, weights, f"{self.name}/{name}")
         return model
+
+    def _check_size(self, weights: dict[str, Tensor], name: str) -> None:
+        """Refuse a config that asks for more weights than there are, before a model is built."""
+        expected = len(self.experiment.seeds) * parameters(self.experiment)
+        there = sum(each.numel() for each in weights.values())
+        if there < expected:
+            raise RunDamaged(
+                f"{self.name}/{name} holds {there:,} numbers, its config asks for {expected:,} at "
+                f"least: restore them from a copy, or `hopscope rm {self.name}` and train again"
+            )
 
     def losses(
         self, split: str = "train"

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import StoreError
+from hopscope.errors import RunDamaged, StoreError
 from hopscope.store import Store, sql
 from hopscope.store.metrics import LOSSES, losses, merged, part, part_name, to_parquet
+from hopscope.store.parquet import to_parquet as parquet
 
 SEEDS = (7, 3)
 
@@ -74,3 +75,17 @@ def test_a_wrong_question_is_one_line(store: Store) -> None:
     ) as caught:
         sql(store, "select * from losses")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["step", "seed", "hop"])
+def test_a_row_without_its_place_is_damage(store: Store, tiny: Experiment, missing: str) -> None:
+    folder = store.create(tiny)
+    columns = {"step": "1::integer", "seed": "0::integer", "hop": "1::tinyint"}
+    columns[missing] = f"null::{columns[missing].partition('::')[2]}"
+    row = ", ".join(f"{value} as {name}" for name, value in columns.items())
+    table = parquet(
+        {"one": np.ones(1)}, f"select 'train' as split, {row}, 0.5::float as loss from rows"
+    )
+    folder.commit({part_name(0, 1): table})
+    with pytest.raises(RunDamaged, match="not one row for each step, seed and hop"):
+        losses(folder, "train")
