@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit, attention_maps, discover
+    from hopscope.circuits.reading import contents
     from hopscope.circuits.tracking import emergence
     from hopscope.configs import (
         MQAR,
@@ -52,6 +53,7 @@ __all__ = [
     "Training",
     "Transformer",
     "attention_maps",
+    "contents",
     "discover",
     "emergence",
     "load",
@@ -65,6 +67,7 @@ _ROOMS = {
     "Store": "store",
     "Transformer": "models",
     "attention_maps": "circuits",
+    "contents": "circuits.reading",
     "discover": "circuits",
     "emergence": "circuits.tracking",
     "load": "study",

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from hopscope.circuits.adapters import subject_of
     from hopscope.circuits.attention import attention_maps, patterns, role_maps
     from hopscope.circuits.circuit import Circuit
+    from hopscope.circuits.contents import Contents, Held
+    from hopscope.circuits.contents_story import ContentsStory
     from hopscope.circuits.discovery import discover
     from hopscope.circuits.emergence import Emergence
     from hopscope.circuits.exam import Exam, exam_of
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
     from hopscope.circuits.own import Drawn, OwnTask
-    from hopscope.circuits.subject import Subject, Whole
+    from hopscope.circuits.subject import Dissected, Subject, Whole
 
 __all__ = [
     "Ablation",
@@ -28,9 +30,13 @@ __all__ = [
     "Aim",
     "Carried",
     "Circuit",
+    "Contents",
+    "ContentsStory",
+    "Dissected",
     "Drawn",
     "Emergence",
     "Exam",
+    "Held",
     "Mechanism",
     "OwnTask",
     "RoleMaps",
@@ -53,13 +59,15 @@ _FILES = {
     "adapters": ("subject_of",),
     "attention": ("attention_maps", "patterns", "role_maps"),
     "circuit": ("Circuit",),
+    "contents": ("Contents", "Held"),
+    "contents_story": ("ContentsStory",),
     "discovery": ("discover",),
     "emergence": ("Emergence",),
     "exam": ("Exam", "exam_of"),
     "maps": ("RoleMaps",),
     "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
     "own": ("Drawn", "OwnTask"),
-    "subject": ("Subject", "Whole"),
+    "subject": ("Dissected", "Subject", "Whole"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 _RENAMED = {"Bench": "Ablator", "Probe": "Exam", "probe_of": "exam_of"}

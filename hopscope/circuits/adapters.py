@@ -81,6 +81,17 @@ class HuggingFace:
         return self._embed(inputs)
 
     def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
+        return self.match(number, x, x, read, heads)
+
+    def match(
+        self, number: int, readers: Tensor, sources: Tensor, read: int, heads: Sequence[int]
+    ) -> Tensor:
+        raise NotImplementedError
+
+    def seen(self, number: int, x: Tensor) -> Tensor:
+        return self._norm(x) if number == self.layers else self._attention_norm(number, x)
+
+    def added(self, number: int, mixed: Tensor) -> Tensor:
         raise NotImplementedError
 
     def values(self, number: int, x: Tensor) -> Tensor:
@@ -123,6 +134,9 @@ class HuggingFace:
     def _norm(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
+    def _attention_norm(self, number: int, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
 
 class Gpt2(HuggingFace):
     """GPT2Model and GPT2LMHeadModel."""
@@ -135,11 +149,12 @@ class Gpt2(HuggingFace):
         x: Tensor = self.body.wte(inputs) + self.body.wpe(places)
         return x
 
-    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
+    def match(
+        self, number: int, readers: Tensor, sources: Tensor, read: int, heads: Sequence[int]
+    ) -> Tensor:
         block = self.body.h[number]
-        y = block.ln_1(x)
-        query = self._part(block, y[:, -read:], 0, heads)
-        key = self._part(block, y, 1, heads)
+        query = self._part(block, block.ln_1(readers[:, -read:]), 0, heads)
+        key = self._part(block, block.ln_1(sources), 1, heads)
         scale = query.shape[-1] ** -0.5 if self.model.config.scale_attn_weights else 1.0
         return attention(query, key, scale)
 
@@ -148,9 +163,13 @@ class Gpt2(HuggingFace):
         return self._part(block, block.ln_1(x), 2, range(self.heads))
 
     def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+        x = x + self.added(number, mixed)
         block = self.body.h[number]
-        x = x + block.attn.c_proj(side_by_side(mixed))
         out: Tensor = x + block.mlp(block.ln_2(x))
+        return out
+
+    def added(self, number: int, mixed: Tensor) -> Tensor:
+        out: Tensor = self.body.h[number].attn.c_proj(side_by_side(mixed))
         return out
 
     def _part(self, block: Any, y: Tensor, part: int, heads: Sequence[int]) -> Heads:
@@ -168,6 +187,10 @@ class Gpt2(HuggingFace):
         out: Tensor = self.body.ln_f(x)
         return out
 
+    def _attention_norm(self, number: int, x: Tensor) -> Tensor:
+        out: Tensor = self.body.h[number].ln_1(x)
+        return out
+
 
 class Llama(HuggingFace):
     """LlamaModel, LlamaForCausalLM, and families built like them (Mistral, Qwen2)."""
@@ -179,11 +202,14 @@ class Llama(HuggingFace):
         x: Tensor = self.body.embed_tokens(inputs)
         return x
 
-    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
-        block = self.body.layers[number]
-        y, its = block.input_layernorm(x), block.self_attn
-        query, key = (self._split(number, part) for part in (its.q_proj(y), its.k_proj(y)))
-        places = torch.arange(x.shape[1], device=x.device)[None]
+    def match(
+        self, number: int, readers: Tensor, sources: Tensor, read: int, heads: Sequence[int]
+    ) -> Tensor:
+        its = self.body.layers[number].self_attn
+        asking, offering = (self._attention_norm(number, x) for x in (readers, sources))
+        query = self._split(number, its.q_proj(asking))
+        key = self._split(number, its.k_proj(offering))
+        places = torch.arange(key.shape[-2], device=key.device)[None]
         cos, sin = (part[:, None] for part in self.body.rotary_emb(key, places))
         query, key = (part * cos + _rotated(part) * sin for part in (query, key))
         query, key = query[:, list(heads), -read:], self._shared(key)[:, list(heads)]
@@ -195,9 +221,13 @@ class Llama(HuggingFace):
         return self._shared(self._split(number, value))
 
     def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+        x = x + self.added(number, mixed)
         block = self.body.layers[number]
-        x = x + block.self_attn.o_proj(side_by_side(mixed))
         out: Tensor = x + block.mlp(block.post_attention_layernorm(x))
+        return out
+
+    def added(self, number: int, mixed: Tensor) -> Tensor:
+        out: Tensor = self.body.layers[number].self_attn.o_proj(side_by_side(mixed))
         return out
 
     def _split(self, number: int, y: Tensor) -> Heads:
@@ -211,6 +241,10 @@ class Llama(HuggingFace):
 
     def _norm(self, x: Tensor) -> Tensor:
         out: Tensor = self.body.norm(x)
+        return out
+
+    def _attention_norm(self, number: int, x: Tensor) -> Tensor:
+        out: Tensor = self.body.layers[number].input_layernorm(x)
         return out
 
 
@@ -231,7 +265,18 @@ def transformer_lens(bridge: Any) -> Whole:
         out: Tensor = bridge.run_with_hooks(inputs, fwd_hooks=names)
         return out
 
-    return Whole(forward, bridge, (layers, heads))
+    def streams(inputs: Tensor) -> list[Tensor]:
+        kept: list[Tensor] = []
+
+        def keep(stream: Tensor, **_: object) -> Tensor:
+            kept.append(stream)
+            return stream
+
+        names = ["blocks.0.hook_resid_pre", *(f"blocks.{n}.hook_resid_post" for n in range(layers))]
+        bridge.run_with_hooks(inputs, fwd_hooks=[(name, keep) for name in names])
+        return kept
+
+    return Whole(forward, bridge, (layers, heads), streams=streams)
 
 
 ADAPTERS: dict[str, Callable[[Any], Subject | Whole]] = {

@@ -41,6 +41,11 @@ class Exam:
     """Where each condition holds."""
     graph: FactGraph | None = None
     """The facts of one chain, if the task has such: the flow check follows them."""
+    symbols: Tensor | None = None
+    """What the symbols of each chain are [batch, chain, symbol, …]: vectors, or numbers of classes.
+    Contents ask for it; for a task it is drawn when it is asked for."""
+    names: tuple[str, ...] = ()
+    """What these symbols are called."""
 
     def __len__(self) -> int:
         return len(self.inputs)

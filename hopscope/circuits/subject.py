@@ -56,6 +56,26 @@ class Subject(Protocol):
         """What tells this model from others: a hash of its weights."""
 
 
+@runtime_checkable
+class Dissected(Subject, Protocol):
+    """A subject that tells more: what its layers see, and what becomes of what each head carries.
+
+    Contents of single heads need it, and so does telling queries, keys and values of later heads
+    apart.
+    """
+
+    def seen(self, number: int, x: Tensor) -> Tensor:
+        """The residual stream as a layer sees it (the number of layers: as the output does)."""
+
+    def match(
+        self, number: int, readers: Tensor, sources: Tensor, read: int, heads: Sequence[int]
+    ) -> Tensor:
+        """The attention of some heads, with queries from one residual stream, keys from another."""
+
+    def added(self, number: int, mixed: Tensor) -> Tensor:
+        """What a layer's heads add to the stream [batch, position, d_model], by what they carry."""
+
+
 class TransformerSubject:
     """One of hopscope's own transformers."""
 
@@ -87,6 +107,19 @@ class TransformerSubject:
     def leave(self, x: Tensor) -> Tensor:
         return self.model.leave(x)
 
+    def seen(self, number: int, x: Tensor) -> Tensor:
+        if number == self.layers:
+            return self.model.norm(x)  # type: ignore[no-any-return]
+        return self.model.blocks[number].attention_norm(x)  # type: ignore[operator, no-any-return]
+
+    def match(
+        self, number: int, readers: Tensor, sources: Tensor, read: int, heads: Sequence[int]
+    ) -> Tensor:
+        return self.model.blocks[number].match(readers, sources, read, heads)  # type: ignore[operator, no-any-return]
+
+    def added(self, number: int, mixed: Tensor) -> Tensor:
+        return self.model.blocks[number].attention.written(mixed)  # type: ignore[operator, union-attr, no-any-return]
+
     def answers_at(self) -> int:
         return self.model.interface.read
 
@@ -100,7 +133,8 @@ class Whole:
     `forward(inputs, attention)` calls `attention(layer, pattern)` in every layer with
     [batch, head, query, key] and goes on with what that returns. It runs from the first layer
     for every ablation, so it is slower than a walk. It answers at the last `read` positions
-    (unset: wherever the exam looks).
+    (unset: wherever the exam looks). `streams(inputs)` gives the residual stream before the first
+    layer and after each [batch, seq, d_model], for those who ask what it holds.
     """
 
     def __init__(
@@ -110,8 +144,10 @@ class Whole:
         shape: tuple[int, int],
         read: int | None = None,
         causal: bool = True,
+        *,
+        streams: Callable[[Tensor], Sequence[Tensor]] | None = None,
     ) -> None:
-        self.forward, self.module = forward, module
+        self.forward, self.module, self.streams = forward, module, streams
         self.layers, self.heads = shape
         self.read, self.causal = read, causal
 

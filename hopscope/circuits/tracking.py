@@ -1,4 +1,4 @@
-"""Follow the paths of a circuit through the checkpoints of a run."""
+"""Follow the paths of a circuit, and what positions hold, through the checkpoints of a run."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -10,14 +10,18 @@ from jaxtyping import Float
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.contents_story import ContentsStory
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.reading import contents
 from hopscope.circuits.subject import check_finite
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
 EXAMPLES = 32
 """Sequences over which attention is averaged (§9.1: 32)."""
+STORY_EXAMPLES = 256
+"""Examples on which, at each checkpoint, maps to symbols are fitted."""
 
 
 @runtime_checkable
@@ -50,12 +54,7 @@ def emergence(
 ) -> Emergence:
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
     _check(history, circuit)
-    steps = list(history.checkpoints)
-    if len(steps) < 2:
-        raise CircuitError(
-            f"emergence needs at least 2 checkpoints, got {len(steps)}: train with a smaller "
-            "training.checkpoint_every (of the models in the gallery, demo has many)"
-        )
+    steps = _steps(history)
     questions = task or circuit.task
     if questions is None:
         raise CircuitError("the circuit names no task: say which examples to watch it on")
@@ -67,6 +66,41 @@ def emergence(
     epoch = steps_per_epoch or _steps_per_epoch(history)
     when = tuple(history.learned()[member or 0]) if isinstance(history, Recorded) else None
     return Emergence(circuit.paths, tuple(steps), attention.T, losses, exam.guess, epoch, when)
+
+
+def contents_story(
+    history: History,
+    task: Questions,
+    member: int | None = None,
+    examples: int = STORY_EXAMPLES,
+    seed: int = 0,
+) -> ContentsStory:
+    """What every role held after every layer, at every checkpoint (of a fleet: of a member)."""
+    steps, found = _steps(history), []
+    for step in steps:
+        try:
+            model = _model_at(history, step, member)
+            found.append(contents(model, task, examples, seed, heads=False))
+        except CircuitError as error:
+            raise CircuitError(f"at step {step}: {error}") from error
+    first = found[0]
+    own, losses = np.stack([each.stream.own for each in found]), np.array([c.loss for c in found])
+    return ContentsStory(first.roles, first.symbols, tuple(steps), own, losses, first.guess)
+
+
+def _steps(history: History) -> list[int]:
+    steps = list(history.checkpoints)
+    if len(steps) < 2:
+        raise CircuitError(
+            f"emergence needs at least 2 checkpoints, got {len(steps)}: train with a smaller "
+            "training.checkpoint_every (of the models in the gallery, demo has many)"
+        )
+    return steps
+
+
+def _model_at(history: History, step: int, member: int | None) -> Transformer:
+    model = history.model_at(step)
+    return model if member is None else model.member(member)
 
 
 def _check(history: object, circuit: object) -> None:
@@ -85,8 +119,7 @@ def _at(
     history: History, step: int, watched: tuple[Circuit, Exam, int | None]
 ) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
     circuit, exam, member = watched
-    model = history.model_at(step)
-    model = model if member is None else model.member(member)
+    model = _model_at(history, step, member)
     subject = subject_of(model)
     try:
         maps = role_maps(subject, exam)

@@ -55,6 +55,7 @@ GROUPS = (
         Command("discover", "Find a model's circuit, proved by ablation.", "circuits:discover"),
         Command("ablate", "Losses with the attention of heads replaced.", "ablate:ablate",
                 earlier={"--data": "--out"}),
+        Command("contents", "What every position holds, layer by layer.", "contents:contents"),
         Command("emergence", "When the paths of a circuit appeared.", "circuits:emergence",
                 earlier={"--data": "--out"}),
         Command("circuit show", "Show the circuit of a model.", "circuits:show"),

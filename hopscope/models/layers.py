@@ -220,10 +220,13 @@ class Attention(nn.Module):
         x: Float[Tensor, "*model batch seq d_model"],
         read: int,
         heads: Sequence[int] | None = None,
+        sources: Float[Tensor, "*model batch seq d_model"] | None = None,
     ) -> Float[Tensor, "*model batch head read seq"]:
-        """Who attends to whom, from the last `read` positions, in some heads or all."""
+        """Who attends to whom, from the last `read` positions, in some heads or all; to other
+        `sources` than `x`, if there are such.
+        """
         query = self._split(self.query(x[..., -read:, :]))
-        key = self._split(self.key(x))
+        key = self._split(self.key(x if sources is None else sources))
         if heads is not None and len(heads) < self.heads:
             query, key = (part[..., list(heads), :, :] for part in (query, key))
         scores = query @ key.mT

@@ -79,6 +79,17 @@ class Block(nn.Module):
         """Who attends to whom in some heads, from the last `read` positions."""
         return self.attention.pattern(self.attention_norm(x), read, heads)
 
+    def match(
+        self,
+        readers: Float[Tensor, "*model batch seq d_model"],
+        sources: Float[Tensor, "*model batch seq d_model"],
+        read: int,
+        heads: Sequence[int],
+    ) -> Float[Tensor, "*model batch head read seq"]:
+        """The same, with queries from one residual stream and keys from another."""
+        queries, keys = self.attention_norm(readers), self.attention_norm(sources)
+        return self.attention.pattern(queries, read, heads, keys)
+
     def values(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch head seq d_head"]:

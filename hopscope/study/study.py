@@ -4,6 +4,7 @@ model = hopscope.load("gallery/demo")
 model.circuit                    # found once, kept with the run
 model.maps().own                 # mean attention [layer, head, reader, source]
 model.emergence().order          # the paths, in the order in which they appeared
+model.contents().held(role, 2)   # the symbols that a role holds after two layers
 """
 
 from collections.abc import Callable
@@ -12,9 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover, subject_of
+from hopscope.circuits.contents import Contents
+from hopscope.circuits.contents_story import ContentsStory
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.reading import EXAMPLES as CONTENTS_EXAMPLES
+from hopscope.circuits.reading import contents
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
-from hopscope.circuits.tracking import emergence
+from hopscope.circuits.tracking import STORY_EXAMPLES as CONTENTS_STORY_EXAMPLES
+from hopscope.circuits.tracking import contents_story, emergence
 from hopscope.configs import Experiment, Task
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
 from hopscope.milestones import calmest
@@ -149,6 +155,18 @@ class Study:
             examples=examples,
             steps_per_epoch=self.experiment.training.steps_per_epoch,
         )
+
+    def contents(self, examples: int = CONTENTS_EXAMPLES, seed: int = 0) -> Contents:
+        """What every role holds after every layer, and what each head adds there."""
+        self.check_fits(examples)
+        return contents(self.model, self.task, examples, seed)
+
+    def contents_story(
+        self, examples: int = CONTENTS_STORY_EXAMPLES, seed: int = 0
+    ) -> ContentsStory:
+        """The same of the stream alone, at every checkpoint."""
+        self.check_fits(examples)
+        return contents_story(self.run, self.task, self.member, examples, seed)
 
     def calmest(self) -> "Study":
         """The same model at the late checkpoint with the lowest validation loss: at a constant

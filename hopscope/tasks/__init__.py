@@ -6,6 +6,7 @@
 Example i is a pure function of task, seed, stream and i.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -38,6 +39,7 @@ __all__ = [
     "question_losses",
     "roles",
     "sampler_of",
+    "symbols",
     "total",
     "visited",
 ]
@@ -58,21 +60,45 @@ def examples(
     seed: int | Int[Tensor, "rows"],
     index: Int[Tensor, "rows"],
     stream: Stream = "train",
+    exchanged: Sequence[str] = (),
 ) -> Batch:
     """Examples by number: each a pure function of task, seed, stream and its index."""
+    return sampler.batch(_keys(seed, index, stream), exchanged)
+
+
+def symbols(
+    task: Task, seed: int, count: int, stream: Stream = "train", device: torch.device | str = "cpu"
+) -> Tensor:
+    """What the task's symbols are in each chain of the first examples [batch, chain, symbol, …]:
+    vectors, or for token tasks the numbers of classes.
+    """
+    sampler = sampler_of(task, device)
+    return sampler.symbols(_keys(seed, torch.arange(count, device=sampler.device), stream))
+
+
+def _keys(
+    seed: int | Int[Tensor, "rows"], index: Int[Tensor, "rows"], stream: Stream
+) -> Int[Tensor, "rows"]:
     seeds = torch.as_tensor(seed, device=index.device).expand_as(index)
-    return sampler.batch(counter.keys(seeds, STREAMS[stream], index))
+    return counter.keys(seeds, STREAMS[stream], index)
 
 
 def dataset(
-    task: Task, seed: int, count: int, stream: Stream = "train", device: torch.device | str = "cpu"
+    task: Task,
+    seed: int,
+    count: int,
+    stream: Stream = "train",
+    device: torch.device | str = "cpu",
+    exchanged: Sequence[str] = (),
 ) -> Batch:
-    """The first `count` examples at once, written in place chunk by chunk."""
+    """The first `count` examples at once, written in place chunk by chunk; in those of
+    `exchanged`, every two chains have each other's symbol of these names.
+    """
     sampler = sampler_of(task, device)
 
     def chunk(start: int) -> Batch:
-        stop = min(start + CHUNK, count)
-        return examples(sampler, seed, torch.arange(start, stop, device=sampler.device), stream)
+        index = torch.arange(start, min(start + CHUNK, count), device=sampler.device)
+        return examples(sampler, seed, index, stream, exchanged)
 
     def room(rows: Tensor) -> Tensor:
         return rows.new_empty((count, *rows.shape[1:]))

@@ -1,5 +1,7 @@
 """Draws and marks k-hop induction over tokens: every position asks for k hops."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -22,12 +24,20 @@ class KHopSampler:
         self.device = device
         self.asked = len(task.asked_hops())
 
-    def batch(self, key: Int[Tensor, "rows"]) -> Batch:
-        """One example per key."""
+    def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
+        """One example per key; there are no chains that could exchange symbols."""
+        assert not exchanged
         tokens = counter.integers(key, self.task.length, self.task.alphabet)
         reached = landings(tokens, self.task.hops)
         answers = _answers(tokens, reached, none=self.task.alphabet)
         return Batch(tokens, answers[..., -self.asked :], self._roles(reached[:, -1]))
+
+    def symbols(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows chain symbol"]:
+        """The last position's token, then its answers; the class after all tokens is "none"."""
+        tokens = counter.integers(key, self.task.length, self.task.alphabet)
+        reached = landings(tokens, self.task.hops)[:, -1:]
+        answers = _answers(tokens, reached, none=self.task.alphabet)
+        return torch.cat((tokens[:, -1:, None], answers), dim=-1)
 
     def _roles(self, reached: Int[Tensor, "rows hop"]) -> Roles:
         rows = len(reached)

@@ -3,6 +3,7 @@
 Everybody else asks the task, or the functions below; nobody asks which task it is.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -26,8 +27,17 @@ class Sampler(Protocol):
 
     def __init__(self, task: Any, device: torch.device) -> None: ...
 
-    def batch(self, key: Int[Tensor, "rows"]) -> Batch:
-        """One example per key: a pure function of the key."""
+    def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
+        """One example per key: a pure function of the key.
+
+        `exchanged` names symbols that chains have of one another (see hopscope.tasks.pairs).
+        """
+        ...
+
+    def symbols(self, key: Int[Tensor, "rows"]) -> Tensor:
+        """What the task's symbols are in each chain [rows, chain, symbol, …]: vectors, or the
+        numbers of classes.
+        """
         ...
 
     @staticmethod

@@ -1,5 +1,7 @@
 """Draws and marks multi-query associative recall: pairs, then queries at random gaps."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -9,6 +11,7 @@ from hopscope.facts import Role
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
 from hopscope.tasks.loss import cross_entropies
+from hopscope.tasks.pairs import partners
 
 
 class MQARSampler:
@@ -28,11 +31,10 @@ class MQARSampler:
         weights = [slot ** (task.power - 1) for slot in range(1, task.slots + 1)]
         self.weight = torch.tensor(weights, dtype=torch.float32, device=device).double()
 
-    def batch(self, key: Int[Tensor, "rows"]) -> Batch:
-        """One example per key."""
+    def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
+        """One example per key; of these symbols, every two pairs have each other's."""
         task, context = self.task, 2 * self.task.pairs
-        keys = _different(counter.keys(key, 0), task.pairs, task.keys)
-        values = _different(counter.keys(key, 1), task.pairs, task.alphabet - task.keys) + task.keys
+        keys, values = self._pairs(key, exchanged)
         place = context + 2 * self._slots(counter.keys(key, 2))
         asked = _different(counter.keys(key, 3), task.asked, task.pairs)
         tokens = self._filler(counter.keys(key, 4), keys)
@@ -41,6 +43,24 @@ class MQARSampler:
         tokens.scatter_(1, place, keys.gather(1, asked))
         targets = values.gather(1, asked)[..., None]
         return Batch(tokens, targets, self._roles(place, asked))
+
+    def symbols(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows chain symbol"]:
+        """The key and the value of every pair."""
+        return torch.stack(self._pairs(key), dim=-1)
+
+    def _pairs(
+        self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()
+    ) -> tuple[Int[Tensor, "rows pair"], Int[Tensor, "rows pair"]]:
+        """The key of every pair, and its value."""
+        task = self.task
+        keys = _different(counter.keys(key, 0), task.pairs, task.keys)
+        values = _different(counter.keys(key, 1), task.pairs, task.alphabet - task.keys) + task.keys
+        other = partners(task.pairs, self.device)
+        first, second = task.symbol_names()
+        return (
+            keys[:, other] if first in exchanged else keys,
+            values[:, other] if second in exchanged else values,
+        )
 
     @staticmethod
     def answer_losses(

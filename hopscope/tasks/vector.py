@@ -16,6 +16,7 @@ from hopscope.configs import VectorTask
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
 from hopscope.tasks.loss import squared_errors
+from hopscope.tasks.pairs import partners
 
 ORDER_BITS = 40
 PAD = -1
@@ -38,10 +39,12 @@ class VectorSampler:
         self.length = task.chains * self.layout.size.positions
         self._tabulate()
 
-    def batch(self, key: Int[Tensor, "rows"]) -> Batch:
-        """One example per key."""
+    def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
+        """One example per key; of these symbols, every two chains have each other's."""
         entry, column = self._order(counter.keys(key, 0))
         symbols = self._symbols(counter.keys(key, 1))
+        if exchanged:
+            symbols = symbols[:, self._owner(exchanged)]
         cell = entry * self.slots + column % self.slots
         place = column // self.slots if self.task.position == "pair" else self.place
         codes = self.code[place].expand(len(key), -1, -1)
@@ -51,6 +54,23 @@ class VectorSampler:
         targets = _pick(symbols, self.answers[asker].flatten(1))
         targets = targets.unflatten(1, (self.task.chains, self.asked))
         return Batch(inputs, targets, Roles(self.role[cell], chain))
+
+    def symbols(self, key: Int[Tensor, "rows"]) -> Float[Tensor, "rows chain symbol dim"]:
+        """The symbols of every chain, as they are named in the graph."""
+        every = self._symbols(counter.keys(key, 1))
+        of_chain: Tensor = every.unflatten(1, (self.task.chains, -1))
+        return of_chain[:, :, : len(self.layout.graph.symbols)]
+
+    def _owner(self, exchanged: Sequence[str]) -> Int[Tensor, "symbol"]:
+        """Whose symbol stands for each, when every two chains exchange these."""
+        names = self.layout.graph.symbols
+        owner = torch.arange(self.task.chains * self.layout.size.symbols, device=self.device)
+        of_chain = owner.view(self.task.chains, -1)
+        columns = [names.index(name) for name in exchanged]
+        swapped = of_chain[partners(self.task.chains, self.device)]
+        owner = of_chain.clone()
+        owner[:, columns] = swapped[:, columns]
+        return owner.flatten()
 
     def _tabulate(self) -> None:
         """Tables indexed by entry, by cell, or by position."""

@@ -7,7 +7,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Ablation, Ablator, Mechanism, Whole, exam_of, patterns, subject_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Dissected,
+    Mechanism,
+    Whole,
+    exam_of,
+    patterns,
+    subject_of,
+)
 from hopscope.circuits.mechanism import ITSELF, UNIFORM
 from hopscope.configs import KHop
 from hopscope.errors import CircuitError
@@ -124,3 +133,34 @@ def test_layers_hand_out_fewer_rows_when_fewer_are_read(model: Any) -> None:
     assert torch.allclose(subject.look(1, x, 3, range(subject.heads)), every[:, :, -3:], atol=1e-6)  # type: ignore[union-attr]
     some = subject.look(1, x, 3, [1])  # type: ignore[union-attr]
     assert torch.allclose(some, every[:, 1:2, -3:], atol=1e-6)
+
+
+def test_what_layers_see_and_heads_add_is_what_the_model_computes(model: Any) -> None:
+    subject, inputs = subject_of(model), exam_of(TASK, 3).inputs
+    assert isinstance(subject, Dissected)
+    x, other = subject.enter(inputs), subject.enter(inputs.flip(1))
+    every = range(subject.heads)
+    assert torch.equal(
+        subject.match(1, x, x, x.shape[1], every), subject.look(1, x, x.shape[1], every)
+    )
+    mixed = subject.look(0, x, x.shape[1], every) @ subject.values(0, x)
+    nothing = torch.zeros_like(mixed)
+    head_by_head = torch.zeros_like(x)
+    for head in every:
+        alone = nothing.clone()
+        alone[:, head] = mixed[:, head]
+        head_by_head += subject.added(0, alone) - subject.added(0, nothing)
+    expected = subject.added(0, mixed) - subject.added(0, nothing)
+    assert torch.allclose(head_by_head, expected, atol=1e-4)
+    # Queries of one stream, keys of the other: the last row's query, all others' keys.
+    crossed = subject.match(0, x, other, 1, every)
+    assert not torch.allclose(crossed, subject.look(0, x, 1, every), atol=1e-3)
+    mine = torch.cat((other[:, :-1], x[:, -1:]), 1)  # of the queries, only the last one counts
+    keys = subject.match(0, mine, other, 1, every)
+    assert torch.allclose(crossed, keys, atol=1e-6)
+    with torch.no_grad():
+        last = model(inputs, output_hidden_states=True).hidden_states[-1]
+        for layer in range(subject.layers):
+            pattern = subject.look(layer, x, x.shape[1], every)
+            x = subject.write(layer, x, pattern @ subject.values(layer, x))
+    assert torch.allclose(subject.seen(subject.layers, x), last, atol=1e-4)

@@ -1,6 +1,7 @@
 """The circuit commands on a run whose model was planted: the story is known."""
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from hopscope.circuits import Carried, Circuit
+from hopscope.circuits import Carried, Circuit, Contents, ContentsStory
 from hopscope.circuits.mechanism import ITSELF, PREVIOUS, Mechanism, aim
 from hopscope.cli.ablate import parse_change
 from hopscope.cli.main import run as command
@@ -219,3 +220,45 @@ def test_a_fleet_is_examined_whole(
     assert "seed 3" in story
     assert "q ← v1" in story
     assert "hop 2 is learned" in story
+
+
+def test_what_positions_hold_is_shown_drawn_and_written(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = said(capsys, "contents", run.name, "--examples", "60", "--out", "held.json")
+    assert "layer 2  x0 x1 x2  x0" in told
+    assert re.search(r"1\.0 +query +x1 1\.00", told)
+    assert "of another example's, which nothing can know" in told
+    assert (here / "reports" / f"{run.name}-contents.svg").is_file()
+    kept = Contents.from_dict(json.loads((here / "held.json").read_text()))
+    assert kept.held(Role("query"), 3) == {"x0", "x1", "x2"}
+    printed = said(capsys, "contents", run.name, "--examples", "60", "--json")
+    assert Contents.from_dict(json.loads(printed)).to_dict() == kept.to_dict()
+
+
+def test_what_positions_come_to_hold_in_a_training(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = said(capsys, "contents", run.name, "--over-training", "--examples", "60")
+    assert re.search(r"query +x1 ", told)
+    assert (here / "reports" / f"{run.name}-contents-over-training.svg").is_file()
+    story = ContentsStory.from_dict(
+        json.loads(said(capsys, "contents", run.name, "--over-training", "--json"))
+    )
+    assert story.steps == (0, 2, 4)
+    assert 0 < (story.emerged(Role("query"), "x2") or 0) < 2
+    assert story.emerged(Role("key", 1), "x2") is None
+    assert ContentsStory.from_dict(story.to_dict()).to_dict() == story.to_dict()
+
+
+def test_contents_refuse_what_makes_no_sense(here: Path, run: Run) -> None:
+    with pytest.raises(ConfigError, match="--examples is 1; maps are fitted on at least 2"):
+        command(("contents", run.name, "--examples", "1"))
+    with pytest.raises(CircuitError, match="take at least 36 examples"):
+        command(("contents", run.name, "--examples", "2"))
+    with pytest.raises(ConfigError, match="a figure goes to a file that ends in .svg"):
+        command(("contents", run.name, "--figure", "held.gif"))
+    with pytest.raises(CircuitError, match="contents over a training of format None cannot"):
+        ContentsStory.from_dict({})
+    with pytest.raises(CircuitError, match="these are no contents: KeyError"):
+        ContentsStory.from_dict({"format": 1})

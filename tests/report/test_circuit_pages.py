@@ -3,16 +3,25 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from hopscope.circuits import Circuit, attention_maps, discover, exam_of
 from hopscope.circuits.parts import Shared
-from hopscope.configs import Retrieval
+from hopscope.circuits.reading import contents
+from hopscope.configs import KHop, Model, Retrieval
 from hopscope.facts import Role
+from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.report.circuit import circuit_figure
+from hopscope.report.contents import (
+    brought_rows,
+    contents_figure,
+    contents_remarks,
+    contents_rows,
+)
 from hopscope.report.maps import example_figure, role_maps_figure
 from hopscope.report.page import Section, figure_html, list_html, page, table_html
 from hopscope.report.words import circuit_grid, ordered_roles, remarks
@@ -119,3 +128,31 @@ def test_decoys_and_further_queries_have_their_place(circuit: Circuit) -> None:
     assert ordered_roles(more)[-1] == decoy
     assert len(circuit_figure(more).axes[0].patches) == len(more.paths)
     assert "d1" in circuit_grid(more).splitlines()[0].split()
+
+
+def test_contents_have_a_bar_for_each_symbol_that_is_held(known: Planted) -> None:
+    found = contents(known.model, known.task, 80)
+    bars = [p for p in contents_figure(found).axes[0].patches if p.get_width() < 0.5]
+    held = np.nan_to_num(found.stream.own) > 0.03
+    assert len(bars) == held.sum()
+    columns, rows = contents_rows(found)
+    assert columns == ["after", "q", "k0", "v0", "k1", "v1"]
+    assert rows[0][:2] == ["layer 3", "x0 x1 x2"]
+    assert rows[-1] == ["input", "x0", "x0", "x1", "x1", "x2"]
+    # Twins bring the same; what a role holds already, it is not brought.
+    assert ("0.0", "value 0", "x0 1.00") in brought_rows(found)
+    assert ("0.1", "value 0", "x0 1.00") in brought_rows(found)
+    assert not any(row[2].startswith("x0") for row in brought_rows(found) if row[1] == "query")
+
+
+def test_an_untrained_model_is_said_to_guess(known: Planted) -> None:
+    fresh = Transformer.seeded(known.model.config, known.model.interface, 0)
+    said = "\n".join(contents_remarks(contents(fresh, known.task, 80)))
+    assert "this model answers at guessing level (loss" in said
+    tokens = KHop(hops=1, length=9, alphabet=3)
+    model = Transformer.seeded(Model(layers=1, heads=1, d_model=8), tokens.interface(), 0)
+    found = contents(model, tokens, 40)
+    assert brought_rows(replace(found, heads=None)) == []
+    assert "of another chain" not in "\n".join(contents_remarks(found))
+    nowhere = replace(found, stream=replace(found.stream, own=found.stream.own * np.nan))
+    assert "in no chain of these examples: key 0, value 0, query" in contents_remarks(nowhere)[-1]

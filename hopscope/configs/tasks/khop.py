@@ -65,3 +65,9 @@ class KHop(FactTask):
     def described(self) -> int:
         """The roles tell the story of the last position's question."""
         return 1
+
+    def unpaired(self) -> str | None:
+        return (
+            "a token stands in the facts of many positions at once, so that another token in its "
+            "place changes where other hops lead"
+        )

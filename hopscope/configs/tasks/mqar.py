@@ -100,3 +100,6 @@ class MQAR(FactTask):
 
     def asked_hops(self) -> tuple[int, ...]:
         return (1,)
+
+    def unpaired(self) -> str | None:
+        return None

@@ -46,3 +46,12 @@ class FactTask(Config):
         of the last position alone; then it is 1, and circuits are examined on that question.
         """
         return None
+
+    def symbol_names(self) -> tuple[str, ...]:
+        """The names of one chain's symbols, the known ones first; none without facts."""
+        graph = self.graph()
+        return () if graph is None else graph.symbols
+
+    def unpaired(self) -> str | None:
+        """Why chains cannot exchange a symbol while all else stays as it is; None if they can."""
+        return "its symbols are not those of chains that stand beside one another"

@@ -87,6 +87,9 @@ class VectorTask(FactTask):
         last = self.size().facts
         return tuple(range(1, last + 1)) if self.curriculum else (last,)
 
+    def unpaired(self) -> str | None:
+        return None if self.chains > 1 else "it has 1 chain, which has none to exchange with"
+
     def rates(self) -> list[float]:
         """The frequencies of the rotary code, fastest first."""
         return [float(self.base ** (-2 * pair / self.dim)) for pair in range(self.dim // 2)]

@@ -1,0 +1,97 @@
+"""`hopscope contents`: what every position holds, by layer, or in the course of a training."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hopscope.cli.output import say
+from hopscope.cli.subject import ModelArguments
+from hopscope.cli.writable import check_figures
+from hopscope.errors import ConfigError
+from hopscope.store.files import write_bytes
+from hopscope.store.writable import check_files
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hopscope.study import Study
+
+REPORTS = Path("reports")
+
+
+@dataclass(frozen=True)
+class ContentsArguments(ModelArguments):
+    """What every role holds of each symbol, layer by layer: read off by linear maps."""
+
+    examples: int | None = None
+    """Examples to fit maps on; half as many others mark them. Unset: 1024, over a training 256."""
+    over_training: bool = False
+    """At every checkpoint: when did each role come to hold what?"""
+    figure: Path | None = None
+    """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-contents.svg."""
+    out: Path | None = None
+    """Also write the numbers to this file, as JSON."""
+    sample: int = 0
+    """Which examples: another number draws others."""
+    json: bool = False
+    """Print the numbers as JSON, and nothing else; a figure only where --figure says."""
+
+
+def contents(chosen: ContentsArguments) -> int:
+    if chosen.examples is not None and chosen.examples < 2:
+        raise ConfigError(f"--examples is {chosen.examples}; maps are fitted on at least 2")
+    examined = chosen.study()
+    path = chosen.figure or (None if chosen.json else _figure_of(examined, chosen.over_training))
+    check_figures(*filter(None, [path]))
+    check_files(*filter(None, [chosen.out]))
+    measure = _over_training if chosen.over_training else _by_layer
+    figure, shown = measure(examined, chosen)
+    made = []
+    if path is not None:
+        from hopscope.report.curves import save_figure
+
+        made.append(f"figure: {save_figure(figure, path)}")
+    if chosen.out:
+        write_bytes(chosen.out, json.dumps(shown).encode())
+        made.append(f"numbers: {chosen.out}")
+    say(*([json.dumps(shown)] if chosen.json else made))
+    return 0
+
+
+def _figure_of(examined: "Study", over_training: bool) -> Path:
+    return REPORTS / f"{examined.name}-contents{'-over-training' * over_training}.svg"
+
+
+def _by_layer(examined: "Study", chosen: ContentsArguments) -> tuple["Figure", dict[str, Any]]:
+    from hopscope.cli.tables import table
+    from hopscope.report.contents import (
+        brought_rows,
+        contents_figure,
+        contents_remarks,
+        contents_rows,
+    )
+
+    found = examined.contents(**_options(chosen))
+    if not chosen.json:
+        table(*contents_rows(found))
+        if brought := brought_rows(found):
+            say("")
+            table(["head", "brings to", "symbols"], brought)
+        say("", *contents_remarks(found))
+    return contents_figure(found), found.to_dict()
+
+
+def _over_training(examined: "Study", chosen: ContentsArguments) -> tuple["Figure", dict[str, Any]]:
+    from hopscope.cli.tables import table
+    from hopscope.report.contents import story_figure, story_rows
+
+    story = examined.contents_story(**_options(chosen))
+    if not chosen.json:
+        table(["role", "comes to hold", "at step"], story_rows(story))
+    return story_figure(story), story.to_dict()
+
+
+def _options(chosen: ContentsArguments) -> dict[str, int]:
+    options = {"seed": chosen.sample}
+    return options if chosen.examples is None else options | {"examples": chosen.examples}

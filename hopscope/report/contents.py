@@ -1,0 +1,180 @@
+"""What every position holds: as a picture (layers upward, roles across, a colour for each symbol,
+as in the paper's figure 5), and in words.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from hopscope.circuits.contents import Contents
+from hopscope.circuits.contents_story import ContentsStory
+from hopscope.facts import Role
+from hopscope.milestones import HALF
+from hopscope.report.curves import COLOURS
+from hopscope.report.depth import short_role
+
+ROW, COLUMN = 0.42, 0.85
+"""Inches per layer and per role."""
+CELL = 0.84
+"""Share of a cell that its bars may fill."""
+FAINT = 0.03
+"""What is less is not drawn."""
+FULL, LITTLE = 0.95, 0.1
+"""Shares from which a symbol is simply there, and up to which it is not told."""
+KINDS = ("key", "value", "decoy key", "decoy value")
+
+
+def contents_figure(found: Contents) -> Figure:
+    """A cell for every layer and role, in it a bar for each symbol, as high as it is held."""
+    roles = chain_order(found)
+    size = (COLUMN * len(roles) + 1.9, ROW * (found.layers + 1) + 1.1)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    colours = [colour_of(found.symbols, symbol) for symbol in found.symbols]
+    for column, role in enumerate(roles):
+        shares = found.stream.own[:, found.roles.index(role)]
+        for layer, its in enumerate(shares):
+            _cell(axes, (column, layer), its, colours)
+    axes.set_xticks(range(len(roles)), [short_role(role) for role in roles])
+    names = ["input", *(f"after layer {n}" for n in range(found.layers))]
+    axes.set_yticks(range(found.layers + 1), names, fontsize=8)
+    axes.set(xlim=(-0.6, len(roles) - 0.4), ylim=(-0.6, found.layers + 0.6))
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_title(f"what each role holds of its own chain ({found.measure}; full height: all)",
+                   fontsize=8)  # fmt: skip
+    handles = [Patch(color=c, label=s) for s, c in zip(found.symbols, colours, strict=True)]
+    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8)
+    return figure
+
+
+def colour_of(symbols: tuple[str, ...], symbol: str) -> str:
+    """A symbol's colour: those that are known are grey, the others as in the loss curves."""
+    number = symbols.index(symbol)
+    return "#999999" if number == 0 else COLOURS[(number - 1) % len(COLOURS)]
+
+
+def _cell(
+    axes: Axes, at: tuple[int, int], shares: Float[np.ndarray, "symbol"], colours: list[str]
+) -> None:
+    column, layer = at
+    left, low, width = column - CELL / 2, layer - CELL / 2, CELL / len(shares)
+    axes.add_patch(Rectangle((left, low), CELL, CELL, facecolor="#f4f4f4", linewidth=0))
+    for number, share in enumerate(shares):
+        if share > FAINT:
+            corner = (left + number * width, low)
+            bar = Rectangle(
+                corner, width, CELL * min(1.0, share), facecolor=colours[number], linewidth=0
+            )
+            axes.add_patch(bar)
+
+
+def chain_order(found: Contents | ContentsStory) -> list[Role]:
+    """The roles that stand somewhere, in the order of a chain: query, then each fact."""
+    shown = [r for n, r in enumerate(found.roles) if np.isfinite(found_own(found)[..., n, :]).any()]
+    return sorted(
+        (role for role in shown if role.kind in (*KINDS, "query")),
+        key=lambda r: (
+            r.kind != "query",
+            r.kind[0] == "d",
+            r.fact,
+            KINDS.index(r.kind) if r.kind != "query" else 0,
+            r.slot,
+        ),
+    )
+
+
+def found_own(found: Contents | ContentsStory) -> np.ndarray:
+    """How much is held, whatever axes come before roles and symbols."""
+    return found.stream.own if isinstance(found, Contents) else found.own
+
+
+def contents_rows(found: Contents) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a table: for each layer, last first, what each role holds."""
+    roles = chain_order(found)
+    names = ["input", *(f"layer {n}" for n in range(found.layers))]
+    rows = [
+        [names[layer], *(_shares(found, role, layer) for role in roles)]
+        for layer in reversed(range(found.layers + 1))
+    ]
+    return ["after", *map(short_role, roles)], rows
+
+
+def _shares(found: Contents, role: Role, layer: int) -> str:
+    """The symbols that are there: by name where nearly all of it is, with the share elsewhere."""
+    told = []
+    for symbol in found.symbols:
+        share = found.share(role, symbol, layer)
+        if share >= FULL:
+            told.append(symbol)
+        elif share > LITTLE:
+            told.append(f"{symbol}:{share:.2f}".replace("0.", "."))
+    return " ".join(told) or "·"
+
+
+def brought_rows(found: Contents) -> list[tuple[str, str, str]]:
+    """What each head brings to a role that did not hold it before: head, role, symbols."""
+    if found.heads is None:
+        return []
+    rows = []
+    for layer, head in np.ndindex(found.heads.own.shape[:2]):
+        for role in chain_order(found):
+            its = found.heads.own[layer, head, found.roles.index(role)]
+            told = [
+                f"{symbol} {its[found.symbols.index(symbol)]:.2f}"
+                for symbol in sorted(found.brought((layer, head), role))
+            ]
+            if told:
+                rows.append((f"{layer}.{head}", str(role), ", ".join(told)))
+    return rows
+
+
+def contents_remarks(found: Contents) -> list[str]:
+    """What else there is to say, one line each."""
+    lines = []
+    if found.guesses:
+        lines.append(
+            f"this model answers at guessing level (loss {found.loss:.3f}, guessing "
+            f"{found.guess:.3f}): what it holds is little more than what it is given"
+        )
+    others, chance = found.stream.other, found.stream.chance
+    if np.isfinite(others).any():
+        lines.append(f"of another chain's symbols at most {np.nanmax(others):.2f} is there")
+    low, high = np.nanmin(chance), np.nanmax(chance)
+    lines.append(
+        f"of another example's, which nothing can know: {low:+.3f} … {high:+.3f}; "
+        f"intervals: ± {np.nanmax(found.stream.half):.3f} at most"
+    )
+    never = [str(r) for n, r in enumerate(found.roles) if np.isnan(found.stream.own[:, n]).all()]
+    if never:
+        lines.append(f"in no chain of these examples: {', '.join(never)}")
+    return lines
+
+
+def story_rows(story: ContentsStory) -> list[tuple[str, str, str]]:
+    """When each role came to hold a symbol that it is not given: role, symbol, step."""
+    return [
+        (str(role), symbol, "never" if step is None else f"{step:,.0f}")
+        for role, symbol, step in story.learned()
+    ]
+
+
+def story_figure(story: ContentsStory) -> Figure:
+    """For each role, how much of each symbol it holds in the course of the training."""
+    roles = [r for r in chain_order(story) if any(r == role for role, _, _ in story.learned())]
+    roles = roles or chain_order(story)
+    figure = Figure(figsize=(7.2, 1.5 * len(roles) + 0.7), layout="constrained")
+    panels = figure.subplots(len(roles), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, role in zip(panels, roles, strict=True):
+        most = np.nan_to_num(story.own[:, :, story.roles.index(role)]).max(1)
+        for number, symbol in enumerate(story.symbols):
+            colour = colour_of(story.symbols, symbol)
+            axes.plot(story.steps, most[:, number], color=colour, label=symbol)
+        axes.axhline(HALF, color="#999999", linestyle=":")
+        axes.set(ylabel=str(role), ylim=(-0.02, 1.04))
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[-1].set(xlabel="step (most that any layer holds; dotted: one half)")
+    panels[0].legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure

@@ -1,0 +1,87 @@
+"""Minimal pairs against a search for what differs; symbols against what is asked for."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Retrieval, Task, VectorTask
+from hopscope.tasks import dataset, symbols
+from hopscope.tasks.pairs import partners
+
+COUNT = 6
+VECTORS: list[VectorTask] = [
+    Retrieval(hops=3, chains=5, dim=4),
+    Retrieval(hops=2, chains=2, symbols="one-hot", dim=6, curriculum=False),
+    ConditionalRetrieval(dim=6, decoys=2, order="shuffled"),
+]
+TOKENS = MQAR(pairs=5, alphabet=20, length=24, queries=3)
+
+
+def test_chains_go_two_by_two() -> None:
+    assert partners(4).tolist() == [1, 0, 3, 2]
+    assert partners(1).tolist() == [0]
+
+
+@pytest.mark.parametrize("task", [*VECTORS, TOKENS], ids=lambda task: task.kind)
+def test_chains_exchange_one_symbol_and_all_else_stays_to_the_bit(task: Task) -> None:
+    plain, known = dataset(task, 3, COUNT), symbols(task, 3, COUNT)
+    other = known[:, partners(known.shape[1])]
+    for number, name in enumerate(task.symbol_names()):
+        pair = dataset(task, 3, COUNT, exchanged=(name,))
+        assert torch.equal(pair.roles.role, plain.roles.role)
+        assert torch.equal(pair.roles.chain, plain.roles.chain)
+        for example in range(COUNT):
+            for place in range(plain.roles.role.shape[1]):
+                was, now = (
+                    _symbol(task, plain.inputs, example, place),
+                    _symbol(task, pair.inputs, example, place),
+                )
+                chain = int(plain.roles.chain[example, place])
+                # A decoy borrows keys of other chains, which then are these chains' new ones.
+                swaps = [
+                    (known[example, c, number], other[example, c, number])
+                    for c in range(known.shape[1])
+                ]
+                expected = next((new for old, new in swaps if torch.equal(old, was)), was)
+                in_a_chain = (
+                    chain < known.shape[1]
+                    and str(task.roles()[int(plain.roles.role[example, place])]) != "other"
+                )
+                assert torch.equal(now, expected if in_a_chain else was)
+        if isinstance(task, VectorTask):  # codes of positions stay as well
+            assert torch.equal(pair.inputs[..., task.dim :], plain.inputs[..., task.dim :])
+
+
+def _symbol(task: Task, inputs: Tensor, example: int, place: int) -> Tensor:
+    vector = inputs[example, place]
+    return vector[: task.dim] if isinstance(task, VectorTask) else vector
+
+
+@pytest.mark.parametrize("task", VECTORS, ids=lambda task: task.kind)
+def test_symbols_are_those_that_are_asked_for(task: VectorTask) -> None:
+    batch, known = dataset(task, 1, COUNT), symbols(task, 1, COUNT)
+    read = task.interface().read
+    chain = batch.roles.chain[:, -read:].long()
+    names, facts = task.symbol_names(), task.graph().facts
+    for hop, number in enumerate(task.asked_hops()):
+        column = names.index(facts[number - 1].value)
+        expected = known[torch.arange(COUNT)[:, None], chain, column]
+        assert torch.equal(batch.targets[:, :, hop], expected)
+
+
+def test_symbols_of_tokens() -> None:
+    batch, known = dataset(TOKENS, 1, COUNT), symbols(TOKENS, 1, COUNT)
+    assert torch.equal(batch.inputs[:, 0:10:2], known[:, :, 0])
+    assert torch.equal(batch.inputs[:, 1:10:2], known[:, :, 1])
+    hops = KHop(hops=3, length=20, alphabet=4)
+    batch, known = dataset(hops, 1, COUNT), symbols(hops, 1, COUNT)
+    assert known.shape == (COUNT, 1, 4)
+    assert torch.equal(known[:, 0, 0], batch.inputs[:, -1])
+    assert torch.equal(known[:, 0, 1:], batch.targets[:, -1])
+
+
+def test_a_task_says_why_it_cannot_be_paired() -> None:
+    assert Retrieval().unpaired() is None
+    assert TOKENS.unpaired() is None
+    assert "it has 1 chain, which has none" in str(Retrieval(chains=1).unpaired())
+    assert "stands in the facts of many positions at once" in str(KHop().unpaired())
