@@ -1,6 +1,7 @@
 """What positions hold: of planted models, what theory and a walk by symbols say, in every cell."""
 
 import json
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -254,16 +255,7 @@ def test_an_exam_of_ones_own_says_what_its_symbols_are(two_hops: Planted) -> Non
     def told(examples: int, seed: int) -> Exam:
         exam = exam_of(task, examples, seed)
         known = symbols(task, seed, examples, "validation")
-        return Exam(
-            exam.inputs,
-            exam.roles,
-            exam.table,
-            exam.losses,
-            exam.guess,
-            None,
-            known,
-            ("a", "b", "c"),
-        )
+        return replace(exam, symbols=known, names=("a", "b", "c"))
 
     found = contents(two_hops.model, told, EXAMPLES)
     expected = contents(two_hops.model, task, EXAMPLES)
