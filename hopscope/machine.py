@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import platform
 import sys
+from pathlib import Path
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 
@@ -10,6 +12,21 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 def memory_bytes() -> int:
     """Its physical memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def processor() -> str:
+    """The processor's name, as far as the system tells it."""
+    table = Path("/proc/cpuinfo")
+    lines = table.read_text().splitlines() if table.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """Cores of the processor that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def keep_pages() -> bool:

@@ -25,6 +25,8 @@ def comparison_figure(found: Comparison) -> Figure:
             _draw(axes, course, hop, colour)
         axes.set_title(hop)
         axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[len(hops) - across : len(hops)]:
+        axes.tick_params(labelbottom=True)  # there may be none below
     for axes in panels[len(hops) :]:
         axes.remove()
     _label(figure, found)

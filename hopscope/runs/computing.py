@@ -5,14 +5,13 @@ other kernels or versions add up differently. So a run notes how its steps were 
 with the number of threads that it had, and says if anything else is different.
 """
 
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 
 from hopscope.errors import ConfigError
+from hopscope.machine import processor
 from hopscope.models import compiled
 from hopscope.store import RunFolder
 from hopscope.store.manifest import Stretch
@@ -69,14 +68,6 @@ def note_computing(folder: RunFolder) -> str:
         f"{folder.name} goes on from step {manifest.step:,} {_difference(before, here)}: the last "
         "bits of its results will differ from those of a run without a stop, as its manifest notes"
     )
-
-
-def processor() -> str:
-    """The processor's name, as far as the system tells it."""
-    table = Path("/proc/cpuinfo")
-    lines = table.read_text().splitlines() if table.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _difference(before: Stretch | None, here: Stretch) -> str:
