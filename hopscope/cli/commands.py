@@ -66,6 +66,9 @@ GROUPS = (
         Command("runs", "List all runs, with the course of their losses.", "runs:runs"),
         Command("show", "Show one run: its losses, its settings, its files.", "runs:show"),
         Command("sql", "Ask a question in SQL over every metric of every run.", "runs:sql"),
+        Command("compare", "Two runs side by side: settings, losses, circuits.",
+                "compare:compare"),
+        Command("tag", "Give a run names of your own, by which it is found.", "tag:tag"),
         Command("verify", "Check a run's files against its manifest.", "runs:verify"),
         Command("rm", "Remove runs.", "runs:rm"),
         Command("gallery list", "List the models that come with hopscope.", "gallery:listing"),
@@ -102,6 +105,7 @@ GROUPS = (
         Command("models pull", "Fetch one of them, or any OWNER/NAME of a hub.", "models:fetch"),
     )),
     Group("The shell", "commands.md", (
+        Command("doctor", "Check the installation, this machine and the store.", "doctor:doctor"),
         Command("completion", "Print a completion script for a shell.", "completion:completion"),
     )),
 )  # fmt: skip

@@ -1,0 +1,131 @@
+"""`hopscope compare`: two runs side by side."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from hopscope.cli.arguments import StoreArguments
+from hopscope.cli.output import say
+from hopscope.cli.writable import check_figures
+from hopscope.store import Store
+
+if TYPE_CHECKING:
+    from hopscope.circuits.ablation import Head
+    from hopscope.study.circuits import Circuits
+    from hopscope.study.comparison import Comparison, Ended
+
+
+@dataclass(frozen=True)
+class CompareArguments(StoreArguments):
+    """Two runs side by side: in which settings they differ, how the loss of each hop went, what
+    their circuits have in common (those that `discover` kept, of the first model of each)."""
+
+    first: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """A run: its name, a tag, or enough of the name to be unique; or gallery/NAME."""
+    second: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Another run of the same kind."""
+    figure: Path | None = None
+    """Also draw the losses of both, a panel for each hop (.svg, .pdf or .png)."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+def compare(chosen: CompareArguments) -> int:
+    if chosen.figure:
+        check_figures(chosen.figure)
+    store = Store(chosen.store)
+    pair = store.find(chosen.first), store.find(chosen.second)  # asked before torch is loaded
+    from hopscope.study import compare as compared
+
+    found = compared(*pair, store)
+    if chosen.json:
+        say(json.dumps(found.to_dict(), ensure_ascii=False))
+    else:
+        _print(found)
+    if chosen.figure:
+        from hopscope.report.comparison import comparison_figure
+        from hopscope.report.curves import save_figure
+
+        path = save_figure(comparison_figure(found), chosen.figure)
+        if not chosen.json:
+            say("", f"figure: {path}")
+    return 0
+
+
+def _print(found: "Comparison") -> None:
+    from hopscope.cli.tables import table
+
+    names = found.names
+    rows = [(one.field, _value(one.first), _value(one.second)) for one in found.settings]
+    if rows:
+        table(("setting", *names), rows)
+    else:
+        say("the settings are the same")
+    say()
+    losses = [
+        (hop, which, *(_told(ended, which) for ended in both))
+        for hop, both in found.losses.items()
+        for which in ("training", "validation", "learned")
+        if any(_told(ended, which) for ended in both)
+    ]
+    if losses:
+        table(("loss of", "", *names), losses)
+    else:
+        say("neither has losses")
+    say()
+    if found.circuits is not None:
+        _print_circuits(found.circuits, names)
+    say(*found.without)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return json.dumps(value)
+    return "-" if value is None else str(value)
+
+
+def _told(ended: "Ended | None", which: str) -> str:
+    """A cell of the table of losses."""
+    if ended is None:
+        return ""
+    if which == "learned":
+        return learned(ended.learned)
+    value = ended.train if which == "training" else ended.validation
+    return "" if value is None else f"{value:.4f}"
+
+
+def learned(steps: Sequence[int | None]) -> str:
+    """When the models of a run learned a hop: the first and the last of them."""
+    known = [step for step in steps if step is not None]
+    if not known:
+        return "never" if steps else ""
+    span = " … ".join(f"{step:,}" for step in sorted({min(known), max(known)}))
+    never = len(steps) - len(known)
+    return f"step {span}" + (f" ({never} of {len(steps)} never)" if never else "")
+
+
+def _print_circuits(circuits: "Circuits", names: tuple[str, str]) -> None:
+    """Every step with the heads that take it; then the parts, as numbers and by name."""
+    from hopscope.cli.tables import table
+
+    rows = [(str(step), _heads(step.first), _heads(step.second)) for step in circuits.steps]
+    table(("step of the circuit", *names), rows)
+    say()
+    common, first, second = circuits.common, circuits.first, circuits.second
+    said = [("both", part) for part in common]
+    said += [(name, part) for name, parts in zip(names, (first, second), strict=True)
+             for part in parts]  # fmt: skip
+    table(("part of", "head and what it does"), said)
+    say(
+        "",
+        f"{sum(step.common for step in circuits.steps)} of {len(circuits.steps)} steps are in both "
+        f"circuits; {len(common)} parts are, {len(first)} and {len(second)} in one alone",
+    )
+
+
+def _heads(heads: "Sequence[Head]") -> str:
+    return " ".join(f"{layer}.{head}" for layer, head in heads) or "-"
