@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import ResultsArguments
+from hopscope import __version__
 from hopscope.cli.output import say, warn, width
 from hopscope.errors import ConfigError, ResultsUnreadable
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.registry import PAPERS, Registry
-from hopscope.papers.results_folder import Results
+from hopscope.papers.results_folder import Results, that_came_with_it
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
     from hopscope.report.paper import Draw
 
+OWN = Path("results")
 COLOURS: Mapping[str, str] = {
     "reproduced": "32",
     "not reproduced": "31",
@@ -29,8 +30,17 @@ COLOURS: Mapping[str, str] = {
 """The order of verdicts; green, red, yellow and dim, in the codes of a terminal."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuredArguments:
+    """What was measured."""
+
+    results: Path | None = None
+    """Folder of what `hopscope reproduce` measured; unset: ./results if there is anything in it,
+    else what came with hopscope."""
+
+
 @dataclass(frozen=True)
-class ClaimsArguments(ResultsArguments):
+class ClaimsArguments(MeasuredArguments):
     """The claims of both papers with our verdicts; of one, the values and all the evidence."""
 
     pattern: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CLAIM")] = ""
@@ -40,7 +50,7 @@ class ClaimsArguments(ResultsArguments):
 
 
 @dataclass(frozen=True)
-class ReportArguments(ResultsArguments):
+class ReportArguments(MeasuredArguments):
     """Write the claims, their verdicts and every figure as one self-contained page."""
 
     out: Path = Path("reports/papers.html")
@@ -85,14 +95,18 @@ def report(chosen: ReportArguments, papers: Registry = PAPERS, draw: "Draw | Non
     return 0
 
 
-def _results(root: Path, papers: Registry) -> Results:
-    """The folder; that nothing is there is worth a word, as it may be a slip of the pen."""
-    if not root.is_dir():
+def _results(asked: Path | None, papers: Registry) -> Results:
+    """What was measured here; else what came with hopscope, and then it is said so."""
+    here = papers.results(asked or OWN)
+    if asked is None and not here.any() and (kept := that_came_with_it()) is not None:
+        warn(f"these results came with version {__version__}; --results names a folder of yours")
+        return papers.results(kept)
+    if not here.root.is_dir():  # it may be a slip of the pen
         warn(
-            f"no folder {root}, so nothing is measured: what comes with the repository "
+            f"no folder {here.root}, so nothing is measured: what comes with the repository "
             "is in its results/; --results names another folder"
         )
-    return papers.results(root)
+    return here
 
 
 def _matching(pattern: str, known: Mapping[str, Claim]) -> list[Claim]:

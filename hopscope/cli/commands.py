@@ -63,7 +63,7 @@ GROUPS = (
                 "circuits:export"),
     )),
     Group("Runs", "runs.md", (
-        Command("runs", "List all runs, with the course of their losses.", "runs:runs"),
+        Command("runs", "List all runs, with the course of their losses.", "listing:runs"),
         Command("show", "Show one run: its losses, its settings, its files.", "runs:show"),
         Command("sql", "Ask a question in SQL over every metric of every run.", "runs:sql"),
         Command("compare", "Two runs side by side: settings, losses, circuits.",

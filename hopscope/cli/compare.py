@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class CompareArguments(StoreArguments):
     """Two runs side by side: in which settings they differ, how the loss of each hop went, what
-    their circuits have in common (those that `discover` kept, of the first model of each)."""
+    their circuits have in common (those that `discover` kept, of the first model of each).
+    """
 
     first: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run: its name, a tag, or enough of the name to be unique; or gallery/NAME."""
@@ -69,17 +70,18 @@ def _print(found: "Comparison") -> None:
     losses = [
         (hop, which, *(_told(ended, which) for ended in both))
         for hop, both in found.losses.items()
-        for which in ("training", "validation", "learned")
+        for which in ("training", "validation", "learned at")
         if any(_told(ended, which) for ended in both)
     ]
     if losses:
-        table(("loss of", "", *names), losses)
+        table(("loss", "", *names), losses)
     else:
         say("neither has losses")
     say()
     if found.circuits is not None:
         _print_circuits(found.circuits, names)
-    say(*found.without)
+    for line in found.without:
+        say(line)
 
 
 def _value(value: Any) -> str:
@@ -90,22 +92,14 @@ def _value(value: Any) -> str:
 
 def _told(ended: "Ended | None", which: str) -> str:
     """A cell of the table of losses."""
+    from hopscope.cli.tables import told
+
     if ended is None:
         return ""
-    if which == "learned":
-        return learned(ended.learned)
+    if which == "learned at":
+        return told(ended.learned) if ended.learned else ""
     value = ended.train if which == "training" else ended.validation
     return "" if value is None else f"{value:.4f}"
-
-
-def learned(steps: Sequence[int | None]) -> str:
-    """When the models of a run learned a hop: the first and the last of them."""
-    known = [step for step in steps if step is not None]
-    if not known:
-        return "never" if steps else ""
-    span = " … ".join(f"{step:,}" for step in sorted({min(known), max(known)}))
-    never = len(steps) - len(known)
-    return f"step {span}" + (f" ({never} of {len(steps)} never)" if never else "")
 
 
 def _print_circuits(circuits: "Circuits", names: tuple[str, str]) -> None:

@@ -36,8 +36,8 @@ def _print(found: list[Check]) -> None:
     from hopscope.cli.tables import table
 
     rows = [(check.state, check.name, check.found) for check in found]
-    table(("", "", ""), rows, colours=COLOURS)
+    table(("state", "what", "found"), rows, colours=COLOURS)
     todo = [(check.name, check.todo) for check in found if check.todo]
     if todo:
         say()
-        table(("", "what to do"), todo)
+        table(("what", "to do"), todo)

@@ -1,4 +1,4 @@
-"""`hopscope runs`, `show`, `sql`, `verify` and `rm`."""
+"""`hopscope show`, `sql`, `verify` and `rm`."""
 
 import csv
 import io
@@ -8,27 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import tyro
 
 from hopscope.cli.arguments import RunArguments, RunNames, StoreArguments
-from hopscope.cli.output import emit, printable, say, warn, width
+from hopscope.cli.output import emit, say, warn
 from hopscope.cli.writable import check_figures
 from hopscope.configs import Recipe
-from hopscope.errors import ConfigError, RunDamaged
-from hopscope.store import Answer, RunFolder, Store
+from hopscope.errors import ConfigError
+from hopscope.store import Answer, Store
 from hopscope.store import sql as ask
 from hopscope.store.gallery import about
 
 FEW = 5
 """Names that a line lists at most."""
-COURSE = range(8, 33)
-"""How wide the course of a loss may be; where less is left, there is none."""
-
-
-@dataclass(frozen=True)
-class RunsArguments(StoreArguments):
-    """List all runs, oldest first, with the course of their losses."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +29,8 @@ class ShowArguments(RunArguments):
 
     figure: Path | None = None
     """Also draw the loss curves to this file (.svg, .pdf or .png)."""
+    config: bool = False
+    """Print its recipe alone, as the JSON that `hopscope train FILE.json` takes."""
 
 
 @dataclass(frozen=True)
@@ -64,41 +58,11 @@ class RmArguments(StoreArguments):
     """Say what would be removed, and remove nothing."""
 
 
-def runs(chosen: RunsArguments) -> int:
-    store = Store(chosen.store)
-    found, problems = store.readable()
-    if not found and not problems:
-        say(f"no runs in {store.root}: `hopscope train demo` makes one")
-        return 0
-    listed = []
-    for folder in found:
-        try:
-            listed.append(_summary(folder))
-        except RunDamaged as error:
-            problems.append(str(error))
-    _print_runs(listed)
-    for problem in problems:
-        warn(problem)
-    return 1 if problems else 0
-
-
-def _print_runs(listed: Sequence[tuple[tuple[str, ...], np.ndarray]]) -> None:
-    """A row for each run; the courses take the width that the rest leaves, or there are none."""
-    from hopscope.cli.tables import table
-    from hopscope.report.layout import GAP
-    from hopscope.report.terminal import sparkline
-
-    columns, rows = ["run", "step", "models", "loss of each hop"], [row for row, _ in listed]
-    taken = [max(len(printable(row[n])) for row in (columns, *rows)) for n in range(len(columns))]
-    left = min(width() - sum(taken) - GAP * len(columns), max(COURSE))
-    if left in COURSE:
-        columns.append("course")
-        rows = [(*row, sparkline(course, left)) for row, course in listed]
-    table(columns, rows)
-
-
 def show(chosen: ShowArguments) -> int:
     folder = Store(chosen.store).find(chosen.run)
+    if chosen.config:
+        say(*folder.experiment.to_file().splitlines())
+        return 0
     known = about(folder)
     trained = known is None or known.trained
     if chosen.figure:
@@ -187,18 +151,3 @@ def rm(chosen: RmArguments) -> int:
         else:
             say(f"removed {store.remove(name)}")
     return 0
-
-
-def _summary(folder: RunFolder) -> tuple[tuple[str, ...], np.ndarray]:
-    """What a row says, and the course of the loss in shares of what guessing gives."""
-    from hopscope.store.metrics import losses
-
-    steps = folder.experiment.steps
-    done = f"{folder.manifest.step:,}" + ("" if folder.manifest.complete else f" of {steps:,}")
-    _, values = losses(folder, "train")
-    row = (folder.name, done, str(len(folder.experiment.seeds)))
-    if not len(values):
-        return (*row, ""), np.empty(0)
-    last = " ".join(f"{value:.3f}" for value in values[-100:].mean(axis=(0, 1)))
-    level = folder.experiment.guess or 1.0
-    return (*row, last), values.mean(axis=(1, 2)) / (1.2 * level)

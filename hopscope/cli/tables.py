@@ -51,7 +51,7 @@ def print_losses(run: "Run") -> None:
             number,
             _spread(final[:, hop]),
             f"{level:.2f}",
-            *(_told([model[hop] for model in found]) for found in reached),
+            *(told([model[hop] for model in found]) for found in reached),
         )
         for hop, number in enumerate(run.experiment.task.asked_hops())
     ]
@@ -65,7 +65,7 @@ def _spread(values: np.ndarray) -> str:
     return f"{values.mean():.4f}{span}"
 
 
-def _told(reached: Sequence[int | None]) -> str:
+def told(reached: Sequence[int | None]) -> str:
     """When each model of a fleet learned something: the first and the last of them."""
     times = [step for step in reached if step is not None]
     if not times:

@@ -14,7 +14,8 @@ from hopscope.store import Store
 @dataclass(frozen=True)
 class TagArguments(RunArguments):
     """Give a run tags, by which it is found wherever a run is asked for; its files stay as they
-    are."""
+    are.
+    """
 
     tags: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TAG …")] = ()
     """Letters, digits, dots, hyphens and underscores; without any, those that it has are told."""

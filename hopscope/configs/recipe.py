@@ -80,3 +80,7 @@ class Recipe(Config):
         """The recipe as a file, which says its kind; `read_recipe` reads it again."""
         fields = {"kind": self.kind, **json.loads(self.canonical_json())}
         return (json.dumps(fields, separators=(",", ":")) + "\n").encode()
+
+    def to_file(self) -> str:
+        """The same for people, who may change it: a field on each line."""
+        return json.dumps(json.loads(self.written()), indent=2, ensure_ascii=False) + "\n"

@@ -14,6 +14,18 @@ from hopscope.papers.target import Target
 from hopscope.store.files import write_bytes, writing
 
 
+def that_came_with_it() -> Path | None:
+    """The folder of what was measured for this version: inside an installed package, beside the
+    package in its repository.
+    """
+    package = Path(__file__).parent.parent
+    repository = package.parent
+    folders = [package / "results"]
+    if (repository / "pyproject.toml").is_file():
+        folders.append(repository / "results")
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
 class Results:
     """A folder of tables of these targets."""
 
@@ -26,6 +38,10 @@ class Results:
 
     def has(self, target: str) -> bool:
         return self.path(target).is_file()
+
+    def any(self) -> bool:
+        """Is there a table of any target?"""
+        return any(self.has(target) for target in self.targets)
 
     def table(self, target: str) -> Table:
         """The rows of a target; if there are none, an error that says which command makes them."""

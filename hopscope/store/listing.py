@@ -111,8 +111,8 @@ def _check_sizes(folder: RunFolder) -> None:
     """Refuse a run of which a file is gone or has another size; `verify` reads them all."""
     for name, entry in folder.manifest.files.items():
         if (found := _bytes(folder.path / name)) != entry.size:
-            got = "is missing" if found is None else f"has {found:,} bytes"
+            path, bytes_ = folder.path / name, f"({found} bytes, expected {entry.size})"
             raise RunDamaged(
-                f"{folder.path / name} {got}, expected {entry.size:,}: restore it from a copy, or "
-                f"`hopscope rm {folder.name}` and train again"
+                f"{path} is {'missing' if found is None else f'damaged {bytes_}'}: restore it "
+                f"from a copy, or `hopscope rm {folder.name}` and train again"
             )

@@ -9,9 +9,12 @@ from matplotlib.figure import Figure
 
 from hopscope.cli.commands import COMMANDS
 from hopscope.cli.main import call
+from hopscope.cli.main import run as hopscope
 from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.papers.claim import Claim, Finding
+from hopscope.papers.registry import PAPERS as PAPERS_OF_ALL
 from hopscope.papers.registry import Registry
+from hopscope.papers.results_folder import that_came_with_it
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
 from hopscope.papers.target import Target
@@ -161,3 +164,21 @@ def test_the_report_is_one_page(folder: Path, capsys: pytest.CaptureFixture[str]
 def test_a_page_that_cannot_be_written_is_one_line() -> None:
     with pytest.raises(StoreUnwritable, match="cannot write results/musat/fig4.jsonl/page.html"):
         report(["--out", "results/musat/fig4.jsonl/page.html"])
+
+
+def test_elsewhere_there_is_what_came_with_hopscope(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "elsewhere" / "results").mkdir(parents=True)  # of something else
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert hopscope(["claims", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "these results came with version" in captured.err
+    kept = that_came_with_it()
+    assert kept is not None
+    judged = [json.loads(line) for line in captured.out.splitlines()]
+    expected = PAPERS_OF_ALL.results(kept)
+    assert [each["verdict"] for each in judged] == [
+        claim.finding(expected).verdict for claim in PAPERS_OF_ALL.claims.values()
+    ]
+    assert sum(each["verdict"] != "not measured" for each in judged) > len(judged) / 2

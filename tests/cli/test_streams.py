@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import hopscope
 from hopscope.configs import Experiment
 from hopscope.store import Store
 from hopscope.training import train
@@ -93,8 +94,8 @@ def test_tables_end_quietly_when_their_reader_has_enough(root: Path, tiny: Exper
 
 
 _NO_RESULTS = (
-    "hopscope: no folder results, so nothing is measured: what comes with the repository is in its "
-    "results/; --results names another folder"
+    f"hopscope: these results came with version {hopscope.__version__}; --results names a folder "
+    "of yours"
 )
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hopscope.errors import HopscopeError, ResultsMissing, ResultsUnreadable, StoreUnwritable
+from hopscope.papers import results_folder
 from hopscope.papers.registry import PAPERS
-from hopscope.papers.results_folder import Results
+from hopscope.papers.results_folder import Results, that_came_with_it
 from hopscope.papers.row import Row
 from hopscope.papers.table import PROTOCOLS, Protocol, Table, machine
 from hopscope.papers.table_file import protocol_of
@@ -180,3 +181,17 @@ def test_a_claim_says_how_far_its_runs_came(results: Results) -> None:
     assert found.evidence == (
         f"`hopscope reproduce {NAME} --protocol full`: 2 of 3 runs are measured"
     )
+
+
+def test_an_installed_package_has_its_results_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = tmp_path / "hopscope" / "papers" / "results_folder.py"
+    monkeypatch.setattr(results_folder, "__file__", str(inside))
+    assert that_came_with_it() is None
+    (tmp_path / "results").mkdir()
+    assert that_came_with_it() is None  # another package's
+    (tmp_path / "pyproject.toml").write_text("")
+    assert that_came_with_it() == tmp_path / "results"
+    (tmp_path / "hopscope" / "results").mkdir(parents=True)
+    assert that_came_with_it() == tmp_path / "hopscope" / "results"

@@ -1,0 +1,171 @@
+"""`hopscope doctor` on a sound installation, and on ones that are not."""
+
+import json
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hopscope.cli import health
+from hopscope.cli.health import Check, checks
+from hopscope.cli.main import run as hopscope
+from hopscope.configs import Experiment
+from hopscope.models import agreement, compiled
+from hopscope.store import Store
+
+Captured = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: Patch) -> Path:
+    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path / "runs"))
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+def found() -> dict[str, Check]:
+    return {check.name: check for check in checks(Store())}
+
+
+def test_here_nothing_is_wrong(root: Path, capsys: Captured) -> None:
+    assert hopscope(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "nothing is wrong"
+    rows = [line.split() for line in out.splitlines()]
+    assert ["fine", "kernels", compiled.path()] in [row[:3] for row in rows] or any(
+        row[:3] == ["note", "kernels", f"{compiled.path()};"] for row in rows
+    )
+    assert not (root / "runs").exists()  # to look makes nothing
+
+
+def test_json_is_one_object(capsys: Captured) -> None:
+    assert hopscope(["doctor", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    content = json.loads(out)
+    assert content["sound"] is True
+    assert {check["name"] for check in content["checks"]} >= {
+        "Python", "packages", "torch", "device", "threads", "kernels", "agreement", "extra llm",
+        "data frames", "store", "disk", "runs",
+    }  # fmt: skip
+
+
+def test_a_damaged_run_is_wrong(capsys: Captured) -> None:
+    folder = Store().create(Experiment())
+    Store().create(Experiment(seeds=(1,)))
+    (folder.path / "config.json").unlink()
+    assert hopscope(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "1 damaged, 1 stopped" in out
+    assert f"{folder.path / 'config.json'} is missing" in out
+    assert out.splitlines()[-1].startswith("1 of ")
+
+
+def test_forged_tags_are_wrong(root: Path) -> None:
+    Store().create(Experiment())
+    (root / "runs" / "tags.json").write_text("{")
+    assert found()["runs"].state == "wrong"
+    assert "tags.json holds no tags" in found()["runs"].todo
+
+
+def test_a_store_that_is_none_is_wrong(root: Path) -> None:
+    (root / "runs").write_text("")
+    looked = found()
+    assert (looked["store"].state, looked["runs"].state) == ("wrong", "wrong")
+    assert "expected a folder of runs" in looked["runs"].found
+
+
+def test_a_disk_that_is_full_is_wrong(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
+    assert found()["disk"] == Check("disk", "wrong", "0.00 GiB free", "free some space")
+
+
+def test_kernels_that_disagree_are_wrong(monkeypatch: Patch) -> None:
+    off = agreement.Agreement("amx", 0.3, 0.01)
+    monkeypatch.setattr(agreement, "agreements", lambda: [off])
+    check = found()["agreement"]
+    assert check.state == "wrong"
+    assert check.found.startswith("amx 30.00% off float64")
+    assert "HOPSCOPE_KERNELS=torch" in check.todo
+
+
+def test_kernels_that_cannot_be_had_are_wrong(monkeypatch: Patch) -> None:
+    monkeypatch.setenv(compiled.VARIABLE, "gpu")
+    compiled.usual.cache_clear()
+    try:
+        check = found()["kernels"]
+    finally:
+        monkeypatch.undo()
+        compiled.usual.cache_clear()
+    assert check.state == "wrong"
+    assert "got 'gpu', expected amx, avx512 or torch" in check.found
+
+
+@pytest.mark.parametrize(
+    ("why", "state", "told", "todo"),
+    [
+        ("", "fine", "amx", ""),
+        ("the processor has no AMX", "fine", "amx; the processor has no AMX", ""),
+        ("not compiled: install gcc", "note", "amx; not compiled", "install gcc"),
+    ],
+)
+def test_why_kernels_are_no_better(
+    monkeypatch: Patch, why: str, state: str, told: str, todo: str
+) -> None:
+    monkeypatch.setattr(compiled, "path", lambda: "amx")
+    monkeypatch.setattr(compiled, "why_none_better", lambda: why)
+    assert health.kernels() == Check("kernels", state, told, todo)  # type: ignore[arg-type]
+
+
+def test_torch_that_cannot_be_loaded_is_wrong_and_stops_nothing(monkeypatch: Patch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    looked = found()
+    assert looked["torch"].state == "wrong"
+    assert "install torch again" in looked["torch"].todo
+    assert "agreement" not in looked
+    assert looked["runs"].state == "fine"
+
+
+VERSIONS = {"torch": "2.10.1", "numpy": "2.0.0", "gguf": "0.17.1+local"}
+
+
+def installed(name: str) -> str:
+    if name not in VERSIONS:
+        raise PackageNotFoundError(name)
+    return VERSIONS[name]
+
+
+def test_packages_that_are_missing_or_too_old(monkeypatch: Patch) -> None:
+    needed = ["torch>=2.11", "numpy>=2", "duckdb>=1.3", 'gguf>=0.17; extra == "llm"',
+              'httpx>=0.28; extra == "llm"', 'ray>=2.48; extra == "cluster"']  # fmt: skip
+    monkeypatch.setattr(health, "requires", lambda _: needed)
+    monkeypatch.setattr(health, "version", installed)
+    assert health.needs().state == "wrong"
+    assert health.needs().found == "torch 2.10.1 is older than 2.11, duckdb is missing"
+    assert health.extra("llm").found == "not installed (httpx is missing)"
+    assert health.extra("llm").state == "note"
+    assert health.frames().state == "note"
+    monkeypatch.setitem(VERSIONS, "ray", "2.48")
+    assert health.extra("cluster") == Check("extra cluster", "fine", "installed")
+    monkeypatch.setitem(VERSIONS, "pandas", "3.0")
+    assert health.frames() == Check("data frames", "fine", "pandas 3.0")
+
+
+def test_a_folder_that_was_not_installed(monkeypatch: Patch) -> None:
+    def requires(name: str) -> list[str]:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(health, "requires", requires)
+    assert health.needs().state == "note"
+    assert "imported from a folder" in health.extra("web").found
+
+
+def test_more_threads_than_cores_are_noted(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(health, "cores", lambda: 0)
+    check = health.threads()
+    assert check.state == "note"
+    assert "OMP_NUM_THREADS=0" in check.todo
