@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import StoreArguments
-from hopscope.cli.output import say
+from hopscope.cli.output import say, say_json
 from hopscope.cli.writable import check_figures
 from hopscope.store import Store
 
@@ -32,7 +32,7 @@ class CompareArguments(StoreArguments):
     figure: Path | None = None
     """Also draw the losses of both, a panel for each hop (.svg, .pdf or .png)."""
     json: bool = False
-    """Print one JSON object instead of tables."""
+    """Print one JSON object instead of tables, and nothing else."""
 
 
 def compare(chosen: CompareArguments) -> int:
@@ -44,7 +44,7 @@ def compare(chosen: CompareArguments) -> int:
 
     found = compared(*pair, store)
     if chosen.json:
-        say(json.dumps(found.to_dict(), ensure_ascii=False))
+        say_json(found.to_dict())
     else:
         _print(found)
     if chosen.figure:

@@ -1,11 +1,10 @@
 """`hopscope doctor`: is everything there, does it work, and what is to be done if not?"""
 
-import json
 from dataclasses import dataclass
 
-from hopscope.cli.arguments import StoreArguments
+from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.health import Check, checks
-from hopscope.cli.output import say
+from hopscope.cli.output import say, say_json
 from hopscope.store import Store
 
 COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
@@ -13,19 +12,15 @@ COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
 
 
 @dataclass(frozen=True)
-class DoctorArguments(StoreArguments):
+class DoctorArguments(StoreArguments, JsonArguments):
     """Look at the installation, this machine and the store; exit code 1 if something is wrong."""
-
-    json: bool = False
-    """Print one JSON object instead of a table."""
 
 
 def doctor(chosen: DoctorArguments) -> int:
     found = list(checks(Store(chosen.store)))
     wrong = [check for check in found if check.state == "wrong"]
     if chosen.json:
-        content = {"sound": not wrong, "checks": [check.to_dict() for check in found]}
-        say(json.dumps(content, ensure_ascii=False))
+        say_json([check.to_dict() for check in found])
     else:
         _print(found)
         say("", f"{len(wrong)} of {len(found)} are wrong" if wrong else "nothing is wrong")

@@ -1,6 +1,5 @@
 """`hopscope runs`: what there is in a store."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,8 +8,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import tyro
 
-from hopscope.cli.arguments import StoreArguments
-from hopscope.cli.output import printable, say, warn, width
+from hopscope.cli.arguments import JsonArguments, StoreArguments
+from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.errors import RunDamaged
 from hopscope.store import Listed, RunFolder, Store
 
@@ -27,7 +26,7 @@ ORDERS: dict[str, Callable[[Listed], Any]] = {
 
 
 @dataclass(frozen=True)
-class RunsArguments(StoreArguments):
+class RunsArguments(StoreArguments, JsonArguments):
     """List runs, oldest first, with state, date, size, tags and the course of their losses."""
 
     part: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PART")] = ""
@@ -37,8 +36,6 @@ class RunsArguments(StoreArguments):
     sort: Literal["begun", "name", "date", "size", "state"] = "begun"
     """In which order: as they were begun, or by the date of the last commit, …; the latest and the
     largest are at the end."""
-    json: bool = False
-    """Print one line of JSON for each run instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,9 @@ def runs(chosen: RunsArguments) -> int:
     store = Store(chosen.store)
     found, problems = store.listed()
     if not found and not problems:
-        if not chosen.json:
+        if chosen.json:
+            say_json([])
+        else:
             say(f"no runs in {store.root}: `hopscope train demo` makes one")
         return 0
     wanted = [run for run in found if _is_wanted(run, chosen)]
@@ -65,8 +64,9 @@ def runs(chosen: RunsArguments) -> int:
         wanted.sort(key=ORDERS[chosen.sort])
     rows = [_row(run, problems) for run in wanted]
     if chosen.json:
-        for row in rows:
-            say(json.dumps({**row.listed.to_dict(), "models": row.models, "losses": row.last}))
+        say_json(
+            [{**row.listed.to_dict(), "models": row.models, "losses": row.last} for row in rows]
+        )
     elif rows:
         _print(rows)
     elif found:

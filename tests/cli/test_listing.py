@@ -128,9 +128,9 @@ def test_a_run_in_training(capsys: Captured) -> None:
     assert "4 of 10, in training" in row
 
 
-def test_json_is_a_line_for_each_run(three: tuple[RunFolder, ...], capsys: Captured) -> None:
+def test_json_is_an_object_for_each_run(three: tuple[RunFolder, ...], capsys: Captured) -> None:
     _, lines, _ = said(capsys, "--json")
-    whole, fleet, damaged = map(json.loads, lines)
+    whole, fleet, damaged = json.loads("".join(lines))
     assert (whole["name"], whole["state"], whole["losses"]) == (
         three[0].name,
         "complete",
@@ -141,8 +141,8 @@ def test_json_is_a_line_for_each_run(three: tuple[RunFolder, ...], capsys: Captu
     assert damaged["problem"]
 
 
-def test_no_runs_are_no_json(capsys: Captured) -> None:
-    assert said(capsys, "--json") == (0, [], [])
+def test_no_runs_are_an_empty_list(capsys: Captured) -> None:
+    assert said(capsys, "--json") == (0, ["[", "]"], [])
     assert said(capsys)[1][0].startswith("no runs in")
 
 
