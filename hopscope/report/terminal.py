@@ -1,4 +1,4 @@
-"""Curves in a terminal: sparklines and plots of text."""
+"""Curves in a terminal: sparklines and plots of text. What is not a number leaves a gap."""
 
 from collections.abc import Sequence
 
@@ -21,8 +21,11 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = 24, top: float 
     if len(values) == 0:
         return ""
     shares = np.array_split(np.asarray(values, float), min(width, len(values)))
-    levels = [share.mean() / top * (len(TICKS) - 1) for share in shares]
-    return "".join(TICKS[round(min(max(level, 0), len(TICKS) - 1))] for level in levels)
+    return "".join(_bar(float(share.mean()) / top) for share in shares)
+
+
+def _bar(level: float) -> str:
+    return " " if np.isnan(level) else TICKS[round(min(max(level, 0), 1) * (len(TICKS) - 1))]
 
 
 def plot(
@@ -35,7 +38,7 @@ def plot(
     grid[_row(level, top)] = ["·"] * room
     for hop in reversed(range(losses.shape[1])):
         for column, share in enumerate(np.array_split(losses[:, hop], room)):
-            if len(share):
+            if len(share) and not np.isnan(share.mean()):
                 grid[_row(float(share.mean()), top)][column] = MARKS[hop % len(MARKS)]
     labels = {0: f"{top:4.2f}", _row(level, top): f"{level:4.2f}", PLOT_HEIGHT - 1: "   0"}
     lines = [f"{labels.get(row, ''):>5} │{''.join(cells)}" for row, cells in enumerate(grid)]

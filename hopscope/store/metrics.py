@@ -100,7 +100,7 @@ def _is_whole(rows: dict[str, np.ndarray], models: int, hops: int) -> bool:
     steps = rows["step"].reshape(-1, each)
     model, hop = (rows[name].reshape(-1, models, hops) for name in ("model", "hop"))
     return bool(
-        (steps == steps[:, :1]).all()  # a missing one equals nothing
+        (steps == steps[:, :1]).all()
         and (np.diff(steps[:, 0]) > 0).all()
         and (model == np.arange(models)[:, None]).all()
         and (hop == np.arange(1, hops + 1)).all()

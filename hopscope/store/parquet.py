@@ -54,6 +54,9 @@ class Table:
     ) -> dict[str, np.ndarray]:
         """What the query says of the run's files, its $paths; nothing where there are none."""
         found = folder.steadily(lambda: self._selected(folder, query, values))
+        for name, column in found.items():
+            if np.ma.is_masked(column) and not np.issubdtype(column.dtype, np.floating):
+                raise self._unreadable(folder, f"in a row, {name} is missing")
         return {name: _unmasked(column) for name, column in found.items()}
 
     def _selected(

@@ -24,3 +24,10 @@ def test_the_plot_puts_each_hop_where_its_loss_is() -> None:
 def test_a_plot_of_few_steps_has_gaps_and_no_error() -> None:
     text = plot(np.array([1, 2]), np.array([[0.5], [0.25]]), level=0.75)
     assert text.count("1") == 2 + 1  # two marks, and the axis label 1.05
+
+
+def test_what_is_not_a_number_leaves_a_gap() -> None:
+    values = np.array([0.0, np.nan, 1.0])
+    assert sparkline(values, width=3) == "▁ █"
+    drawn = plot(np.arange(3), values[:, None], level=0.75)
+    assert plot(np.arange(3), np.full((3, 1), np.nan), 0.75).count("1") < drawn.count("1")

@@ -87,5 +87,5 @@ def test_a_row_without_its_place_is_damage(store: Store, tiny: Experiment, missi
         {"one": np.ones(1)}, f"select 'train' as split, {row}, 0.5::float as loss from rows"
     )
     folder.commit({part_name(0, 1): table})
-    with pytest.raises(RunDamaged, match="not one row for each step, seed and hop"):
+    with pytest.raises(RunDamaged, match="not one row for each|is missing"):
         losses(folder, "train")
