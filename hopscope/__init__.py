@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hopscope.models import Transformer
     from hopscope.runs import train
     from hopscope.store import Store
-    from hopscope.study import load
+    from hopscope.study import compare, load
     from hopscope.training import Run
 
 __version__ = "0.1.0"
@@ -53,6 +53,7 @@ __all__ = [
     "Training",
     "Transformer",
     "attention_maps",
+    "compare",
     "contents",
     "discover",
     "emergence",
@@ -67,12 +68,17 @@ _ROOMS = {
     "Store": "store",
     "Transformer": "models",
     "attention_maps": "circuits",
+    "compare": "study",
     "contents": "circuits.reading",
     "discover": "circuits",
     "emergence": "circuits.tracking",
     "load": "study",
     "train": "runs",
 }
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

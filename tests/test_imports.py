@@ -54,3 +54,10 @@ def test_earlier_names_still_work_and_say_the_new_ones(room: str, old: str, new:
     with pytest.warns(DeprecationWarning, match=new):
         found = getattr(import_module(f"hopscope.{room}"), old)
     assert found.__name__ == (old if room == "facts" else new)
+
+
+def test_dir_lists_what_there_is() -> None:
+    import hopscope
+
+    assert dir(hopscope) == sorted([*hopscope.__all__, "__version__"])
+    assert all(hasattr(hopscope, name) for name in dir(hopscope))
