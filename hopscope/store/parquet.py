@@ -44,10 +44,16 @@ class Table:
 
     def merged(self, folder: RunFolder) -> bytes:
         """All parts of a run as one file."""
+        import duckdb  # 70 ms that `hopscope --help` need not wait for
+
         paths = folder.checked(self.parts)
+        rows = f"select * from read_parquet({sql_list(paths)}) {self.order}"
         with connected() as connection:
             self.check(connection, folder, paths)
-            return _copy(connection, f"select * from read_parquet({sql_list(paths)}) {self.order}")
+            try:
+                return _copy(connection, rows)
+            except duckdb.Error as error:  # a column that cannot be unpacked, say
+                raise self._unreadable(folder, str(error)) from error
 
     def select(
         self, folder: RunFolder, query: str, values: Mapping[str, Any]

@@ -89,3 +89,14 @@ def test_a_row_without_its_place_is_damage(store: Store, tiny: Experiment, missi
     folder.commit({part_name(0, 1): table})
     with pytest.raises(RunDamaged, match="not one row for each|is missing"):
         losses(folder, "train")
+
+
+def test_columns_that_cannot_be_unpacked_are_damage(store: Store, tiny: Experiment) -> None:
+    """Where the file's footer is whole, and its hash was forged with it."""
+    folder = store.create(tiny)
+    steps, values = np.arange(1, 200, dtype=np.int32), np.random.default_rng(0).random((199, 1, 2))
+    data = bytearray(to_parquet([part("train", (0,), steps, values.astype(np.float32))]))
+    data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
+    folder.commit({part_name(0, 199): bytes(data)})
+    with pytest.raises(RunDamaged, match="cannot be read"):
+        merged(folder)
