@@ -12,10 +12,11 @@ from hopscope.circuits import Exam, Mechanism, aim, along, exam_of
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
 from hopscope.circuits.painter import Painter
 from hopscope.configs import KHop, Retrieval
-from hopscope.errors import CircuitError
 from hopscope.facts import Role
 
 TASKS = [Retrieval(hops=2, chains=3, dim=4), KHop(hops=2, length=12, alphabet=4)]
+
+
 KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
 
 
@@ -189,21 +190,3 @@ def test_fewer_rows_are_the_last_ones() -> None:
         Mechanism(((QUERY, aim("own", VALUE)),)), own[:, -3:]
     )
     assert torch.equal(read, whole[:, -3:])
-
-
-def test_targets_and_aims_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(CircuitError, match="the target 'own' needs a role"):
-        Target("own")
-    with pytest.raises(CircuitError, match="the target 'itself' takes no role, got key 1"):
-        Target("itself", KEY)
-    with pytest.raises(CircuitError, match=r"the weights of an aim add up to 0.5; expected 1"):
-        Aim(((Target("own", KEY), 0.5),))
-    with pytest.raises(CircuitError, match="cannot be mixed"):
-        Aim(((Target("model"), 0.5), (Target("itself"), 0.5)))
-    with pytest.raises(CircuitError, match="gives one role two aims"):
-        Mechanism(((KEY, UNIFORM), (KEY, ITSELF)))
-
-
-def test_a_role_that_does_not_exist_is_named_with_those_that_do() -> None:
-    with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are key 0,"):
-        exam_of(TASKS[0], 1).number(Role("value", 7))

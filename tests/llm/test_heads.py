@@ -13,7 +13,6 @@ from hopscope.facts import Role, parse_facts, parse_role
 from hopscope.llm.heads import head_scores, located, routes, told_backwards
 from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import Question, questions
-from hopscope.llm.silence import compare, effect, output_maps, silenced
 
 EQUATIONS = Prompts(formulation="equations", hops=1)
 
@@ -113,32 +112,6 @@ def test_chance_is_kept_in_its_place(
         answers = [n for n, route in enumerate(scores.routes) if route.purpose == "answer"]
         passed += [bool(scores.significant[n].any()) for n in answers]
     assert sum(passed) <= 3
-
-
-def test_silence_is_zero_behind_the_head_and_ends_with_the_block(
-    tiny: LocalModel, asked: list[Question]
-) -> None:
-    before = effect(tiny, asked, ())
-    seen = []
-    handle = output_maps(tiny.model)[1].register_forward_hook(lambda m, i, o: seen.append(i[0]))
-    with silenced(tiny.model, [(1, 2), (0, 0)]):
-        tiny.model(torch.tensor([[2, 3, 4]]))
-    handle.remove()
-    parts = seen[0].unflatten(-1, (4, -1))
-    assert (parts[..., 2, :] == 0).all()
-    assert (parts[..., 1, :] != 0).any()
-    assert effect(tiny, asked, ()) == before
-    assert effect(tiny, asked, [(1, 2), (0, 0)]).accuracy != before.accuracy
-
-
-def test_found_heads_beside_random_ones(tiny: LocalModel, asked: list[Question]) -> None:
-    found = compare(tiny, asked[:6], [(0, 0), (1, 1)], draws=3)
-    assert found.clean.heads == ()
-    assert len(found.random) == 3
-    assert all((0, 0) not in each.heads and len(each.heads) == 2 for each in found.random)
-    assert found.rank == sum(each.accuracy <= found.found.accuracy for each in found.random)
-    with pytest.raises(LlmError, match="5 heads were found, too many"):
-        compare(tiny, asked[:2], [(0, h) for h in range(4)] + [(1, 0)], draws=1)
 
 
 def test_models_that_show_no_attention_are_refused(

@@ -82,15 +82,6 @@ def test_loss_and_gradients_are_the_oracles(
             np.testing.assert_allclose(slope, slopes[name], atol=1e-10)
 
 
-def test_the_settings_of_the_paper_come_down_to_a_few_thousand_rows() -> None:
-    chains = sample_chains(MarkovProcess(), 9_000, 0)
-    counts, matches = counted(chains, 3)
-    assert len(matches) == 110
-    moving, still = merged(rows_of(counts, len(matches), every_symbol=False))
-    assert len(moving) < 6_000
-    assert moving.weight.sum() + still.weight.sum() == pytest.approx(1)
-
-
 def test_wide_windows_need_more_than_one_word_of_bits() -> None:
     process = MarkovProcess(alphabet=3, length=30, start="uniform")
     model, descent = InductionModel(window=9, heads=2, unit_copies=True), Descent()
@@ -103,16 +94,6 @@ def test_wide_windows_need_more_than_one_word_of_bits() -> None:
     assert whole.value(Objective(model, matches).scaled(at)) == pytest.approx(value, abs=1e-10)
     found = Objective(model, matches).gradient(at, whole, "W")
     np.testing.assert_allclose(found["w"], slopes["w"], atol=1e-10)
-
-
-def test_a_subset_of_rows_is_those_chains_alone() -> None:
-    chains = sample_chains(MarkovProcess(length=20), 12, 0)
-    counts, matches = counted(chains, 3)
-    rows = rows_of(counts, len(matches), every_symbol=False)
-    chosen = np.array([7, 2, 11])
-    weights = np.random.default_rng(0).random(len(matches))
-    taken = rows.take(chosen, 1 / 3)
-    np.testing.assert_array_equal(taken.times(weights), rows.times(weights)[:, chosen])
 
 
 @pytest.mark.parametrize("scale", [900.0, -2_000.0])

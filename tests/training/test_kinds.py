@@ -4,13 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from hopscope.configs import Experiment
-from hopscope.errors import ConfigError
-from hopscope.store import Store
-from hopscope.training import train
-
 # In a process of its own: here, types are checked before the functions are called.
 CODE = """
 import sys
@@ -35,14 +28,3 @@ def test_what_is_no_experiment_is_refused_before_there_is_a_run(tmp_path: Path) 
         for got in ("Retrieval", "3", "<class 'int'>")
     ]
     assert not (tmp_path / "runs").exists()
-
-
-def test_losses_and_models_that_there_are_not(store: Store, tiny: Experiment) -> None:
-    run = train(tiny, store)
-    for split in ("test", "Validation"):
-        with pytest.raises(ConfigError, match=f"no losses of '{split}'; expected train or valid"):
-            run.losses(split)
-    with pytest.raises(
-        ConfigError, match="step is 6; .* has no checkpoint there, the nearest is 5"
-    ):
-        run.model_at(6)

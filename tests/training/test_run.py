@@ -1,12 +1,38 @@
-"""A run as the rest of hopscope sees it."""
+"""Runs as the rest of hopscope sees them: their models and losses, and when hops were learned."""
 
 import pytest
 
 from hopscope.configs import Experiment, Model
-from hopscope.errors import RunDamaged
+from hopscope.errors import ConfigError, RunDamaged
+from hopscope.milestones import WINDOW, learned
 from hopscope.runs.checkpoint import checkpoint_name
 from hopscope.store import Store
 from hopscope.training import Run, train
+
+
+def test_losses_and_models_that_there_are_not(store: Store, tiny: Experiment) -> None:
+    run = train(tiny, store)
+    for split in ("test", "Validation"):
+        with pytest.raises(ConfigError, match=f"no losses of '{split}'; expected train or valid"):
+            run.losses(split)
+    with pytest.raises(
+        ConfigError, match="step is 6; .* has no checkpoint there, the nearest is 5"
+    ):
+        run.model_at(6)
+
+
+def test_each_model_says_when_it_learned_each_hop(store: Store, tiny: Experiment) -> None:
+    fleet = train(tiny.model_copy(update={"seeds": (5, 1)}), store)
+    steps, losses = fleet.losses("train")
+    _, validation = fleet.losses("validation")
+    level = float(losses[WINDOW:].mean())  # some hop of some model is below, and some above
+    found = fleet.learned(level)
+    assert len(found) == 2
+    for model, its in enumerate(found):
+        assert its == learned(steps, losses[:, model], validation[:, model], level)
+    assert fleet.learned() == fleet.learned(2 / 3 * tiny.task.guess())
+    assert fleet.learned(10**6) == [[WINDOW] * 2] * 2
+    assert fleet.learned(0.0) == [[None] * 2] * 2
 
 
 def test_a_config_that_asks_for_more_weights_than_there_are_builds_no_model(

@@ -2,18 +2,17 @@
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hopscope.configs import Asking, LlmBench, Prompts
-from hopscope.errors import ConfigError, Interrupted, RunMismatch
+from hopscope.errors import Interrupted, RunMismatch
 from hopscope.intervals import share
 from hopscope.llm.kept import answers
 from hopscope.llm.local import LocalModel
-from hopscope.llm.prompts import question
 from hopscope.llm.results import results
 from hopscope.llm.work import ask
 
@@ -133,27 +132,6 @@ def test_a_stopped_benchmark_asks_no_question_twice(tmp_path: Path) -> None:
     assert folder.read("answers/all.jsonl") == whole.read("answers/all.jsonl")
 
 
-def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LocalModel) -> None:
-    chosen = LlmBench(
-        model="tiny", prompts=(Prompts(formulation="equations", hops=1, chains=2),), questions=30,
-        asking=Asking(template="raw"),
-    )  # fmt: skip
-    folder = ask(chosen, lambda: tiny, tmp_path)
-    (found,) = results(folder)
-    assert 0 < found.first < found.acceptance < 1
-    assert found.guessing == 0.5
-    by_hand = [
-        each["probabilities"][each["correct"]] / sum(each["probabilities"].values())
-        for each in answers(folder)
-    ]
-    assert found.accuracy == pytest.approx(sum(by_hand) / 30)
-    assert found.interval[0] < found.accuracy < found.interval[1]
-    first = question(chosen.prompts[0], 0, 0)
-    (chances,) = tiny.probabilities([first.prompt], [first.acceptable])
-    kept = answers(folder)[0]["probabilities"]
-    assert list(kept.values()) == pytest.approx(chances, rel=1e-4)
-
-
 def test_who_tells_no_probabilities_is_asked_otherwise(tmp_path: Path) -> None:
     with pytest.raises(RunMismatch, match="solver tells no probabilities: use --protocol paper"):
         ask(bench("exact"), Solver, tmp_path)
@@ -165,18 +143,3 @@ def test_a_run_of_another_kind_has_no_answers(tmp_path: Path, tiny: LocalModel) 
 
     with pytest.raises(RunMismatch, match="is a run of kind ngram, expected one of kind llm"):
         answers(Store(tmp_path).create(MarkovExperiment()))
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: LlmBench(model="x", prompts=()), "prompts"),
-        (lambda: LlmBench(model="x", prompts=(Prompts(formulation="f1"),) * 2), "once"),
-        (lambda: bench().model_copy() and LlmBench(**{**bench().model_dump(), "seeds": (0, 1)}),
-         "a benchmark has one"),
-        (lambda: Asking(protocol="guess"), "'exact', 'paper' or 'greedy', got 'guess'"),
-    ],
-)  # fmt: skip
-def test_benchmarks_that_make_no_sense(make: Callable[[], object], text: str) -> None:
-    with pytest.raises(ConfigError, match=text):
-        make()

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from hopscope.configs import Asking, LlmBench
-from hopscope.configs.prompts import FORMULATIONS, MOST_CHAINS, Prompts
+from hopscope.configs.prompts import FORMULATIONS, Prompts
 from hopscope.errors import ConfigError
-from hopscope.llm import words
 from hopscope.llm.prompts import graph_of
 
 
@@ -27,17 +26,6 @@ def test_one_question_has_one_config() -> None:
     assert written == Prompts(formulation="lives-with")
     assert Prompts.from_json(written.canonical_json()) == written
     assert Prompts.from_json('{"formulation":"f3"}').hops is None
-
-
-def test_the_lists_hold_as_many_words_as_promised() -> None:
-    lists = (words.KINGDOMS, words.RELIGIONS, words.MEATS, words.MINERALS, words.DISEASES)
-    assert {len(some) for some in lists} == {MOST_CHAINS["kingdoms"]}
-    assert len(set().union(*map(set, lists))) == 5 * MOST_CHAINS["kingdoms"]
-    assert len(words.CITIES) == MOST_CHAINS["lives-with"]
-    people = {words.first_name(number) for number in range(20 * len(words.CITIES))}
-    assert len(people | set(words.CITIES)) == 21 * len(words.CITIES)
-    assert len(words.PERSONS) == len(words.PROFESSIONS) == MOST_CHAINS["relatives"]
-    assert not set(words.PERSONS) & {*words.WOMEN, *words.MEN}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A fourth kind of run, which nobody but this file knows of: sums of drawn numbers."""
 
-import re
 import signal
 import subprocess
 import sys
@@ -12,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-import hopscope
-from hopscope.configs import Experiment, MarkovExperiment, Positive, Recipe, read_recipe
+from hopscope.configs import Experiment, Positive, Recipe
 from hopscope.configs.kinds import KINDS, Kind, kind_of
 from hopscope.configs.recipe import Seeds
 from hopscope.errors import ConfigError, RunMismatch
@@ -121,7 +119,7 @@ def test_killed_it_ends_with_the_same_bytes(store: Store) -> None:
     code = (
         "import os, sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "import test_kinds as k\n"
+        "import test_life as k\n"
         "k.KINDS['sums'] = k.KIND\n"
         "advance = k.Summing.advance\n"
         "k.Summing.advance = lambda self: os.kill(os.getpid(), 9) if self.step == 27 else "
@@ -159,43 +157,9 @@ def test_it_is_listed_shown_queried_and_verified(
     assert found.rows == (("sums", 40, True),)
 
 
-def test_files_of_recipes_say_their_kind_and_old_ones_need_not() -> None:
-    for recipe in (Sums(), Experiment(), MarkovExperiment()):
-        assert f'"kind":"{recipe.kind}"' in recipe.written().decode()
-        assert read_recipe(recipe.written()) == recipe
-    for recipe in (Experiment(), MarkovExperiment()):  # as they were written before
-        assert read_recipe(recipe.canonical_json()) == recipe
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"kind": "dreams"}', "kind is 'dreams'; this hopscope knows facts, ngram, llm, sums"),
-        ('{"kind": ["facts"]}', r"kind is \['facts'\]; this hopscope knows"),
-        ('{"kind": "sums", "task": {}}', "Sums.task: unknown field"),
-        ('{"kind": "facts", "experiment": "markov"}', "Experiment.experiment: unknown field"),
-        ("[1]", r"a recipe is a JSON object; got \[1\]"),
-        ("{", "a recipe is JSON, and this is not"),
-    ],
-)
-def test_a_file_of_no_kind_is_one_line(text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        read_recipe(text)
-
-
 def test_a_run_of_another_kind_is_refused(store: Store) -> None:
     folder = train(Sums(), store).folder
     with pytest.raises(RunMismatch, match="is a run of kind sums, expected one of kind facts"):
         folder.recipe_as(Experiment)
     with pytest.raises(ConfigError, match="got 3; expected a recipe of a run: Experiment"):
         kind_of(3)
-
-
-def test_nobody_asks_of_which_kind_a_recipe_is() -> None:
-    """The table of kinds knows, and `RunFolder.recipe_as` refuses a run of another kind."""
-    names = "|".join(kind.recipe.__name__ for kind in KINDS.values())
-    asks = re.compile(rf"isinstance\([^)]*\b({names})\b|case ({names})\(")
-    package = Path(hopscope.__file__).parent
-    found = [file for file in package.rglob("*.py") if asks.search(file.read_text())]
-    assert found == []
-    assert asks.search("isinstance(recipe, Experiment | LlmBench)")

@@ -1,0 +1,21 @@
+"""Ablations as data: their order, and what is changed in a layer."""
+
+from hopscope.circuits.ablation import Ablation, Carried
+from hopscope.circuits.mechanism import ITSELF, Mechanism
+
+STAYS, MEAN = Mechanism(rest=ITSELF), Carried("mean")
+
+
+def test_the_same_changes_in_any_order_are_the_same_ablation() -> None:
+    one = Ablation.of({(1, 0): STAYS, (0, 1): MEAN, (0, 0): STAYS})
+    other = Ablation.of({(0, 0): STAYS, (0, 1): MEAN, (1, 0): STAYS})
+    assert one == other
+    assert hash(one) == hash(other)
+    assert [head for head, _ in one.changes] == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_a_layer_has_its_own_changes() -> None:
+    ablation = Ablation.of({(1, 2): STAYS, (0, 1): MEAN, (1, 0): MEAN})
+    assert ablation.at(1) == ((0, MEAN), (2, STAYS))
+    assert ablation.at(2) == ()
+    assert Ablation().changes == ()

@@ -1,0 +1,81 @@
+"""Models under the microscope: whole or walked, and how one is told from another."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Carried,
+    Exam,
+    Mechanism,
+    Whole,
+    aim,
+    subject_of,
+)
+from hopscope.circuits.ablation import Change
+from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM
+from hopscope.circuits.subject import check_finite, weights_digest
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+from hopscope.models import Transformer
+
+CHANGES: list[Change] = [
+    Mechanism(rest=UNIFORM),
+    Mechanism(rest=ITSELF),
+    Mechanism(rest=PREVIOUS),
+    Mechanism(rest=BY_POSITION),
+    Mechanism(((Role("query"), aim("own", Role("value"))),)),
+    Carried("mean"),
+    Carried("resample"),
+]
+
+
+def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:
+    def forward(inputs: Tensor, attention: object) -> Tensor:
+        every = random_model(inputs, attention=attention, read=inputs.shape[1])
+        return every[:, -random_model.interface.read :]
+
+    whole = Ablator(Whole(forward, random_model, (3, 2)), exam)
+    walked = Ablator(subject_of(random_model), exam)
+    several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:5]]
+    assert torch.allclose(whole.losses(several), walked.losses(several), atol=1e-5)
+    with pytest.raises(CircuitError, match="what heads carry cannot be replaced through"):
+        whole.losses([Ablation.of({(0, 0): Carried("mean")})])
+
+
+def test_a_fleet_is_refused(random_model: Transformer) -> None:
+    fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
+    with pytest.raises(CircuitError, match=r"a fleet of 2; examine one member: model.member\(i\)"):
+        subject_of(fleet)
+
+
+def test_a_subject_in_steps_is_the_model(random_model: Transformer, exam: Exam) -> None:
+    subject = subject_of(random_model)
+    x = subject.enter(exam.inputs)
+    with torch.no_grad():
+        for layer in range(subject.layers):
+            pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
+            x = subject.write(layer, x, pattern @ subject.values(layer, x))
+        assert torch.allclose(
+            subject.leave(x[:, -subject.answers_at() :]), random_model(exam.inputs), atol=1e-5
+        )
+    assert subject.answers_at() == random_model.interface.read
+
+
+def test_a_digest_is_of_names_and_weights() -> None:
+    first, second = nn.Linear(3, 2), nn.Linear(3, 2)
+    second.load_state_dict(first.state_dict())
+    assert weights_digest(first) == weights_digest(second)
+    with torch.no_grad():
+        second.bias[1] += 1e-7
+    assert weights_digest(first) != weights_digest(second)
+    assert weights_digest(nn.Sequential(first)) != weights_digest(first)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_refused_with_what_they_are(bad: float) -> None:
+    check_finite(torch.ones(3), "the loss")
+    with pytest.raises(CircuitError, match="the loss is not a finite number everywhere: the wei"):
+        check_finite(torch.tensor([1.0, bad]), "the loss")

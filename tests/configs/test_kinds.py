@@ -1,0 +1,87 @@
+"""The table of kinds: files that say theirs, files that need not, and nobody who asks."""
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import hopscope
+from hopscope.configs import Experiment, MarkovExperiment, Positive, Recipe, read_recipe
+from hopscope.configs.kinds import KINDS, Kind, fetched, kind_of
+from hopscope.configs.recipe import Seeds
+from hopscope.errors import ConfigError
+
+
+class Sums(Recipe):
+    """So many numbers, added up."""
+
+    kind: ClassVar = "sums"
+    numbers: Positive = 40
+    seeds: Seeds = (0,)
+    task_kind: ClassVar = "sums"  # type: ignore[assignment]
+
+    @property
+    def steps(self) -> int:
+        return self.numbers
+
+    def title(self) -> str:
+        return "sums"
+
+
+KIND = Kind(Sums, "nowhere:prepare", "hopscope.runs.view:PlainRun")
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one entry that a kind needs."""
+    monkeypatch.setitem(KINDS, "sums", KIND)
+
+
+def test_parts_are_fetched_by_name_when_they_are_used() -> None:
+    assert fetched("hopscope.runs.view:PlainRun").__name__ == "PlainRun"
+    with pytest.raises(ModuleNotFoundError):
+        fetched(KINDS["sums"].prepare)
+    for name, kind in KINDS.items():
+        if name != "sums":
+            assert callable(fetched(kind.prepare))
+            assert callable(fetched(kind.run))
+
+
+def test_a_recipe_has_the_kind_of_its_own_class() -> None:
+    assert kind_of(Sums()) is KIND
+    assert kind_of(Experiment()).recipe is Experiment
+
+
+def test_files_of_recipes_say_their_kind_and_old_ones_need_not() -> None:
+    for recipe in (Sums(), Experiment(), MarkovExperiment()):
+        assert f'"kind":"{recipe.kind}"' in recipe.written().decode()
+        assert read_recipe(recipe.written()) == recipe
+    for recipe in (Experiment(), MarkovExperiment()):  # as they were written before
+        assert read_recipe(recipe.canonical_json()) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"kind": "dreams"}', "kind is 'dreams'; this hopscope knows facts, ngram, llm, sums"),
+        ('{"kind": ["facts"]}', r"kind is \['facts'\]; this hopscope knows"),
+        ('{"kind": "sums", "task": {}}', "Sums.task: unknown field"),
+        ('{"kind": "facts", "experiment": "markov"}', "Experiment.experiment: unknown field"),
+        ("[1]", r"a recipe is a JSON object; got \[1\]"),
+        ("{", "a recipe is JSON, and this is not"),
+    ],
+)
+def test_a_file_of_no_kind_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_recipe(text)
+
+
+def test_nobody_asks_of_which_kind_a_recipe_is() -> None:
+    """The table of kinds knows, and `RunFolder.recipe_as` refuses a run of another kind."""
+    names = "|".join(kind.recipe.__name__ for kind in KINDS.values())
+    asks = re.compile(rf"isinstance\([^)]*\b({names})\b|case ({names})\(")
+    package = Path(hopscope.__file__).parent
+    found = [file for file in package.rglob("*.py") if asks.search(file.read_text())]
+    assert found == []
+    assert asks.search("isinstance(recipe, Experiment | LlmBench)")

@@ -1,0 +1,57 @@
+"""Runs of the n-gram experiment, as the rest of hopscope sees them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.errors import RunMismatch
+from hopscope.markov import train
+from hopscope.markov.run import MarkovRun
+from hopscope.markov.work import checkpoint_epochs, record_epochs
+from hopscope.store import Store, sql
+from hopscope.training import Run
+
+SMALL = {"chains": 300, "validation_chains": 60, "records": 8}
+
+
+def experiment(**fields: object) -> MarkovExperiment:
+    descent = {**SMALL, "stages": "C,W,a", "epochs": (20, 30, 20), **fields.pop("descent", {})}
+    return MarkovExperiment(descent=descent, **fields)
+
+
+def test_a_run_records_what_it_says(tmp_path: Path) -> None:
+    chosen = experiment(seeds=(3, 1))
+    run = train(chosen, tmp_path)
+    assert run.folder.verify() == []
+    assert run.folder.manifest.complete
+    steps, losses = run.losses("validation")
+    assert steps.tolist() == record_epochs(chosen.descent)
+    assert losses.shape == (len(steps), 2, 1)
+    assert run.checkpoints == checkpoint_epochs(chosen.descent) == [0, 20, 50, 70]
+    for seed in (3, 1):
+        course = run.course(seed)
+        assert course.epochs.tolist() == steps.tolist()
+        last = course.at(-1)
+        for name, value in run.state(seed).items():
+            np.testing.assert_array_equal(value, last.named()[name])
+        stage_w = (course.epochs >= 20) & (course.epochs <= 50)
+        assert np.ptp(course.c[stage_w], axis=0).max() == 0
+        assert np.ptp(course.a[course.epochs <= 50]) == 0
+        assert np.ptp(course.w[stage_w], axis=0).max() > 0
+    rows = sql(Store(tmp_path), "select count(*), max(value) from parameters where name = 'a'").rows
+    assert rows[0][0] == 2 * len(steps)
+
+
+def test_runs_of_one_kind_are_not_taken_for_the_other(tmp_path: Path) -> None:
+    markov = train(experiment(), tmp_path)
+    with pytest.raises(RunMismatch, match="expected one of kind facts"):
+        _ = Run(markov.folder).experiment
+    facts = Experiment(
+        task=Retrieval(hops=1, chains=2),
+        model=Model(layers=1, heads=1, d_model=8),
+        training=Training(steps=1),
+    )
+    with pytest.raises(RunMismatch, match="expected one of kind ngram"):
+        _ = MarkovRun(Store(tmp_path).create(facts)).experiment

@@ -1,0 +1,143 @@
+"""Runs of the n-gram experiment: stages, resume to the bit, and what a trained model is."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hopscope.configs import MarkovExperiment
+from hopscope.errors import ConfigError, Diverged, Interrupted
+from hopscope.markov import train
+from hopscope.markov.learner import drawn
+from hopscope.markov.model import InductionTransformer, loss
+from hopscope.markov.parameters import Parameters
+
+SMALL = {"chains": 300, "validation_chains": 60, "records": 8}
+
+
+def experiment(**fields: object) -> MarkovExperiment:
+    descent = {**SMALL, "stages": "C,W,a", "epochs": (20, 30, 20), **fields.pop("descent", {})}
+    return MarkovExperiment(descent=descent, **fields)
+
+
+def walked(chosen: MarkovExperiment, seed: int) -> Parameters:
+    """The same training by autograd, every position of every chain in every epoch."""
+    module = InductionTransformer(chosen.model, chosen.process.alphabet, seed)
+    tokens = torch.from_numpy(drawn(chosen, seed, "train").tokens.astype(np.int64))
+    names = {"C": "c", "W": "w", "a": "a"}
+    for letters, epochs in chosen.descent.plan():
+        trained = [getattr(module, names[letter]) for letter in letters]
+        for _ in range(epochs):
+            value = loss(chosen.descent, module(tokens[:, :-1]), tokens[:, -1])
+            slopes = torch.autograd.grad(value, trained)
+            with torch.no_grad():
+                for each, slope in zip(trained, slopes, strict=True):
+                    each.sub_(slope, alpha=chosen.descent.lr)
+    return module.parameters_now()
+
+
+@pytest.mark.parametrize("stages", ["C,W,a", "CW,a", "CWa", "a,C"])
+def test_training_by_counts_is_training_by_walking(stages: str, tmp_path: Path) -> None:
+    epochs = tuple(5 for _ in stages.split(","))
+    chosen = experiment(descent={"stages": stages, "epochs": epochs, "chains": 60})
+    run = train(chosen, tmp_path)
+    for name, value in walked(chosen, 0).named().items():
+        np.testing.assert_allclose(run.state(0)[name], value, rtol=1e-9, atol=1e-12)
+
+
+def test_a_seed_among_others_is_what_it_is_alone(tmp_path: Path) -> None:
+    together = train(experiment(seeds=(0, 7)), tmp_path)
+    alone = train(experiment(seeds=(7,)), tmp_path)
+    for name, value in alone.state(7).items():
+        np.testing.assert_array_equal(together.state(7)[name], value)
+
+
+class Interrupter:
+    """Sends a signal when training reaches an epoch."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def start(self, folder: object, step: int) -> None:
+        return None
+
+    def advance(self, step: int, latest: object) -> None:
+        if step >= self.at:
+            self.at = 10**9
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def stop(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("at", [1, 20, 33, 60])
+@pytest.mark.parametrize("descent", [{}, {"batch": 70}])
+def test_a_stopped_training_ends_as_if_nothing_had_happened(
+    at: int, descent: dict[str, object], tmp_path: Path
+) -> None:
+    chosen = experiment(descent=descent, seeds=(0, 1))
+    whole = train(chosen, tmp_path / "whole")
+    with pytest.raises(Interrupted, match=r"stopped by SIGTERM at step \d+"):
+        train(chosen, tmp_path / "stopped", watcher=Interrupter(at))
+    resumed = train(chosen, tmp_path / "stopped")
+    assert files_of(resumed.folder.path) == files_of(whole.folder.path)
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.name not in ("manifest.json", ".lock")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path, threads: int) -> None:
+    code = (
+        "import sys; from hopscope.configs import MarkovExperiment; from hopscope.markov "
+        "import train; "
+        "train(MarkovExperiment.from_json(sys.argv[1]), sys.argv[2], threads=int(sys.argv[3]))"
+    )
+    chosen = experiment(descent={"epochs": (200, 22_000, 300)})
+    whole = train(chosen, tmp_path / "whole", threads=threads)
+    arguments = [chosen.canonical_json(), str(tmp_path / "killed"), str(threads)]
+    command = [sys.executable, "-c", code, *arguments]
+    for _ in range(2):
+        process = subprocess.Popen(command)
+        while not list((tmp_path / "killed").glob("*/checkpoints/step-0001*")):
+            time.sleep(0.005)
+            if process.poll() is not None:
+                break
+        process.kill()
+        process.wait()
+    resumed = train(chosen, tmp_path / "killed")
+    assert files_of(resumed.folder.path) == files_of(whole.folder.path)
+
+
+def test_a_batch_of_everything_is_full_descent(tmp_path: Path) -> None:
+    whole = train(experiment(), tmp_path)
+    batched = train(experiment(descent={"batch": 300}), tmp_path)
+    for name, value in whole.state(0).items():
+        np.testing.assert_allclose(batched.state(0)[name], value, rtol=1e-9)
+
+
+def test_what_is_not_a_number_stops_with_the_way_back(tmp_path: Path) -> None:
+    chosen = experiment(
+        model={"first": "full"}, descent={"stages": "CWa", "epochs": (60,), "lr": 1e6}
+    )
+    with pytest.raises(Diverged, match=r"not a number after epoch \d+; .*lower descent.lr"):
+        train(chosen, tmp_path)
+
+
+def test_what_does_not_fit_in_memory_is_refused_before_it_is_drawn(tmp_path: Path) -> None:
+    huge = MarkovExperiment(descent={"chains": 10**9})
+    with pytest.raises(ConfigError, match=r"need about 6,\d+ GiB .* take fewer chains"):
+        train(huge, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,66 @@
+"""Circuits in words: who reads whom, and what is remarkable."""
+
+from dataclasses import replace
+
+import pytest
+
+from hopscope.circuits import Circuit, discover
+from hopscope.circuits.parts import Shared
+from hopscope.configs import Retrieval
+from hopscope.facts import Role
+from hopscope.models.planted import Planted, planted
+from hopscope.report.circuit import circuit_figure
+from hopscope.report.words import circuit_grid, ordered_roles, remarks
+
+
+@pytest.fixture(scope="module")
+def known() -> Planted:
+    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
+    return planted(task, twins=True, spare_layers=[1])
+
+
+@pytest.fixture(scope="module")
+def circuit(known: Planted) -> Circuit:
+    return discover(known.model, known.task, examples=16)
+
+
+def test_the_grid_says_who_reads_whom(circuit: Circuit) -> None:
+    lines = circuit_grid(circuit).splitlines()
+    assert lines[0].split() == ["layer", "q", "k0", "v0", "k1", "v1"]
+    assert lines[1].split() == ["3", "v1·0+v1·1", "·", "·", "·", "·"]
+
+
+def test_remarks_name_twins_and_stand_ins(circuit: Circuit) -> None:
+    said = "\n".join(remarks(circuit))
+    assert "shared: 3.0, 3.1 all do query ← value 1" in said
+    assert "could stand in: layer 0" in said
+    assert "along these paths the query learns x1, x2" in said
+
+
+def test_remarks_say_what_is_not_explained(circuit: Circuit) -> None:
+    losses = circuit.losses.model_copy(update={"ideal": (0.5, 0.5)})
+    assert circuit.flow is not None
+    flow = circuit.flow.model_copy(
+        update={"reached": (), "missed": ("x1",), "jumps": circuit.paths[:1]}
+    )
+    said = "\n".join(remarks(circuit.model_copy(update={"losses": losses, "flow": flow})))
+    assert "not all is explained: 0.500 with this attention alone" in said
+    assert "the query learns nothing, but not x1" in said
+    assert "found by no key that is known: layer 0" in said
+    assert isinstance(circuit.shared[0], Shared)
+
+
+def test_decoys_and_further_queries_have_their_place(circuit: Circuit) -> None:
+    decoy, query = Role("decoy key", 1), Role("query", 1)
+    part = circuit.parts[0]  # a layer below the query's looks
+    path = replace(part.paths[0], reader=query, source=decoy)
+    more = circuit.model_copy(
+        update={
+            "parts": (part.model_copy(update={"paths": (path,)}), *circuit.parts[1:]),
+            "roles": (*circuit.roles, decoy, query),
+        }
+    )
+    assert [str(role) for role in ordered_roles(more)][:2] == ["query", "query 1"]
+    assert ordered_roles(more)[-1] == decoy
+    assert len(circuit_figure(more).axes[0].patches) == len(more.paths)
+    assert "d1" in circuit_grid(more).splitlines()[0].split()
