@@ -64,7 +64,8 @@ def order_figure(story: Emergence) -> Figure:
 
 def _moments(story: Emergence) -> list[float]:
     """All steps at which something happened."""
-    return [step for step in (*(s for _, s in story.order), *(story.learned_at or ())) if step]
+    every = (*(step for _, step in story.order), *(story.learned_at or ()))
+    return [float(step) for step in every if step]
 
 
 def _bar(axes: Axes, row: int, step: float | None, story: Emergence, colour: str) -> None:

@@ -58,7 +58,9 @@ def test_groups_part_where_their_ablations_do() -> None:
 
 def test_a_layer_hands_out_the_attention_that_was_asked_for() -> None:
     pattern = torch.arange(8.0).reshape(1, 2, 2, 2)
-    layer = Layer(0, 2, [Group(X, (), [0])] * 2, [3, 1], [pattern, None], [X[None]] * 2)
+    layer = Layer(
+        0, 2, [Group(X, (), [0])] * 2, [3, 1], [pattern, None], [torch.zeros(1, 2, 2, 3)] * 2
+    )
     own = layer.own(0, 1)
     assert own is not None
     assert torch.equal(own, pattern[:, 1])

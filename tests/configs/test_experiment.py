@@ -1,0 +1,55 @@
+"""Experiments over facts: what their names, shapes and losses are called."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopscope.configs import (
+    ConditionalRetrieval,
+    Experiment,
+    Induction,
+    KHop,
+    Model,
+    Retrieval,
+    Training,
+)
+from hopscope.errors import ConfigError
+
+tasks = st.one_of(
+    st.builds(Retrieval, hops=st.integers(1, 9), chains=st.integers(1, 6)),
+    st.builds(Induction, dim=st.sampled_from([2, 4, 8])),
+    st.builds(ConditionalRetrieval, decoys=st.integers(0, 3)),
+    st.builds(KHop, hops=st.integers(1, 4), alphabet=st.integers(2, 30)),
+)
+
+
+@given(tasks, st.integers(0, 2**31 - 1))
+def test_json_round_trip_keeps_identity(task: object, seed: int) -> None:
+    experiment = Experiment(task=task, seeds=(seed,))
+    again = Experiment.from_json(experiment.canonical_json())
+    assert again == experiment
+    assert again.run_name() == experiment.run_name()
+
+
+def test_a_name_says_task_hops_layers_and_heads() -> None:
+    model = Model(layers=3, heads=2)
+    assert Experiment(task=Retrieval(hops=5), model=model).title() == "retrieval-d5-l3h2"
+    assert Experiment(task=ConditionalRetrieval(), model=model).title() == "conditional-l3h2"
+
+
+def test_losses_are_named_for_the_hops_that_are_asked() -> None:
+    every = Experiment(task=Retrieval(hops=3))
+    assert every.losses_named(3) == ["hop 1", "hop 2", "hop 3"]
+    assert Experiment(task=Retrieval(hops=3, curriculum=False)).losses_named(1) == ["hop 3"]
+
+
+def test_what_tables_show() -> None:
+    experiment = Experiment(training=Training(steps=7))
+    assert (experiment.steps, experiment.unit, experiment.guess) == (7, "step", 0.75)
+    assert experiment.shape() == {"hops": 3, "layers": 4, "heads": 4, "d_model": 128}
+
+
+@pytest.mark.parametrize("seeds", [(1, 1), (), (-1,), (2**31,), (0.5,)])
+def test_seeds_that_are_none(seeds: tuple[int, ...]) -> None:
+    with pytest.raises(ConfigError, match="seeds"):
+        Experiment(seeds=seeds)
