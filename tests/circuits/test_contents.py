@@ -1,30 +1,27 @@
 """What positions hold: of planted models, what theory and a walk by symbols say, in every cell."""
 
 import json
-from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from hopscope.circuits import Contents, Exam, Whole, exam_of, subject_of
+from hopscope.circuits import Contents, subject_of
 from hopscope.circuits.contents import Held
-from hopscope.circuits.linear import Moments, ridge
-from hopscope.circuits.lot import Lot
 from hopscope.circuits.reading import contents
-from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
+from hopscope.configs import ConditionalRetrieval, Retrieval, VectorTask
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
-from hopscope.models import Transformer
 from hopscope.models.plans import Plan, chain_plan, triple_plan, twinned, with_spares
 from hopscope.models.planted import Planted, planted
 from hopscope.tasks import Batch, dataset, symbols
 from hopscope.theory import flow
 
 EXAMPLES = 400
+
+
 Registers = list[list[dict[str, str]]]
 """For every example and position, the name of what stands in each register."""
 
@@ -142,6 +139,8 @@ def _own(task: VectorTask, batch: Batch, parts: Registers, role: Role) -> frozen
 
 
 WALKED = 40
+
+
 PARTS = ("symbol", "before", "two before", *(f"register {n}" for n in range(2, 10)))
 
 
@@ -156,144 +155,6 @@ def _names(task: VectorTask, inputs: Tensor) -> list[list[str]]:
             row.append(f"{task.symbol_names()[same[0][1]]} of {same[0][0]}" if same else "decoy")
         found.append(row)
     return found
-
-
-def test_the_read_out_is_least_squares_cell_by_cell(random_model: Transformer) -> None:
-    """All that is batched, written out: one cell, one symbol, one example at a time."""
-    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
-    found = contents(random_model, task, 30)
-    fitted, marked = Lot.of(task, 30, 1), Lot.of(task, 15, 0)
-    for layer in (0, 2):
-        for role in (Role("query"), Role("value", 1)):
-            for number, symbol in enumerate(found.symbols):
-                x, y, _ = slow_rows(random_model, fitted, (layer, role, number))
-                sums = Moments(x.shape[-1], 1, y.shape[-1])
-                sums.add(x, y[:, None])
-                fit = ridge(sums)
-                rows, wanted, _ = slow_rows(random_model, marked, (layer, role, number))
-                error = (fit(rows)[:, 0] - wanted).square().sum()
-                whole = (wanted - y.mean(0)).square().sum()
-                expected = float(1 - error / whole)
-                assert found.share(role, symbol, layer) == pytest.approx(expected, abs=2e-3)
-
-
-def slow_rows(
-    model: Transformer, lot: Lot, at: tuple[int, Role, int]
-) -> tuple[Tensor, Tensor, list[int]]:
-    layer, role, symbol = at
-    xs, ys, examples = [], [], []
-    exam = lot.exam
-    with torch.no_grad():
-        for example in range(len(exam)):
-            x = model.enter(exam.inputs[example : example + 1])
-            for number in range(layer):
-                x = model.layer(number, x)
-            norm = (
-                model.norm if layer == model.config.layers else model.blocks[layer].attention_norm
-            )
-            seen = norm(x)[0]  # type: ignore[operator]
-            for place in range(exam.length):
-                if exam.table[int(exam.roles.role[example, place])] == role:
-                    chain = int(exam.roles.chain[example, place])
-                    xs.append(seen[place])
-                    ys.append(lot.symbols[example, chain, symbol])
-                    examples.append(example)
-    return torch.stack(xs), torch.stack(ys), examples
-
-
-@pytest.mark.parametrize(
-    "task", [KHop(hops=2, length=12, alphabet=4), MQAR(pairs=3, alphabet=12, length=16, queries=2)]
-)
-def test_tokens_are_told_by_classifiers(task: KHop | MQAR) -> None:
-    model = Transformer.seeded(Model(layers=1, heads=2, d_model=24), task.interface(), 0)
-    found = contents(model, task, 200)
-    assert found.measure == "accuracy"
-    assert found.guesses
-    assert found.share(Role("query"), "x0", 0) > 0.95
-    assert abs(found.share(Role("query"), "x1", 0)) < 0.15
-    assert found.stream.log_loss is not None
-    assert found.stream.log_loss[0, found.roles.index(Role("query")), 0] < 0.3
-    assert np.isnan(found.stream.own[:, found.roles.index(Role("other"))]).all() == (
-        task.kind == "mqar"
-    )
-    assert np.isnan(found.stream.other).all() == (task.kind == "khop")
-    assert Contents.from_dict(found.to_dict()).to_dict() == found.to_dict()
-
-
-def whole(model: Transformer, streams: bool) -> Whole:
-    def forward(inputs: Tensor, attention: Any) -> Tensor:
-        return model(inputs, attention=attention, read=inputs.shape[1])[:, -model.interface.read :]
-
-    def handed(inputs: Tensor) -> list[Tensor]:
-        kept = [model.enter(inputs)]
-        for layer in range(model.config.layers):
-            kept.append(model.layer(layer, kept[-1]))
-        return kept
-
-    shape = (model.config.layers, model.config.heads)
-    return Whole(forward, model, shape, model.interface.read, streams=handed if streams else None)
-
-
-def test_a_module_that_hands_its_streams_out_is_read_as_well(two_hops: Planted) -> None:
-    task, model = two_hops.task, two_hops.model
-    expected = contents(model, task, EXAMPLES)
-    found = contents(whole(model, streams=True), task, EXAMPLES)
-    assert cells(found) == cells(expected)
-    assert found.heads is None
-    with pytest.raises(CircuitError, match="what heads add alone is not known of this model"):
-        found.written((0, 0), Role("query"))
-    with pytest.raises(CircuitError, match="is not handed out: give Whole a function `streams`"):
-        contents(whole(model, streams=False), task, EXAMPLES)
-
-
-def test_an_exam_of_ones_own_says_what_its_symbols_are(two_hops: Planted) -> None:
-    task = two_hops.task
-
-    def bare(examples: int, seed: int) -> Exam:
-        return exam_of(task, examples, seed)
-
-    def told(examples: int, seed: int) -> Exam:
-        exam = exam_of(task, examples, seed)
-        known = symbols(task, seed, examples, "validation")
-        return replace(exam, symbols=known, names=("a", "b", "c"))
-
-    found = contents(two_hops.model, told, EXAMPLES)
-    expected = contents(two_hops.model, task, EXAMPLES)
-    assert found.symbols == ("a", "b", "c")
-    assert found.task is None
-    assert np.allclose(found.stream.own, expected.stream.own)
-    assert Contents.from_dict(found.to_dict()).task is None
-    with pytest.raises(CircuitError, match="do not say what their symbols are: make the exam with"):
-        contents(two_hops.model, bare, EXAMPLES)
-
-
-def test_what_cannot_be_read_is_said_in_a_line(two_hops: Planted) -> None:
-    model, task = two_hops.model, two_hops.task
-    with pytest.raises(CircuitError, match=r"numbers cannot be read off 4 positions: key 0 stands.*"
-                       r"in 2 examples; take at least 36 examples"):  # fmt: skip
-        contents(model, task, 2)
-    with pytest.raises(CircuitError, match="examples is 1; maps are fitted on at least 2"):
-        contents(model, task, 1)
-    found = contents(model, task, 40)
-    assert not found.guesses
-    assert found.first(Role("query"), "x2") == 3
-    assert found.first(Role("query"), "x0") == 0
-    with pytest.raises(CircuitError, match="key 1 never holds x2: 0.* of it at most, where more"):
-        found.first(Role("key", 1), "x2")
-    with pytest.raises(CircuitError, match="no symbol 'x9' here; the symbols are x0, x1, x2"):
-        found.share(Role("query"), "x9", 0)
-    with pytest.raises(CircuitError, match="no role 'key 7' here; the roles are key 0"):
-        found.share(Role("key", 7), "x1", 0)
-    with pytest.raises(CircuitError, match="layer is 9; expected 0 .* … 3"):
-        found.share(Role("query"), "x1", 9)
-
-
-def test_damaged_weights_are_named(two_hops: Planted) -> None:
-    broken = Transformer(two_hops.model.config, two_hops.model.interface)
-    for parameter in broken.parameters():
-        nn.init.constant_(parameter, float("nan"))
-    with pytest.raises(CircuitError, match="after layer 0 is not a finite number everywhere"):
-        contents(broken, two_hops.task, 40)
 
 
 def test_it_is_kept_as_json(two_hops: Planted, tmp_path: FilePath) -> None:

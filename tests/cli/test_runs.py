@@ -1,0 +1,63 @@
+"""Runs are listed, shown, checked and removed: no damage of one hides another."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from hopscope.configs import Experiment
+from hopscope.store import Store
+from hopscope.store.manifest import FileEntry
+from hopscope.training import train
+
+Say = Callable[..., tuple[int, str, str]]
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(root: Path, hopscope: Say) -> None:
+    flags = "--training.steps 2 --training.batch 4 --training.validation-examples 8 --threads 1"
+    for seed in ("0", "1", "2"):
+        hopscope("train", "demo", *flags.split(), "--seeds", seed)
+    strange, damaged, whole = Store().names()
+    config = root / "runs" / strange / "config.json"
+    text = config.read_text().replace('"seeds":[0]', '"seeds":[-1]')
+    config.write_text(text)
+    manifest = root / "runs" / strange / "manifest.json"
+    entry = json.loads(manifest.read_text())
+    entry["files"]["config.json"] = json.loads(FileEntry.of(text.encode()).model_dump_json())
+    del entry["check"]
+    manifest.write_text(json.dumps(entry))
+    with (root / "runs" / damaged / "metrics" / "losses.parquet").open("ab") as file:
+        file.write(b"more")
+    code, out, err = hopscope("runs")
+    assert code == 1
+    assert whole in out
+    assert len(err.splitlines()) == 2
+    assert f"{config} describes no run" in err
+    assert f"{damaged}/metrics/losses.parquet is damaged" in err
+    before = Store().names()
+    assert "would remove" in hopscope("rm", whole, "--dry-run")[1]
+    assert Store().names() == before
+    for name in (strange, damaged[-10:], whole):
+        assert "removed" in hopscope("rm", name)[1]
+    assert Store().names() == []
+
+
+def test_rm_takes_no_part_of_a_name(root: Path, hopscope: Say) -> None:
+    flags = "--training.steps 2 --training.batch 4 --training.validation-examples 8 --threads 1"
+    hopscope("train", "demo", *flags.split())
+    (name,) = Store().names()
+    for part in (name[:-1], name[-9:], "retrieval", ""):
+        assert hopscope("rm", name, part)[0] == 2
+    assert Store().names() == [name]
+    code, _, err = hopscope("rm", "gallery/demo")
+    assert code == 2
+    assert "read-only" in err
+
+
+def test_unreadable_runs_are_listed_as_such(root: Path, hopscope: Say, tiny: Experiment) -> None:
+    train(tiny)
+    bad = Store().create(tiny.model_copy(update={"seeds": (9,)}))
+    (bad.path / "manifest.json").write_text("{}")
+    code, out, err = hopscope("runs")
+    assert code == 1
+    assert tiny.run_name() in out
+    assert "is not a manifest" in err

@@ -1,0 +1,118 @@
+"""Tests lie where what they test lies: for `hopscope/x/y.py` in `tests/x/test_y.py`.
+
+Files without a function of their own (data, names that are handed on) need none. A test file may
+add a word to the name of the file that it tests, `test_y_word.py`; tests of the whole package lie
+in `tests/` itself.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import hopscope
+
+HERE, ROOT = Path(__file__).parent, Path(hopscope.__file__).parent
+
+ELSEWHERE = {
+    # A claim is bent until its judge says no, beside all claims of its paper.
+    **{
+        f"papers/musat/{name}_claims.py": "papers/musat/test_claims.py"
+        for name in ("circuit", "curriculum", "depth", "emergence", "language")
+    },
+    "papers/chen/judges.py": "papers/chen/test_claims.py",
+    "papers/chen/setting_claims.py": "papers/chen/test_claims.py",
+    "papers/chen/measure_runs.py": "papers/chen/test_targets.py",
+    # Commands are called as a user calls them, those that belong together in one story.
+    "cli/ablate.py": "cli/test_circuits.py",
+    "cli/findings.py": "cli/test_circuits.py",
+    "cli/fleet.py": "cli/test_circuits.py",
+    "cli/subject.py": "cli/test_circuits.py",
+    "cli/arguments.py": "cli/test_main.py",
+    "cli/tables.py": "cli/test_runs.py",
+    "cli/kinds.py": "runs/test_life.py",
+    "cli/completion.py": "cli/test_complete.py",
+    "cli/flags.py": "cli/test_commands.py",
+    "cli/reference.py": "cli/test_commands.py",
+    "cli/contents.py": "circuits/test_contents.py",
+    # A language model of a few thousand weights lives in tests/llm.
+    "cli/export.py": "llm/test_export.py",
+    "cli/heads.py": "llm/test_commands.py",
+    "cli/llm.py": "llm/test_commands.py",
+    "cli/models.py": "llm/test_commands.py",
+    "llm/run.py": "llm/test_kept.py",
+    # Pieces of one computation, which an oracle can be held to only as a whole.
+    "circuits/contents_story.py": "circuits/test_contents.py",
+    "circuits/glances.py": "circuits/test_first.py",
+    "circuits/lot.py": "circuits/test_exam.py",
+    "circuits/marking.py": "circuits/test_exam.py",
+    "circuits/streams.py": "circuits/test_reading.py",
+    "models/layers.py": "models/test_transformer.py",
+    "models/operations.py": "models/test_kernels.py",
+    "training/graph.py": "training/test_learner.py",
+    # Protocols, and one that does nothing: those who keep to them are tested.
+    "runs/watcher.py": "runs/test_life.py",
+    "runs/work.py": "runs/test_life.py",
+    "report/markov.py": "cli/test_markov.py",
+    "study/circuits.py": "study/test_comparison.py",
+}
+"""Files whose tests lie elsewhere, and where."""
+
+OF_SEVERAL = {
+    "cli/test_streams.py": "commands in processes of their own, whose output nobody reads",
+    "llm/test_commands.py": "all commands about language models",
+    "training/test_kills.py": "a process that is killed, as a benchmark does it fifty times",
+    "training/test_kinds.py": "what is asked of the wrong function",
+}
+"""Tests of no one file, and of what."""
+
+
+def files(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*.py"))
+
+
+def has_code(name: str) -> bool:
+    """Has the file a function or a method of its own?"""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    tree = ast.parse((ROOT / name).read_text())
+    return any(isinstance(node, functions) for node in ast.walk(tree))
+
+
+def place(name: str) -> str:
+    """Where the tests of a file lie."""
+    path = Path(name)
+    return ELSEWHERE.get(name, str(path.with_name(f"test_{path.name}")))
+
+
+SOURCES = [name for name in files(ROOT) if Path(name).name != "__init__.py" and has_code(name)]
+TESTS = [name for name in files(HERE) if Path(name).name.startswith("test_")]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_file_has_its_tests(name: str) -> None:
+    assert (HERE / place(name)).exists(), f"write tests/{place(name)}"
+
+
+@pytest.mark.parametrize("name", [name for name in TESTS if "/" in name])
+def test_every_test_is_of_a_file(name: str) -> None:
+    if name in OF_SEVERAL:
+        return
+    room, _, own = name.rpartition("/test_")
+    known = {Path(each).stem for each in files(ROOT / room)}
+    assert any(own.removesuffix(".py") == it or own.startswith(f"{it}_") for it in known)
+
+
+def test_the_exceptions_are_needed() -> None:
+    for name in ELSEWHERE:
+        assert name in SOURCES, f"{name} is gone, or has no code of its own"
+        own = Path(name).with_name(f"test_{Path(name).name}")
+        assert not (HERE / own).exists(), f"{own} is there: it is no exception"
+    assert set(OF_SEVERAL) <= set(TESTS)
+
+
+@pytest.mark.parametrize(
+    "name", [f"hopscope/{name}" for name in files(ROOT)] + [f"tests/{n}" for n in TESTS]
+)
+def test_no_file_is_long(name: str) -> None:
+    """Three hundred lines are about what one idea takes."""
+    assert len((HERE.parent / name).read_text().splitlines()) <= 300
