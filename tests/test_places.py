@@ -33,6 +33,7 @@ ELSEWHERE = {
     "cli/kinds.py": "runs/test_life.py",
     "cli/completion.py": "cli/test_complete.py",
     "cli/flags.py": "cli/test_commands.py",
+    "cli/health.py": "cli/test_doctor.py",
     "cli/reference.py": "cli/test_commands.py",
     "cli/contents.py": "circuits/test_contents.py",
     # A language model of a few thousand weights lives in tests/llm.
@@ -59,6 +60,7 @@ ELSEWHERE = {
 """Files whose tests lie elsewhere, and where."""
 
 OF_SEVERAL = {
+    "cli/test_recipes.py": "recipes that leave as files and come back, of every command",
     "cli/test_streams.py": "commands in processes of their own, whose output nobody reads",
     "llm/test_commands.py": "all commands about language models",
     "training/test_kills.py": "a process that is killed, as a benchmark does it fifty times",
