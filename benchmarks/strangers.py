@@ -127,7 +127,7 @@ def retrieval_loss(model: nn.Module, generator: torch.Generator) -> Tensor:
 
 
 STRANGERS: dict[str, Callable[[], Stranger]] = {
-    "khop": lambda: Stranger(gpt2(), khop_loss, 1_500, 1e-3),
+    "khop": lambda: Stranger(gpt2(), khop_loss, 1_000, 1e-3),
     "retrieval": lambda: Stranger(Encoder(), retrieval_loss, 6_000, 2e-3),
 }
 

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from hopscope.circuits.contents_story import ContentsStory
     from hopscope.circuits.discovery import discover
     from hopscope.circuits.emergence import Emergence
+    from hopscope.circuits.encoder import Encoder
     from hopscope.circuits.exam import Exam, exam_of
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
     from hopscope.circuits.own import Drawn, OwnTask
-    from hopscope.circuits.subject import Dissected, Subject, Whole
+    from hopscope.circuits.subject import Blocks, Dissected, Subject, Whole
 
 __all__ = [
     "Ablation",
     "Ablator",
     "Aim",
+    "Blocks",
     "Carried",
     "Circuit",
     "Contents",
@@ -35,6 +37,7 @@ __all__ = [
     "Dissected",
     "Drawn",
     "Emergence",
+    "Encoder",
     "Exam",
     "Held",
     "Mechanism",
@@ -63,11 +66,12 @@ _FILES = {
     "contents_story": ("ContentsStory",),
     "discovery": ("discover",),
     "emergence": ("Emergence",),
+    "encoder": ("Encoder",),
     "exam": ("Exam", "exam_of"),
     "maps": ("RoleMaps",),
     "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
     "own": ("Drawn", "OwnTask"),
-    "subject": ("Dissected", "Subject", "Whole"),
+    "subject": ("Blocks", "Dissected", "Subject", "Whole"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 _RENAMED = {"Bench": "Ablator", "Probe": "Exam", "probe_of": "exam_of"}

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.ablation import Ablation, Carried, Head
+from hopscope.circuits.ablation import Ablation, Head
+from hopscope.circuits.block_walk import BlockWalk, edited_by
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.painter import Painter
 from hopscope.circuits.progress import Progress
 from hopscope.circuits.subject import Subject, Whole, check_finite
@@ -29,8 +29,11 @@ class Ablator:
                 f"the loss looks at the last {exam.read} positions; this model answers at "
                 f"{self.read}: examine it on fewer"
             )
-        self._walk = None
-        if not isinstance(subject, Whole):
+        self._walk: Walk | BlockWalk | None = None
+        if isinstance(subject, Whole):
+            if subject.blocks is not None:
+                self._walk = BlockWalk(subject, subject.blocks, self.exam, self.painter)
+        else:
             self._walk = Walk(subject, self.exam, self.painter, self.read)
 
     @property
@@ -63,19 +66,9 @@ class Ablator:
 
     def _whole(self, ablation: Ablation) -> Float[Tensor, "batch hop"]:
         """One ablation from the first layer to the last."""
-        changed = dict(ablation.changes)
-        if any(isinstance(change, Carried) for change in changed.values()):
-            raise CircuitError(
-                "what heads carry cannot be replaced through a whole model's function: replace "
-                "their attention, or write an adapter that walks"
-            )
 
         def edit(layer: int, pattern: Tensor) -> Tensor:
-            pattern = pattern.clone()
-            for (at, head), change in changed.items():
-                if at == layer and isinstance(change, Mechanism):
-                    pattern[:, head] = self.painter.attention(change, pattern[:, head])
-            return pattern
+            return edited_by(ablation.at(layer), pattern, self.painter)
 
         assert isinstance(self.subject, Whole)
         return self.exam.marks(self.subject.outputs(self.exam.inputs, edit))

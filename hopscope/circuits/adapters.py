@@ -1,9 +1,9 @@
 """Models that hopscope did not make, walked like its own.
 
 `subject_of` takes hopscope's transformers, transformers' GPT-2 and Llama families, TransformerLens
-models, and anything that is a Subject. An adapter computes each layer from the model's own
-modules, and proves on its first examples that this is what the model computes: nothing is
-patched, and nothing is left switched on.
+models, torch's own encoders, and anything that is a Subject. An adapter computes each layer from
+the model's own modules, and proves on its first examples that this is what the model computes:
+nothing is patched, and nothing is left switched on.
 
 For any other module, `Whole` needs one function:
 
@@ -14,16 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from hopscope.circuits.encoder import Encoder
+from hopscope.circuits.layer_steps import Heads, attention, prove, side_by_side
 from hopscope.circuits.subject import Subject, TransformerSubject, Whole, device_of, weights_digest
 from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit, Transformer
-
-Heads = Float[Tensor, "batch head seq d_head"]
-PARITY = 1e-3
-"""How far, of the largest output, an adapter may be from its model."""
 
 
 def subject_of(model: Subject | Whole | nn.Module) -> Subject | Whole:
@@ -40,25 +37,6 @@ def subject_of(model: Subject | Whole | nn.Module) -> Subject | Whole:
         f"there is no adapter for a {type(model).__name__}; there are adapters for {known}, and "
         "hopscope.circuits.Whole for any module whose attention you can hand out and replace"
     )
-
-
-@torch.no_grad()
-def attention(
-    query: Float[Tensor, "batch head read d_head"], key: Heads, scale: float
-) -> Float[Tensor, "batch head read seq"]:
-    """Causal attention, from the last positions."""
-    read, seq = query.shape[-2], key.shape[-2]
-    hidden = query.new_full((read, seq), -torch.inf, dtype=torch.float32).triu(seq - read + 1)
-    scores = hidden.new_empty(query.shape[1], len(query), read, seq)
-    for head, its in enumerate(scores):  # each where it lies: scaled and masked in one pass
-        parts = (query[:, head].float(), key[:, head].float().mT)
-        torch.baddbmm(hidden, *parts, alpha=scale, out=its)
-    return scores.softmax(-1).to(query.dtype).transpose(0, 1)
-
-
-def side_by_side(mixed: Heads) -> Float[Tensor, "batch seq width"]:
-    """What all heads carry, one after the other."""
-    return mixed.transpose(1, 2).flatten(2)
 
 
 class HuggingFace:
@@ -113,19 +91,9 @@ class HuggingFace:
 
     @torch.no_grad()
     def _prove(self, inputs: Tensor) -> None:
-        """The walk must compute what the model computes."""
-        x = self._embed(inputs)
-        for number in range(self.layers):
-            carried = self.look(number, x, x.shape[1], range(self.heads)) @ self.values(number, x)
-            x = self.write(number, x, carried)
         found = self.model(inputs)
         expected = found.logits if hasattr(found, "logits") else found.last_hidden_state
-        worst = float((self.leave(x) - expected).abs().max() / expected.abs().max())
-        if not worst <= PARITY:
-            raise CircuitError(
-                f"the adapter for {type(self.model).__name__} is off by {worst:.1e} of the largest "
-                "output: this configuration computes something it does not know; use Whole"
-            )
+        prove(self, self._embed(inputs), expected, type(self.model).__name__)
         self._proven = True
 
     def _embed(self, inputs: Tensor) -> Tensor:
@@ -285,5 +253,6 @@ ADAPTERS: dict[str, Callable[[Any], Subject | Whole]] = {
     "MistralPreTrainedModel": Llama,
     "Qwen2PreTrainedModel": Llama,
     "TransformerBridge": transformer_lens,
+    "TransformerEncoder": Encoder,
 }
 """Class that a model inherits from → its adapter."""

@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -127,6 +129,33 @@ class TransformerSubject:
         return weights_digest(self.model)
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """A module cut into its blocks, by three functions."""
+
+    enter: Callable[[Tensor], Tensor]
+    """Inputs → what the first block takes [batch, seq, d_model]."""
+    block: Callable[[int, Tensor, Callable[[Tensor], Tensor]], Tensor]
+    """`block(number, x, attention)` → what the next block takes. It calls `attention` once, with
+    [batch, head, query, key], and goes on with what that returns."""
+    leave: Callable[[Tensor], Tensor]
+    """What the last block gave → the outputs [batch, read, …]."""
+
+    def forward(self, layers: int, inputs: Tensor, attention: AttentionEdit) -> Tensor:
+        """From the inputs to the outputs."""
+        x = self.enter(inputs)
+        for number in range(layers):
+            x = self.block(number, x, partial(attention, number))
+        return self.leave(x)
+
+    def streams(self, layers: int, inputs: Tensor) -> list[Tensor]:
+        """The residual stream before the first block and after each."""
+        found = [self.enter(inputs)]
+        for number in range(layers):
+            found.append(self.block(number, found[-1], lambda pattern: pattern))
+        return found
+
+
 class Whole:
     """Any module, through one function that hands its attention out and takes it back.
 
@@ -135,6 +164,8 @@ class Whole:
     for every ablation, so it is slower than a walk. It answers at the last `read` positions
     (unset: wherever the exam looks). `streams(inputs)` gives the residual stream before the first
     layer and after each [batch, seq, d_model], for those who ask what it holds.
+    A module that can be cut into its blocks (`Whole.of_blocks`) runs from the first block in which an
+    ablation differs, and has its streams without more.
     """
 
     def __init__(
@@ -150,6 +181,24 @@ class Whole:
         self.forward, self.module, self.streams = forward, module, streams
         self.layers, self.heads = shape
         self.read, self.causal = read, causal
+        self.blocks: Blocks | None = None
+
+    @classmethod
+    def of_blocks(
+        cls,
+        blocks: Blocks,
+        module: nn.Module,
+        shape: tuple[int, int],
+        read: int | None = None,
+        causal: bool = True,
+    ) -> "Whole":
+        """A module that can be cut into its blocks."""
+        streams = partial(blocks.streams, shape[0])
+        whole = cls(
+            partial(blocks.forward, shape[0]), module, shape, read, causal, streams=streams
+        )
+        whole.blocks = blocks
+        return whole
 
     @property
     def device(self) -> torch.device:
@@ -161,14 +210,7 @@ class Whole:
 
         def checked(layer: int, pattern: object) -> Tensor:
             asked.append(layer)
-            expected = (len(inputs), self.heads, inputs.shape[1], inputs.shape[1])
-            if not isinstance(pattern, Tensor) or tuple(pattern.shape) != expected:
-                got = tuple(pattern.shape) if isinstance(pattern, Tensor) else pattern
-                raise CircuitError(
-                    f"layer {layer} handed out {got} as attention, expected {expected} (batch, "
-                    f"head, query, key): {FUSED}"
-                )
-            return attention(layer, pattern)
+            return attention(layer, self.handed_out(layer, pattern, inputs))
 
         out = self.forward(inputs, checked)
         if sorted(set(asked)) != list(range(self.layers)):
@@ -177,6 +219,17 @@ class Whole:
                 f"{self.layers - 1}: {FUSED}"
             )
         return out
+
+    def handed_out(self, layer: int, pattern: object, inputs: Tensor) -> Tensor:
+        """A layer's attention, if it is one."""
+        expected = (len(inputs), self.heads, inputs.shape[1], inputs.shape[1])
+        if not isinstance(pattern, Tensor) or tuple(pattern.shape) != expected:
+            got = tuple(pattern.shape) if isinstance(pattern, Tensor) else pattern
+            raise CircuitError(
+                f"layer {layer} handed out {got} as attention, expected {expected} (batch, "
+                f"head, query, key): {FUSED}"
+            )
+        return pattern
 
     def answers_at(self) -> int | None:
         return self.read

@@ -1,0 +1,48 @@
+"""What adapters share: attention written out, and the proof that a walk is the model's."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopscope.circuits.subject import Subject
+from hopscope.errors import CircuitError
+
+Heads = Float[Tensor, "batch head seq d_head"]
+PARITY = 1e-3
+"""How far, of the largest output, an adapter may be from its model."""
+
+
+@torch.no_grad()
+def attention(
+    query: Float[Tensor, "batch head read d_head"], key: Heads, scale: float, causal: bool = True
+) -> Float[Tensor, "batch head read seq"]:
+    """Attention from the last positions."""
+    read, seq = query.shape[-2], key.shape[-2]
+    hidden = query.new_zeros((read, seq), dtype=torch.float32)
+    if causal:
+        hidden = hidden.fill_(-torch.inf).triu(seq - read + 1)
+    scores = hidden.new_empty(query.shape[1], len(query), read, seq)
+    for head, its in enumerate(scores):  # each where it lies: scaled and masked in one pass
+        parts = (query[:, head].float(), key[:, head].float().mT)
+        torch.baddbmm(hidden, *parts, alpha=scale, out=its)
+    return scores.softmax(-1).to(query.dtype).transpose(0, 1)
+
+
+def side_by_side(mixed: Heads) -> Float[Tensor, "batch seq width"]:
+    """What all heads carry, one after the other."""
+    return mixed.transpose(1, 2).flatten(2)
+
+
+@torch.no_grad()
+def prove(subject: Subject, x: Tensor, expected: Tensor, name: str) -> None:
+    """The walk must compute what the model computes."""
+    for number in range(subject.layers):
+        pattern = subject.look(number, x, x.shape[1], range(subject.heads))
+        x = subject.write(number, x, pattern @ subject.values(number, x))
+    found = subject.leave(x)[:, -expected.shape[1] :]
+    worst = float((found - expected).abs().max() / expected.abs().max())
+    if not worst <= PARITY:
+        raise CircuitError(
+            f"the adapter for {name} is off by {worst:.1e} of the largest output: this "
+            "configuration computes something it does not know; use Whole"
+        )
