@@ -78,9 +78,8 @@ def only(where: bool) -> OwnTask:
 
     def drawn(count: int, seed: int) -> Drawn:
         whole = khop_drawn(count, seed)
-        return replace(
-            whole, targets=whole.targets.masked_fill((whole.targets != NONE) != where, -1)
-        )
+        other = (whole.targets == NONE) == (where == "somewhere")
+        return replace(whole, targets=whole.targets.masked_fill(other, -1))
 
     return OwnTask(drawn, roles=["count", "letter"], guess=math.log(LETTERS), loss=_marked)
 

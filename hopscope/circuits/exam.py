@@ -67,6 +67,19 @@ class Exam:
             conditions=conditions,
         )
 
+    def first(self, examples: int) -> "Exam":
+        """The first examples, to be looked at; their answers are not marked."""
+        roles = Roles(self.roles.role[:examples], self.roles.chain[:examples])
+        named = (self.relations, self.conditions)
+        relations, conditions = ({n: each[:examples] for n, each in its.items()} for its in named)
+        return replace(
+            self,
+            inputs=self.inputs[:examples],
+            roles=roles,
+            relations=relations,
+            conditions=conditions,
+        )
+
     def number(self, role: Role) -> int:
         """Where a role stands in the table."""
         if role not in self.table:

@@ -1,7 +1,7 @@
 """A first answer: ideal heads read off the maps and the task's relations, tested at once.
 
 1. Every row that looks at something gets the aim that says what; all others are given up.
-2. Row by row the aim is tried that lowers the loss most, or none.
+2. Row by row the aim is taken that lowers the loss most.
 3. Rows are added by which those that matter find their places when they attend on their own.
 4. Steps (rows of one layer that do the same) are given up, cheapest first, while the loss hardly
    rises: both with all attention written down, and with the rows that are left attending on their
@@ -21,10 +21,12 @@ from hopscope.circuits.parts import paths_of
 from hopscope.circuits.search import Search
 from hopscope.circuits.state import Row, State
 
-ROUNDS = 2
+ROUNDS = 3
 """How often all rows are gone through."""
 WORTH = 0.98
 """Another aim is taken if it lowers the loss to this share, or below."""
+WORTH_MIXED = 0.95
+"""The same for a mixture of targets."""
 WORTH_A_TABLE = 0.8
 """The same for what the model looks at on average: a table of positions says little."""
 SPENT = 0.01
@@ -85,7 +87,7 @@ def steps_of(state: State, share: float) -> tuple[Unit, ...]:
 
 
 def _improved(search: Search, untouched: State, state: State, choices: Choices) -> State:
-    """Go through the rows, and take for each what lowers the loss most: an aim, or none."""
+    """Go through the rows, and take for each the aim that lowers the loss most."""
     rows = untouched.live
     best = _loss(search, state)
     for number in range(ROUNDS):
@@ -108,8 +110,11 @@ def _others(state: State, row: Row, aims: list[Aim]) -> tuple[list[State], list[
     now = state[row[0]].of(row[1])
     worth = dict.fromkeys(aims, WORTH) | {BY_POSITION: WORTH_A_TABLE}
     worth = {aim: share for aim, share in worth.items() if aim != now}
-    trials = [state.looking_at([row], aim) for aim in worth]
-    return [*trials, state.doing_nothing([row])], [*worth.values(), WORTH]
+    return [state.looking_at([row], aim) for aim in worth], [*worth.values()]
+
+
+def _single(aim: Aim) -> bool:
+    return all(len(each.parts) == 1 for each in aim.each)
 
 
 def _completed(search: Search, untouched: State, state: State, choices: Choices) -> State:

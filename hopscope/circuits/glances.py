@@ -28,7 +28,11 @@ SELDOM = 0.05
 """… and no further than it leads somewhere from this share of positions. The same share is too
 small for a fallback to be looked for."""
 LONGEST = 3
-"""How many aims may stand one behind the other."""
+"""How many aims may stand one behind the other, or targets beside each other."""
+MIXED = 0.1
+"""Targets that get less are left out of mixtures, whose shares are told in tenths."""
+ENOUGH = 2_000
+"""Rows of attention from which it is read off: more change no tenth."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +40,47 @@ class Seen:
     """What the rows of one role look at in all heads of a layer, target by target."""
 
     targets: Sequence[Target]
+    rows: Float[Tensor, "spot head seq"]
+    masks: Bool[Tensor, "target spot seq"]
+    """What each target is, seen from there."""
+    even: Float[Tensor, "spot"]
+    """What one position gets of attention that is even."""
+    gets: Float[Tensor, "target spot head"]
+    """What each target gets."""
     there: Bool[Tensor, "target spot"]
-    """Can the target be seen from there?"""
-    gained: Float[Tensor, "target spot head"]
-    """What it gets beyond an even share."""
+    """From where it can be seen."""
+
+    def gains(self, head: int, here: Bool[Tensor, "spot"]) -> Float[Tensor, "target"]:
+        """What each target gets beyond an even share, where it can be seen."""
+        beyond = self.gets[..., head] - self.masks.sum(-1) * self.even
+        return _mean(beyond, self.there & here)
+
+    def left(
+        self, head: int, number: int, here: Bool[Tensor, "spot"], free: Bool[Tensor, "spot seq"]
+    ) -> tuple[float, float]:
+        """What one target gets of the positions that are free: beyond an even share, and in all."""
+        mask = self.masks[number] & free
+        gets = (self.rows[:, head] * mask).sum(-1)
+        both = torch.stack((gets - mask.sum(-1) * self.even, gets))
+        beyond, share = _mean(both, mask.any(-1) & here).tolist()
+        return beyond, share
 
 
-def read_off(
-    exam: Exam, subject: Subject | Whole, painter: Painter, least: float
-) -> dict[Row, list[Aim]]:
+def _mean(
+    numbers: Float[Tensor, "several spot"], where: Bool[Tensor, "*several spot"]
+) -> Float[Tensor, "several"]:
+    means: Tensor = (numbers * where).sum(-1) / where.sum(-1).clamp_min(1)
+    return means
+
+
+def read_off(exam: Exam, subject: Subject | Whole, least: float) -> dict[Row, list[Aim]]:
     """For every row that looks at something, aims that say what; the most exact first.
 
     Targets that get less than `least` beyond an even share are not taken.
     """
     conditions = [*exam.conditions]
+    exam = exam.first(max(8, ENOUGH // exam.length))
+    painter = Painter(exam, subject.causal)
     found: dict[Row, list[Aim]] = {}
     for layer, pattern in enumerate(patterns(subject, exam.inputs)):
         for role in exam.table:
@@ -65,50 +96,76 @@ def read_off(
 
 
 def _aims(seen: Seen, head: int, inside: dict[str, Tensor], least: float) -> list[Aim]:
-    """One aim for each condition if these differ; then the one that is best overall."""
+    """The simplest first: single targets, with one aim for each condition if these differ, then
+    mixtures.
+    """
     everywhere = torch.ones_like(seen.there[0])
     overall = _chain(seen, head, everywhere, least)
-    chains = {name: _chain(seen, head, its & everywhere, least) for name, its in inside.items()}
-    aims = []
-    if len({tuple(chain[:1]) for chain in chains.values()}) > 1:
-        each = [Aim(((t, 1.0),), name) for name, chain in chains.items() for t in chain]
-        aims.append(each[0].or_else(*each[1:]))
+    each = {name: _chain(seen, head, here, least) for name, here in inside.items()}
+    aims: list[Aim] = []
+    if len({tuple(aim.targets for aim in chain[:1]) for chain in each.values()}) > 1:
+        aims.append(_joined([aim.if_(name) for name, chain in each.items() for aim in chain]))
     if overall:
-        first, *others = (Aim(((target, 1.0),)) for target in overall)
-        aims += [first.or_else(*others), *([first] if others else [])]
-    return aims
+        aims += [_joined(overall), *overall[:1]]
+    if aims:
+        mixed = {name: _mixture(seen, head, here) for name, here in inside.items()}
+        aims.append(_mixture(seen, head, everywhere))
+        if any(_apart(aim, aims[-1]) for aim in mixed.values()):
+            aims.append(_joined([aim.if_(name) for name, aim in mixed.items()]))
+    return list(dict.fromkeys(aims))
 
 
-def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Target]:
+def _apart(one: Aim, other: Aim) -> bool:
+    """Do two mixtures differ by more than what they leave out?"""
+    here, there = dict(one.parts), dict(other.parts)
+    return any(abs(here.get(t, 0.0) - there.get(t, 0.0)) > 1.5 * MIXED for t in {*here, *there})
+
+
+def _joined(aims: Sequence[Aim]) -> Aim:
+    return aims[0].or_else(*aims[1:])
+
+
+def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Aim]:
     """The best target at these positions, then the best where that leads nowhere, and so on."""
-    chain: list[Target] = []
+    chain: list[Aim] = []
     few = SELDOM * int(left.sum())
     while len(chain) < LONGEST and int(left.sum()) > few:
-        here = seen.there & left
-        counts = here.sum(-1)
-        means = (seen.gained[..., head] * here).sum(-1) / counts.clamp_min(1)
-        means[counts <= few] = -1.0
-        best = int(means.argmax())
-        if means[best] < least:
+        gains = seen.gains(head, left)
+        gains[(seen.there & left).sum(-1) <= few] = -1.0
+        best = int(gains.argmax())
+        if gains[best] < least:
             break
-        chain.append(seen.targets[best])
+        chain.append(Aim(((seen.targets[best], 1.0),)))
         left = left & ~seen.there[best]
     return chain
+
+
+def _mixture(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> Aim:
+    """The targets that get most, each without what those before it have, and the rest evenly."""
+    free, parts, rest = torch.ones_like(seen.masks[0]), [], 1.0
+    worth = [n for n, gain in enumerate(seen.gains(head, here).tolist()) if gain >= MIXED]
+    for _ in range(LONGEST):
+        found = {n: seen.left(head, n, here, free) for n in worth}
+        best = max(found, key=lambda n: found[n][0], default=None)
+        if best is None or found[best][0] < MIXED:
+            break
+        share = min(round(found[best][1], 1), rest)
+        parts.append((seen.targets[best], share))
+        rest = round(rest - share, 1)
+        free = free & ~seen.masks[best]
+        worth.remove(best)
+    return Aim((*parts, *([(Target("uniform"), rest)] if rest else [])))
 
 
 def _seen(
     pattern: Float[Tensor, "batch head seq seq"], painter: Painter, spots: Spots, role: Role
 ) -> Seen:
-    rows = pattern[spots.example, :, spots.row]
-    visible = painter.seen[spots.row].sum(-1, keepdim=True)
-    targets, there, gained = [], [], []
-    for target in _targets(painter, role):
-        mask = painter.leads(target, spots)
-        even = mask.sum(-1, keepdim=True) / visible
-        targets.append(target)
-        there.append(mask.any(-1))
-        gained.append(torch.einsum("shk,sk->sh", rows, mask.to(rows.dtype)) - even)
-    return Seen(targets, torch.stack(there), torch.stack(gained))
+    targets = list(_targets(painter, role))
+    masks = torch.stack([painter.leads(target, spots) for target in targets])
+    rows = pattern[spots.example, :, spots.row].float()
+    gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
+    even = 1 / painter.seen[spots.row].sum(-1)
+    return Seen(targets, rows, masks, even, gets, masks.any(-1))
 
 
 def _targets(painter: Painter, reader: Role) -> Iterator[Target]:

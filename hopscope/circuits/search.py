@@ -74,7 +74,7 @@ class Search:
     def glances(self) -> dict[Row, list[Aim]]:
         """What every row looks at, in the words of the task's relations and roles."""
         its = self.sketch
-        return read_off(its.exam, its.subject, its.painter, self.settings.noticed)
+        return read_off(its.exam, its.subject, self.settings.noticed)
 
     def losses(
         self, states: Sequence[State], roughly: bool = False
