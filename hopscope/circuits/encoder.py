@@ -50,17 +50,31 @@ class Encoder:
         return self._enter(inputs)
 
     def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
-        y = self._normed(number, x)
-        query, key = (self._part(number, each, n) for n, each in enumerate((y[:, -read:], y)))
+        return self.match(number, x, x, read, heads)
+
+    def match(
+        self, number: int, readers: Tensor, sources: Tensor, read: int, heads: Sequence[int]
+    ) -> Tensor:
+        asking, offering = (self._normed(number, x) for x in (readers, sources))
+        query, key = self._part(number, asking[:, -read:], 0), self._part(number, offering, 1)
         query, key = query[:, list(heads)], key[:, list(heads)]
         return attention(query, key, query.shape[-1] ** -0.5, self.causal)
+
+    def seen(self, number: int, x: Tensor) -> Tensor:
+        if number < self.layers:
+            return self._normed(number, x)
+        return x if self.encoder.norm is None else self.encoder.norm(x)
+
+    def added(self, number: int, mixed: Tensor) -> Tensor:
+        out: Tensor = self._layer(number).self_attn.out_proj(side_by_side(mixed))
+        return out
 
     def values(self, number: int, x: Tensor) -> Tensor:
         return self._part(number, self._normed(number, x), 2)
 
     def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
         layer = self._layer(number)
-        x = x + layer.self_attn.out_proj(side_by_side(mixed))
+        x = x + self.added(number, mixed)
         x = x if layer.norm_first else layer.norm1(x)
         y = layer.norm2(x) if layer.norm_first else x
         x = x + layer.linear2(layer.activation(layer.linear1(y)))
@@ -68,7 +82,7 @@ class Encoder:
         return out
 
     def leave(self, x: Tensor) -> Tensor:
-        return self._leave(x if self.encoder.norm is None else self.encoder.norm(x))
+        return self._leave(self.seen(self.layers, x))
 
     def answers_at(self) -> None:
         """At every position."""

@@ -163,9 +163,9 @@ class Whole:
     [batch, head, query, key] and goes on with what that returns. It runs from the first layer
     for every ablation, so it is slower than a walk. It answers at the last `read` positions
     (unset: wherever the exam looks). `streams(inputs)` gives the residual stream before the first
-    layer and after each [batch, seq, d_model], for those who ask what it holds.
-    A module that can be cut into its blocks (`Whole.of_blocks`) runs from the first block in which an
-    ablation differs, and has its streams without more.
+    layer and after each [batch, seq, d_model], for those who ask what it holds. A module that can
+    be cut into its blocks (`Whole.of_blocks`) runs from the first block in which an ablation
+    differs, and has its streams without more.
     """
 
     def __init__(
@@ -194,9 +194,7 @@ class Whole:
     ) -> "Whole":
         """A module that can be cut into its blocks."""
         streams = partial(blocks.streams, shape[0])
-        whole = cls(
-            partial(blocks.forward, shape[0]), module, shape, read, causal, streams=streams
-        )
+        whole = cls(partial(blocks.forward, shape[0]), module, shape, read, causal, streams=streams)
         whole.blocks = blocks
         return whole
 

@@ -133,6 +133,17 @@ def test_a_walked_encoder_hands_out_what_torch_reports(model: Stranger) -> None:
     assert torch.allclose(found, wanted, atol=1e-5)
 
 
+def test_streams_are_what_the_blocks_hand_on(model: Stranger) -> None:
+    inputs = exam_of(TWO_HOPS, 2).inputs
+    cut = Whole.of_blocks(block_of(model), model, (LAYERS, HEADS), causal=model.causal)
+    assert cut.streams is not None
+    streams = cut.streams(inputs)
+    assert len(streams) == LAYERS + 1
+    assert torch.equal(streams[0], model.into(inputs))
+    seen = walked(model).seen(LAYERS, streams[-1])
+    assert torch.allclose(model.out(seen), model(inputs), atol=1e-5)
+
+
 def test_an_encoder_of_another_kind_is_refused() -> None:
     torch.manual_seed(0)
     model = Stranger(True, True).eval()
