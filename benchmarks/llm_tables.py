@@ -1,6 +1,6 @@
 """The tables of docs/llm.md, from the rows in results/llm.
 
-hopscope llm show RUN … --json > results/llm/bench.jsonl
+hopscope llm show RUN … --json | jq --compact-output '.[]' > results/llm/bench.jsonl
 python benchmarks/llm.py >> results/llm/speed.jsonl
 python benchmarks/llm_tables.py
 """

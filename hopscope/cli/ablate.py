@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hopscope.cli.output import say
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.output import note, say
 from hopscope.cli.subject import ModelArguments
 from hopscope.errors import ConfigError
 from hopscope.facts import parse_role
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AblateArguments(ModelArguments):
+class AblateArguments(ModelArguments, JsonArguments):
     """Losses with heads changed; without --head, every head in turn."""
 
     head: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = field(default=())
@@ -42,7 +43,7 @@ class AblateArguments(ModelArguments):
 def ablate(chosen: AblateArguments) -> int:
     examined = chosen.study()
     from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
-    from hopscope.cli.tables import table
+    from hopscope.cli.tables import print_rows
 
     check_files(*filter(None, [chosen.out]))
     examined.check_fits(chosen.examples)
@@ -54,12 +55,13 @@ def ablate(chosen: AblateArguments) -> int:
     variants = [base, *({**base, **changes} for changes in asked.values())]
     found = ablator.losses([Ablation.of(changes) for changes in variants]).mean(1).tolist()
     losses = dict(zip(names, found, strict=True))
-    columns = ["changed", "loss", *(f"hop {hop + 1}" for hop in range(len(found[0])))]
     rows = [
-        (name, *(f"{x:.4f}" for x in (sum(hops) / len(hops), *hops)))
+        {"changed": name, "loss": sum(hops) / len(hops)}
+        | {f"hop_{hop}": loss for hop, loss in enumerate(hops, 1)}
         for name, hops in losses.items()
     ]
-    table(columns, rows, f"{examined.name}, {chosen.examples} examples")
+    formats = dict.fromkeys(rows[0], ".4f") | {"changed": ""}
+    print_rows(rows, formats, f"{examined.name}, {chosen.examples} examples", json=chosen.json)
     if chosen.out:
         settings = {
             "run": examined.run.name,
@@ -71,7 +73,7 @@ def ablate(chosen: AblateArguments) -> int:
             "guess": ablator.exam.guess,
         }
         write_bytes(chosen.out, json.dumps({**settings, "losses": losses}).encode())
-        say(f"numbers: {chosen.out}")
+        (note if chosen.json else say)(f"numbers: {chosen.out}")
     return 0
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hopscope.cli.output import note, say, warn
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.output import note, say, say_json, warn
 from hopscope.cli.subject import ModelArguments
 from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
@@ -24,7 +25,7 @@ EXAMPLES = 10_000
 
 
 @dataclass(frozen=True)
-class MapsArguments(ModelArguments):
+class MapsArguments(ModelArguments, JsonArguments):
     """Draw the attention of every head between roles, or of one example position by position."""
 
     examples: int = 256
@@ -38,7 +39,7 @@ class MapsArguments(ModelArguments):
 
 
 @dataclass(frozen=True)
-class DiscoverArguments(ModelArguments):
+class DiscoverArguments(ModelArguments, JsonArguments):
     """Find the circuit of a model: what every head does, proved by ablation."""
 
     examples: int = 128
@@ -58,7 +59,7 @@ class DiscoverArguments(ModelArguments):
 
 
 @dataclass(frozen=True)
-class EmergenceArguments(ModelArguments):
+class EmergenceArguments(ModelArguments, JsonArguments):
     """When the paths of the circuit appeared during training."""
 
     examples: int = 32
@@ -73,7 +74,7 @@ class EmergenceArguments(ModelArguments):
 
 
 @dataclass(frozen=True)
-class CircuitShowArguments(ModelArguments):
+class CircuitShowArguments(ModelArguments, JsonArguments):
     """Show the circuit that `discover` found: its heads, its paths, what proves them."""
 
 
@@ -113,16 +114,26 @@ def maps(chosen: MapsArguments) -> int:
     else:
         found = examined.maps(chosen.examples)
         figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
-    say(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
-    if chosen.out:
-        write_bytes(chosen.out, json.dumps(shown).encode())
-        say(f"numbers: {chosen.out}")
+    tell = note if chosen.json else say
+    tell(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
+    if chosen.json:
+        say_json(shown)
+    _write_numbers(shown, chosen.out, tell)
     return 0
+
+
+def _write_numbers(content: object, path: Path | None, tell: Callable[[object], None]) -> None:
+    """Keep in a file what a figure shows."""
+    if path:
+        write_bytes(path, json.dumps(content).encode())
+        tell(f"numbers: {path}")
 
 
 def discover(chosen: DiscoverArguments) -> int:
     if chosen.repeat < 1:
         raise ConfigError(f"--repeat is {chosen.repeat}; expected at least 1")
+    if chosen.repeat > 1 and (chosen.json or chosen.all):
+        raise ConfigError("--repeat prints a table of its own: leave out --json and --all")
     options = {"examples": chosen.examples, "seed": chosen.sample, "force": chosen.force}
     if chosen.all:
         from hopscope.cli.fleet import discover_all
@@ -131,7 +142,7 @@ def discover(chosen: DiscoverArguments) -> int:
             raise ConfigError(
                 "--all keeps every circuit with the run: leave out --out and --figure"
             )
-        discover_all(chosen, _progress(), **options)
+        discover_all(chosen, _progress(), json=chosen.json, **options)
         return 0
     examined = chosen.study()
     path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
@@ -141,25 +152,35 @@ def discover(chosen: DiscoverArguments) -> int:
     _say_if_unlucky(examined)
     started = time.monotonic()
     circuit = examined.discover(_progress(), chosen.out, **options)
-    from hopscope.cli.findings import print_circuit
-
-    print_circuit(circuit)
+    tell = note if chosen.json else say
+    _print_or_say(circuit, chosen.json)
     kept = chosen.out or "with the run, as its circuit"
-    say("", f"found in {time.monotonic() - started:.0f} s; kept {kept}")
+    tell(f"found in {time.monotonic() - started:.0f} s; kept {kept}")
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
 
-    say(f"figure: {save_figure(circuit_figure(circuit), path)}")
+    tell(f"figure: {save_figure(circuit_figure(circuit), path)}")
     if chosen.repeat > 1:
         _print_stability(examined, circuit, chosen)
     return 0
+
+
+def _print_or_say(circuit: "Circuit", json: bool) -> None:
+    """In words, or as JSON."""
+    from hopscope.cli.findings import print_circuit
+
+    if json:
+        say_json(circuit.to_dict())
+    else:
+        print_circuit(circuit)
+        say()
 
 
 def emergence(chosen: EmergenceArguments) -> int:
     if chosen.all:
         from hopscope.cli.fleet import emergence_all
 
-        emergence_all(chosen, chosen.examples)
+        emergence_all(chosen, chosen.examples, json=chosen.json)
         return 0
     examined = chosen.study()
     found = examined.circuit
@@ -173,13 +194,16 @@ def emergence(chosen: EmergenceArguments) -> int:
     from hopscope.report.curves import save_figure
     from hopscope.report.emergence import emergence_figure, order_figure
 
-    print_emergence(story)
-    say("", f"figures: {save_figure(emergence_figure(story), path)}")
-    say(f"         {save_figure(order_figure(story), order)}")
-    say(f"         {save_figure(circuit_figure(found, story), coloured)}")
-    if chosen.out:
-        write_bytes(chosen.out, json.dumps(story.to_dict()).encode())
-        say(f"numbers: {chosen.out}")
+    tell = note if chosen.json else say
+    if chosen.json:
+        say_json(story.to_dict())
+    else:
+        print_emergence(story)
+        say()
+    tell(f"figures: {save_figure(emergence_figure(story), path)}")
+    tell(f"         {save_figure(order_figure(story), order)}")
+    tell(f"         {save_figure(circuit_figure(found, story), coloured)}")
+    _write_numbers(story.to_dict(), chosen.out, tell)
     return 0
 
 
@@ -191,9 +215,8 @@ def _beside(path: Path, name: str) -> Path:
 def show(chosen: CircuitShowArguments) -> int:
     found = chosen.study().circuit
     from hopscope.circuits.search import DEFAULT
-    from hopscope.cli.findings import print_circuit
 
-    print_circuit(found)
+    _print_or_say(found, chosen.json)
     if differs := found.differs_from(DEFAULT):
         warn(differs)
     return 0

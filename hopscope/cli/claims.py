@@ -1,6 +1,5 @@
 """`hopscope claims` and `hopscope report`: both papers held against what was measured."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hopscope import __version__
-from hopscope.cli.output import say, warn, width
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.output import say, say_json, warn, width
 from hopscope.errors import ConfigError, ResultsUnreadable
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.registry import PAPERS, Registry
@@ -40,13 +40,11 @@ class MeasuredArguments:
 
 
 @dataclass(frozen=True)
-class ClaimsArguments(MeasuredArguments):
+class ClaimsArguments(MeasuredArguments, JsonArguments):
     """The claims of both papers with our verdicts; of one, the values and all the evidence."""
 
     pattern: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CLAIM")] = ""
     """A claim, of which everything is shown; or how ids begin, e.g. musat; unset: all."""
-    json: bool = False
-    """Print one line of JSON for each claim instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,7 @@ def claims(chosen: ClaimsArguments, papers: Registry = PAPERS) -> int:
     results = _results(chosen.results, papers)
     judged = [(one, one.finding(results)) for one in _matching(chosen.pattern, papers.claims)]
     if chosen.json:
-        for claim, finding in judged:
-            say(json.dumps(_fields(claim, finding)))
+        say_json([_fields(claim, finding) for claim, finding in judged])
     elif len(judged) == 1 and chosen.pattern:
         _print_whole(*judged[0])
     else:

@@ -1,18 +1,19 @@
 """`hopscope depth`: how many layers a question needs, and a schedule that needs no more."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hopscope.cli.output import say
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.output import say, say_json
 from hopscope.cli.writable import check_figures
 from hopscope.configs.tasks import KINDS
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
-from hopscope.theory import depths, flow
+from hopscope.theory import Flow, depths, flow
 
 if TYPE_CHECKING:
     Kind = str
@@ -24,7 +25,7 @@ DRAWN = 100
 
 
 @dataclass(frozen=True)
-class DepthArguments:
+class DepthArguments(JsonArguments):
     """How many layers a question needs at least, and a schedule of readings that needs no more."""
 
     hops: int | None = None
@@ -47,10 +48,14 @@ class DepthArguments:
 
 def depth(chosen: DepthArguments) -> int:
     if chosen.table is not None:
-        _print_table(chosen.table)
+        from hopscope.cli.tables import print_rows
+
+        print_rows([asdict(depths(hops)) for hops in _range(chosen.table)], {}, json=chosen.json)
         return 0
     if chosen.figure:
         check_figures(chosen.figure)
+    if chosen.json:
+        return _say_layers(chosen)
     if chosen.hops is not None and chosen.hops > DRAWN:
         _print_depths(chosen.hops)
         _print_how(chosen)
@@ -68,6 +73,25 @@ def depth(chosen: DepthArguments) -> int:
 
         say("", f"figure: {save_figure(shared_information(graph), chosen.figure)}")
     return 0
+
+
+def _say_layers(chosen: DepthArguments) -> int:
+    """After how many layers the query holds each symbol, as JSON."""
+    graph = chain_of_facts(min(chosen.hops, DRAWN + 1)) if chosen.hops else _graph(chosen)
+    if len(graph.facts) > DRAWN:
+        raise ConfigError(
+            f"--json tells the layer of every symbol, of up to {DRAWN} facts; "
+            "--table 500..500 --json those of the last, for any number of hops"
+        )
+    found = _flow(graph, chosen, chosen.heads).minimum
+    say_json([{"symbol": name, "layers": found[name]} for name in found if name not in graph.known])
+    return 0
+
+
+def _flow(graph: FactGraph, chosen: DepthArguments, heads: int | None) -> Flow:
+    numbers = range(len(graph.facts))
+    order = numbers if chosen.order == "forward" else numbers[::-1]
+    return flow(graph, order, causal=not chosen.bidirectional, heads=heads)
 
 
 def _graph(chosen: DepthArguments) -> FactGraph:
@@ -92,14 +116,12 @@ def _refuse_to_draw(what: str, chosen: DepthArguments) -> None:
     say(f"the schedule is drawn for up to {DRAWN} hops, not for {what}")
 
 
-def _print_table(text: str) -> None:
+def _range(text: str) -> range:
+    """The hops of a table."""
     match = re.fullmatch(r"(\d+)\.\.(\d+)", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise ConfigError(f"--table is {text!r}; expected a range of hops like 1..64")
-    say("hops  theorem 1  both directions  causal")
-    for hops in range(int(match[1]), int(match[2]) + 1):
-        row = depths(hops)
-        say(f"{hops:>4}  {row.theorem_1:>9}  {row.bidirectional:>15}  {row.causal:>6}")
+    return range(int(match[1]), int(match[2]) + 1)
 
 
 def _print_bounds(graph: FactGraph, chosen: DepthArguments) -> None:
@@ -130,9 +152,7 @@ def _print_how(chosen: DepthArguments) -> None:
 def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
     from hopscope.report.depth import grid
 
-    numbers = range(len(graph.facts))
-    order = numbers if chosen.order == "forward" else numbers[::-1]
-    found = flow(graph, order, causal=not chosen.bidirectional, heads=chosen.heads)
+    found = _flow(graph, chosen, chosen.heads)
     target = graph.facts[-1].value
     layers = ", ".join(
         f"{name} {'never' if when is None else when}"
@@ -141,7 +161,7 @@ def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
     )
     say(f"layers until the query holds each symbol: {layers}")
     if chosen.heads == 1:
-        unlimited = flow(graph, order, causal=not chosen.bidirectional).minimum[target]
+        unlimited = _flow(graph, chosen, None).minimum[target]
         exact = unlimited == found.minimum[target]
         say(f"with one head, {'exact' if exact else f'at most this; at least {unlimited}'}")
     say("", *grid(found, found.schedule(target)).splitlines())

@@ -3,15 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
-from hopscope.cli.output import say
+from hopscope.cli.output import say, say_json
 from hopscope.cli.subject import ModelArguments
-from hopscope.cli.tables import table
+from hopscope.cli.tables import print_rows, table
 from hopscope.errors import NotLearned
 from hopscope.report.depth import short_role
 from hopscope.theory import Path
 
+COLUMNS = ("seed", "loss", "with_the_circuit_alone", "solved", "paths")
 
-def discover_all(chosen: ModelArguments, watch: Callable[[str], None], **options: Any) -> None:
+
+def discover_all(
+    chosen: ModelArguments, watch: Callable[[str], None], *, json: bool, **options: Any
+) -> None:
     """Find and keep every member's circuit; a line for each."""
     rows = []
     for examined in chosen.study().members():
@@ -20,16 +24,17 @@ def discover_all(chosen: ModelArguments, watch: Callable[[str], None], **options
         try:
             found = examined.discover(**options)
         except NotLearned as error:
-            rows.append((seed, "", "", "", str(error)))
+            rows.append(dict.fromkeys(COLUMNS) | {"seed": seed, "paths": str(error)})
             continue
         losses = found.losses
         paths = ", ".join(_short(path.layer, path.head, *_ends(path)) for path in found.paths)
-        means = (f"{losses.mean('clean'):.4f}", f"{losses.mean('ideal'):.4f}")
-        rows.append((seed, *means, "yes" if found.solved else "no", paths))
-    table(("seed", "loss", "with the circuit alone", "solved", "paths"), rows)
+        means = float(losses.mean("clean")), float(losses.mean("ideal"))
+        row = (seed, *means, "yes" if found.solved else "no", paths)
+        rows.append(dict(zip(COLUMNS, row, strict=True)))
+    print_rows(rows, {"loss": ".4f", "with_the_circuit_alone": ".4f"}, json=json)
 
 
-def emergence_all(chosen: ModelArguments, examples: int) -> None:
+def emergence_all(chosen: ModelArguments, examples: int, *, json: bool) -> None:
     """When every step (who reads whom) appeared in each member, and when hops were learned."""
     when: dict[str, dict[int, float | None]] = {}
     members = chosen.study().members()
@@ -43,6 +48,15 @@ def emergence_all(chosen: ModelArguments, examples: int) -> None:
         for hop, learned in enumerate(story.learned_at or ()):
             when.setdefault(f"hop {hop + 1} is learned", {})[seed] = learned
     ordered = sorted(when.items(), key=lambda item: (item[0].startswith("hop"), item[0]))
+    if json:
+        say_json(
+            [
+                {"step": step, "seed": seed, "at": at}
+                for step, found in ordered
+                for seed, at in found.items()
+            ]
+        )
+        return
     rows = [[step, *(_moment(found, one.seed) for one in members)] for step, found in ordered]
     table(("step", *(f"seed {one.seed}" for one in members)), rows)
     say("", "the training step at which attention passed 0.5; · where the circuit has no such path")

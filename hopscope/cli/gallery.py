@@ -1,18 +1,18 @@
 """`hopscope gallery`: the models that come with hopscope."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import StoreArguments
+from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.output import say
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import about, find, names
 
 
 @dataclass(frozen=True)
-class GalleryListArguments:
+class GalleryListArguments(JsonArguments):
     """List the models that come with hopscope: each stands where a run is only read."""
 
 
@@ -31,12 +31,14 @@ def copy(chosen: GalleryCopyArguments) -> int:
     return 0
 
 
-def listing(chosen: GalleryListArguments) -> int:  # noqa: ARG001  (there are no flags)
-    from hopscope.cli.tables import table
+def listing(chosen: GalleryListArguments) -> int:
+    from hopscope.cli.tables import print_rows
 
-    columns = ["model", "task", "layers × heads", "checkpoints", "MB"]
     folders = [find(name) for name in names()]
-    table(columns, map(_row, folders))
+    rows = [_row(folder) for folder in folders]
+    print_rows(rows, {"MB": ".2f"}, json=chosen.json)
+    if chosen.json:
+        return 0
     for folder in folders:
         known = about(folder)
         if known:
@@ -45,13 +47,15 @@ def listing(chosen: GalleryListArguments) -> int:  # noqa: ARG001  (there are no
     return 0
 
 
-def _row(folder: RunFolder) -> tuple[object, ...]:
+def _row(folder: RunFolder) -> dict[str, Any]:
     shape, files = folder.experiment.shape(), folder.manifest.files
-    hops = shape["hops"]
-    return (
-        folder.name,
-        folder.experiment.task_kind + (f", {hops} hops" if hops else ""),
-        f"{shape['layers']} × {shape['heads']}" + (f", d {d}" if (d := shape["d_model"]) else ""),
-        len(folder.files("checkpoints/")),
-        f"{sum(entry.size for entry in files.values()) / 1e6:.2f}",
-    )
+    return {
+        "model": folder.name,
+        "task": folder.experiment.task_kind,
+        "hops": shape["hops"],
+        "layers": shape["layers"],
+        "heads": shape["heads"],
+        "d_model": shape["d_model"],
+        "checkpoints": len(folder.files("checkpoints/")),
+        "MB": sum(entry.size for entry in files.values()) / 1e6,
+    }

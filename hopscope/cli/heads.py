@@ -1,14 +1,16 @@
 """`hopscope llm heads`: which heads of a language model look things up."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import tyro
 
-from hopscope.cli.output import say
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.output import note, say, say_json
 from hopscope.configs import Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LlmHeadsArguments:
+class LlmHeadsArguments(JsonArguments):
     """Find the heads that read keys and values of the right chain, and switch them off."""
 
     model: Annotated[str, tyro.conf.arg(metavar="MODEL")] = "smollm2-135m"
@@ -68,15 +70,17 @@ def heads(chosen: LlmHeadsArguments) -> int:
     local = LocalModel(model, tokenizer, chosen.model, chosen.template)
     asked = questions(prompts, chosen.sample, chosen.questions)
     scores = head_scores(local, prompts.graph(), prompts.label, asked)
-    print_heads(scores)
     found = scores.best(chosen.top)
     off = compare(local, asked, found, chosen.draws) if found else None
-    if off is None:
-        say("", "No head looks anything up beyond chance: nothing to switch off.")
+    if chosen.json:
+        say_json(data_of(scores, off))
     else:
+        print_heads(scores)
         print_effect(off, chosen.draws)
+        say()
     name = Path(chosen.model).name.removesuffix(".gguf")
-    save_heads(scores, off, chosen.out / f"{name}-{prompts.label}-heads")
+    path = chosen.out / f"{name}-{prompts.label}-heads"
+    save_heads(scores, off, path, note if chosen.json else say)
     return 0
 
 
@@ -107,8 +111,11 @@ def _difference(right: float, error: float) -> str:
     return f"{right:+.3f}" + ("" if np.isnan(error) else f" ± {error:.3f}")
 
 
-def print_effect(off: "Comparison", draws: int) -> None:
+def print_effect(off: "Comparison | None", draws: int) -> None:
     """Accuracy with heads switched off."""
+    if off is None:
+        say("", "No head looks anything up beyond chance: nothing to switch off.")
+        return
     drawn = [each.accuracy for each in off.random]
     names = ", ".join(f"{layer}.{head}" for layer, head in off.found.heads)
     say("", f"Switching off {names}:")
@@ -117,16 +124,21 @@ def print_effect(off: "Comparison", draws: int) -> None:
           f"{sum(drawn) / draws:.3f}; {off.rank} of them lower it at least as much")  # fmt: skip
 
 
-def save_heads(scores: "HeadScores", off: "Comparison | None", path: Path) -> None:
-    """A figure, all numbers, and the scores in the format of Retrieval_Head."""
-    from dataclasses import asdict
+def data_of(scores: "HeadScores", off: "Comparison | None") -> dict[str, Any]:
+    """All numbers."""
+    return {**scores.as_data(), "switched_off": asdict(off) if off else None}
 
+
+def save_heads(
+    scores: "HeadScores", off: "Comparison | None", path: Path, tell: Callable[[object], None]
+) -> None:
+    """A figure, all numbers, and the scores in the format of Retrieval_Head."""
     from hopscope.report.curves import save_figure
     from hopscope.report.heads import heads_figure
 
-    data = {**scores.as_data(), "switched_off": asdict(off) if off else None}
-    say("", f"figure: {save_figure(heads_figure(scores), path.with_name(path.name + '.svg'))}")
-    for suffix, content in ((".json", data), ("-retrieval.json", scores.as_retrieval_heads())):
+    tell(f"figure: {save_figure(heads_figure(scores), path.with_name(path.name + '.svg'))}")
+    contents = {".json": data_of(scores, off), "-retrieval.json": scores.as_retrieval_heads()}
+    for suffix, content in contents.items():
         target = path.with_name(path.name + suffix)
         write_bytes(target, json.dumps(content).encode())
-        say(f"numbers: {target}")
+        tell(f"numbers: {target}")

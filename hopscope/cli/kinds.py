@@ -10,24 +10,47 @@ from hopscope.errors import ConfigError
 
 @dataclass(frozen=True)
 class Shown:
-    """Two functions of a run, as `module:name`."""
+    """Functions of a run, as `module:name`."""
 
     text: str
     """Prints what became of it."""
+    rows: str
+    """The same as rows."""
     figure: str | None = None
     """Draws it."""
 
 
 SHOWN = {
-    "facts": Shown("hopscope.cli.tables:print_losses", "hopscope.report.curves:loss_curves"),
-    "ngram": Shown("hopscope.cli.markov:print_markov", "hopscope.report.markov:stages_figure"),
-    "llm": Shown("hopscope.cli.llm:print_bench", "hopscope.cli.llm:bench_figure"),
+    "facts": Shown(
+        "hopscope.cli.tables:print_losses",
+        "hopscope.cli.tables:loss_rows",
+        "hopscope.report.curves:loss_curves",
+    ),
+    "ngram": Shown(
+        "hopscope.cli.markov:print_markov",
+        "hopscope.cli.markov:markov_rows",
+        "hopscope.report.markov:stages_figure",
+    ),
+    "llm": Shown(
+        "hopscope.cli.llm:print_bench",
+        "hopscope.cli.llm:bench_rows",
+        "hopscope.cli.llm:bench_figure",
+    ),
 }
+OTHERS = Shown("hopscope.cli.kinds:print_last_losses", "hopscope.cli.kinds:last_losses")
 
 
 def show_run(run: Any) -> None:
     """Print what became of a run."""
-    fetched(SHOWN.get(run.experiment.kind, Shown("hopscope.cli.kinds:print_last_losses")).text)(run)
+    fetched(SHOWN.get(run.experiment.kind, OTHERS).text)(run)
+
+
+def rows_of(run: Any) -> list[dict[str, Any]]:
+    """What became of a run, as rows; none of one that is not complete."""
+    if not run.folder.manifest.complete:
+        return []
+    found: list[dict[str, Any]] = fetched(SHOWN.get(run.experiment.kind, OTHERS).rows)(run)
+    return found
 
 
 def figure_of(run: Any) -> Any:
@@ -40,7 +63,16 @@ def figure_of(run: Any) -> Any:
 
 def print_last_losses(run: Any) -> None:
     """The last loss of each split, the mean over models."""
-    from hopscope.cli.tables import table
+    from hopscope.cli.tables import print_rows
+
+    manifest, unit = run.folder.manifest, run.experiment.unit
+    state = "" if manifest.complete else f" of {run.experiment.steps:,}"
+    say(f"{run.name}: {unit} {manifest.step:,}{state}, {manifest.seconds:.1f} s")
+    print_rows(last_losses(run), {})
+
+
+def last_losses(run: Any) -> list[dict[str, Any]]:
+    """A row for each loss of each split."""
     from hopscope.store.metrics import SPLITS
 
     rows = []
@@ -49,8 +81,8 @@ def print_last_losses(run: Any) -> None:
         if len(steps):
             names = run.experiment.losses_named(losses.shape[2])
             last = losses[-1].mean(axis=0).tolist()
-            rows += [(split, name, loss) for name, loss in zip(names, last, strict=True)]
-    manifest, unit = run.folder.manifest, run.experiment.unit
-    state = "" if manifest.complete else f" of {run.experiment.steps:,}"
-    say(f"{run.name}: {unit} {manifest.step:,}{state}, {manifest.seconds:.1f} s")
-    table(["split", "of", "last loss"], rows)
+            rows += [
+                {"split": split, "of": name, "last_loss": loss}
+                for name, loss in zip(names, last, strict=True)
+            ]
+    return rows

@@ -1,5 +1,6 @@
 """`hopscope llm bench` and `llm show`."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import RunNames, StoreArguments
-from hopscope.cli.output import say
+from hopscope.cli.arguments import JsonArguments, RunNames, StoreArguments
+from hopscope.cli.output import note, say, say_json
 from hopscope.cli.writable import check_figures
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
@@ -47,7 +48,7 @@ class LlmBenchArguments(StoreArguments):
 
 
 @dataclass(frozen=True)
-class LlmShowArguments(StoreArguments):
+class LlmShowArguments(StoreArguments, JsonArguments):
     """Show benchmarks, and draw them side by side (figure 2)."""
 
     runs: RunNames
@@ -56,8 +57,6 @@ class LlmShowArguments(StoreArguments):
     """Where the figure goes (.svg, .pdf or .png); unset: none."""
     answers: bool = False
     """Print every answer as a line of JSON instead."""
-    json: bool = False
-    """Print the table as lines of JSON instead."""
 
 
 def bench(chosen: LlmBenchArguments) -> int:
@@ -125,9 +124,14 @@ def print_bench(run: "BenchRun") -> None:
     table(columns, rows, title=title if manifest.complete else f"{title} (stopped)")
 
 
-def show(chosen: LlmShowArguments) -> int:
-    import json
+def bench_rows(run: "BenchRun") -> list[dict[str, Any]]:
+    """All that is known of each kind of question."""
+    from hopscope.papers.musat.measure_answers import answer_rows
 
+    return [json.loads(row.to_json()) for row in answer_rows(run.folder)]
+
+
+def show(chosen: LlmShowArguments) -> int:
     if not chosen.runs:
         raise ConfigError("llm show needs the name of a run; `hopscope runs` lists them")
     folders = [Store(chosen.store).find(name) for name in chosen.runs]
@@ -139,20 +143,18 @@ def show(chosen: LlmShowArguments) -> int:
             for each in answers(folder):
                 say(json.dumps(each))
         return 0
-    if chosen.json:
-        from hopscope.papers.musat.measure_answers import answer_rows
-
-        for folder in folders:
-            for row in answer_rows(folder):
-                say(row.to_json())
-        return 0
     from hopscope.llm.run import BenchRun
 
-    for folder in folders:
-        print_bench(BenchRun(folder))
+    runs = [BenchRun(folder) for folder in folders]
+    if chosen.json:
+        say_json([row for run in runs for row in bench_rows(run)])
+    else:
+        for run in runs:
+            print_bench(run)
     if chosen.figure:
         from hopscope.report.curves import save_figure
         from hopscope.report.llm import accuracy_figure
 
-        say(f"figure: {save_figure(accuracy_figure(folders), chosen.figure)}")
+        drawn = save_figure(accuracy_figure(folders), chosen.figure)
+        (note if chosen.json else say)(f"figure: {drawn}")
     return 0

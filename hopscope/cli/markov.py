@@ -1,14 +1,13 @@
 """`hopscope markov train|figures|transfer|theory`: the n-gram experiment."""
 
-import math
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import RunArguments, StoreArguments, ThreadArguments
-from hopscope.cli.output import say
+from hopscope.cli.arguments import JsonArguments, RunArguments, StoreArguments, ThreadArguments
+from hopscope.cli.output import note, say, say_json
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
@@ -42,7 +41,7 @@ class MarkovFiguresArguments(RunArguments):
 
 
 @dataclass(frozen=True)
-class MarkovTransferArguments(RunArguments):
+class MarkovTransferArguments(RunArguments, JsonArguments):
     """Hold the trained model against others on chains of other lengths and priors."""
 
     lengths: tuple[int, ...] = (10, 20, 50, 100, 200, 400)
@@ -54,7 +53,7 @@ class MarkovTransferArguments(RunArguments):
 
 
 @dataclass(frozen=True)
-class MarkovTheoryArguments:
+class MarkovTheoryArguments(JsonArguments):
     """The modified χ² mutual information of every set of lags, and the winner of stage I."""
 
     process: tyro.conf.OmitArgPrefixes[MarkovProcess] = field(default_factory=MarkovProcess)
@@ -80,32 +79,31 @@ def train(chosen: MarkovTrainArguments) -> int:
 
 def print_markov(run: "MarkovRun") -> None:
     """What each seed's model has become."""
-    from hopscope.cli.tables import table
+    from hopscope.cli.tables import print_rows
 
     if not run.folder.manifest.complete:
         state = "in training," if run.folder.in_training() else "stopped at"
         say(f"{run.name}: {state} epoch {run.folder.manifest.step:,}")
         return
-    columns = [
-        "seed",
-        "heads",
-        "share",
-        "lags",
-        "attention",
-        "a",
-        "loss",
-        "GIH",
-        "Bayes",
-        "distance",
-    ]
     seconds = run.folder.manifest.seconds
-    rows = [_became(run, seed) for seed in run.experiment.seeds]
-    table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.1f} s")
+    title = f"{run.name}: validation, trained in {seconds:.1f} s"
+    print_rows(markov_rows(run), FORMATS, title)
     say("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
 
 
-def _became(run: "MarkovRun", seed: int) -> tuple[object, ...]:
-    """A row of the table: one seed's model on its validation chains."""
+FORMATS = {
+    "share": ".3f", "attention": ".3f", "a": ".2f", "loss": ".4f", "GIH": ".4f", "Bayes": ".4f",
+    "distance": ".4f", "model": ".4f", "truth": ".4f", "matched": ".3f", "alpha": "g",
+    "information": ".4f", "error": ".4f",
+}  # fmt: skip
+
+
+def markov_rows(run: "MarkovRun") -> list[dict[str, Any]]:
+    """What each seed's model has become, on its validation chains."""
+    return [_became(run, seed) for seed in run.experiment.seeds]
+
+
+def _became(run: "MarkovRun", seed: int) -> dict[str, Any]:
     from hopscope.markov.evaluation import choice, compare, said
     from hopscope.markov.learner import drawn
     from hopscope.markov.parameters import Parameters, set_name
@@ -113,21 +111,18 @@ def _became(run: "MarkovRun", seed: int) -> tuple[object, ...]:
     state, chains = run.state(seed), drawn(run.experiment, seed, "validation")
     picked = choice(run.experiment.model, Parameters.of(state))
     found = compare(run.experiment, said(run.experiment, state, chains), chains)
-    losses = (found.seen.model, found.seen.gih, found.seen.bayes)
-    return (
-        seed,
-        set_name(picked.heads),
-        f"{picked.share:.3f}",
-        ",".join(map(str, picked.lags)),
-        " ".join(f"{weight:.3f}" for weight in picked.weights),
-        f"{float(state['a']):.2f}",
-        *(f"{loss:.4f}" for loss in losses),
-        _or_dash(found.distance),
-    )
-
-
-def _or_dash(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4f}"
+    return {
+        "seed": seed,
+        "heads": set_name(picked.heads),
+        "share": picked.share,
+        "lags": list(picked.lags),
+        "attention": list(picked.weights),
+        "a": float(state["a"]),
+        "loss": found.seen.model,
+        "GIH": found.seen.gih,
+        "Bayes": found.seen.bayes,
+        "distance": found.distance,
+    }
 
 
 def figures(chosen: MarkovFiguresArguments) -> int:
@@ -168,23 +163,22 @@ def _gap(run: "MarkovRun") -> float:
 
 
 def transfer(chosen: MarkovTransferArguments) -> int:
-    from hopscope.cli.tables import table
+    from hopscope.cli.tables import print_rows
     from hopscope.markov.evaluation import transfer
 
     run = _trained(chosen)
     rows = []
     for seed in run.experiment.seeds:
         for process, found in transfer(run, seed, chosen.lengths, chosen.alphas, chosen.chains):
-            losses = [f"{loss:.4f}" for loss in astuple(found.expected)]
-            rows.append((seed, process.length, f"{process.alpha:g}", *losses,
-                         _or_dash(found.distance), f"{found.matched:.3f}"))  # fmt: skip
-    columns = ["seed", "length", "alpha", "model", "GIH", "Bayes", "truth", "distance", "matched"]
-    table(columns, rows, title=f"{run.name}: expected loss on fresh chains")
+            losses = zip(("model", "GIH", "Bayes", "truth"), astuple(found.expected), strict=True)
+            row = {"seed": seed, "length": process.length, "alpha": process.alpha, **dict(losses)}
+            rows.append(row | {"distance": found.distance, "matched": found.matched})
+    print_rows(rows, FORMATS, f"{run.name}: expected loss on fresh chains", json=chosen.json)
     return 0
 
 
 def theory(chosen: MarkovTheoryArguments) -> int:
-    from hopscope.cli.tables import table
+    from hopscope.cli.tables import print_rows
     from hopscope.markov import information
     from hopscope.markov.process import sample_chains
 
@@ -198,20 +192,25 @@ def theory(chosen: MarkovTheoryArguments) -> int:
         chains = sample_chains(process, chosen.tables, chosen.sample)
         found = {"of one lag each": information.estimated(chains, model)}
     else:
-        tables = (process, model, chosen.tables, chosen.sample)
-        found = {"of one lag each": information.exact(*tables)}
+        drawn = (process, model, chosen.tables, chosen.sample)
+        found = {"of one lag each": information.exact(*drawn)}
         try:
-            found["as they begin"] = information.through_heads(*tables)
+            found["as they begin"] = information.through_heads(*drawn)
         except ConfigError as error:
-            say(f"Seen through heads as they begin: {error}", "")
-    for heads, values in found.items():
-        ordered = sorted(values, key=lambda each: -each.value)
-        rows = [
-            (",".join(map(str, each.lags)), f"{each.value:.4f}", f"{each.error:.4f}")
-            for each in ordered
+            (note if chosen.json else say)(f"Seen through heads as they begin: {error}")
+    tables = {
+        heads: [
+            {"lags": list(each.lags), "information": each.value, "error": each.error}
+            for each in sorted(values, key=lambda each: -each.value)
         ]
-        table(["lags", "information", "± error"], rows, title=f"Seen through heads {heads}")
-        lags = ", ".join(map(str, ordered[0].lags))
+        for heads, values in found.items()
+    }
+    if chosen.json:
+        say_json([{"seen_through": heads, **row} for heads, rows in tables.items() for row in rows])
+        return 0
+    for heads, rows in tables.items():
+        print_rows(rows, FORMATS, f"Seen through heads {heads}")
+        lags = str(rows[0]["lags"]).strip("[]")
         say(f"Stage I is predicted to choose the heads at lags {lags}.", "")
     return 0
 

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import tyro
 
+from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import say
 
 
 @dataclass(frozen=True)
-class ModelsListArguments:
+class ModelsListArguments(JsonArguments):
     """List the language models that can be fetched by name, and those that have been fetched."""
 
 
@@ -21,14 +22,23 @@ class ModelsPullArguments:
     """A name of `hopscope models`, or OWNER/NAME, which comes from a hub."""
 
 
-def listing(chosen: ModelsListArguments) -> int:  # noqa: ARG001  (there are no flags)
+def listing(chosen: ModelsListArguments) -> int:
+    from hopscope.cli.tables import print_rows
     from hopscope.llm.models import KNOWN, cache_root, cached
 
-    for name, known in KNOWN.items():
-        here = "here" if cached(name).exists() else "not here"
-        say(f"{name}: {known.summary}; {known.licence}; {here}")
+    rows = [
+        {
+            "model": name,
+            "what": known.summary,
+            "licence": known.licence,
+            "here": "yes" if cached(name).exists() else "no",
+        }
+        for name, known in KNOWN.items()
+    ]
     for folder in sorted((cache_root() / "models").glob("[!.]*--*")):
-        say(f"{folder.name.replace('--', '/', 1)}: from the hub; here")
+        name = folder.name.replace("--", "/", 1)
+        rows.append({"model": name, "what": "from a hub", "licence": "", "here": "yes"})
+    print_rows(rows, {}, json=chosen.json)
     return 0
 
 

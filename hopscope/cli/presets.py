@@ -1,12 +1,14 @@
 """`hopscope presets`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
-from hopscope.cli.output import say
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.output import say, say_json
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
 from hopscope.papers import presets as all_presets
@@ -15,7 +17,7 @@ from hopscope.store.writable import check_files
 
 
 @dataclass(frozen=True)
-class PresetsArguments:
+class PresetsArguments(JsonArguments):
     """List the presets, or show every field of one with its source in the paper."""
 
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")] = None
@@ -28,16 +30,22 @@ def presets(chosen: PresetsArguments) -> int:
     if chosen.out is not None:
         return _write(chosen.name, chosen.out)
     if chosen.name is None:
-        width = max(map(len, all_presets()))
-        for one in all_presets().values():
-            say(f"{one.name:<{width}}  {one.summary}")
-        return 0
-    found = preset(chosen.name)
-    say(f"{found.name}: {found.summary}", "")
-    rows = [(path, _shown(value), source) for path, value, source in found.fields()]
-    widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    for path, value, source in rows:
-        say(f"{path:<{widths[0]}}  {value:<{widths[1]}}  {source}")
+        rows: list[dict[str, Any]] = [
+            {"name": one.name, "summary": one.summary} for one in all_presets().values()
+        ]
+    else:
+        found = preset(chosen.name)
+        rows = [
+            {"field": path, "value": value, "source": source}
+            for path, value, source in found.fields()
+        ]
+        if not chosen.json:
+            say(f"{found.name}: {found.summary}", "")
+            rows = [row | {"value": _shown(row["value"])} for row in rows]
+    if chosen.json:
+        say_json(rows)
+    else:
+        _print(rows)
     return 0
 
 
@@ -51,6 +59,14 @@ def _write(name: str | None, path: Path) -> int:
     write_bytes(path, recipe.to_file().encode())
     say(f"recipe: {path}; `hopscope train {path}` trains it")
     return 0
+
+
+def _print(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Columns as wide as their longest words: for wide terminals, and for `grep`."""
+    widths = [max(len(row[key]) for row in rows) for key in rows[0]]
+    for row in rows:
+        cells = zip(row.values(), widths, strict=True)
+        say("  ".join(f"{cell:<{width}}" for cell, width in cells).rstrip())
 
 
 def _shown(value: object) -> str:

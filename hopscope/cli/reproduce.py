@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from hopscope.cli.arguments import DeviceArguments, ResultsArguments, StoreArguments
+from hopscope.cli.arguments import DeviceArguments, JsonArguments, ResultsArguments, StoreArguments
 from hopscope.cli.output import say, warn
 from hopscope.errors import (
     OF_ONE_RUN,
@@ -24,7 +24,7 @@ from hopscope.store import Store
 
 
 @dataclass(frozen=True)
-class ReproduceArguments(StoreArguments, ResultsArguments, DeviceArguments):
+class ReproduceArguments(StoreArguments, ResultsArguments, DeviceArguments, JsonArguments):
     """Reproduce a figure, a paper, or both papers: run what is missing, measure, draw."""
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")] = ""
@@ -45,8 +45,15 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
     store, found = Store(chosen.store), papers.matching(chosen.target)
     results = papers.results(chosen.results)
     if chosen.list:
-        print_targets(found, chosen.protocol, store, results)
+        from hopscope.cli.tables import print_rows
+
+        rows = target_rows(found, chosen.protocol, store, results)
+        if not chosen.json:
+            rows = [row | {"measured": row["measured"] or "not yet"} for row in rows]
+        print_rows(rows, {}, json=chosen.json)
         return 0
+    if chosen.json:
+        raise ConfigError("--json is for --list; what is measured is in the results' files")
     from hopscope.runs.computing import check_threads
 
     check_threads(chosen.threads)
@@ -75,22 +82,27 @@ def write_readme(papers: Registry, results: Results) -> Path:
     return path
 
 
-def print_targets(
+def target_rows(
     found: Sequence[Target], wanted: Protocol, store: Store, results: Results
-) -> None:
+) -> list[dict[str, Any]]:
     """Every target, with what there is of it."""
-    from hopscope.cli.tables import table
-
     rows = []
     for target in found:
         protocol, recipes = target.runs(wanted)
         known = results.part(target.name, protocol).runs
         there = sum(store.has_complete(r) or r.run_name() in known for r in recipes)
-        measured = results.table(target.name).protocol if results.has(target.name) else "not yet"
+        measured = results.table(target.name).protocol if results.has(target.name) else None
         rows.append(
-            (target.name, target.shows, f"{there} of {len(recipes)} ({protocol})", measured)
+            {
+                "target": target.name,
+                "shows": target.shows,
+                "protocol": protocol,
+                "runs_there_are": there,
+                "of": len(recipes),
+                "measured": measured,
+            }
         )
-    table(["target", "shows", "runs there are", "measured"], rows)
+    return rows
 
 
 def still_open(found: Sequence[Target], wanted: Protocol, results: Results) -> list[Target]:

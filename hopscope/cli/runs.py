@@ -6,16 +6,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import RunArguments, RunNames, StoreArguments
-from hopscope.cli.output import emit, say, warn
+from hopscope.cli.arguments import JsonArguments, RunArguments, RunNames, StoreArguments
+from hopscope.cli.output import emit, note, say, say_json, warn
 from hopscope.cli.writable import check_figures
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
-from hopscope.store import Answer, Store
+from hopscope.store import Answer, RunFolder, Store
 from hopscope.store import sql as ask
 from hopscope.store.gallery import about
 
@@ -24,7 +24,7 @@ FEW = 5
 
 
 @dataclass(frozen=True)
-class ShowArguments(RunArguments):
+class ShowArguments(RunArguments, JsonArguments):
     """Show one run: its losses, its settings, its files."""
 
     figure: Path | None = None
@@ -39,7 +39,7 @@ class VerifyArguments(RunArguments):
 
 
 @dataclass(frozen=True)
-class SqlArguments(StoreArguments):
+class SqlArguments(StoreArguments, JsonArguments):
     """Ask a question in SQL over the tables `runs` and `metrics`."""
 
     query: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="QUERY")]
@@ -69,40 +69,66 @@ def show(chosen: ShowArguments) -> int:
         check_figures(chosen.figure)
         if not trained:
             raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
-    from hopscope.cli.kinds import figure_of, show_run
+    from hopscope.cli.kinds import figure_of, rows_of, show_run
+    from hopscope.cli.tables import table
     from hopscope.runs import opened
     from hopscope.runs.checkpoint import checkpoint_steps
 
     run = opened(folder)
-    if known:
-        say(f"{folder.name}: {known.what}", known.origin, "")
-    if trained:
-        show_run(run)
-    _print_settings(run.experiment, () if trained else ("training", "seeds"))
-    files = folder.manifest.files
-    size = sum(entry.size for entry in files.values()) / 2**20
-    kept = ", ".join(map(str, checkpoint_steps(folder)))
-    say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, "
-        f"checkpoints at steps {kept or 'none'}")  # fmt: skip
+    settings = _settings(run.experiment, () if trained else ("training", "seeds"))
+    kept = checkpoint_steps(folder)
+    if chosen.json:
+        results = rows_of(run) if trained else []
+        say_json(_known(folder) | {"checkpoints": kept, "results": results, "settings": settings})
+    else:
+        if known:
+            say(f"{folder.name}: {known.what}", known.origin, "")
+        if trained:
+            show_run(run)
+        table(["setting", "value"], settings.items())
+        _print_files(folder, kept)
     if chosen.figure:
         from hopscope.report.curves import save_figure
 
-        say(f"figure: {save_figure(figure_of(run), chosen.figure)}")
+        drawn = save_figure(figure_of(run), chosen.figure)
+        (note if chosen.json else say)(f"figure: {drawn}")
     return 0
 
 
-def _print_settings(recipe: Recipe, hidden: tuple[str, ...]) -> None:
+def _settings(recipe: Recipe, hidden: tuple[str, ...]) -> dict[str, Any]:
     """Every field but those of the hidden groups."""
-    from hopscope.cli.tables import table
-
     named = recipe.named().items()
-    table(["setting", "value"], [each for each in named if each[0].split(".")[0] not in hidden])
+    return {name: value for name, value in named if name.split(".")[0] not in hidden}
+
+
+def _print_files(folder: RunFolder, kept: Sequence[int]) -> None:
+    files = folder.manifest.files
+    size = sum(entry.size for entry in files.values()) / 2**20
+    steps = ", ".join(map(str, kept)) or "none"
+    say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, checkpoints at steps {steps}")
+
+
+def _known(folder: RunFolder) -> dict[str, Any]:
+    """How far a run has come, for programs."""
+    manifest = folder.manifest
+    return {
+        "name": folder.name,
+        "kind": folder.experiment.kind,
+        "complete": manifest.complete,
+        "step": manifest.step,
+        "steps": folder.experiment.steps,
+        "seconds": manifest.seconds,
+    }
 
 
 def sql(chosen: SqlArguments) -> int:
+    if chosen.csv and chosen.json:
+        raise ConfigError("--csv and --json were both given; expected one of them")
     answer = ask(Store(chosen.store), chosen.query)
     if chosen.csv:
         _print_csv(answer)
+    elif chosen.json:
+        say_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
     else:
         from hopscope.cli.tables import table
 

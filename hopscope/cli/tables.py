@@ -1,12 +1,13 @@
 """Tables and curves of runs in the terminal."""
 
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hopscope.cli.output import emit, printable, say, width
+from hopscope.cli.output import emit, printable, say, say_json, width
 from hopscope.milestones import learned_below
 from hopscope.report.layout import laid_out
 from hopscope.report.terminal import plot
@@ -32,6 +33,34 @@ def table(
     emit(laid_out(list(map(printable, columns)), cells, width(), shown))
 
 
+def print_rows(
+    rows: Sequence[Mapping[str, Any]],
+    formats: Mapping[str, str],
+    title: str = "",
+    *,
+    json: bool = False,
+) -> None:
+    """A table whose columns are the keys of its rows, numbers written in these formats; or JSON, in
+    which values stay as they are.
+    """
+    if json:
+        say_json([*rows])
+        return
+    columns = [key.replace("_", " ") for key in rows[0]] if rows else []
+    cells = [
+        [_formatted(value, formats.get(key, "")) for key, value in row.items()] for row in rows
+    ]
+    table(columns, cells, title)
+
+
+def _formatted(value: object, form: str) -> str:
+    if isinstance(value, float) and math.isnan(value):
+        return "–"
+    if isinstance(value, list | tuple):
+        return " ".join(_formatted(each, form) for each in value)
+    return _cell(value) if value is None or not form else format(value, form)
+
+
 def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
@@ -42,21 +71,33 @@ def print_losses(run: "Run") -> None:
         state = "in training," if run.folder.in_training() else "stopped at"
         say(f"{run.name}: {state} step {run.folder.manifest.step:,}")
         return
-    final, thresholds = run.final_losses(), (learned_below(level), LOW)
-    reached = [run.learned(threshold) for threshold in thresholds]
-    columns = ["hop", "final loss", "guessing"]
-    columns += [f"< {threshold:.2g} at step" for threshold in thresholds]
-    rows = [
+    rows = loss_rows(run)
+    below = [name for name in rows[0] if name.startswith("below")]
+    shown = [
         (
-            number,
-            _spread(final[:, hop]),
+            row["hop"],
+            _spread(np.array(row["final_loss"])),
             f"{level:.2f}",
-            *(told([model[hop] for model in found]) for found in reached),
+            *(told(row[name]) for name in below),
         )
+        for row in rows
+    ]
+    reached = [f"< {name.split('_')[1]} at step" for name in below]
+    seconds = run.folder.manifest.seconds
+    title = f"{run.name}: validation, trained in {seconds:.0f} s"
+    table(["hop", "final loss", "guessing", *reached], shown, title)
+
+
+def loss_rows(run: "Run") -> list[dict[str, Any]]:
+    """Of each hop the final loss of every model, and when each came below what was learned."""
+    level = run.experiment.guess or 1.0
+    final = run.final_losses()
+    reached = {limit: run.learned(limit) for limit in (learned_below(level), LOW)}
+    return [
+        {"hop": number, "final_loss": final[:, hop].tolist(), "guessing": level}
+        | {f"below_{at:.2g}_at": [model[hop] for model in found] for at, found in reached.items()}
         for hop, number in enumerate(run.experiment.task.asked_hops())
     ]
-    seconds = run.folder.manifest.seconds
-    table(columns, rows, title=f"{run.name}: validation, trained in {seconds:.0f} s")
 
 
 def _spread(values: np.ndarray) -> str:

@@ -108,9 +108,9 @@ def test_unknown_claims_are_refused(pattern: str, text: str) -> None:
         claims([pattern])
 
 
-def test_json_is_a_line_for_each_claim(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_an_object_for_each_claim(capsys: pytest.CaptureFixture[str]) -> None:
     claims(["--json"])
-    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    first, second = json.loads(capsys.readouterr().out)
     assert first == {
         "id": "musat/above-0.7",
         "says": "The loss stays high",

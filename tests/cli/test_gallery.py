@@ -1,6 +1,7 @@
 """The gallery at the command line, where the package's own folder cannot be written to."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,8 +48,7 @@ def test_the_list_says_what_and_from_where(here: Path, capsys: pytest.CaptureFix
     for name in gallery.names():
         assert f"\ngallery/{name}" in out
         assert f"\ngallery/{name}: " in out
-    assert "retrieval, 2 hops" in out
-    assert "3 × 4, d 64" in out
+    assert re.search(r"gallery/demo +retrieval +2 +3 +4 +64 ", out)
     assert "written by hand, not trained (hopscope " in out
     assert "rounded to float16, so that the package stays small" in out
 

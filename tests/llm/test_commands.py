@@ -55,7 +55,7 @@ def test_a_benchmark_from_its_questions_to_its_figure(say: Say, tmp_path: Path) 
         assert "equations-d1" in out
     assert "llm-mine-exact" in say("runs")[1]
     assert "as committed" in say("verify", "exact")[1]
-    (kind,) = [json.loads(line) for line in say("llm", "show", "exact", "--json")[1].splitlines()]
+    (kind,) = json.loads(say("llm", "show", "exact", "--json")[1])
     assert kind["kind"] == "equations-d1"
     assert kind["interval"][0] <= kind["accuracy"] <= kind["interval"][1]
     rows = [json.loads(line) for line in say("llm", "show", "exact", "--answers")[1].splitlines()]

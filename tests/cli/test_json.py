@@ -1,0 +1,137 @@
+"""`--json` of every command that prints a table: JSON on stdout, and nothing else."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hopscope.cli.commands import COMMANDS
+from hopscope.cli.flags import arguments_of
+from hopscope.cli.main import run
+from hopscope.cli.output import say_json
+from hopscope.configs import Experiment
+from hopscope.errors import ConfigError
+from hopscope.training import train
+
+LISTS = {
+    "presets": "musat/transformer-a",
+    "ablate": "RUN --head 0.0=uniform --examples 8 --out all.json",
+    "sql": "QUERY",
+    "gallery list": "",
+    "models list": "",
+    "reproduce": "musat --list",
+    "claims": "chen",
+    "depth": "--table 1..4",
+    "markov transfer": "gallery/ngram --lengths 10 --alphas 0.5 --chains 20",
+    "markov theory": "--tables 20 --length 10",
+}
+"""A line of each command that prints a table, without its name."""
+OBJECTS = {
+    "maps": "RUN --examples 8 --out maps.json",
+    "discover": "RUN --examples 16 --force --out circuit.json",
+    "circuit show": "gallery/demo",
+    "emergence": "gallery/demo --examples 4 --out story.json",
+    "show": "RUN --figure losses.svg",
+}
+"""Of each that prints several parts."""
+ELSEWHERE = {"llm show", "llm heads", "runs"}
+"""With a language model: tests/llm/test_commands.py."""
+NO_TABLE = {
+    "train", "resume", "demo", "markov train", "llm bench",  # `show` has the table when they end
+    "circuit export", "llm export", "markov figures", "report",  # files
+    "verify", "rm", "gallery copy", "models pull", "completion",  # lines
+}  # fmt: skip
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Experiment) -> str:
+    """The name of a run in the store of the folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOPSCOPE_STORE", raising=False)
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
+    return train(tiny).name
+
+
+def answered(capsys: Captured, name: str, line: str, trained: str) -> Any:
+    """What a program reads."""
+    words = [trained if word == "RUN" else word for word in line.split()]
+    words = ["select *, 'nan'::float as no from metrics" if w == "QUERY" else w for w in words]
+    capsys.readouterr()
+    assert run([*name.split(), *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
+def test_every_command_that_prints_a_table_has_it() -> None:
+    flags = {
+        name: {flag for argument in arguments_of(command) for flag in argument.flags}
+        for name, command in COMMANDS.items()
+    }
+    have = {name for name, own in flags.items() if "--json" in own}
+    assert have | {"runs"} == {*LISTS, *OBJECTS} | ELSEWHERE
+    assert {*COMMANDS} - have - {"runs"} == NO_TABLE
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_table_is_a_list_of_objects(name: str, trained: str, capsys: Captured) -> None:
+    found = answered(capsys, name, LISTS[name], trained)
+    assert isinstance(found, list)
+    assert found
+    assert all(row.keys() == found[0].keys() for row in found)
+    assert all(key and " " not in key for key in found[0])
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_several_parts_are_one_object(name: str, trained: str, capsys: Captured) -> None:
+    found = answered(capsys, name, OBJECTS[name], trained)
+    assert isinstance(found, dict)
+    for path in Path().glob("*.json"):  # what is printed is what `--out` writes
+        assert json.loads(path.read_text()) == found
+
+
+def test_numbers_are_numbers(trained: str, capsys: Captured) -> None:
+    rows = answered(capsys, "sql", "QUERY", trained)
+    assert rows[0].keys() == {"run", "split", "step", "seed", "hop", "loss", "no"}
+    assert all(row["no"] is None and isinstance(row["loss"], float) for row in rows)
+    shown = answered(capsys, "show", "RUN", trained)
+    assert shown["step"] == shown["settings"]["training.steps"] == 12
+    first, second = shown["results"]
+    assert (first["hop"], second["hop"]) == (1, 2)
+    losses = [row["loss"] for row in rows if row["split"] == "validation" and row["hop"] == 1]
+    assert math.isclose(first["final_loss"][0], losses[-1], rel_tol=0.2)
+    assert answered(capsys, "depth", "--hops 4", trained)[-1] == {"symbol": "x4", "layers": 4}
+
+
+def test_a_fleet_is_a_list(trained: str, capsys: Captured, tiny: Experiment) -> None:
+    fleet = train(tiny.model_copy(update={"seeds": (3, 4)})).name
+    line = "RUN --all --examples 16 --force"
+    found = answered(capsys, "discover", line, fleet)
+    assert [row["seed"] for row in found] == [3, 4]
+    shown = answered(capsys, "show", "RUN", fleet)
+    assert all(len(row["final_loss"]) == 2 for row in shown["results"])
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("sql x --csv --json", "--csv and --json were both given; expected one of them"),
+        ("reproduce --json", "--json is for --list"),
+        ("discover x --repeat 2 --json", "leave out --json and --all"),
+        ("depth --hops 101 --json", "--table 500..500 --json"),
+        ("depth --hops 1000000000000 --json", "--table 500..500 --json"),
+    ],
+)
+def test_what_cannot_be_json_is_one_line(line: str, answer: str, capsys: Captured) -> None:
+    with pytest.raises(ConfigError, match=answer) as caught:
+        run(line.split())
+    assert "\n" not in str(caught.value)
+    assert capsys.readouterr().out == ""
+
+
+def test_what_steers_a_terminal_is_escaped(capsys: Captured) -> None:
+    say_json([{"name": "a\x1b[31m", "at": Path("x"), "loss": (math.inf, 1)}])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert json.loads(out) == [{"name": "a\x1b[31m", "at": "x", "loss": [None, 1]}]
