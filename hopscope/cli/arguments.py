@@ -38,7 +38,7 @@ class JsonArguments:
     """How a table is printed."""
 
     json: bool = False
-    """Print JSON, a list of objects, instead of a table, and nothing else."""
+    """Print JSON, and nothing else; a figure is drawn only where --figure says."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,14 @@
-"""`hopscope maps`, `discover`, `emergence` and `circuit`."""
+"""`hopscope maps`, `discover` and `emergence`."""
 
 import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from hopscope.cli.arguments import JsonArguments
-from hopscope.cli.output import note, say, say_json, warn
+from hopscope.cli.output import note, say, say_json
 from hopscope.cli.subject import ModelArguments
 from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
@@ -73,25 +73,6 @@ class EmergenceArguments(ModelArguments, JsonArguments):
     """Also write the numbers to this file, as JSON."""
 
 
-@dataclass(frozen=True)
-class CircuitShowArguments(ModelArguments, JsonArguments):
-    """Show the circuit that `discover` found: its heads, its paths, what proves them."""
-
-
-@dataclass(frozen=True)
-class CircuitExportArguments(ModelArguments):
-    """Write the circuit that `discover` found to a file."""
-
-    format: Literal[
-        "json", "svg", "pdf", "png", "edges", "circuitsvis", "transformer-lens",
-        "transformer-lens-legacy",
-    ] = "json"  # fmt: skip
-    """Our own JSON; a figure; edges as in EAP-IG and MIB; attention of one example for CircuitsVis;
-    weights for TransformerLens (safetensors), under native or legacy names."""
-    out: Path | None = None
-    """Where to write; unset: reports/RUN-circuit.FORMAT."""
-
-
 def maps(chosen: MapsArguments) -> int:
     examined = chosen.study()
     from hopscope.circuits import exam_of, subject_of
@@ -100,8 +81,8 @@ def maps(chosen: MapsArguments) -> int:
     from hopscope.report.maps import example_figure, role_maps_figure
 
     what = "maps" if chosen.example is None else f"example-{chosen.example}"
-    path = chosen.figure or REPORTS / f"{examined.name}-{what}.svg"
-    check_figures(path)
+    path = _figure_of(chosen, f"{examined.name}-{what}")
+    check_figures(*filter(None, [path]))
     check_files(*filter(None, [chosen.out]))
     if chosen.example is not None:
         if not 0 <= chosen.example < EXAMPLES:
@@ -115,11 +96,19 @@ def maps(chosen: MapsArguments) -> int:
         found = examined.maps(chosen.examples)
         figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
     tell = note if chosen.json else say
-    tell(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
     if chosen.json:
         say_json(shown)
+    if path:
+        tell(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
     _write_numbers(shown, chosen.out, tell)
     return 0
+
+
+def _figure_of(
+    chosen: "MapsArguments | DiscoverArguments | EmergenceArguments", name: str
+) -> Path | None:
+    """Where the figure goes; beside JSON there is one only where `--figure` says."""
+    return chosen.figure or (None if chosen.json else REPORTS / f"{name}.svg")
 
 
 def _write_numbers(content: object, path: Path | None, tell: Callable[[object], None]) -> None:
@@ -145,35 +134,27 @@ def discover(chosen: DiscoverArguments) -> int:
         discover_all(chosen, _progress(), json=chosen.json, **options)
         return 0
     examined = chosen.study()
-    path = chosen.figure or REPORTS / f"{examined.name}-circuit.svg"
-    check_figures(path)
+    path = _figure_of(chosen, f"{examined.name}-circuit")
+    check_figures(*filter(None, [path]))
     examined.check_keeping(chosen.out)
     examined.check_fits(chosen.examples)
     _say_if_unlucky(examined)
     started = time.monotonic()
     circuit = examined.discover(_progress(), chosen.out, **options)
+    from hopscope.cli.findings import print_or_say
+
     tell = note if chosen.json else say
-    _print_or_say(circuit, chosen.json)
+    print_or_say(circuit, json=chosen.json)
     kept = chosen.out or "with the run, as its circuit"
     tell(f"found in {time.monotonic() - started:.0f} s; kept {kept}")
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
 
-    tell(f"figure: {save_figure(circuit_figure(circuit), path)}")
+    if path:
+        tell(f"figure: {save_figure(circuit_figure(circuit), path)}")
     if chosen.repeat > 1:
         _print_stability(examined, circuit, chosen)
     return 0
-
-
-def _print_or_say(circuit: "Circuit", json: bool) -> None:
-    """In words, or as JSON."""
-    from hopscope.cli.findings import print_circuit
-
-    if json:
-        say_json(circuit.to_dict())
-    else:
-        print_circuit(circuit)
-        say()
 
 
 def emergence(chosen: EmergenceArguments) -> int:
@@ -184,9 +165,9 @@ def emergence(chosen: EmergenceArguments) -> int:
         return 0
     examined = chosen.study()
     found = examined.circuit
-    path = chosen.figure or REPORTS / f"{examined.name}-emergence.svg"
-    order, coloured = _beside(path, "order"), _beside(path, "circuit-emergence")
-    check_figures(path, order, coloured)
+    path = _figure_of(chosen, f"{examined.name}-emergence")
+    paths = [path, _beside(path, "order"), _beside(path, "circuit-emergence")] if path else []
+    check_figures(*paths)
     check_files(*filter(None, [chosen.out]))
     story = examined.emergence(chosen.examples)
     from hopscope.cli.findings import print_emergence
@@ -200,9 +181,9 @@ def emergence(chosen: EmergenceArguments) -> int:
     else:
         print_emergence(story)
         say()
-    tell(f"figures: {save_figure(emergence_figure(story), path)}")
-    tell(f"         {save_figure(order_figure(story), order)}")
-    tell(f"         {save_figure(circuit_figure(found, story), coloured)}")
+    figures = emergence_figure(story), order_figure(story), circuit_figure(found, story)
+    for path, figure in zip(paths, figures, strict=False):
+        tell(f"figure: {save_figure(figure, path)}")
     _write_numbers(story.to_dict(), chosen.out, tell)
     return 0
 
@@ -210,55 +191,6 @@ def emergence(chosen: EmergenceArguments) -> int:
 def _beside(path: Path, name: str) -> Path:
     """A figure that goes with the one of the emergence; never that of `discover`."""
     return path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
-
-
-def show(chosen: CircuitShowArguments) -> int:
-    found = chosen.study().circuit
-    from hopscope.circuits.search import DEFAULT
-
-    _print_or_say(found, chosen.json)
-    if differs := found.differs_from(DEFAULT):
-        warn(differs)
-    return 0
-
-
-def export(chosen: CircuitExportArguments) -> int:
-    examined = chosen.study()
-    found = examined.circuit
-    suffix = {"edges": "edges.json", "circuitsvis": "circuitsvis.json"}.get(chosen.format)
-    suffix = suffix or chosen.format.replace("transformer-lens", "tl") + (
-        ".safetensors" if chosen.format.startswith("transformer") else ""
-    )
-    path = chosen.out or REPORTS / f"{examined.name}-circuit.{suffix}"
-    check = check_figures if chosen.format in ("svg", "pdf", "png") else check_files
-    check(path)
-    _export(examined, found, chosen.format, path)
-    say(f"{chosen.format}: {path}")
-    return 0
-
-
-def _export(examined: "Study", found: "Circuit", kind: str, path: Path) -> None:
-    from hopscope.circuits import exam_of, subject_of
-    from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
-    from hopscope.report.circuit import circuit_figure
-    from hopscope.report.curves import save_figure
-
-    if kind in ("svg", "pdf", "png"):
-        save_figure(circuit_figure(found), path)
-    elif kind == "json":
-        found.save(path)
-    elif kind == "edges":
-        write_bytes(path, json.dumps(edges(found, examined.model)).encode())
-    elif kind == "circuitsvis":
-        shown = circuitsvis(subject_of(examined.model), exam_of(examined.task, 1))
-        write_bytes(path, json.dumps(shown).encode())
-    else:
-        import safetensors.torch
-
-        native = kind == "transformer-lens"
-        weights = transformer_lens_weights(examined.model, native)
-        contiguous = {name: tensor.contiguous() for name, tensor in weights.items()}
-        write_bytes(path, safetensors.torch.save(contiguous))
 
 
 def _print_stability(examined: "Study", first: "Circuit", chosen: DiscoverArguments) -> None:

@@ -58,9 +58,9 @@ GROUPS = (
         Command("contents", "What every position holds, layer by layer.", "contents:contents"),
         Command("emergence", "When the paths of a circuit appeared.", "circuits:emergence",
                 earlier={"--data": "--out"}),
-        Command("circuit show", "Show the circuit of a model.", "circuits:show"),
+        Command("circuit show", "Show the circuit of a model.", "circuit:show"),
         Command("circuit export", "Write the circuit of a model to a file, for other tools too.",
-                "circuits:export"),
+                "circuit:export"),
     )),
     Group("Runs", "runs.md", (
         Command("runs", "List all runs, with the course of their losses.", "listing:runs"),

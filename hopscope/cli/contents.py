@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hopscope.cli.output import say
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.output import note, say, say_json
 from hopscope.cli.subject import ModelArguments
 from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
@@ -21,7 +22,7 @@ REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
-class ContentsArguments(ModelArguments):
+class ContentsArguments(ModelArguments, JsonArguments):
     """What every role holds of each symbol, layer by layer: read off by linear maps."""
 
     examples: int | None = None
@@ -34,8 +35,6 @@ class ContentsArguments(ModelArguments):
     """Also write the numbers to this file, as JSON."""
     sample: int = 0
     """Which examples: another number draws others."""
-    json: bool = False
-    """Print the numbers as JSON, and nothing else; a figure only where --figure says."""
 
 
 def contents(chosen: ContentsArguments) -> int:
@@ -47,15 +46,16 @@ def contents(chosen: ContentsArguments) -> int:
     check_files(*filter(None, [chosen.out]))
     measure = _over_training if chosen.over_training else _by_layer
     figure, shown = measure(examined, chosen)
-    made = []
+    if chosen.json:
+        say_json(shown)
+    tell = note if chosen.json else say
     if path is not None:
         from hopscope.report.curves import save_figure
 
-        made.append(f"figure: {save_figure(figure, path)}")
+        tell(f"figure: {save_figure(figure, path)}")
     if chosen.out:
         write_bytes(chosen.out, json.dumps(shown).encode())
-        made.append(f"numbers: {chosen.out}")
-    say(*([json.dumps(shown)] if chosen.json else made))
+        tell(f"numbers: {chosen.out}")
     return 0
 
 

@@ -2,9 +2,18 @@
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.emergence import Emergence
-from hopscope.cli.output import say
+from hopscope.cli.output import say, say_json
 from hopscope.cli.tables import table
 from hopscope.report.words import PART_COLUMNS, circuit_grid, loss_line, part_rows, remarks
+
+
+def print_or_say(found: Circuit, *, json: bool) -> None:
+    """The circuit in words, or as JSON."""
+    if json:
+        say_json(found.to_dict())
+    else:
+        print_circuit(found)
+        say()
 
 
 def print_circuit(found: Circuit) -> None:

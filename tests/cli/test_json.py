@@ -33,6 +33,7 @@ OBJECTS = {
     "discover": "RUN --examples 16 --force --out circuit.json",
     "circuit show": "gallery/demo",
     "emergence": "gallery/demo --examples 4 --out story.json",
+    "contents": "RUN --examples 60 --out contents.json",
     "show": "RUN --figure losses.svg",
 }
 """Of each that prints several parts."""
@@ -87,6 +88,7 @@ def test_a_table_is_a_list_of_objects(name: str, trained: str, capsys: Captured)
 def test_several_parts_are_one_object(name: str, trained: str, capsys: Captured) -> None:
     found = answered(capsys, name, OBJECTS[name], trained)
     assert isinstance(found, dict)
+    assert not Path("reports").exists()  # figures only where they are asked for
     for path in Path().glob("*.json"):  # what is printed is what `--out` writes
         assert json.loads(path.read_text()) == found
 

@@ -118,7 +118,7 @@ def test_targets_are_listed_with_what_there_is(say: Say, two: Registry) -> None:
     code, out, _ = say("--list", papers=two)
     assert code == 0
     head, row = out.splitlines()
-    assert head.split() == ["target", "shows", "runs", "there", "are", "measured"]
+    assert head.split() == "target shows protocol runs there are of measured".split()
     assert row.split("  ")[0] == "musat/two"
     assert re.search(r"reduced +0 +2 ", row)
     assert row.rstrip().endswith("not yet")
