@@ -181,9 +181,10 @@ def emergence(chosen: EmergenceArguments) -> int:
     else:
         print_emergence(story)
         say()
-    figures = emergence_figure(story), order_figure(story), circuit_figure(found, story)
-    for path, figure in zip(paths, figures, strict=False):
-        tell(f"figure: {save_figure(figure, path)}")
+    if paths:
+        figures = emergence_figure(story), order_figure(story), circuit_figure(found, story)
+        for place, figure in zip(paths, figures, strict=True):
+            tell(f"figure: {save_figure(figure, place)}")
     _write_numbers(story.to_dict(), chosen.out, tell)
     return 0
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import StoreArguments
-from hopscope.cli.output import say, say_json
+from hopscope.cli.arguments import JsonArguments, StoreArguments
+from hopscope.cli.output import note, say, say_json
 from hopscope.cli.writable import check_figures
 from hopscope.store import Store
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CompareArguments(StoreArguments):
+class CompareArguments(StoreArguments, JsonArguments):
     """Two runs side by side: in which settings they differ, how the loss of each hop went, what
     their circuits have in common (those that `discover` kept, of the first model of each).
     """
@@ -31,8 +31,6 @@ class CompareArguments(StoreArguments):
     """Another run of the same kind."""
     figure: Path | None = None
     """Also draw the losses of both, a panel for each hop (.svg, .pdf or .png)."""
-    json: bool = False
-    """Print one JSON object instead of tables, and nothing else."""
 
 
 def compare(chosen: CompareArguments) -> int:
@@ -52,8 +50,7 @@ def compare(chosen: CompareArguments) -> int:
         from hopscope.report.curves import save_figure
 
         path = save_figure(comparison_figure(found), chosen.figure)
-        if not chosen.json:
-            say("", f"figure: {path}")
+        (note if chosen.json else say)(f"figure: {path}")
     return 0
 
 

@@ -176,7 +176,7 @@ def test_elsewhere_there_is_what_came_with_hopscope(
     assert "these results came with version" in captured.err
     kept = that_came_with_it()
     assert kept is not None
-    judged = [json.loads(line) for line in captured.out.splitlines()]
+    judged = json.loads(captured.out)
     expected = PAPERS_OF_ALL.results(kept)
     assert [each["verdict"] for each in judged] == [
         claim.finding(expected).verdict for claim in PAPERS_OF_ALL.claims.values()
