@@ -36,7 +36,7 @@ OBJECTS = {
     "circuit show": "gallery/demo",
     "emergence": "gallery/demo --examples 4 --out story.json",
     "contents": "RUN --examples 60 --out contents.json",
-    "compare": "RUN RUN --figure both.svg",
+    "compare": "RUN gallery/demo --figure both.svg",
     "show": "RUN --figure losses.svg",
 }
 """Of each that prints several parts."""
