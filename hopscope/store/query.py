@@ -85,8 +85,11 @@ def answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[F
     """
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
+    left_out: dict[str, str] = {}
     for _ in range(TRIES):
         runs, problems = source.readable()
+        runs = [run for run in runs if run.name not in left_out]
+        problems += left_out.values()
         tags = _tags(source, problems)
         with database(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection:
             _check_question(connection, query)
@@ -94,10 +97,31 @@ def answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[F
             try:
                 return ask(connection), problems
             except duckdb.Error as error:
-                if not any(_has_changed(run) for run in runs):
+                if any(_has_changed(run) for run in runs):
+                    continue
+                found = _unreadable(runs, error)
+                if not found:
                     first_line = str(error).splitlines()[0]
                     raise StoreError(f"{first_line[:300]} ({KNOWN})") from error
+                left_out |= found
     raise StoreError(f"the runs of {source.root} change faster than they can be read: try again")
+
+
+def _unreadable(runs: Sequence[RunFolder], error: Exception) -> dict[str, str]:
+    """The runs of which a table cannot be unpacked, if that may be why the question failed."""
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    asked_wrongly = duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException
+    if isinstance(error, (*asked_wrongly, duckdb.OutOfMemoryException)):
+        return {}
+    found = {}
+    for run in runs:
+        try:
+            for table in TABLES:
+                table.unpack(run)
+        except StoreError as damage:
+            found[run.name] = str(damage)
+    return found
 
 
 def _tags(source: Source, problems: list[str]) -> Mapping[str, tuple[str, ...]]:

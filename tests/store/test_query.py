@@ -141,6 +141,24 @@ def test_a_run_that_cannot_be_read_is_told_and_hides_no_other(
     assert problem in answer.problems[0]
 
 
+def test_columns_that_cannot_be_unpacked_hide_no_other_run(
+    store: Store, run: RunFolder, tiny: Experiment
+) -> None:
+    """Where the file's footer is whole, and its hash was forged with it."""
+    other = with_losses(store, tiny.model_copy(update={"seeds": (9,)}))
+    data = bytearray((other.path / other.files("metrics/")[0]).read_bytes())
+    data[4 : len(data) // 3] = bytes(len(data) // 3 - 4)
+    other.commit({other.files("metrics/")[0]: bytes(data)})
+    answer = sql(
+        store, "select run, count(*), min(split), max(hop), sum(loss) from metrics group by all"
+    )
+    assert [row[:2] for row in answer.rows] == [(run.name, 8)]
+    assert len(answer.problems) == 1
+    assert f"the metrics of {other.name} cannot be read" in answer.problems[0]
+    with pytest.raises(StoreError, match="Catalog Error"):
+        sql(store, "select * from nothing")
+
+
 def test_a_store_under_an_odd_name(tmp_path: Path, tiny: Experiment) -> None:
     for name in ("o'brien", "a [b] *", "per%20cent", "ünï"):
         store = Store(tmp_path / name)
