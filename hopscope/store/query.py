@@ -93,8 +93,8 @@ def answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[F
         tags = _tags(source, problems)
         with database(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection:
             _check_question(connection, query)
-            runs = _with_views(connection, runs, tags, problems)
-            try:
+            try:  # the views bind to files that may go meanwhile
+                runs = _with_views(connection, runs, tags, problems)
                 return ask(connection), problems
             except duckdb.Error as error:
                 if any(_has_changed(run) for run in runs):

@@ -8,7 +8,7 @@ import pytest
 from hopscope.configs import Experiment
 from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store, sql
-from hopscope.store.metrics import LOSSES, part, part_name, to_parquet
+from hopscope.store.metrics import LOSSES, merged, part, part_name, to_parquet
 
 
 def with_losses(store: Store, experiment: Experiment) -> RunFolder:
@@ -157,6 +157,39 @@ def test_columns_that_cannot_be_unpacked_hide_no_other_run(
     assert f"the metrics of {other.name} cannot be read" in answer.problems[0]
     with pytest.raises(StoreError, match="Catalog Error"):
         sql(store, "select * from nothing")
+
+
+class Meanwhile(RunFolder):
+    """While its files are looked at, the parts of another run are merged, once."""
+
+    def __init__(self, path: Path, other: RunFolder) -> None:
+        super().__init__(path)
+        self.other = other
+
+    def checked(self, prefix: str) -> list[Path]:
+        if parts := tuple(self.other.files("metrics/part-")):
+            self.other.commit({LOSSES: merged(self.other)}, drop=parts)
+        return super().checked(prefix)
+
+
+class Slow(Store):
+    """A store in which a run is trained on while it is asked."""
+
+    def readable(self) -> tuple[list[RunFolder], list[str]]:
+        runs, problems = super().readable()
+        first, last = runs
+        return [first, Meanwhile(last.path, RunFolder(first.path))], problems
+
+
+def test_files_that_go_before_they_are_read_are_asked_for_anew(
+    store: Store, run: RunFolder, tiny: Experiment
+) -> None:
+    with_losses(store, tiny.model_copy(update={"seeds": (9,)}))
+    answer = sql(Slow(store.root), "select run, count(*) from metrics group by all order by run")
+    assert [row[1] for row in answer.rows] == [8, 8]
+    assert not answer.problems
+    merged_now = [LOSSES in each.manifest.files for each in store.readable()[0]]
+    assert merged_now == [True, False]
 
 
 def test_a_store_under_an_odd_name(tmp_path: Path, tiny: Experiment) -> None:
