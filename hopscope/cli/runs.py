@@ -14,10 +14,11 @@ from hopscope.cli.arguments import JsonArguments, RunArguments, RunNames, StoreA
 from hopscope.cli.output import emit, note, say, say_json, warn
 from hopscope.cli.writable import check_figures
 from hopscope.configs import Recipe
-from hopscope.errors import ConfigError
-from hopscope.store import Answer, RunFolder, Store
+from hopscope.errors import ConfigError, StoreError
+from hopscope.store import Answer, Listed, RunFolder, Store
 from hopscope.store import sql as ask
 from hopscope.store.gallery import about
+from hopscope.store.listing import listed
 
 FEW = 5
 """Names that a line lists at most."""
@@ -95,6 +96,16 @@ def show(chosen: ShowArguments) -> int:
     return 0
 
 
+def _listed(folder: RunFolder) -> Listed:
+    """Its state, when it was last committed, and its tags, if these can be read."""
+    try:
+        tags = () if folder.gallery else Store(folder.path.parent).tags().get(folder.name, ())
+    except StoreError as error:
+        warn(error)
+        tags = ()
+    return listed(folder.path, tags)
+
+
 def _settings(recipe: Recipe, hidden: tuple[str, ...]) -> dict[str, Any]:
     """Every field but those of the hidden groups."""
     named = recipe.named().items()
@@ -106,12 +117,17 @@ def _print_files(folder: RunFolder, kept: Sequence[int]) -> None:
     size = sum(entry.size for entry in files.values()) / 2**20
     steps = ", ".join(map(str, kept)) or "none"
     say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, checkpoints at steps {steps}")
+    found = _listed(folder)
+    date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
+    tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
+    say(f"{found.told}{date}{tags}")
 
 
 def _known(folder: RunFolder) -> dict[str, Any]:
     """How far a run has come, for programs."""
     manifest = folder.manifest
     return {
+        **_listed(folder).to_dict(),
         "name": folder.name,
         "kind": folder.experiment.kind,
         "complete": manifest.complete,

@@ -25,6 +25,7 @@ def test_a_tag_stands_where_a_run_is_asked_for(names: tuple[str, ...], capsys: C
     one, other = names
     assert said(capsys, "tag", one) == f"{one}: no tags\n"
     assert said(capsys, "tag", one, "mine", "first") == f"{one}: first, mine\n"
+    assert said(capsys, "show", "mine").splitlines()[-1].endswith(" UTC, tags: first, mine")
     for words in (["show", "mine", "--config"], ["verify", "mine"], ["tag", "mine"]):
         assert hopscope(words) == 0
     capsys.readouterr()
@@ -55,3 +56,12 @@ def test_mistakes_are_one_line(words: list[str], error: type[Exception], text: s
         hopscope(["tag", *words])
     assert "\n" not in str(caught.value)
     assert Store().tags() == {}
+
+
+def test_tags_that_cannot_be_read_hide_no_run(names: tuple[str, ...], capsys: Captured) -> None:
+    (Store().root / "tags.json").write_text("{")
+    assert hopscope(["show", names[0]]) == 0
+    captured = capsys.readouterr()
+    assert "stopped at step 0 of " in captured.out.splitlines()[-1]
+    assert captured.err.count("\n") == 1
+    assert "tags.json holds no tags" in captured.err
