@@ -4,7 +4,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from hopscope.errors import ConfigError
-from hopscope.papers import demo
+from hopscope.papers import demo, tasks
 from hopscope.papers.chen import presets as chen
 from hopscope.papers.musat import presets as musat
 from hopscope.papers.preset import Preset
@@ -14,7 +14,7 @@ __all__ = ["Preset", "preset", "presets"]
 
 def presets() -> dict[str, Preset[Any]]:
     """Every preset by name."""
-    return {"demo": demo.preset(), **musat.presets(), **chen.presets()}
+    return {"demo": demo.preset(), **tasks.presets(), **musat.presets(), **chen.presets()}
 
 
 def preset(name: str) -> Preset[Any]:
