@@ -51,7 +51,7 @@ def emergence_all(chosen: ModelArguments, examples: int, *, json: bool) -> None:
     if json:
         say_json(
             [
-                {"step": step, "seed": seed, "at": at}
+                {"what": step, "seed": seed, "step": at}
                 for step, found in ordered
                 for seed, at in found.items()
             ]

@@ -217,6 +217,12 @@ def test_a_fleet_is_examined_whole(
     assert command(("discover", twins.name, "--all", "--examples", "8", "--force")) == 0
     capsys.readouterr()
     story = said(capsys, "emergence", twins.name, "--all", "--examples", "8")
+    told = json.loads(said(capsys, "emergence", twins.name, "--all", "--examples", "8", "--json"))
+    assert {row["seed"] for row in told} <= set(twins.experiment.seeds)
+    assert all(row.keys() == {"what", "seed", "step"} for row in told)
+    assert {row["what"] for row in told} == {
+        line.split("  ")[0] for line in story.splitlines()[1:-2]
+    }
     assert "seed 3" in story
     assert "q ← v1" in story
     assert "hop 2 is learned" in story
