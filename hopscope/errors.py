@@ -150,4 +150,4 @@ class RunWarning(UserWarning):
 
 
 OF_ONE_RUN = (Diverged, LlmError, RunBusy, RunDamaged, RunMismatch, RunTooNew)
-"""What may be wrong with one run and says nothing about any other."""
+"""Errors that concern a single run: a sweep over several runs reports them and goes on."""

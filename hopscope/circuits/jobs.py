@@ -96,5 +96,6 @@ def parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> li
 
 
 def in_parts(items: list[Item], size: int) -> Iterator[list[Item]]:
+    """The items in lists of this size; the last may be shorter."""
     for start in range(0, len(items), size):
         yield items[start : start + size]

@@ -98,7 +98,7 @@ def _results(asked: Path | None, papers: Registry) -> Results:
     if asked is None and not here.any() and (kept := that_came_with_it()) is not None:
         warn(f"these results came with version {__version__}; --results names a folder of yours")
         return papers.results(kept)
-    if not here.root.is_dir():  # it may be a slip of the pen
+    if not here.root.is_dir():  # a name that is not there may be a typing error
         warn(
             f"no folder {here.root}, so nothing is measured: what comes with the repository "
             "is in its results/; --results names another folder"

@@ -22,7 +22,6 @@ from hopscope.configs.tasks import (
     Retrieval,
     Task,
     VectorTask,
-    guessing_level,
 )
 from hopscope.configs.training import Training
 
@@ -50,6 +49,5 @@ __all__ = [
     "Task",
     "Training",
     "VectorTask",
-    "guessing_level",
     "read_recipe",
 ]

@@ -44,10 +44,12 @@ class Model(Config):
 
     @property
     def head_width(self) -> int:
+        """Width of one head, given or derived."""
         return self.d_head or self.d_model // self.heads
 
     @property
     def mlp_width(self) -> int:
+        """Hidden width of the feed-forward layer, given or derived."""
         return self.d_mlp or 4 * self.d_model
 
 

@@ -15,10 +15,12 @@ class BenchRun:
 
     @property
     def name(self) -> str:
+        """What it is asked for by."""
         return self.folder.name
 
     @property
     def experiment(self) -> LlmBench:
+        """What it is made from."""
         return self.folder.recipe_as(LlmBench)
 
     @property

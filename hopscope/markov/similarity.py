@@ -49,6 +49,7 @@ class Similarity:
         self.others = [[slot for slot in range(size) if slot != left] for left in range(size)]
 
     def copies(self, w: Float[np.ndarray, "head lag"]) -> Copies:
+        """Inner products of the heads' copies, and the sets' products of them, by pattern."""
         share = softmax(w[self.heads])
         pairs = _pairs(share)
         inner = product(pairs, self.matches.cross.T)

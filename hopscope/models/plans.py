@@ -25,12 +25,14 @@ from hopscope.errors import ModelError
 from hopscope.facts import Role
 
 LATENESS = 0.3
-"""What the last position's score is lower than the first's, as a share of a perfect match."""
+"""By how much a score falls from the first position to the last, as a share of the score of a
+perfect match. Of two equal matches the earlier one then wins."""
 OWN_STEPS = 3.0
 """Share of `symbol` taken off `before`, in positions' worth of lateness. The first position needs
 more than 1 to fall behind the second. The position after a value x_m stands 3 or more behind x_m's
 own value, so inner products of unlike symbols may disturb the share by up to ±1/2."""
 TRIPLE = ("a->x", "a->y", "x,y->z")
+"""The conditional task that can be planted: the paper's example (§3.1)."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ Plan = Sequence[Sequence[Lookup]]
 
 
 def register(number: int) -> str:
+    """The part of the residual stream in which register `number` lies."""
     return "symbol" if number == 1 else f"register {number}"
 
 
@@ -119,10 +122,12 @@ def triple_plan() -> list[list[Lookup]]:
 
 
 def twinned(lookups: Sequence[Lookup]) -> list[Lookup]:
+    """Every lookup twice, so that each head has a twin that does the same."""
     return [twin for lookup in lookups for twin in (lookup, lookup)]
 
 
 def with_spares(plan: Plan, spares: set[int]) -> list[Sequence[Lookup]]:
+    """The plan with layers that do nothing at these places of the finished model."""
     total = len(plan) + len(spares)
     if spares - set(range(total)):
         raise ModelError(f"spare layers are {sorted(spares)}; the model has layers 0 … {total - 1}")

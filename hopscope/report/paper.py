@@ -52,7 +52,7 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px
   padding: .6rem .8rem; white-space: pre-wrap; max-width: 44rem; box-sizing: border-box }
 .flag { display: inline-block }
 figure { margin: 1rem 0; width: fit-content; max-width: 100%; box-sizing: border-box }
-figure svg { max-width: max(100%, 44rem) } /* narrow screens: rather scroll than read ants */
+figure svg { max-width: max(100%, 44rem) } /* narrow screens scroll */
 .verdict { font-weight: 600; white-space: nowrap } .reproduced { color: var(--good) }
 .not-reproduced { color: var(--bad) } .under-a-reading { color: var(--open) }
 .not-measured { color: var(--dim) }

@@ -15,12 +15,13 @@ from hopscope.errors import ConfigError, RunDamaged, RunTooNew
 from hopscope.store.files import read_inside, sha256
 
 FORMAT = 2
-"""1: without `computed`."""
+"""Of run folders. Format 1 had neither `computed` nor a hash of the manifest itself; it is still
+read."""
 MANIFEST = "manifest.json"
 CHECK = "check"
 """The key of the SHA-256 of all the rest, from format 2 on."""
 MOST_BYTES = 2**26
-"""Of a manifest, or of any other JSON."""
+"""The largest manifest, or any other JSON of a run, that is read."""
 NAME = re.compile(
     r"[a-z][a-z0-9-]{0,80}\.json|[a-z]{1,40}/[a-z]{1,40}(-\d{8,12}){0,2}\.(parquet|safetensors|jsonl)",
     re.ASCII,
@@ -40,6 +41,7 @@ class FileEntry(Config):
 
     @classmethod
     def of(cls, data: bytes) -> "FileEntry":
+        """The entry of a file with this content."""
         return cls(sha256=sha256(data), size=len(data))
 
 
@@ -87,12 +89,14 @@ class Manifest(Config):
         return files
 
     def to_bytes(self) -> bytes:
+        """The JSON of its file, with the hash of all the rest in it."""
         content = self.model_dump(mode="json")
         content[CHECK] = sha256(_spelled(content))
         return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
 
 
 def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run's folder, if it is whole and of a format that is known."""
     path = folder / MANIFEST
     try:
         content = json.loads(read_inside(folder, MANIFEST, MOST_BYTES))

@@ -23,6 +23,7 @@ PART = TABLE.parts
 
 
 def part_name(start: int, stop: int) -> str:
+    """The file of what was recorded after step `start`, up to `stop`."""
     return TABLE.part_name(start, stop)
 
 

@@ -61,8 +61,9 @@ class Store:
         return os.path.lexists(path / MANIFEST) and RunFolder(path).manifest.complete
 
     def find(self, name: str, beside: str = "") -> RunFolder:
-        """The run of this name; else the one with this tag; else the one whose name contains it
-        (beside the run that is excepted). `gallery/NAME` is a model that comes with hopscope.
+        """The run of this name; else the one with this tag; else the one whose name contains it.
+
+        `gallery/NAME` is a model that comes with hopscope. The run called `beside` is left out.
         """
         if name.startswith(GALLERY):
             return gallery.find(name)

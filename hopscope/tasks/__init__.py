@@ -6,15 +6,15 @@
 Example i is a pure function of task, seed, stream and i.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from hopscope.configs import Interface, Task, guessing_level
-from hopscope.facts import Role
+from hopscope.configs import Task
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
 from hopscope.tasks.kinds import Sampler, answer_losses, hop_losses, question_losses, sampler_of
@@ -33,26 +33,13 @@ __all__ = [
     "answer_losses",
     "dataset",
     "examples",
-    "guessing_level",
     "hop_losses",
-    "interface",
     "question_losses",
-    "roles",
     "sampler_of",
     "symbols",
     "total",
     "visited",
 ]
-
-
-def interface(task: Task) -> Interface:
-    """The older spelling of `task.interface()`, for one more version."""
-    return task.interface()
-
-
-def roles(task: Task) -> tuple[Role, ...]:
-    """The older spelling of `task.roles()`, for one more version."""
-    return task.roles()
 
 
 def examples(
@@ -117,3 +104,18 @@ def dataset(
         whole.roles.role[rows] = part.roles.role
         whole.roles.chain[rows] = part.roles.chain
     return whole
+
+
+EARLIER = {"interface": "interface", "roles": "roles", "guessing_level": "guess"}
+"""Functions of a task that were here, and the methods of the task that took their place."""
+
+
+def __getattr__(name: str) -> Callable[[Task], Any]:
+    """The functions that were here before tasks answered for themselves."""
+    if name not in EARLIER:
+        raise AttributeError(f"module 'hopscope.tasks' has no attribute {name!r}")
+    method = EARLIER[name]
+    warnings.warn(
+        f"hopscope.tasks.{name}(task) is task.{method}() now", DeprecationWarning, stacklevel=2
+    )
+    return lambda task: getattr(task, method)()

@@ -26,6 +26,7 @@ class Ledger:
         self.latest: dict[str, np.ndarray] = {}
 
     def note(self, split: str, step: int, losses: Tensor) -> None:
+        """Keep the losses of a step, which may still be on the device."""
         self.pending[split].append((step, losses))
 
     def settle(self, last_good: str) -> None:

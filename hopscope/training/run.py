@@ -27,10 +27,12 @@ class Run:
 
     @property
     def name(self) -> str:
+        """What it is asked for by."""
         return self.folder.name
 
     @property
     def experiment(self) -> Experiment:
+        """What it is made from."""
         return self.folder.recipe_as(Experiment)
 
     @property

@@ -7,7 +7,6 @@ from hopscope.circuits import Ablator, Exam, exam_of, subject_of
 from hopscope.configs import Model, Retrieval
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
-from hopscope.tasks import interface
 
 TWO_HOPS = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 
@@ -26,7 +25,7 @@ def exam() -> Exam:
 def random_model() -> Transformer:
     """Three layers of two heads with large random weights: nothing in it is nearly zero."""
     config = Model(layers=3, heads=2, d_model=12, init="fan-in")
-    model = Transformer.seeded(config, interface(TWO_HOPS), 3)
+    model = Transformer.seeded(config, TWO_HOPS.interface(), 3)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2)

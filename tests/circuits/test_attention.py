@@ -20,7 +20,6 @@ from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
-from hopscope.tasks import interface
 
 
 def slow_maps(model: Transformer, exam: Exam) -> dict[str, torch.Tensor]:
@@ -52,7 +51,7 @@ def test_maps_are_means_over_pairs_of_positions(
     tokens = KHop(hops=2, length=9, alphabet=3)
     task, model = two_hops.task, random_model
     if kind == "tokens":
-        model = Transformer.seeded(Model(layers=2, heads=2, d_model=8), interface(tokens), 0)
+        model = Transformer.seeded(Model(layers=2, heads=2, d_model=8), tokens.interface(), 0)
     exam = exam_of(tokens if kind == "tokens" else task, 5)
     found, expected = role_maps(subject_of(model), exam), slow_maps(model, exam)
     for name, values in expected.items():
@@ -79,7 +78,7 @@ def test_patterns_come_layer_by_layer(random_model: Transformer, two_hops: Plant
 
 def test_a_role_that_never_occurs_has_no_attention() -> None:
     task = KHop(hops=2, length=2, alphabet=9)  # two tokens: no second hop can be found
-    model = Transformer.seeded(Model(layers=1, heads=1, d_model=4), interface(task), 0)
+    model = Transformer.seeded(Model(layers=1, heads=1, d_model=4), task.interface(), 0)
     maps = attention_maps(model, task, examples=4)
     number = maps.roles.index(Role("value", 1))
     assert math.isnan(maps.own[0, 0, number, number])

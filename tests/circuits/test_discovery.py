@@ -7,7 +7,6 @@ from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval
 from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
-from hopscope.tasks import interface
 
 
 def found_paths(circuit: Circuit) -> set[object]:
@@ -80,7 +79,7 @@ def test_a_circuit_knows_its_model(circuit: Circuit, two_hops: Planted) -> None:
 
 def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted) -> None:
     config = Model(layers=1, heads=1, d_model=8)
-    model = Transformer.seeded(config, interface(two_hops.task), 0)
+    model = Transformer.seeded(config, two_hops.task.interface(), 0)
     with pytest.raises(NotLearned, match=r"its loss is 0\.\d+ where guessing gives 0\.083"):
         discover(model, two_hops.task, examples=8)
     circuit = discover(model, two_hops.task, examples=8, force=True)

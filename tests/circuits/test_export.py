@@ -17,7 +17,6 @@ from hopscope.configs import KHop, Model
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
-from hopscope.tasks import interface
 
 TASK = KHop(hops=2, length=9, alphabet=5)
 
@@ -25,7 +24,7 @@ TASK = KHop(hops=2, length=9, alphabet=5)
 @pytest.fixture
 def tokens() -> Transformer:
     config = Model(layers=2, heads=2, d_model=20, init="fan-in", input_std=1.0)
-    model = Transformer.seeded(config, interface(TASK), 1)
+    model = Transformer.seeded(config, TASK.interface(), 1)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith("bias"):

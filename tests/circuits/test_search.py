@@ -11,7 +11,6 @@ from hopscope.circuits.search import Search
 from hopscope.circuits.state import State
 from hopscope.configs import KHop, Model
 from hopscope.models import Transformer
-from hopscope.tasks import interface
 
 
 class Priced(Search):
@@ -35,7 +34,7 @@ def test_heads_without_work_look_everywhere_unless_staying_is_clearly_better(
 
 def test_rows_of_the_last_layer_that_nobody_reads_are_left_out() -> None:
     task = KHop(hops=2, length=8, alphabet=3)
-    model = Transformer.seeded(Model(layers=2, heads=1, d_model=8), interface(task), 0)
+    model = Transformer.seeded(Model(layers=2, heads=1, d_model=8), task.interface(), 0)
     search = Search(Ablator(subject_of(model), exam_of(task, 8)))
     assert search.readers_of(0) == search.ablator.exam.table
     assert [str(role) for role in search.readers_of(1)] == ["query"]

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import hopscope
+import hopscope.tasks
 from hopscope.configs import MQAR, ConditionalRetrieval, Induction, KHop, Retrieval, Task
 from hopscope.configs.tasks import KINDS
 from hopscope.tasks import Sampler, answer_losses, examples, question_losses, sampler_of
@@ -117,3 +118,16 @@ def test_a_task_is_known_to_its_own_files_and_the_tables_alone() -> None:
     tables = {"configs/tasks/__init__.py", "tasks/kinds.py"}
     exported = {"__init__.py", "configs/__init__.py"}
     assert knows == own | tables | exported
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("interface", "interface"), ("roles", "roles"), ("guessing_level", "guess")],
+)
+def test_functions_of_before_say_what_took_their_place(name: str, method: str) -> None:
+    task = Retrieval()
+    with pytest.warns(DeprecationWarning, match=rf"{name}\(task\) is task\.{method}\(\) now"):
+        earlier = getattr(hopscope.tasks, name)
+    assert earlier(task) == getattr(task, method)()
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = hopscope.tasks.nothing

@@ -36,10 +36,4 @@ __all__ = [
     "Size",
     "Task",
     "VectorTask",
-    "guessing_level",
 ]
-
-
-def guessing_level(task: Task) -> float:
-    """The older spelling of `task.guess()`, for one more version."""
-    return task.guess()

@@ -56,6 +56,9 @@ class KHop(FactTask):
         """The log of the alphabet: every token is as likely as any other."""
         return math.log(self.alphabet)
 
+    def asks_every_hop(self) -> bool:
+        return self.curriculum
+
     def asked_hops(self) -> tuple[int, ...]:
         return tuple(range(1, self.hops + 1)) if self.curriculum else (self.hops,)
 

@@ -39,6 +39,12 @@ class FactTask(Config):
         """The number of hops, where the config chooses it; names and tables of runs show it."""
         return None
 
+    def asks_every_hop(self) -> bool | None:
+        """Is every hop's answer asked for (implicit curriculum), or the last one's alone? None:
+        the task leaves no choice.
+        """
+        return None
+
     def described(self) -> int | None:
         """How many of the last positions ask the questions that the roles describe.
 

@@ -83,6 +83,9 @@ class VectorTask(FactTask):
         square = 1.0 if self.symbols == "gaussian" else 1 / self.dim
         return square * (1 - 1 / self.chains)
 
+    def asks_every_hop(self) -> bool:
+        return self.curriculum
+
     def asked_hops(self) -> tuple[int, ...]:
         last = self.size().facts
         return tuple(range(1, last + 1)) if self.curriculum else (last,)

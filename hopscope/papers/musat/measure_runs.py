@@ -68,7 +68,7 @@ def described(run: Run, seed: int) -> dict[str, Any]:
     return {
         "seed": seed,
         "hops": task.chosen_hops(),
-        "curriculum": task.model_dump().get("curriculum"),
+        "curriculum": task.asks_every_hop(),
         "layers": model.layers,
         "heads": model.heads,
         "init": model.init,
@@ -144,4 +144,5 @@ def story(run: Run, row: CircuitRow) -> Story | None:
 
 
 def rounded(values: Float[np.ndarray, "number"]) -> tuple[float, ...]:
+    """The numbers with as many digits as rows keep."""
     return tuple(round(float(value), DIGITS) for value in values)

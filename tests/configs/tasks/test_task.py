@@ -40,7 +40,8 @@ def test_a_task_without_hops_or_a_single_question_says_so() -> None:
         def asked_hops(self) -> tuple[int, ...]:
             return (1,)
 
-    assert (Bare().chosen_hops(), Bare().described()) == (None, None)
+    bare = Bare()
+    assert (bare.chosen_hops(), bare.described(), bare.asks_every_hop()) == (None, None, None)
 
 
 def test_a_task_that_answers_nothing_is_none() -> None:

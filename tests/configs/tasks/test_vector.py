@@ -42,6 +42,7 @@ def test_the_guessing_level_is_that_of_the_mean_of_the_candidates() -> None:
 def test_without_curriculum_the_last_hop_is_asked_alone() -> None:
     every, last = Retrieval(hops=3), Retrieval(hops=3, curriculum=False)
     assert (every.asked_hops(), last.asked_hops()) == ((1, 2, 3), (3,))
+    assert (every.asks_every_hop(), last.asks_every_hop()) == (True, False)
     assert every.interface().outputs == 3 * last.interface().outputs == 3 * every.dim
     assert ConditionalRetrieval().asked_hops() == (1, 2, 3)
 
