@@ -8,6 +8,7 @@ Example i is a pure function of task, seed, stream and i.
 
 import warnings
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any, Literal
 
 import torch
@@ -118,4 +119,4 @@ def __getattr__(name: str) -> Callable[[Task], Any]:
     warnings.warn(
         f"hopscope.tasks.{name}(task) is task.{method}() now", DeprecationWarning, stacklevel=2
     )
-    return lambda task: getattr(task, method)()
+    return methodcaller(method)
