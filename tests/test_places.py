@@ -44,7 +44,8 @@ ELSEWHERE = {
     "llm/run.py": "llm/test_kept.py",
     # Pieces of one computation, which an oracle can be held to only as a whole.
     "circuits/contents_story.py": "circuits/test_contents.py",
-    "circuits/encoder.py": "circuits/test_adapters.py",
+    "circuits/encoder.py": "circuits/test_block_walk.py",
+    "circuits/layer_steps.py": "circuits/test_block_walk.py",
     "circuits/glances.py": "circuits/test_first.py",
     "circuits/lot.py": "circuits/test_exam.py",
     "circuits/marking.py": "circuits/test_exam.py",
