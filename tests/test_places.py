@@ -25,6 +25,7 @@ ELSEWHERE = {
     "papers/chen/measure_runs.py": "papers/chen/test_targets.py",
     # Commands are called as a user calls them, those that belong together in one story.
     "cli/ablate.py": "cli/test_circuits.py",
+    "cli/circuit.py": "cli/test_circuits.py",
     "cli/findings.py": "cli/test_circuits.py",
     "cli/fleet.py": "cli/test_circuits.py",
     "cli/subject.py": "cli/test_circuits.py",
