@@ -31,12 +31,10 @@ class Parameters:
         return shares
 
     def named(self) -> dict[str, np.ndarray]:
-        """The arrays by the names that they are kept under."""
         return {"c": self.c, "w": self.w, "a": self.a}
 
     @classmethod
     def of(cls, named: Mapping[str, np.ndarray]) -> "Parameters":
-        """The inverse of `named`."""
         return cls(**{name: np.array(named[name], float) for name in ("c", "w", "a")})
 
 
@@ -64,7 +62,6 @@ def set_name(heads: tuple[int, ...]) -> str:
 
 
 def softmax(values: Float[np.ndarray, "*axes last"]) -> Float[np.ndarray, "*axes last"]:
-    """The softmax over the last axis."""
     powers = np.exp(values - values.max(axis=-1, keepdims=True))
     scaled: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
     return scaled
