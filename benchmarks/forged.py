@@ -263,7 +263,8 @@ def judged(
         yield f"more than {MEGABYTES} MB"
     if any(len(line) > damage.LONGEST for line in err.splitlines()):
         yield f"a line of more than {damage.LONGEST:,} characters"
-    if CONTROLS.search(out + err):
+    said = err if "--csv" in command.arguments else out + err  # values go to programs unchanged
+    if CONTROLS.search(said):
         yield "control characters in what it says"
     if SECRET in out + err:
         yield "tells the secret"

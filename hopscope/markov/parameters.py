@@ -25,9 +25,10 @@ class Parameters:
 
     @property
     def shares(self) -> Float[np.ndarray, "set"]:
-        """The part of each set in the sum of squares."""
+        """The part of each set in the sum of squares; not a number if all are 0."""
         squares = self.c**2
-        shares: np.ndarray = squares / squares.sum()
+        with np.errstate(invalid="ignore"):
+            shares: np.ndarray = squares / squares.sum()
         return shares
 
     def named(self) -> dict[str, np.ndarray]:

@@ -34,3 +34,9 @@ def test_shares_are_of_squares_and_attention_of_exponentials() -> None:
 def test_a_softmax_of_large_numbers_is_one() -> None:
     np.testing.assert_allclose(softmax(np.array([[1e4, 1e4 - 1, -1e4]])).sum(axis=-1), 1)
     assert softmax(np.array([1e4, 0.0])).tolist() == [1.0, 0.0]
+
+
+def test_shares_of_nothing_are_no_numbers() -> None:
+    """And no warning: a checkpoint may have been forged."""
+    none = Parameters(c=np.zeros(3), w=np.zeros((1, 2)), a=np.array(1.0))
+    assert np.isnan(none.shares).all()
