@@ -13,6 +13,7 @@ from pydantic import BeforeValidator
 
 from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
+from hopscope.circuits.account import Account
 from hopscope.circuits.mechanism import FROM_MODEL, Mechanism
 from hopscope.circuits.parts import (
     Alternative,
@@ -30,19 +31,20 @@ from hopscope.facts import Role
 from hopscope.store.files import read_bytes, write_bytes
 from hopscope.theory import Path
 
-FORMAT: Literal[2] = 2
+FORMAT: Literal[3] = 3
 """Of the file. Format 1 called a path's reader and source `query` and `key`, and held neither the
-settings nor the version that a circuit was found with; it is still read."""
+settings nor the version that a circuit was found with; format 2 held no account. Both are still
+read."""
 
 
 def _format(kept: object) -> object:
-    return FORMAT if kept == 1 else kept
+    return FORMAT if kept in (1, 2) else kept
 
 
 class Circuit(Config):
     """The mechanisms of all heads of a model, with what each is worth, measured."""
 
-    format: Annotated[Literal[2], BeforeValidator(_format)] = FORMAT
+    format: Annotated[Literal[3], BeforeValidator(_format)] = FORMAT
     model: str
     """SHA-256 of the model's weights."""
     task: Task | None
@@ -55,6 +57,8 @@ class Circuit(Config):
     restored: tuple[Restored, ...]
     flow: FlowCheck | None
     switches: Switches
+    account: Account | None = None
+    """What moves in it; unset until it is asked for (`hopscope explain`)."""
 
     @property
     def paths(self) -> tuple[Path, ...]:

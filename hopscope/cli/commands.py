@@ -53,6 +53,7 @@ GROUPS = (
         Command("maps", "Draw every head's attention between roles.", "circuits:maps",
                 earlier={"--data": "--out"}),
         Command("discover", "Find a model's circuit, proved by ablation.", "circuits:discover"),
+        Command("explain", "What each arrow of its circuit carries.", "explain:explain"),
         Command("ablate", "Losses with the attention of heads replaced.", "ablate:ablate",
                 earlier={"--data": "--out"}),
         Command("contents", "What every position holds, layer by layer.", "contents:contents"),

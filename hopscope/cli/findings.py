@@ -4,6 +4,7 @@ from hopscope.circuits import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.cli.output import say, say_json
 from hopscope.cli.tables import table
+from hopscope.report.account import ACCOUNT_COLUMNS, account_remarks, account_rows
 from hopscope.report.words import PART_COLUMNS, circuit_grid, loss_line, part_rows, remarks
 
 
@@ -23,6 +24,15 @@ def print_circuit(found: Circuit) -> None:
     say("", f"{loss_line(found)}")
     for line in remarks(found):
         say(line)
+    if found.account is not None:
+        say("")
+        print_account(found)
+
+
+def print_account(found: Circuit) -> None:
+    """What moves in the circuit, arrow by arrow."""
+    table(ACCOUNT_COLUMNS, account_rows(found))
+    say("", *account_remarks(found))
 
 
 def print_emergence(story: Emergence) -> None:

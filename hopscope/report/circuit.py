@@ -1,7 +1,8 @@
 """A circuit as a picture (the paper's figures 5 and 7): layers upward, roles across.
 
 An arrow leads from the role that is read to the role that reads, one layer up. Its width says
-what removing the path costs, its colour when it emerged.
+what removing the path costs; its colour when it emerged, or in a circuit that has an account the
+symbol that it brings. Squares then show what each role holds.
 """
 
 import math
@@ -11,12 +12,15 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_hex
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch
+from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
 
 from hopscope.circuits import Circuit
+from hopscope.circuits.account import Account
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.parts import Part
 from hopscope.facts import Role
+from hopscope.report.account import list_carried
+from hopscope.report.contents import colour_of
 from hopscope.report.depth import short_role
 from hopscope.report.words import many_heads, ordered_roles
 from hopscope.theory import Path
@@ -31,6 +35,12 @@ SIDE = 3.4
 """Room for words at the right, in columns."""
 SIDE_TEXT = 52
 """Characters of a mechanism beside its layer."""
+SQUARE = 0.11
+"""Width of a square that stands for a symbol, in columns."""
+BESIDE = 0.1
+"""How far apart the strokes of one arrow bend."""
+Stroke = tuple[str, bool]
+"""Its colour, and whether it is dashed."""
 
 
 def circuit_figure(circuit: Circuit, story: Emergence | None = None) -> Figure:
@@ -46,10 +56,12 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None) -> Figure:
     for number, role in enumerate(roles):
         axes.plot([number, number], [0, len(layers)], color="#dddddd", linewidth=1, zorder=0)
         axes.text(number, -0.32, short_role(role), ha="center", va="top", fontsize=10)
-    colours = _colours(circuit, story)
+    strokes = _strokes(circuit, story)
     for part in circuit.parts:
         for path in part.paths:
-            _arrow(axes, circuit, part, path, (roles, height, colours))
+            _arrow(axes, circuit, part, path, (roles, height, strokes[path]))
+    if circuit.account is not None:
+        _squares(axes, circuit.account, roles, layers)
     for layer, level in height.items():
         axes.text(-0.7, level + 0.5, f"layer {layer}", ha="right", va="center", fontsize=9)
         axes.text(
@@ -65,27 +77,29 @@ def _arrow(
     circuit: Circuit,
     part: Part,
     path: Path,
-    places: tuple[list[Role], dict[int, int], dict[Path, str]],
+    places: tuple[list[Role], dict[int, int], list[Stroke]],
 ) -> None:
-    roles, height, colours = places
+    roles, height, strokes = places
     level = height[path.layer]
     source, reader = roles.index(path.source), roles.index(path.reader)
     same = [other for other in circuit.paths if other.reading == path.reading]
     bend = 0.12 * (same.index(path) - (len(same) - 1) / 2)
-    axes.add_patch(
-        FancyArrowPatch(
-            (source, level + 0.04),
-            (reader, level + 0.96),
-            connectionstyle=f"arc3,rad={bend}",
-            arrowstyle="-|>",
-            mutation_scale=11,
-            linewidth=_width(circuit, part),
-            linestyle="-" if part.kind == "carries" else (0, (3, 2)),
-            color=colours[path],
-            shrinkA=0,
-            shrinkB=0,
+    for number, (colour, dashed) in enumerate(strokes):
+        aside = BESIDE * (number - (len(strokes) - 1) / 2)
+        axes.add_patch(
+            FancyArrowPatch(
+                (source, level + 0.04),
+                (reader, level + 0.96),
+                connectionstyle=f"arc3,rad={bend + aside}",
+                arrowstyle="-|>",
+                mutation_scale=11,
+                linewidth=_width(circuit, part) / len(strokes),
+                linestyle=(0, (3, 2)) if dashed else "-",
+                color=colour,
+                shrinkA=0,
+                shrinkB=0,
+            )
         )
-    )
     if len(same) > 1 or many_heads(circuit):
         box = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "linewidth": 0.4}
         middle = (source + reader) / 2 + 2.2 * bend
@@ -97,6 +111,39 @@ def _width(circuit: Circuit, part: Part) -> float:
     cost = part.cost.mean if part.kind == "carries" else part.alone_cost.mean
     share = min(1.0, cost / max(circuit.losses.guess, 1e-12))
     return THIN + (THICK - THIN) * share
+
+
+def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Stroke]]:
+    """How each path is drawn: a stroke for every symbol, if the circuit has an account."""
+    kinds = {path: part.kind for part in circuit.parts for path in part.paths}
+    if story is not None or circuit.account is None:
+        colours = _colours(circuit, story)
+        return {path: [(colours[path], kind != "carries")] for path, kind in kinds.items()}
+    account = circuit.account
+    found = {}
+    for part in circuit.parts:
+        for path in part.paths:
+            its = account.of(part, path)
+            carried = list_carried(circuit, its)
+            told = [s for s in (its.symbols if its else ()) if s not in carried]
+            names = account.holdings.symbols
+            found[path] = [(colour_of(names, s), s in told) for s in (*carried, *told)] or [
+                (NEVER, kinds[path] != "carries")
+            ]
+    return found
+
+
+def _squares(axes: Axes, account: Account, roles: list[Role], layers: list[int]) -> None:
+    """What each role holds before each layer that is drawn, and after the last."""
+    holdings = account.holdings
+    for level, after in enumerate((*layers, layers[-1] + 1) if layers else ()):
+        for column, role in enumerate(roles):
+            held = holdings.held(role, after)
+            for number, symbol in enumerate(held):
+                left = column + SQUARE * (number - len(held) / 2)
+                colour = colour_of(holdings.symbols, symbol)
+                corner = (left, level - SQUARE / 2)
+                axes.add_patch(Rectangle(corner, SQUARE * 0.9, SQUARE, facecolor=colour, zorder=3))
 
 
 def _colours(circuit: Circuit, story: Emergence | None) -> dict[Path, str]:
@@ -132,10 +179,21 @@ def _finish(
     axes.set(xlim=(-1.6, columns), ylim=(-0.7, layers + 0.1))
     axes.set_axis_off()
     losses = circuit.losses
+    if circuit.account is not None and story is None:
+        names = circuit.account.holdings.symbols
+        figure.legend(
+            handles=[Patch(color=colour_of(names, symbol), label=symbol) for symbol in names],
+            loc="outside lower center", ncols=len(names), frameon=False, fontsize=8,
+        )  # fmt: skip
     axes.set_title(
         f"loss {losses.mean('clean'):.3f} as it is, {losses.mean('ideal'):.3f} with this attention "
         f"alone, {losses.mean('ablated'):.2f} with none\n"
-        "solid: carries the answer · dashed: tells later heads where to look · number: head",
+        + (
+            "solid: carries the answer · dashed: tells later heads where to look · number: head"
+            if story is not None or circuit.account is None
+            else "arrow: the symbol that it brings (dashed: by which heads find their places) · "
+            "squares: what a position holds"
+        ),
         fontsize=8,
     )
     if story is not None and not math.isclose(_time_scale(story).vmin, _time_scale(story).vmax):  # type: ignore[arg-type]

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover, subject_of
+from hopscope.circuits.accounting import accounted
 from hopscope.circuits.contents import Contents
 from hopscope.circuits.contents_story import ContentsStory
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.patching import EXAMPLES as PAIRS
 from hopscope.circuits.reading import EXAMPLES as CONTENTS_EXAMPLES
 from hopscope.circuits.reading import contents
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
@@ -138,12 +140,25 @@ class Study:
         """
         self.check_keeping(out)
         found = discover(self.model, self.task, watch=watch, **options)
+        self._keep(found, out)
+        return found
+
+    def explain(self, out: Path | None = None, examples: int = PAIRS, seed: int = 0) -> Circuit:
+        """Give an account of its circuit: what its roles hold, and what each arrow carries. It is
+        kept with the circuit, or in another file.
+        """
+        circuit = self.circuit
+        self.check_keeping(out)
+        found = accounted(self.model, circuit, self.task, examples, seed)
+        self._keep(found, out)
+        return found
+
+    def _keep(self, found: Circuit, out: Path | None) -> None:
         if out is not None:
             found.save(out)
-            return found
+            return
         with self.run.folder.locked():
             self.run.folder.commit({self.circuit_file: found.to_bytes()})
-        return found
 
     def emergence(self, examples: int = STORY_EXAMPLES) -> Emergence:
         """When each path of its circuit appeared, checkpoint by checkpoint."""

@@ -32,6 +32,7 @@ __all__ = [
     "Sampler",
     "Stream",
     "answer_losses",
+    "askers",
     "dataset",
     "examples",
     "hop_losses",
@@ -62,6 +63,14 @@ def symbols(
     """
     sampler = sampler_of(task, device)
     return sampler.symbols(_keys(seed, torch.arange(count, device=sampler.device), stream))
+
+
+def askers(
+    task: Task, seed: int, count: int, stream: Stream = "train", device: torch.device | str = "cpu"
+) -> Int[Tensor, "batch answer"]:
+    """The chain that each answer of the first examples belongs to."""
+    sampler = sampler_of(task, device)
+    return sampler.askers(_keys(seed, torch.arange(count, device=sampler.device), stream))
 
 
 def _keys(

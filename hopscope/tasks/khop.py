@@ -39,6 +39,10 @@ class KHopSampler:
         answers = _answers(tokens, reached, none=self.task.alphabet)
         return torch.cat((tokens[:, -1:, None], answers), dim=-1)
 
+    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+        """Every position asks, in the one chain that there is."""
+        return torch.zeros(len(key), self.task.length, dtype=torch.int64, device=self.device)
+
     def _roles(self, reached: Int[Tensor, "rows hop"]) -> Roles:
         rows = len(reached)
         query, other = 2 * self.task.hops, 2 * self.task.hops + 1

@@ -40,6 +40,10 @@ class Sampler(Protocol):
         """
         ...
 
+    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+        """The chain that each answer belongs to."""
+        ...
+
     @staticmethod
     def answer_losses(
         task: Any, outputs: Float[Tensor, "*model batch read width"], batch: Batch

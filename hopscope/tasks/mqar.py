@@ -33,10 +33,10 @@ class MQARSampler:
 
     def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
         """One example per key; of these symbols, every two pairs have each other's."""
-        task, context = self.task, 2 * self.task.pairs
+        context = 2 * self.task.pairs
         keys, values = self._pairs(key, exchanged)
         place = context + 2 * self._slots(counter.keys(key, 2))
-        asked = _different(counter.keys(key, 3), task.asked, task.pairs)
+        asked = self.askers(key)
         tokens = self._filler(counter.keys(key, 4), keys)
         tokens[:, 0:context:2] = keys
         tokens[:, 1:context:2] = values
@@ -47,6 +47,10 @@ class MQARSampler:
     def symbols(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows chain symbol"]:
         """The key and the value of every pair."""
         return torch.stack(self._pairs(key), dim=-1)
+
+    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+        """The pair that each query asks for."""
+        return _different(counter.keys(key, 3), self.task.asked, self.task.pairs)
 
     def _pairs(
         self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()

@@ -50,7 +50,7 @@ class VectorSampler:
         codes = self.code[place].expand(len(key), -1, -1)
         inputs = torch.cat((_pick(symbols, self.symbol[cell]), codes), dim=-1)
         chain = self.chain[entry]
-        asker = chain[:, self.length - self.read :: self.known].long()
+        asker = self._askers(entry)
         targets = _pick(symbols, self.answers[asker].flatten(1))
         targets = targets.unflatten(1, (self.task.chains, self.asked))
         return Batch(inputs, targets, Roles(self.role[cell], chain))
@@ -60,6 +60,14 @@ class VectorSampler:
         every = self._symbols(counter.keys(key, 1))
         of_chain: Tensor = every.unflatten(1, (self.task.chains, -1))
         return of_chain[:, :, : len(self.layout.graph.symbols)]
+
+    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+        """The chain of every query."""
+        return self._askers(self._order(counter.keys(key, 0))[0])
+
+    def _askers(self, entry: Int[Tensor, "rows seq"]) -> Int[Tensor, "rows answer"]:
+        chain: Tensor = self.chain[entry]
+        return chain[:, self.length - self.read :: self.known].long()
 
     def _owner(self, exchanged: Sequence[str]) -> Int[Tensor, "symbol"]:
         """Whose symbol stands for each, when every two chains exchange these."""

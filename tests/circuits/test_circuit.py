@@ -38,7 +38,7 @@ def test_what_a_circuit_writes_it_reads(circuit: Circuit, tmp_path: Path) -> Non
     circuit.save(tmp_path / "circuit.json")
     assert Circuit.load(tmp_path / "circuit.json") == circuit
     assert Circuit.from_dict(json.loads(json.dumps(circuit.to_dict()))) == circuit
-    assert circuit.to_dict()["format"] == 2
+    assert circuit.to_dict()["format"] == 3
 
 
 def test_a_circuit_of_format_1_is_read_without_settings(circuit: Circuit) -> None:
@@ -51,8 +51,11 @@ def test_a_circuit_of_format_1_is_read_without_settings(circuit: Circuit) -> Non
 
 
 def test_a_circuit_of_a_later_format_is_refused(circuit: Circuit) -> None:
-    with pytest.raises(ConfigError, match=r"Circuit\.format: .*2.* got 3"):
-        Circuit.from_dict({**circuit.to_dict(), "format": 3})
+    with pytest.raises(ConfigError, match=r"Circuit\.format: .*3.* got 4"):
+        Circuit.from_dict({**circuit.to_dict(), "format": 4})
+
+    older = {name: it for name, it in circuit.to_dict().items() if name != "account"}
+    assert Circuit.from_dict({**older, "format": 2}) == circuit  # which had no account
 
 
 def test_a_circuit_says_with_which_other_settings_or_version_it_was_found(

@@ -16,7 +16,7 @@ from hopscope.circuits.mechanism import ITSELF, PREVIOUS, Mechanism, aim
 from hopscope.cli.ablate import parse_change
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, Retrieval, Training
-from hopscope.errors import CircuitError, ConfigError, FactError
+from hopscope.errors import CircuitError, ConfigError, FactError, RunReadOnly
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
 from hopscope.runs.checkpoint import checkpoint_name
@@ -280,3 +280,21 @@ def test_contents_refuse_what_makes_no_sense(here: Path, run: Run) -> None:
         ContentsStory.from_dict({})
     with pytest.raises(CircuitError, match="these are no contents: KeyError"):
         ContentsStory.from_dict({"format": 1})
+
+
+def test_a_circuit_is_explained_and_keeps_its_account(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "discover", run.name, "--examples", "32", "--out", "found.json")
+    said(capsys, "discover", run.name, "--examples", "32")
+    told = said(capsys, "explain", run.name, "--examples", "8")
+    assert re.search(r"2\.0 +query ← value 1 +x2 1\.00", told)
+    assert "parts have a causal account" in told
+    assert "parts have a causal account" in said(capsys, "circuit", "show", run.name)
+    printed = said(capsys, "explain", run.name, "--examples", "8", "--json", "--out", "e.json")
+    assert Circuit.from_dict(json.loads(printed)) == Circuit.load(here / "e.json")
+    assert Circuit.load(here / "found.json").account is None
+    with pytest.raises(ConfigError, match="--examples is 1; expected at least 2"):
+        command(("explain", run.name, "--examples", "1"))
+    with pytest.raises(RunReadOnly, match="--out FILE keeps the circuit in a file instead"):
+        command(("explain", "gallery/demo"))

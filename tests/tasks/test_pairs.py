@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Retrieval, Task, VectorTask
-from hopscope.tasks import dataset, symbols
+from hopscope.tasks import askers, dataset, symbols
 from hopscope.tasks.pairs import partners
 
 COUNT = 6
@@ -60,8 +60,8 @@ def _symbol(task: Task, inputs: Tensor, example: int, place: int) -> Tensor:
 @pytest.mark.parametrize("task", VECTORS, ids=lambda task: task.kind)
 def test_symbols_are_those_that_are_asked_for(task: VectorTask) -> None:
     batch, known = dataset(task, 1, COUNT), symbols(task, 1, COUNT)
-    read = task.interface().read
-    chain = batch.roles.chain[:, -read:].long()
+    chain = askers(task, 1, COUNT)
+    assert torch.equal(chain, batch.roles.chain[:, -task.interface().read :].long())
     names, facts = task.symbol_names(), task.graph().facts
     for hop, number in enumerate(task.asked_hops()):
         column = names.index(facts[number - 1].value)
@@ -73,9 +73,12 @@ def test_symbols_of_tokens() -> None:
     batch, known = dataset(TOKENS, 1, COUNT), symbols(TOKENS, 1, COUNT)
     assert torch.equal(batch.inputs[:, 0:10:2], known[:, :, 0])
     assert torch.equal(batch.inputs[:, 1:10:2], known[:, :, 1])
+    pair = askers(TOKENS, 1, COUNT)
+    assert torch.equal(known[..., 1].gather(1, pair), batch.targets[..., 0])
     hops = KHop(hops=3, length=20, alphabet=4)
     batch, known = dataset(hops, 1, COUNT), symbols(hops, 1, COUNT)
     assert known.shape == (COUNT, 1, 4)
+    assert not askers(hops, 1, COUNT).any()
     assert torch.equal(known[:, 0, 0], batch.inputs[:, -1])
     assert torch.equal(known[:, 0, 1:], batch.targets[:, -1])
 

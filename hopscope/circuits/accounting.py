@@ -1,0 +1,82 @@
+"""Give an account of a circuit: what its roles hold, and what each of its parts brings.
+
+Rows that form paths are patched path by path. Rows that form none (by position, by place) are
+patched whole; where that moves an answer, reader by reader and source by source, so that it can be
+said what is fetched there, and from where.
+"""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from hopscope.circuits.account import Account, Holdings
+from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.carrying import Site
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.contents import Contents
+from hopscope.circuits.exam import Questions
+from hopscope.circuits.pairs import pairs_of
+from hopscope.circuits.parts import Part
+from hopscope.circuits.patching import EXAMPLES, cargo
+from hopscope.circuits.reading import contents
+from hopscope.circuits.subject import Subject, Whole
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+
+
+def accounted(
+    model: Subject | Whole | nn.Module,
+    circuit: Circuit,
+    task: Questions | None = None,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+) -> Circuit:
+    """The circuit with its account, measured on its model; `task` is the circuit's own, unless
+    told. `examples` are the pairs on which parts are patched.
+    """
+    questions = task or circuit.task
+    if questions is None:
+        raise CircuitError("the circuit names no task: say which examples to explain it on")
+    subject = subject_of(model)
+    circuit.check_model(subject.digest())
+    pairs = pairs_of(questions, examples, seed)
+    whole = cargo(subject, pairs, _sites(circuit))
+    single = cargo(subject, pairs, [
+        site
+        for part in circuit.parts if not part.paths
+        for its in whole if its.symbols and its.site == _row(part)
+        for site in _single(part, circuit.roles)
+    ])  # fmt: skip
+    account = Account(
+        holdings=holdings_of(contents(subject, questions, seed=seed, heads=False)),
+        cargo=(*whole, *single),
+        examples=examples,
+    )
+    return circuit.model_copy(update={"account": account})
+
+
+def holdings_of(found: Contents) -> Holdings:
+    """Contents as a circuit keeps them."""
+    numbers = found.to_dict()["stream"]["own"]
+    return Holdings(roles=found.roles, symbols=found.symbols, shares=numbers)
+
+
+def _sites(circuit: Circuit) -> list[Site]:
+    return [
+        site
+        for part in circuit.parts
+        for site in ([Site.of(path) for path in part.paths] or [_row(part)])
+    ]
+
+
+def _row(part: Part) -> Site:
+    return Site(layer=part.layer, heads=(part.head,), readers=part.readers)
+
+
+def _single(part: Part, roles: Sequence[Role]) -> list[Site]:
+    return [
+        Site(layer=part.layer, heads=(part.head,), readers=(reader,), source=source, chain=chain)
+        for reader in part.readers
+        for source in roles
+        for chain in ("own", "others")
+    ]

@@ -1,0 +1,109 @@
+"""What arrows carry, as data: which answers follow when one path brings another chain's symbol.
+
+Numbers are measured in `hopscope.circuits.patching`.
+"""
+
+from typing import Literal
+
+from hopscope.circuits.parts import Estimate
+from hopscope.configs import Config
+from hopscope.facts import Role
+from hopscope.theory import Path
+
+NAMED = 0.1
+"""An answer that moves (or leaves) by this share of its way, or more, counts."""
+KEPT = 0.02
+"""Answers that move less are not written down."""
+
+Way = Literal["all", "values", "queries", "keys"]
+
+
+class Site(Config):
+    """Where something is brought: rows of a head (or of several that share a step), or the part of
+    them that comes from one role.
+    """
+
+    layer: int
+    heads: tuple[int, ...]
+    readers: tuple[Role, ...]
+    source: Role | None = None
+    """The role that it comes from; unset: all that the rows bring."""
+    chain: Literal["own", "others"] = "own"
+    """From that role of the reader's own chain, or of all other chains."""
+
+    @classmethod
+    def of(cls, path: Path) -> "Site":
+        """What one path brings."""
+        return cls(layer=path.layer, heads=(path.head,), readers=(path.reader,), source=path.source)
+
+    def __str__(self) -> str:
+        return f"{'+'.join(f'{self.layer}.{head}' for head in self.heads)} {self.arrow}"
+
+    @property
+    def arrow(self) -> str:
+        """From where to where, without the head."""
+        readers = ", ".join(map(str, self.readers))
+        source = "whatever it reads" if self.source is None else str(self.source)
+        others = " of other chains" if self.chain == "others" else ""
+        return f"{readers} ← {source}{others}"
+
+
+class Move(Config):
+    """One answer that moves to another chain's when a site brings that chain's symbol.
+
+    | way     | what of the model sees the other symbol                                          |
+    | all     | everything behind the site                                                       |
+    | values  | values and the output, while all attention stays as it is: it is carried         |
+    | queries | queries of later heads, until attention changes: it says what to look for        |
+    | keys    | keys of later heads, until attention changes: it says where something is found   |
+    """
+
+    symbol: str
+    """The symbol that two chains exchange."""
+    way: Way
+    hop: int
+    """The answer, by the number of its hop (or fact), from 1."""
+    share: Estimate
+    """How far the answer moves from its own chain's (0) to the other's (1)."""
+    left: Estimate
+    """How far it leaves its own chain's. An answer that is lost leaves, and does not move on."""
+
+
+class Cargo(Config):
+    """What one site brings, symbol by symbol."""
+
+    site: Site
+    moves: tuple[Move, ...]
+    """Every answer that moves or leaves by 0.02 of its way or more."""
+    told: bool = True
+    """Are queries and keys told apart? The subject has to show how they meet (`Dissected`)."""
+
+    def carried(self, answers: dict[str, int]) -> dict[str, Estimate]:
+        """The symbols that travel here to the answer: for each, how far its own answer follows.
+
+        `answers` says which hop asks for which symbol.
+        """
+        return {
+            move.symbol: move.share
+            for move in self.moves
+            if move.way == "values" and answers.get(move.symbol) == move.hop and _counts(move.share)
+        }
+
+    def tells(self, way: Literal["queries", "keys"]) -> dict[str, tuple[int, ...]]:
+        """The symbols by which later heads know what to look for (queries), or by which they find
+        what is here (keys), with the hops whose answers leave when these are another chain's.
+        """
+        found: dict[str, tuple[int, ...]] = {}
+        for move in self.moves:
+            if move.way == way and _counts(move.left):
+                found[move.symbol] = (*found.get(move.symbol, ()), move.hop)
+        return found
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Every symbol that matters here: answers leave when it is another chain's."""
+        return tuple(dict.fromkeys(move.symbol for move in self.moves if _counts(move.left)))
+
+
+def _counts(share: Estimate) -> bool:
+    return share.mean >= NAMED and share.low > 0

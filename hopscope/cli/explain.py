@@ -1,0 +1,55 @@
+"""`hopscope explain`: what each arrow of a circuit carries, and what its positions hold."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from hopscope.cli.output import say
+from hopscope.cli.subject import ModelArguments
+from hopscope.cli.writable import check_figures
+from hopscope.errors import ConfigError
+
+REPORTS = Path("reports")
+
+
+@dataclass(frozen=True)
+class ExplainArguments(ModelArguments):
+    """What moves in the circuit that `discover` found: patched arrow by arrow, symbol by symbol."""
+
+    examples: int = 64
+    """Pairs of examples to patch."""
+    sample: int = 0
+    """Which examples: another number draws others."""
+    figure: Path | None = None
+    """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-circuit.svg."""
+    out: Path | None = None
+    """Keep the circuit with its account in this file (JSON), and not with the run."""
+    json: bool = False
+    """Print the circuit as JSON, and nothing else; a figure only where --figure says."""
+
+
+def explain(chosen: ExplainArguments) -> int:
+    if chosen.examples < 2:
+        raise ConfigError(f"--examples is {chosen.examples}; expected at least 2")
+    examined = chosen.study()
+    path = chosen.figure
+    if path is None and not chosen.json:
+        path = REPORTS / f"{examined.name}-circuit.svg"
+    check_figures(*filter(None, [path]))
+    examined.check_fits(chosen.examples)
+    found = examined.explain(chosen.out, examples=chosen.examples, seed=chosen.sample)
+    if chosen.json:
+        say(json.dumps(found.to_dict()))
+    else:
+        from hopscope.cli.findings import print_account
+
+        print_account(found)
+        say("", f"kept {chosen.out or 'with the run, as its circuit'}")
+    if path is not None:
+        from hopscope.report.circuit import circuit_figure
+        from hopscope.report.curves import save_figure
+
+        drawn = save_figure(circuit_figure(found), path)
+        if not chosen.json:
+            say(f"figure: {drawn}")
+    return 0

@@ -1,0 +1,82 @@
+"""What moves in a circuit, in words."""
+
+from hopscope.circuits import Circuit
+from hopscope.circuits.account import Account, accounted_for, answers, contradictions
+from hopscope.circuits.carrying import Cargo
+from hopscope.circuits.parts import Part
+
+ACCOUNT_COLUMNS = ("head", "arrow", "carries", "tells later heads")
+
+
+def list_carried(circuit: Circuit, its: Cargo | None) -> list[str]:
+    """The symbols that travel to the answer along an arrow."""
+    graph = circuit.task.graph() if circuit.task else None
+    return list(its.carried(answers(graph))) if its and graph else []
+
+
+def brought_by(circuit: Circuit, part: Part) -> str:
+    """In brackets, the symbols that rows without paths bring."""
+    its = circuit.account.of(part) if circuit.account else None
+    return f" ({', '.join(its.symbols)})" if its and its.symbols else ""
+
+
+def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
+    """A row per arrow: head, from where to where, what it carries, what it tells later heads."""
+    account = circuit.account
+    if account is None:
+        return []
+    rows = []
+    for part in circuit.parts:
+        rows += [
+            _row(circuit, account.of(part, path), f"{path.reader} ← {path.source}")
+            for path in part.paths
+        ]
+        if not part.paths:
+            rows.append(_row(circuit, account.of(part), circuit.described(part)))
+            rows += [
+                _row(circuit, its, f"… {its.site.arrow}{_from(account, part, its)}")
+                for its in account.fetched(part)
+            ]
+    return rows
+
+
+def _row(circuit: Circuit, its: Cargo | None, arrow: str) -> tuple[str, ...]:
+    if its is None:
+        return ("", arrow, "not measured", "")
+    graph = circuit.task.graph() if circuit.task else None
+    carried = its.carried(answers(graph)) if graph else {}
+    told = [
+        f"{how} {symbol}"
+        for way, how in (("queries", "to look for"), ("keys", "found by"))
+        for symbol in its.tells(way)  # type: ignore[arg-type]
+    ]
+    if not its.told:
+        told = ["not known: this model does not show queries and keys apart"]
+    return (
+        "+".join(f"{its.site.layer}.{head}" for head in its.site.heads),
+        arrow,
+        ", ".join(f"{s} {e.mean:.2f} ± {e.mean - e.low:.2f}" for s, e in carried.items()) or "·",
+        ", ".join(told) or "·",
+    )
+
+
+def _from(account: Account, part: Part, its: Cargo) -> str:
+    """Who put there what is fetched."""
+    source = its.site.source
+    if source is None:
+        return ""
+    givers = dict.fromkeys(
+        "+".join(f"{giver.site.layer}.{head}" for head in giver.site.heads)
+        for symbol in its.symbols
+        for giver in account.givers(source, symbol, part.layer)
+    )
+    return f" (put there by {', '.join(givers)})" if givers else ""
+
+
+def account_remarks(circuit: Circuit) -> list[str]:
+    """How much of the circuit has an account, and what contradicts what."""
+    if circuit.account is None:
+        return []
+    known = len(accounted_for(circuit))
+    lines = [f"{known} of {len(circuit.parts)} parts have a causal account"]
+    return lines + [f"contradiction: {line}" for line in contradictions(circuit)]

@@ -1,0 +1,138 @@
+"""The account of a circuit: all of it on planted models, and what contradicts it said by name."""
+
+import json
+
+import pytest
+import torch
+
+from hopscope.circuits import Circuit, discover
+from hopscope.circuits.account import accounted_for, answers, contradictions
+from hopscope.circuits.accounting import accounted
+from hopscope.circuits.carrying import Site
+from hopscope.circuits.mechanism import Mechanism, aim
+from hopscope.configs import Retrieval
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+from hopscope.models.planted import Planted, planted
+from hopscope.report.account import account_remarks, account_rows, brought_by
+from hopscope.report.circuit import circuit_figure
+
+QUERY, VALUE = Role("query"), Role("value", 1)
+
+
+@pytest.fixture(scope="module")
+def known() -> Planted:
+    return planted(Retrieval(hops=3, chains=2, dim=8, symbols="one-hot"))
+
+
+@pytest.fixture(scope="module")
+def found(known: Planted) -> Circuit:
+    circuit = discover(known.model, known.task, examples=16)
+    return accounted(known.model, circuit, examples=16)
+
+
+def test_every_part_of_a_planted_circuit_has_an_account(found: Circuit) -> None:
+    assert accounted_for(found) == found.parts
+    assert found.account is not None
+    for part in found.parts:
+        for path in part.paths:
+            its = found.account.of(part, path)
+            assert its is not None
+            assert its.site == Site.of(path)
+    assert found.account.holdings.held(QUERY, 3) == ("x0", "x1", "x2", "x3")
+    assert found.account.holdings.held(QUERY, 1) == ("x0",)
+    rows = {row[:3] for row in account_rows(found)}
+    assert ("2.0", "query ← value 1", "x2 1.00 ± 0.00, x3 1.00 ± 0.00") in rows
+    assert ("0.0", "value 2 ← key 2", "·") in rows
+    assert "found by x2" in {row[3] for row in account_rows(found)}
+    assert account_remarks(found)[0] == "6 of 6 parts have a causal account"
+
+
+def test_what_no_path_brings_is_named(found: Circuit) -> None:
+    """Value 0 looks x2 up as well, though nobody needs it there: theory and contents differ."""
+    lines = contradictions(found)
+    assert any(
+        line == "value 0 holds 1.00 of x2 after layer 1, and no path brings it there"
+        for line in lines
+    )
+    assert not any("comes to hold" in line or "carries" in line for line in lines)
+
+
+def test_other_contradictions_are_named(found: Circuit) -> None:
+    account = found.account
+    assert account is not None
+    nothing = tuple(
+        tuple((0.0,) * 4 if role == QUERY else its for role, its in
+              zip(account.holdings.roles, layer, strict=True))
+        for layer in account.holdings.shares
+    )  # fmt: skip
+    empty = account.holdings.model_copy(update={"shares": nothing})
+    emptied = found.model_copy(update={"account": account.model_copy(update={"holdings": empty})})
+    said = contradictions(emptied)
+    assert "along the paths query comes to hold x3; measured is 0.00 of it at most" in said
+    assert any(
+        line.startswith("layer 2 head 0: query ← value 1 carries x3 (1.00), of which")
+        for line in said
+    )
+    silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
+    muted = found.model_copy(update={"account": account.model_copy(update={"cargo": silent})})
+    assert sum("yet brings no symbol" in line for line in contradictions(muted)) == len(found.parts)
+    kinds = tuple(part.model_copy(update={"kind": "background"}) for part in found.parts)
+    waved = found.model_copy(update={"parts": kinds})
+    assert sum("counts as background, yet" in line for line in contradictions(waved)) == 6
+    assert contradictions(found.model_copy(update={"account": None})) == ()
+    assert accounted_for(found.model_copy(update={"account": None})) == ()
+    assert account_rows(found.model_copy(update={"account": None})) == []
+    assert account_remarks(found.model_copy(update={"account": None})) == []
+
+
+def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(
+    known: Planted, found: Circuit
+) -> None:
+    """The last step, as if it had been found by position alone."""
+    (last,) = (part for part in found.parts if part.layer == 2)
+    by_position = Mechanism(((QUERY, aim("position")),))
+    heads = tuple(
+        report.model_copy(update={"mechanism": by_position}) if report.layer == 2 else report
+        for report in found.heads
+    )
+    parts = tuple(
+        part.model_copy(update={"paths": ()}) if part == last else part for part in found.parts
+    )
+    again = accounted(
+        known.model, found.model_copy(update={"heads": heads, "parts": parts}), examples=16
+    )
+    assert again.account is not None
+    (part,) = (each for each in again.parts if each.layer == 2)
+    row = again.account.of(part)
+    assert row is not None
+    assert {*row.carried(answers(known.task.graph()))} == {"x2", "x3"}
+    assert brought_by(again, part) == " (x2, x3)"
+    (its,) = again.account.fetched(part)
+    assert (its.site.source, its.site.chain) == (VALUE, "own")
+    assert [giver.site.layer for giver in again.account.givers(VALUE, "x3", 2)] == [1]
+    assert again.account.givers(VALUE, "x2", 2) == []  # it was given
+    assert any("query ← value 1 (put there by 1.0)" in row[1] for row in account_rows(again))
+    assert any("(but 2.0 query ← value 1)" in line for line in contradictions(again))
+
+
+def test_the_figure_has_a_stroke_for_each_symbol_and_squares_for_what_is_held(
+    found: Circuit,
+) -> None:
+    axes = circuit_figure(found).axes[0]
+    arrows = [patch for patch in axes.patches if hasattr(patch, "get_arrowstyle")]
+    assert len(arrows) == 7  # six paths, the last of which brings two symbols
+    assert len(axes.patches) > 7 + 4 * len(found.roles)
+    bare = circuit_figure(found.model_copy(update={"account": None})).axes[0]
+    assert len(bare.patches) == 6
+
+
+def test_an_account_is_kept_and_belongs_to_its_model(known: Planted, found: Circuit) -> None:
+    assert Circuit.from_dict(json.loads(found.to_bytes())) == found
+    other = planted(known.task)
+    with torch.no_grad():
+        other.model.head.weight += 1
+    with pytest.raises(CircuitError, match="this circuit was found in another model"):
+        accounted(other.model, found)
+    with pytest.raises(CircuitError, match="names no task: say which examples to explain it on"):
+        accounted(known.model, found.model_copy(update={"task": None}))
