@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hopscope.circuits.ablation import Ablation, Carried
     from hopscope.circuits.ablator import Ablator
-    from hopscope.circuits.account import Account, contradictions
+    from hopscope.circuits.account import Account
     from hopscope.circuits.accounting import accounted
     from hopscope.circuits.adapters import subject_of
     from hopscope.circuits.attention import attention_maps, patterns, role_maps
@@ -61,7 +61,6 @@ __all__ = [
     "along",
     "attention_maps",
     "cargo",
-    "contradictions",
     "discover",
     "exam_of",
     "pairs_of",
@@ -72,7 +71,7 @@ __all__ = [
 
 _FILES = {
     "ablation": ("Ablation", "Carried"),
-    "account": ("Account", "contradictions"),
+    "account": ("Account",),
     "accounting": ("accounted",),
     "ablator": ("Ablator",),
     "adapters": ("subject_of",),

@@ -1,20 +1,14 @@
-"""What moves in a circuit, as data: what roles hold, what arrows carry, and where both disagree.
+"""What moves in a circuit, as data: what its roles hold, and what its arrows carry.
 
 Measured in `hopscope.circuits.accounting`.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from hopscope.circuits.carrying import Cargo
+from hopscope.circuits.parts import Part
 from hopscope.configs import Config
 from hopscope.facts import FactGraph, Role
 from hopscope.milestones import HALF
-from hopscope.theory import Path, follow
-
-if TYPE_CHECKING:
-    from hopscope.circuits.circuit import Circuit
-    from hopscope.circuits.parts import Part
+from hopscope.theory import Path
 
 
 class Holdings(Config):
@@ -48,7 +42,7 @@ class Account(Config):
     examples: int
     """Pairs of examples on which cargo was measured."""
 
-    def of(self, part: "Part", path: Path | None = None) -> Cargo | None:
+    def of(self, part: Part, path: Path | None = None) -> Cargo | None:
         """What a part brings in all, or along one of its paths."""
         source = None if path is None else path.source
         for its in self.cargo:
@@ -59,7 +53,11 @@ class Account(Config):
                 return its
         return None
 
-    def fetched(self, part: "Part") -> list[Cargo]:
+    def arrows(self, part: Part) -> list[Cargo | None]:
+        """What a part brings along each of its paths; of rows without paths, in all."""
+        return [self.of(part, path) for path in part.paths] or [self.of(part)]
+
+    def fetched(self, part: Part) -> list[Cargo]:
         """For rows that form no path: what they bring from single roles to single roles."""
         return [
             its
@@ -84,96 +82,6 @@ class Account(Config):
         ]
 
 
-def accounted_for(circuit: "Circuit") -> tuple["Part", ...]:
-    """The parts with a causal account: answers leave when they bring another chain's symbol."""
-    account = circuit.account
-    if account is None:
-        return ()
-    return tuple(
-        part
-        for part in circuit.parts
-        if any(its is not None and its.symbols for its in _of_part(account, part))
-    )
-
-
-def _of_part(account: Account, part: "Part") -> list[Cargo | None]:
-    return [account.of(part, path) for path in part.paths] or [account.of(part)]
-
-
 def answers(graph: FactGraph) -> dict[str, int]:
     """The hop (or fact) that asks for each symbol, from 1."""
     return {fact.value: number for number, fact in enumerate(graph.facts, 1)}
-
-
-def contradictions(circuit: "Circuit") -> tuple[str, ...]:
-    """Where contents, cargo, discovery and theory say different things, one line each."""
-    account, graph = circuit.account, circuit.task.graph() if circuit.task else None
-    if account is None or graph is None:
-        return ()
-    return (
-        *_theory_and_contents(circuit, account.holdings, graph),
-        *_cargo_and_contents(circuit, account, graph),
-        *_cargo_and_kinds(circuit, account),
-    )
-
-
-def _theory_and_contents(circuit: "Circuit", holdings: Holdings, graph: FactGraph) -> Iterator[str]:
-    """Information followed along the paths, against what is measured."""
-    known = {*graph.roles}
-    readings = [path.reading for path in circuit.paths if {path.reader, path.source} <= known]
-    theory = follow(graph, readings).holdings
-    for role in (role for role in graph.roles if role in holdings.roles):
-        for symbol in holdings.symbols:
-            share, after = holdings.most(role, symbol)
-            if symbol in theory[role] and share <= HALF:
-                yield (
-                    f"along the paths {role} comes to hold {symbol}; measured is {share:.2f} of it "
-                    "at most"
-                )
-            if symbol not in theory[role] and share > HALF:
-                yield (
-                    f"{role} holds {share:.2f} of {symbol} after layer {-after - 1}, and no path "
-                    f"brings it there{_bringers(circuit, role, symbol)}"
-                )
-
-
-def _bringers(circuit: "Circuit", role: Role, symbol: str) -> str:
-    """Rows without paths that do."""
-    account = circuit.account
-    sites = [
-        str(its.site)
-        for its in (account.cargo if account else ())
-        if role in its.site.readers and its.site.source is not None and symbol in its.symbols
-    ]
-    return f" (but {', '.join(sites)})" if sites else ""
-
-
-def _cargo_and_contents(circuit: "Circuit", account: Account, graph: FactGraph) -> Iterator[str]:
-    """What is carried to a role must be there behind the layer."""
-    for part in circuit.parts:
-        for path in part.paths:
-            its = account.of(part, path)
-            for symbol, share in (its.carried(answers(graph)) if its else {}).items():
-                there = account.holdings.share(path.reader, symbol, path.layer + 1)
-                if there <= HALF:
-                    yield (
-                        f"{path} carries {symbol} ({share.mean:.2f}), of which {path.reader} then "
-                        f"holds {there:.2f}"
-                    )
-
-
-def _cargo_and_kinds(circuit: "Circuit", account: Account) -> Iterator[str]:
-    """A part that is needed should bring something, and the rest nothing."""
-    for part in circuit.parts:
-        every = [its for its in _of_part(account, part) if its is not None]
-        symbols = dict.fromkeys(symbol for its in every for symbol in its.symbols)
-        if part.kind in ("carries", "locates") and not symbols:
-            yield (
-                f"{part.name} {circuit.described(part)} is needed ({part.kind}), yet brings no "
-                "symbol: no answer leaves when it brings what another chain has"
-            )
-        if part.kind == "background" and symbols:
-            yield (
-                f"{part.name} {circuit.described(part)} counts as background, yet answers leave "
-                f"when it brings another chain's {', '.join(symbols)}"
-            )

@@ -1,8 +1,9 @@
 """What moves in a circuit, in words."""
 
 from hopscope.circuits import Circuit
-from hopscope.circuits.account import Account, accounted_for, answers, contradictions
+from hopscope.circuits.account import Account, answers
 from hopscope.circuits.carrying import Cargo
+from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.parts import Part
 
 ACCOUNT_COLUMNS = ("head", "arrow", "carries", "tells later heads")

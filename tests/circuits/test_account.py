@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from hopscope.circuits import Circuit, discover
-from hopscope.circuits.account import accounted_for, answers, contradictions
+from hopscope.circuits.account import answers
 from hopscope.circuits.accounting import accounted
 from hopscope.circuits.carrying import Site
+from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.mechanism import Mechanism, aim
 from hopscope.configs import Retrieval
 from hopscope.errors import CircuitError

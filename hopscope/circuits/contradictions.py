@@ -1,0 +1,96 @@
+"""Where contents, patching, discovery and theory disagree on a circuit."""
+
+from collections.abc import Iterator
+
+from hopscope.circuits.account import Account, Holdings, answers
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.parts import Part
+from hopscope.facts import FactGraph, Role
+from hopscope.milestones import HALF
+from hopscope.theory import follow
+
+
+def accounted_for(circuit: Circuit) -> tuple[Part, ...]:
+    """The parts with a causal account: answers leave when they bring another chain's symbol."""
+    account = circuit.account
+    if account is None:
+        return ()
+    return tuple(
+        part
+        for part in circuit.parts
+        if any(its is not None and its.symbols for its in account.arrows(part))
+    )
+
+
+def contradictions(circuit: Circuit) -> tuple[str, ...]:
+    """Where contents, cargo, discovery and theory say different things, one line each."""
+    account, graph = circuit.account, circuit.task.graph() if circuit.task else None
+    if account is None or graph is None:
+        return ()
+    return (
+        *_theory_and_contents(circuit, account.holdings, graph),
+        *_cargo_and_contents(circuit, account, graph),
+        *_cargo_and_kinds(circuit, account),
+    )
+
+
+def _theory_and_contents(circuit: Circuit, holdings: Holdings, graph: FactGraph) -> Iterator[str]:
+    """Information followed along the paths, against what is measured."""
+    known = {*graph.roles}
+    readings = [path.reading for path in circuit.paths if {path.reader, path.source} <= known]
+    theory = follow(graph, readings).holdings
+    for role in (role for role in graph.roles if role in holdings.roles):
+        for symbol in holdings.symbols:
+            share, after = holdings.most(role, symbol)
+            if symbol in theory[role] and share <= HALF:
+                yield (
+                    f"along the paths {role} comes to hold {symbol}; measured is {share:.2f} of it "
+                    "at most"
+                )
+            if symbol not in theory[role] and share > HALF:
+                yield (
+                    f"{role} holds {share:.2f} of {symbol} after layer {-after - 1}, and no path "
+                    f"brings it there{_bringers(circuit, role, symbol)}"
+                )
+
+
+def _bringers(circuit: Circuit, role: Role, symbol: str) -> str:
+    """Rows without paths that do."""
+    account = circuit.account
+    sites = [
+        str(its.site)
+        for its in (account.cargo if account else ())
+        if role in its.site.readers and its.site.source is not None and symbol in its.symbols
+    ]
+    return f" (but {', '.join(sites)})" if sites else ""
+
+
+def _cargo_and_contents(circuit: Circuit, account: Account, graph: FactGraph) -> Iterator[str]:
+    """What is carried to a role must be there behind the layer."""
+    for part in circuit.parts:
+        for path in part.paths:
+            its = account.of(part, path)
+            for symbol, share in (its.carried(answers(graph)) if its else {}).items():
+                there = account.holdings.share(path.reader, symbol, path.layer + 1)
+                if there <= HALF:
+                    yield (
+                        f"{path} carries {symbol} ({share.mean:.2f}), of which {path.reader} then "
+                        f"holds {there:.2f}"
+                    )
+
+
+def _cargo_and_kinds(circuit: Circuit, account: Account) -> Iterator[str]:
+    """A part that is needed should bring something, and the rest nothing."""
+    for part in circuit.parts:
+        every = [its for its in account.arrows(part) if its is not None]
+        symbols = dict.fromkeys(symbol for its in every for symbol in its.symbols)
+        if part.kind in ("carries", "locates") and not symbols:
+            yield (
+                f"{part.name} {circuit.described(part)} is needed ({part.kind}), yet brings no "
+                "symbol: no answer leaves when it brings what another chain has"
+            )
+        if part.kind == "background" and symbols:
+            yield (
+                f"{part.name} {circuit.described(part)} counts as background, yet answers leave "
+                f"when it brings another chain's {', '.join(symbols)}"
+            )
