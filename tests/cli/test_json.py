@@ -36,6 +36,7 @@ OBJECTS = {
     "circuit show": "gallery/demo",
     "emergence": "gallery/demo --examples 4 --out story.json",
     "contents": "RUN --examples 60 --out contents.json",
+    "explain": "gallery/demo --examples 8 --out explained.json",
     "compare": "RUN gallery/demo --figure both.svg",
     "show": "RUN --figure losses.svg",
 }
