@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SIZES = {
     "main_flow.py": ["--steps", "30"],
     "gpt2_from_elsewhere.py": ["3"],
+    "task_of_ones_own.py": ["3"],
     "induction_heads.py": ["--chains", "500"],
 }
 

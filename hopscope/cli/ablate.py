@@ -11,7 +11,7 @@ import tyro
 
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import note, say
-from hopscope.cli.subject import ModelArguments
+from hopscope.cli.subject import FoundArguments
 from hopscope.errors import ConfigError
 from hopscope.facts import parse_role
 from hopscope.store.files import write_bytes
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AblateArguments(ModelArguments, JsonArguments):
+class AblateArguments(FoundArguments, JsonArguments):
     """Losses with heads changed; without --head, every head in turn."""
 
     head: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = field(default=())
@@ -33,7 +33,8 @@ class AblateArguments(ModelArguments, JsonArguments):
     examples: int = 256
     """Examples to measure on."""
     circuit: bool = False
-    """Change heads of the discovered circuit instead of the model as it is."""
+    """Change heads of the discovered circuit instead of the model as it is (as --circuit-file
+    does)."""
     sample: int = 0
     """Which examples: another number draws others."""
     out: Path | None = None
@@ -49,9 +50,10 @@ def ablate(chosen: AblateArguments) -> int:
     examined.check_fits(chosen.examples)
     subject = subject_of(examined.model)
     ablator = Ablator(subject, exam_of(examined.task, chosen.examples, chosen.sample))
-    base = dict(examined.circuit.ablation().changes) if chosen.circuit else {}
+    of_circuit = chosen.circuit or chosen.circuit_file is not None
+    base = dict(examined.circuit.ablation().changes) if of_circuit else {}
     asked = _asked(chosen.head) or _every_head(subject.layers, subject.heads)
-    names = ["the circuit" if chosen.circuit else "the model", *asked]
+    names = ["the circuit" if of_circuit else "the model", *asked]
     variants = [base, *({**base, **changes} for changes in asked.values())]
     found = ablator.losses([Ablation.of(changes) for changes in variants]).mean(1).tolist()
     losses = dict(zip(names, found, strict=True))
@@ -69,7 +71,7 @@ def ablate(chosen: AblateArguments) -> int:
             "seed": chosen.seed,
             "examples": chosen.examples,
             "sample": chosen.sample,
-            "of_the_circuit": chosen.circuit,
+            "of_the_circuit": of_circuit,
             "guess": ablator.exam.guess,
         }
         write_bytes(chosen.out, json.dumps({**settings, "losses": losses}).encode())

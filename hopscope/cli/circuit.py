@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import say, warn
-from hopscope.cli.subject import ModelArguments
+from hopscope.cli.subject import FoundArguments
 from hopscope.cli.writable import check_figures
+from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
@@ -17,16 +18,21 @@ if TYPE_CHECKING:
     from hopscope.study import Study
 
 REPORTS = Path("reports")
+FIGURES = ("svg", "pdf", "png")
 
 
 @dataclass(frozen=True)
-class CircuitShowArguments(ModelArguments, JsonArguments):
-    """Show the circuit that `discover` found: its heads, its paths, what proves them."""
+class CircuitShowArguments(FoundArguments, JsonArguments):
+    """Show the circuit that `discover` found: its heads, its paths, what proves them. Instead of a
+    run, the name of a circuit's file (ending in .json) will do.
+    """
 
 
 @dataclass(frozen=True)
-class CircuitExportArguments(ModelArguments):
-    """Write the circuit that `discover` found to a file."""
+class CircuitExportArguments(FoundArguments):
+    """Write the circuit that `discover` found to a file. Instead of a run, the name of a circuit's
+    file (ending in .json) will do for JSON and figures.
+    """
 
     format: Literal[
         "json", "svg", "pdf", "png", "edges", "circuitsvis", "transformer-lens",
@@ -39,7 +45,7 @@ class CircuitExportArguments(ModelArguments):
 
 
 def show(chosen: CircuitShowArguments) -> int:
-    found = chosen.study().circuit
+    found = _of_file(chosen.run) or chosen.study().circuit
     from hopscope.circuits.search import DEFAULT
     from hopscope.cli.findings import print_or_say
 
@@ -49,7 +55,19 @@ def show(chosen: CircuitShowArguments) -> int:
     return 0
 
 
+def _of_file(name: str) -> "Circuit | None":
+    """The circuit in a file, if the name is that of one."""
+    path = Path(name)
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    from hopscope.circuits import Circuit
+
+    return Circuit.load(path)
+
+
 def export(chosen: CircuitExportArguments) -> int:
+    if alone := _of_file(chosen.run):
+        return _export_alone(alone, chosen)
     examined = chosen.study()
     found = examined.circuit
     suffix = {"edges": "edges.json", "circuitsvis": "circuitsvis.json"}.get(chosen.format)
@@ -57,24 +75,42 @@ def export(chosen: CircuitExportArguments) -> int:
         ".safetensors" if chosen.format.startswith("transformer") else ""
     )
     path = chosen.out or REPORTS / f"{examined.name}-circuit.{suffix}"
-    check = check_figures if chosen.format in ("svg", "pdf", "png") else check_files
+    check = check_figures if chosen.format in FIGURES else check_files
     check(path)
-    _export(examined, found, chosen.format, path)
+    _write(found, chosen.format, path, examined)
     say(f"{chosen.format}: {path}")
     return 0
 
 
-def _export(examined: "Study", found: "Circuit", kind: str, path: Path) -> None:
+def _export_alone(found: "Circuit", chosen: CircuitExportArguments) -> int:
+    """A circuit without its model."""
+    if chosen.format not in (*FIGURES, "json"):
+        raise ConfigError(
+            f"--format is {chosen.format}, for which the model is needed; name its run, and this "
+            f"file as --circuit-file {chosen.run}"
+        )
+    path = chosen.out or REPORTS / f"{Path(chosen.run).stem}-circuit.{chosen.format}"
+    (check_figures if chosen.format in FIGURES else check_files)(path)
+    _write(found, chosen.format, path)
+    say(f"{chosen.format}: {path}")
+    return 0
+
+
+def _write(found: "Circuit", kind: str, path: Path, examined: "Study | None" = None) -> None:
+    """In a format; all but JSON and figures need the model."""
     from hopscope.circuits import exam_of, subject_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.curves import save_figure
 
-    if kind in ("svg", "pdf", "png"):
+    if kind in FIGURES:
         save_figure(circuit_figure(found), path)
-    elif kind == "json":
+        return
+    if kind == "json":
         found.save(path)
-    elif kind == "edges":
+        return
+    assert examined is not None
+    if kind == "edges":
         write_bytes(path, json.dumps(edges(found, examined.model)).encode())
     elif kind == "circuitsvis":
         shown = circuitsvis(subject_of(examined.model), exam_of(examined.task, 1))

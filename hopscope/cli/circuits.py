@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import note, say, say_json
-from hopscope.cli.subject import ModelArguments
+from hopscope.cli.subject import FoundArguments, ModelArguments
 from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
@@ -25,7 +25,7 @@ EXAMPLES = 10_000
 
 
 @dataclass(frozen=True)
-class MapsArguments(ModelArguments, JsonArguments):
+class MapsArguments(FoundArguments, JsonArguments):
     """Draw the attention of every head between roles, or of one example position by position."""
 
     examples: int = 256
@@ -59,7 +59,7 @@ class DiscoverArguments(ModelArguments, JsonArguments):
 
 
 @dataclass(frozen=True)
-class EmergenceArguments(ModelArguments, JsonArguments):
+class EmergenceArguments(FoundArguments, JsonArguments):
     """When the paths of the circuit appeared during training."""
 
     examples: int = 32

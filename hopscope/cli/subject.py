@@ -1,6 +1,7 @@
 """Which model of which run a command looks at."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hopscope.cli.arguments import RunArguments
@@ -26,3 +27,18 @@ class ModelArguments(RunArguments):
         from hopscope.training import Run
 
         return Study(Run(folder), self.seed, self.step)
+
+
+@dataclass(frozen=True)
+class FoundArguments(ModelArguments):
+    """Which model, and where its circuit is."""
+
+    circuit_file: Path | None = None
+    """Take the circuit from this file (of `discover --out`, or `circuit.save`), and not the one
+    that is kept with the run."""
+
+    def study(self) -> "Study":
+        """The model with that circuit."""
+        examined = super().study()
+        examined.circuit_from = self.circuit_file
+        return examined

@@ -69,6 +69,8 @@ class Study:
         self.member = self._member(seed)
         self.step = self._step(step)
         self.last = step is None
+        self.circuit_from: Path | None = None
+        """A file of a circuit that takes the place of the one kept with the run."""
 
     @property
     def experiment(self) -> Experiment:
@@ -110,7 +112,8 @@ class Study:
     @property
     def has_circuit(self) -> bool:
         """Was its circuit found already, and kept with the run?"""
-        return self.circuit_file in self.run.folder.manifest.files
+        kept = self.circuit_file in self.run.folder.manifest.files
+        return kept or self.circuit_from is not None
 
     @property
     def circuit(self) -> Circuit:
@@ -119,7 +122,10 @@ class Study:
             raise CircuitError(
                 f"{self.name} has no circuit yet: `hopscope discover {self.run.name}` finds it"
             )
-        found = Circuit.from_json(self.run.folder.read(self.circuit_file))
+        if self.circuit_from is not None:
+            found = Circuit.load(self.circuit_from)
+        else:
+            found = Circuit.from_json(self.run.folder.read(self.circuit_file))
         found.check_model(subject_of(self.model).digest())
         return found
 

@@ -298,3 +298,23 @@ def test_a_circuit_is_explained_and_keeps_its_account(
         command(("explain", run.name, "--examples", "1"))
     with pytest.raises(RunReadOnly, match="--out FILE keeps the circuit in a file instead"):
         command(("explain", "gallery/demo"))
+
+
+def test_a_circuit_in_a_file_takes_the_place_of_the_one_with_the_run(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = here / "kept.json"
+    said(capsys, "discover", run.name, "--examples", "8", "--force", "--out", str(kept))
+    shown = said(capsys, "circuit", "show", str(kept))
+    assert "of the way from guessing to the model" in shown
+    assert said(capsys, "circuit", "show", run.name, "--circuit-file", str(kept)) == shown
+    figure = here / "kept.svg"
+    said(capsys, "circuit", "export", str(kept), "--format", "svg", "--out", str(figure))
+    assert figure.stat().st_size
+    again = here / "again.json"
+    said(capsys, "circuit", "export", str(kept), "--out", str(again))
+    assert Circuit.load(again) == Circuit.load(kept)
+    with pytest.raises(ConfigError, match="--format is edges, for which the model is needed"):
+        command(("circuit", "export", str(kept), "--format", "edges"))
+    ablated = said(capsys, "ablate", run.name, "--circuit-file", str(kept), "--examples", "8")
+    assert "the circuit" in ablated

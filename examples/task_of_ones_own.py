@@ -1,0 +1,107 @@
+"""A task of one's own, from the examples to the circuit: hops counted by the first token.
+
+The first token says how many hops (1 or 2) every position is to follow over the letters behind it;
+every letter answers, with the class "none" where its hops lead nowhere. The model is torch's own
+encoder, trained by a plain loop. To hopscope the task is one function that draws examples, and
+says who stands where, which relations lead from every position to another, and under which
+conditions.
+"""
+
+import math
+import sys
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from hopscope.circuits import Drawn, Encoder, OwnTask, discover
+
+LETTERS, MOST, LENGTH = 4, 2, 25
+NONE = LETTERS + MOST
+"""Tokens: the letters, then the counts; the last class is the answer "none"."""
+STEPS, BATCH = 1_500, 64
+
+
+def landing(letters: Tensor) -> Tensor:
+    """Where one hop leads from every position: behind the previous occurrence of its letter."""
+    place = torch.arange(letters.shape[1])
+    earlier = (letters[:, :, None] == letters[:, None, :]) & (place < place[:, None])
+    last = torch.where(earlier, place, -1).amax(-1)
+    return torch.where(last >= 0, last + 1, -1)
+
+
+def examples(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens, the number of hops of each example, and an answer for each letter."""
+    letters = torch.randint(LETTERS, (count, LENGTH - 1), generator=generator)
+    hops = torch.randint(1, MOST + 1, (count,), generator=generator)
+    first = landing(letters)
+    second = torch.where(first >= 0, first.gather(1, first.clamp_min(0)), -1)
+    there = torch.where(hops[:, None] == 1, first, second)
+    answers = torch.where(there >= 0, letters.gather(1, there.clamp_min(0)), NONE)
+    return torch.cat((LETTERS + hops[:, None] - 1, letters), 1), hops, answers
+
+
+def draw(count: int, seed: int) -> Drawn:
+    """What hopscope is told."""
+    tokens, hops, answers = examples(count, torch.Generator().manual_seed(10**6 + seed))
+    first = landing(tokens[:, 1:])
+    leads = torch.where(first >= 0, first + 1, -1)  # the count token stands before the letters
+    return Drawn(
+        inputs=tokens,
+        targets=answers,  # at the last positions, one for each letter
+        roles=["count", *["letter"] * (LENGTH - 1)],
+        hop=(hops - 1)[:, None].expand_as(answers),
+        relations={"hop": torch.cat((torch.full((count, 1), -1), leads), 1)},
+        conditions={f"{k} hops": hops == k for k in range(1, MOST + 1)},
+    )
+
+
+class Model(nn.Module):
+    """Tokens and places, through torch's encoder with a causal mask."""
+
+    def __init__(self, width: int = 64, layers: int = 3, heads: int = 2) -> None:
+        super().__init__()
+        self.token, self.place = nn.Embedding(NONE, width), nn.Embedding(LENGTH, width)
+        layer = nn.TransformerEncoderLayer(
+            width, heads, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
+        )
+        norm = nn.LayerNorm(width)
+        self.encoder = nn.TransformerEncoder(layer, layers, norm, enable_nested_tensor=False)
+        self.out = nn.Linear(width, NONE + 1)
+
+    def enter(self, tokens: Tensor) -> Tensor:
+        x: Tensor = self.token(tokens) + self.place.weight[: tokens.shape[1]]
+        return x
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        mask = nn.Transformer.generate_square_subsequent_mask(tokens.shape[1])
+        out: Tensor = self.out(self.encoder(self.enter(tokens), mask=mask, is_causal=True))
+        return out
+
+
+def trained(steps: int) -> Model:
+    """An ordinary training loop."""
+    torch.manual_seed(0)
+    model = Model()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    for step in range(steps):
+        tokens, _, answers = examples(BATCH, torch.Generator().manual_seed(step))
+        loss = cross_entropy(model(tokens)[:, 1:].flatten(0, 1), answers.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        if step % 250 == 0:
+            print(f"step {step}: loss {loss.item():.3f}")
+    return model.eval()
+
+
+def main(steps: int = STEPS) -> None:
+    model = trained(steps)
+    walked = Encoder(model.encoder, enter=model.enter, leave=model.out, model=model, causal=True)
+    task = OwnTask(draw, roles=["count", "letter"], guess=math.log(LETTERS))
+    learned = steps >= STEPS
+    print(discover(walked, task, examples=128 if learned else 16, force=not learned, watch=print))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
