@@ -47,9 +47,11 @@ class Account(Config):
         source = None if path is None else path.source
         for its in self.cargo:
             site = its.site
-            if (site.layer, site.heads, site.source) == (part.layer, (part.head,), source) and (
-                {*site.readers} == {*part.readers}
-            ):
+            if (site.layer, site.heads, site.source) == (
+                part.layer,
+                (part.head, *part.also),
+                source,
+            ) and ({*site.readers} == {*part.readers}):
                 return its
         return None
 
@@ -62,7 +64,7 @@ class Account(Config):
         return [
             its
             for its in self.cargo
-            if (its.site.layer, its.site.heads) == (part.layer, (part.head,))
+            if (its.site.layer, its.site.heads) == (part.layer, (part.head, *part.also))
             and its.site.source is not None
             and {*its.site.readers} <= {*part.readers}
             and its.symbols

@@ -70,12 +70,18 @@ def _sites(circuit: Circuit) -> list[Site]:
 
 
 def _row(part: Part) -> Site:
-    return Site(layer=part.layer, heads=(part.head,), readers=part.readers)
+    return Site(layer=part.layer, heads=(part.head, *part.also), readers=part.readers)
 
 
 def _single(part: Part, roles: Sequence[Role]) -> list[Site]:
     return [
-        Site(layer=part.layer, heads=(part.head,), readers=(reader,), source=source, chain=chain)
+        Site(
+            layer=part.layer,
+            heads=(part.head, *part.also),
+            readers=(reader,),
+            source=source,
+            chain=chain,
+        )
         for reader in part.readers
         for source in roles
         for chain in ("own", "others")

@@ -25,7 +25,7 @@ def story_page(run: Run, circuit: Circuit, story: Emergence, maps: RoleMaps) -> 
             _losses(run),
             _circuit(circuit, story),
             _emergence(story),
-            _attention(maps, {part.at for part in circuit.parts}),
+            _attention(maps, {head for part in circuit.parts for head in part.heads}),
         ],
     )
 
