@@ -80,10 +80,12 @@ def _show_warning(
 
 def run(words: Sequence[str]) -> int:
     """Do what a command line asks for."""
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     if not words or words[0] in HELP:
         say(*help_text())
         return 0
-    if words[0] == "--version":
+    if words[0] in ("--version", "-V"):
         say(f"hopscope {__version__}")
         return 0
     command, rest = asked(words)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.cli.commands import COMMANDS
+from hopscope.cli.main import run
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
 
@@ -141,3 +142,16 @@ def test_the_demo_tells_the_whole_story_on_one_page(
     for title in ("What it learned", "How it works", "When it appeared", "Where every head looks"):
         assert f"<h2>{title}</h2>" in text
     assert text.count("<svg ") == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [(["help"], ["--help"]), (["help", "llm"], ["llm", "--help"]), (["-V"], ["--version"])],
+)
+def test_other_words_for_help(
+    words: list[str], same: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == run(same) == 0
+    said = capsys.readouterr().out
+    assert said[: len(said) // 2] == said[len(said) // 2 :]
+    assert "hopscope" in said
