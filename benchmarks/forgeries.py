@@ -212,8 +212,11 @@ FORGERIES: tuple[Callable[[World, Random], str], ...] = (
 )
 
 
-UNFORGEABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, MemoryError)
-"""What a forgery may run into that finds another's work, a pipe or a file of 30 GB."""
+UNFORGEABLE = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, MemoryError),
+    RecursionError,
+)
+"""What a forgery may run into that finds another's work: a pipe, 30 GB, 200,000 brackets."""
 
 
 def forge(world: World, chance: Random) -> str:
