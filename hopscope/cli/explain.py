@@ -44,7 +44,7 @@ def explain(chosen: ExplainArguments) -> int:
         from hopscope.cli.findings import print_account
 
         print_account(found)
-        say("", f"kept {chosen.out or 'with the run, as its circuit'}")
+        say("", _kept(chosen.out, examined.run.folder.gallery))
     if path is not None:
         from hopscope.report.circuit import circuit_figure
         from hopscope.report.curves import save_figure
@@ -53,3 +53,9 @@ def explain(chosen: ExplainArguments) -> int:
         if not chosen.json:
             say(f"figure: {drawn}")
     return 0
+
+
+def _kept(out: Path | None, gallery: bool) -> str:
+    if out is None and gallery:
+        return "not kept, as the gallery is only read: --out FILE keeps it in a file"
+    return f"kept {out or 'with the run, as its circuit'}"

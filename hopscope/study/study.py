@@ -151,12 +151,14 @@ class Study:
 
     def explain(self, out: Path | None = None, examples: int = PAIRS, seed: int = 0) -> Circuit:
         """Give an account of its circuit: what its roles hold, and what each arrow carries. It is
-        kept with the circuit, or in another file.
+        kept with the circuit, or in another file; of a model of the gallery, in a file alone.
         """
-        circuit = self.circuit
-        self.check_keeping(out)
+        circuit, keeps = self.circuit, out is not None or not self.run.folder.gallery
+        if keeps:
+            self.check_keeping(out)
         found = accounted(self.model, circuit, self.task, examples, seed)
-        self._keep(found, out)
+        if keeps:
+            self._keep(found, out)
         return found
 
     def _keep(self, found: Circuit, out: Path | None) -> None:

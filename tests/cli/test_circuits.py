@@ -296,8 +296,9 @@ def test_a_circuit_is_explained_and_keeps_its_account(
     assert Circuit.load(here / "found.json").account is None
     with pytest.raises(ConfigError, match="--examples is 1; expected at least 2"):
         command(("explain", run.name, "--examples", "1"))
-    with pytest.raises(RunReadOnly, match="--out FILE keeps the circuit in a file instead"):
-        command(("explain", "gallery/demo"))
+    assert "not kept, as the gallery is only read" in said(
+        capsys, "explain", "gallery/demo", "--examples", "8"
+    )
 
 
 def test_a_circuit_in_a_file_takes_the_place_of_the_one_with_the_run(
