@@ -36,6 +36,7 @@ class Ablation:
 
     @classmethod
     def of(cls, changes: Mapping[Head, Change]) -> "Ablation":
+        """The ablation that makes these changes; equal changes give equal ablations."""
         return cls(tuple(sorted(changes.items(), key=lambda item: item[0])))
 
     def at(self, layer: int) -> Changes:

@@ -102,6 +102,7 @@ class Contents:
 
     @property
     def layers(self) -> int:
+        """The number of layers; `stream` has one entry more, since 0 is what the model is given."""
         return len(self.stream.own) - 1
 
     @property

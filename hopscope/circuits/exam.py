@@ -52,6 +52,7 @@ class Exam:
 
     @property
     def length(self) -> int:
+        """The number of positions of one example."""
         return self.roles.role.shape[-1]
 
     def on(self, device: torch.device) -> "Exam":

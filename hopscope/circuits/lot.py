@@ -27,6 +27,7 @@ class Lot:
 
     @classmethod
     def of(cls, questions: Questions, examples: int, seed: int) -> "Lot":
+        """Draw examples of these questions; refuse those that do not name their symbols."""
         exam = exam_of(questions, examples, seed)
         symbols, names = exam.symbols, exam.names
         if isinstance(questions, FactTask):

@@ -101,6 +101,7 @@ class Aim:
 
     @property
     def targets(self) -> tuple[Target, ...]:
+        """The targets of this aim, without their weights and without those of `otherwise`."""
         return tuple(target for target, _ in self.parts)
 
     @property

@@ -32,6 +32,7 @@ class HeadReport(Config):
 
     @property
     def at(self) -> Head:
+        """The head as (layer, head), both counted from 0."""
         return (self.layer, self.head)
 
     @property
@@ -93,6 +94,7 @@ class Part(Config):
 
     @property
     def at(self) -> Head:
+        """The first head of the part as (layer, head); `heads` has the others as well."""
         return (self.layer, self.head)
 
     @property

@@ -100,11 +100,13 @@ class HeadScores:
 
     @property
     def score(self) -> Float[np.ndarray, "route layer head"]:
+        """`own` - `others`: how much more each head attends to the chain asked about."""
         difference: np.ndarray = self.own - self.others
         return difference
 
     @property
     def significant(self) -> Bool[np.ndarray, "route layer head"]:
+        """True where the score exceeds the threshold of its route."""
         passed: np.ndarray = self.score > self.threshold[:, None, None]
         return passed
 

@@ -55,6 +55,7 @@ KNOWN = {
 
 
 def cache_root() -> Path:
+    """The folder of what was fetched: $HOPSCOPE_CACHE, or ~/.cache/hopscope."""
     return Path(os.environ.get("HOPSCOPE_CACHE", Path.home() / ".cache" / "hopscope"))
 
 

@@ -38,6 +38,7 @@ class Choice:
 
 
 def choice(model: InductionModel, parameters: Parameters) -> Choice:
+    """The set of heads that the model relies on most, and the lag that each of its heads copies."""
     best = int(parameters.shares.argmax())
     heads, attention = sets(model)[best], parameters.attention
     lags = tuple(int(attention[head].argmax()) + 1 for head in heads)

@@ -90,6 +90,7 @@ class InductionTransformer(nn.Module):
         return torch.stack(products, dim=1) @ (squares / squares.sum())
 
     def parameters_now(self) -> Parameters:
+        """The present values of c, w and a, detached from autograd."""
         return Parameters.of(
             {name: getattr(self, name).detach().numpy() for name in ("c", "w", "a")}
         )

@@ -25,11 +25,13 @@ class LogLoss:
         self.epsilon = epsilon
 
     def value(self, products: Sums) -> Float[np.ndarray, "row"]:
+        """The loss of each row, from its sums for the target (h) and for everything (n)."""
         hits, whole = products
         losses: np.ndarray = -np.log(hits / whole + self.epsilon)
         return losses
 
     def slope(self, products: Sums, weight: Float[np.ndarray, "row"]) -> Sums:
+        """The derivative of each row's loss by its sums, times the weight of the row."""
         hits, whole = products
         down = np.empty_like(products)
         np.divide(weight, -(hits + self.epsilon * whole), out=down[0])
@@ -41,11 +43,13 @@ class SoftmaxLoss:
     """Cross-entropy of a softmax over the answer's probabilities; the target is in column 0."""
 
     def value(self, products: Sums) -> Float[np.ndarray, "row"]:
+        """The loss of each row; its last sum is that for everything."""
         answers = products[:-1] / products[-1]
         losses: np.ndarray = np.log(np.exp(answers).sum(axis=0)) - answers[0]
         return losses
 
     def slope(self, products: Sums, weight: Float[np.ndarray, "row"]) -> Sums:
+        """The derivative of each row's loss by its sums, times the weight of the row."""
         answers = products[:-1] / products[-1]
         powers = np.exp(answers)
         slope = powers / powers.sum(axis=0)
@@ -55,6 +59,7 @@ class SoftmaxLoss:
 
 
 def loss_of(descent: Descent) -> LogLoss | SoftmaxLoss:
+    """The loss that training minimises, as the settings say."""
     return SoftmaxLoss() if descent.loss == "softmax" else LogLoss(descent.epsilon)
 
 

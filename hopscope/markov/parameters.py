@@ -32,10 +32,12 @@ class Parameters:
         return shares
 
     def named(self) -> dict[str, np.ndarray]:
+        """The arrays by their names c, w and a, as checkpoints keep them."""
         return {"c": self.c, "w": self.w, "a": self.a}
 
     @classmethod
     def of(cls, named: Mapping[str, np.ndarray]) -> "Parameters":
+        """What `named` gave; other names are ignored, and the arrays are copied as float64."""
         return cls(**{name: np.array(named[name], float) for name in ("c", "w", "a")})
 
 
@@ -63,6 +65,7 @@ def set_name(heads: tuple[int, ...]) -> str:
 
 
 def softmax(values: Float[np.ndarray, "*axes last"]) -> Float[np.ndarray, "*axes last"]:
+    """The softmax over the last axis."""
     powers = np.exp(values - values.max(axis=-1, keepdims=True))
     scaled: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
     return scaled

@@ -37,6 +37,7 @@ class Chains:
 
     @property
     def targets(self) -> Int8[np.ndarray, "chain"]:
+        """The last symbol of each chain, which the model is to predict."""
         return self.tokens[:, -1]
 
     def truth(self) -> Float[np.ndarray, "chain symbol"]:

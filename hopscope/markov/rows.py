@@ -143,10 +143,12 @@ class Products:
         self.backward = _csr(pattern[kept], stacked[kept], values[kept], size[::-1])
 
     def times(self, weights: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "column row"]:
+        """Every row's sums of counts, weighed by the weight of each pattern; as `Rows.times`."""
         sums: np.ndarray = torch.mv(self.forward, torch.from_numpy(weights)).numpy()
         return sums.reshape(self.shape)
 
     def back(self, gradient: Float[np.ndarray, "column row"]) -> Float[np.ndarray, "pattern"]:
+        """The transposed product, from a gradient by the sums to one by the weights."""
         flat = torch.from_numpy(gradient.reshape(-1))
         spread: np.ndarray = torch.mv(self.backward, flat).numpy()
         return spread

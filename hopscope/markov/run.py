@@ -41,6 +41,7 @@ class Course:
         return shares
 
     def at(self, number: int) -> Parameters:
+        """The parameters at `epochs[number]`."""
         return Parameters(self.c[number], self.w[number], np.array(self.a[number]))
 
 
@@ -52,10 +53,12 @@ class MarkovRun:
 
     @property
     def name(self) -> str:
+        """The name of the run in its store."""
         return self.folder.name
 
     @property
     def experiment(self) -> MarkovExperiment:
+        """The recipe that the run is made from."""
         return self.folder.recipe_as(MarkovExperiment)
 
     @property

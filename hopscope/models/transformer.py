@@ -45,6 +45,7 @@ class Edits:
 
     @property
     def none(self) -> bool:
+        """True if nothing is replaced."""
         return self.attention is None and self.heads is None and self.given is None
 
 

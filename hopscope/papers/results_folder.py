@@ -34,9 +34,11 @@ class Results:
         self.targets = targets
 
     def path(self, target: str) -> Path:
+        """The file of a target's complete table."""
         return self.root / f"{target}.jsonl"
 
     def has(self, target: str) -> bool:
+        """True if the target has a complete table."""
         return self.path(target).is_file()
 
     def any(self) -> bool:
@@ -82,6 +84,7 @@ class Results:
         return path
 
     def part_path(self, target: str, protocol: Protocol) -> Path:
+        """The file of what is measured so far of a protocol that is not complete."""
         return self.root / f"{target}.{protocol}.part.jsonl"
 
     def part(self, target: str, protocol: Protocol) -> Table:

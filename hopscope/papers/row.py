@@ -39,6 +39,7 @@ class Row(Record):
     """The run that was measured; unset for rows that need no run."""
 
     def to_json(self) -> str:
+        """The row as one line of JSON, with those fields alone that were given."""
         return json.dumps(self.model_dump(exclude_unset=True))
 
 

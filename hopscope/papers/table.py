@@ -55,6 +55,7 @@ class Table:
         return max(0, (self.wanted or 0) - len(self.runs))
 
     def to_bytes(self) -> bytes:
+        """The table as JSON lines: first what holds for all rows, then the rows."""
         head = {field.name: getattr(self, field.name) for field in fields(self)}
         del head["rows"]
         if self.wanted is None:

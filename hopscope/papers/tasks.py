@@ -30,6 +30,7 @@ def presets() -> dict[str, Preset[Experiment]]:
 
 
 def induction() -> Preset[Experiment]:
+    """Induction in two layers of two heads."""
     return _preset(
         Induction(position="pair", base=10),
         Model(layers=2, heads=2, d_model=64, init="fan-in"),
@@ -39,6 +40,7 @@ def induction() -> Preset[Experiment]:
 
 
 def conditional() -> Preset[Experiment]:
+    """Conditional retrieval in three layers of four heads."""
     return _preset(
         ConditionalRetrieval(position="pair", base=10),
         Model(layers=3, heads=4, d_model=64, init="fan-in"),
@@ -48,6 +50,7 @@ def conditional() -> Preset[Experiment]:
 
 
 def khop() -> Preset[Experiment]:
+    """k-hop induction with k = 2, in three layers of two heads."""
     return _preset(
         KHop(hops=2, alphabet=8, length=32),
         Model(layers=3, heads=2, d_model=64, init="fan-in", input_std=1.0),

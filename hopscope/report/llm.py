@@ -17,15 +17,24 @@ class Scored(Protocol):
     """One kind of question with its accuracy; a benchmark's Result is, and a paper's AnswerRow."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """The formulation, with the number of hops where it can be chosen."""
+
     @property
-    def hops(self) -> int: ...
+    def hops(self) -> int:
+        """The number of look-ups that an answer takes."""
+
     @property
-    def accuracy(self) -> float: ...
+    def accuracy(self) -> float:
+        """The probability of the right answer, averaged over questions."""
+
     @property
-    def interval(self) -> tuple[float, float]: ...
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the accuracy."""
+
     @property
-    def guessing(self) -> float: ...
+    def guessing(self) -> float:
+        """The accuracy of a guess among the acceptable answers."""
 
 
 def accuracy_figure(folders: Sequence[RunFolder]) -> Figure:

@@ -72,12 +72,14 @@ class StageScale:
         self.spans = np.log1p(np.diff(self.ends))
 
     def place(self, epoch: Any) -> Any:
+        """Where an epoch is drawn: stage n takes the places from n to n + 1."""
         last = len(self.spans) - 1
         stage = np.clip(np.searchsorted(self.ends, epoch, side="right") - 1, 0, last)
         since = np.clip(epoch - self.ends[stage], 0, None)
         return stage + np.log1p(since) / self.spans[stage]
 
     def epoch(self, place: Any) -> Any:
+        """The epoch that is drawn at a place; the inverse of `place`."""
         stage = np.clip(np.floor(place), 0, len(self.spans) - 1).astype(int)
         return self.ends[stage] + np.expm1((place - stage) * self.spans[stage])
 

@@ -42,6 +42,7 @@ def _place(kind: str) -> tuple[int, str]:
 
 
 def many_heads(circuit: Circuit) -> bool:
+    """True if the circuit's layers have more than one head, so that heads need a number."""
     return any(report.head for report in circuit.heads)
 
 

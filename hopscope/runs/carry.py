@@ -94,6 +94,7 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
+        """True if every recipe has a complete run."""
         return len(self.folders) == self.wanted
 
 

@@ -136,6 +136,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def sha256(data: bytes) -> str:
+    """The SHA-256 of these bytes, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 

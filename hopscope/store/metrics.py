@@ -36,6 +36,7 @@ def check_split(split: str) -> None:
 
 
 def part_name(start: int, stop: int) -> str:
+    """The file of the losses of the steps after `start`, up to and including `stop`."""
     return TABLE.part_name(start, stop)
 
 

@@ -32,10 +32,12 @@ class Table:
 
     @property
     def prefix(self) -> str:
+        """What the names of all files of the table begin with."""
         return f"{self.name}/"
 
     @property
     def parts(self) -> str:
+        """What the names of its parts begin with, which are merged when the run is complete."""
         return f"{self.name}/part-"
 
     def part_name(self, start: int, stop: int) -> str:

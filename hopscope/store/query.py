@@ -51,11 +51,14 @@ class Source(Protocol):
     """Runs that can be asked: a store, or one run."""
 
     @property
-    def root(self) -> Path: ...
+    def root(self) -> Path:
+        """The folder of the store or of the one run; messages name it."""
 
-    def readable(self) -> tuple[list[RunFolder], list[str]]: ...
+    def readable(self) -> tuple[list[RunFolder], list[str]]:
+        """The runs that can be read, and one line for each that cannot."""
 
-    def tags(self) -> dict[str, tuple[str, ...]]: ...
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """The tags of each run that has any, by its name."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class Flow:
 
     @property
     def layers(self) -> int:
+        """The number of layers; `holdings` has one entry more, since layer 0 is the input."""
         return len(self.read)
 
     @cached_property

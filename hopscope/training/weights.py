@@ -49,6 +49,7 @@ class FlatWeights:
         return {name: self._view(self.master.data, name) for name in self.shapes}
 
     def load(self, values: dict[str, Tensor]) -> None:
+        """Overwrite the master with these values, and let the model compute with them."""
         for name in self.shapes:
             self._view(self.master.data, name).copy_(values[name])
         self.refresh()

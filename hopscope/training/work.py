@@ -46,10 +46,12 @@ class TrainingWork:
 
     @property
     def step(self) -> int:
+        """Steps trained so far."""
         return self.learner.step
 
     @property
     def precision(self) -> str:
+        """The arithmetic that the model is trained in."""
         return self.learner.precision
 
     def advance(self) -> Losses | None:

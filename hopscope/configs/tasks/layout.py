@@ -52,6 +52,9 @@ class Layout:
 
     @cached_property
     def size(self) -> Size:
+        """How many facts, symbols and positions one chain has, and how many positions its query
+        has.
+        """
         facts, known = self.graph.facts, len(self.graph.known)
         of_facts = sum(len(fact.keys) + 1 for fact in facts)
         of_decoys = self.decoys * sum(len(facts[number].keys) + 1 for number in self._joint)
@@ -60,6 +63,7 @@ class Layout:
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
+        """All entries of all chains, in the order of their groups."""
         chains, facts = range(self.chains), range(len(self.graph.facts))
         of_facts = [self._fact(number, chain) for number in facts for chain in chains]
         decoys = [

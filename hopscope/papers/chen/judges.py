@@ -186,10 +186,12 @@ def span(values: Iterable[float], digits: int | None = None) -> str:
 
 
 def distances(rows: Iterable[SettingRow | TransferRow]) -> str:
+    """The mean distances to GIH of these rows, from the least to the greatest, in words."""
     return f"distance to GIH {span((row.distance for row in rows), 4)}"
 
 
 def lags(found: Iterable[int]) -> str:
+    """Lags as they are printed: `1,2`."""
     return ",".join(map(str, found))
 
 

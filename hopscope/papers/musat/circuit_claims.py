@@ -16,6 +16,9 @@ FIRST_LAYERS = (0.05, 0.1)
 
 
 def accurate(tables: Sequence[Table]) -> Finding:
+    """Judge whether all transformers end with a loss below SOLVED; "under a reading" if only their
+    calmest late checkpoints are below it.
+    """
     rows = tables[0].of(CircuitRow)
     ends = [row.loss for row in rows]
     calm = [row.clean for row in rows]
@@ -32,6 +35,7 @@ def accurate(tables: Sequence[Table]) -> Finding:
 
 
 def four(tables: Sequence[Table]) -> Finding:
+    """Judge whether every circuit has exactly four heads with a path."""
     counts = [len(row.useful) for row in tables[0].of(CircuitRow)]
     more = [len(row.needed) - len(row.useful) for row in tables[0].of(CircuitRow)]
     return Finding(
@@ -42,6 +46,7 @@ def four(tables: Sequence[Table]) -> Finding:
 
 
 def mostly_idle(tables: Sequence[Table]) -> Finding:
+    """Judge whether more than half of the heads, and not all, are left out of every circuit."""
     rows = tables[0].of(CircuitRow)
     heads = [row.layers * row.heads for row in rows]
     idle = [count - len(row.needed) for count, row in zip(heads, rows, strict=True)]
@@ -55,6 +60,9 @@ def mostly_idle(tables: Sequence[Table]) -> Finding:
 
 
 def first_joins(tables: Sequence[Table]) -> Finding:
+    """Judge whether the first head with a path attends from every value to the key of its own pair,
+    by more than half.
+    """
     rows = tables[0].of(CircuitRow)
     joined = [sum(attention > HALF for attention in _to_own_key(row)) for row in rows]
     chains = [row.hops or 0 for row in rows]
@@ -80,6 +88,7 @@ def _to_own_key(row: CircuitRow) -> list[float]:
 
 
 def different(tables: Sequence[Table]) -> Finding:
+    """Judge whether no two circuits agree in what the heads beside the first one do."""
     circuits = {
         tuple(sorted(_told(each.what) for each in row.removals if each.head != row.useful[0]))
         for row in tables[0].of(CircuitRow)
@@ -99,6 +108,8 @@ def _told(what: str) -> str:
 
 
 def explained(limit: float) -> Judge:
+    """A judge of whether every circuit alone keeps the loss below a limit."""
+
     def judge(tables: Sequence[Table]) -> Finding:
         ideal = [row.ideal for row in tables[0].of(CircuitRow)]
         clean = [row.clean for row in tables[0].of(CircuitRow)]
@@ -112,6 +123,9 @@ def explained(limit: float) -> Judge:
 
 
 def removed(tables: Sequence[Table]) -> Finding:
+    """Judge whether removing any one path, but for those that join pairs, leads to a loss within
+    REMOVALS.
+    """
     return _within(
         [each.ideal for each in _removals(tables) if not each.joins_pair], REMOVALS,
         "each path removed alone from the circuit, all others ideal",
@@ -119,6 +133,7 @@ def removed(tables: Sequence[Table]) -> Finding:
 
 
 def first_layers(tables: Sequence[Table]) -> Finding:
+    """Judge whether removing any one path that joins pairs leads to a loss within FIRST_LAYERS."""
     return _within(
         [each.ideal for each in _removals(tables) if each.joins_pair], FIRST_LAYERS,
         "each path that joins a pair removed alone from the circuit (the paper: the whole layer), "

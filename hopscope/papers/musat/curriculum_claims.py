@@ -12,6 +12,7 @@ LEARNED = 0.5
 
 
 def never(tables: Sequence[Table]) -> Finding:
+    """Judge whether every run without curriculum ends with a loss above 0.7."""
     rows = tables[0].of(LossRow)
     lost = [row for row in rows if row.loss > 0.7]
     return Finding(
@@ -22,6 +23,9 @@ def never(tables: Sequence[Table]) -> Finding:
 
 
 def essential(tables: Sequence[Table]) -> Finding:
+    """Judge whether the lowest final loss is below LEARNED with curriculum (first table), and above
+    it without (second).
+    """
     with_, without = (min(row.loss for row in table.of(LossRow)) for table in tables)
     return Finding(
         f"best loss {with_:.3f} with, {without:.3f} without",
@@ -31,6 +35,9 @@ def essential(tables: Sequence[Table]) -> Finding:
 
 
 def later_harder(tables: Sequence[Table]) -> Finding:
+    """Judge whether the final losses of every depth rise with the hop, by more than chance at one
+    at least.
+    """
     depths: dict[int, list[list[float]]] = {}
     for row in tables[0].of(LossRow):
         depths.setdefault(row.layers, []).append([min(x, row.guess) for x in row.final])
@@ -46,6 +53,7 @@ def later_harder(tables: Sequence[Table]) -> Finding:
 
 
 def more_layers(tables: Sequence[Table]) -> Finding:
+    """Judge whether later hops need more layers: the fewest with which any seed learns a hop."""
     rows = tables[0].of(LossRow)
     fewest = [
         min((row.layers for row in rows if row.final[hop] < LEARNED), default=None)
@@ -72,6 +80,9 @@ def _learned(rows: Sequence[LossRow]) -> list[int]:
 
 
 def in_order(tables: Sequence[Table]) -> Finding:
+    """Judge whether in every run each hop that is learned is learned no earlier than the one before
+    it.
+    """
     rows = [row for table in tables for row in table.of(LossRow)]
     pairs = [list(in_turn(row.crossed)) for row in rows]
     kept = [all(pair) for pair in pairs]

@@ -8,6 +8,9 @@ from hopscope.papers.table import Table
 
 
 def bound(tables: Sequence[Table]) -> Finding:
+    """Judge whether the exact minimum of layers is never below theorem 1, and simulation agrees
+    with the closed form.
+    """
     rows = tables[0].of(DepthRow)
     if not rows:
         return Finding("–", "not measured", "no number of hops was simulated")
@@ -25,6 +28,9 @@ def bound(tables: Sequence[Table]) -> Finding:
 
 
 def enough(tables: Sequence[Table]) -> Finding:
+    """Judge whether a planted transformer with three heads in all solves three hops, with an error
+    below 1e-6.
+    """
     rows = tables[0].of(PlantedRow)
     three = next((row for row in rows if row.planted == 3), None)
     if three is None:

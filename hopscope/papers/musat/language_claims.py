@@ -11,6 +11,9 @@ ALMOST_PERFECT = 0.9
 
 
 def solve(tables: Sequence[Table]) -> Finding:
+    """Judge whether a model answers equations of every number of hops with an accuracy of at least
+    ALMOST_PERFECT; then it is "under a reading", since the models are smaller than the paper's.
+    """
     rows = [row for row in tables[0].of(AnswerRow) if row.kind.startswith("equations")]
     if not rows:
         return Finding("–", "not measured", "no equations were asked")
@@ -39,6 +42,7 @@ def _by_model(rows: Sequence[AnswerRow]) -> dict[str, list[AnswerRow]]:
 
 
 def above_guessing(tables: Sequence[Table]) -> Finding:
+    """Judge whether a model answers every kind of question better than by guessing."""
     rows = tables[0].of(AnswerRow)
     above = {
         name: [row.interval[0] > row.guessing for row in own]
