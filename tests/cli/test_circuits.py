@@ -16,7 +16,7 @@ from hopscope.circuits.mechanism import ITSELF, PREVIOUS, Mechanism, aim
 from hopscope.cli.ablate import parse_change
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, Retrieval, Training
-from hopscope.errors import CircuitError, ConfigError, FactError, RunReadOnly
+from hopscope.errors import CircuitError, ConfigError, FactError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
 from hopscope.runs.checkpoint import checkpoint_name
