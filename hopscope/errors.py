@@ -52,7 +52,7 @@ class ModelError(HopscopeError):
 
 
 class StoreError(HopscopeError):
-    """Anything about run folders."""
+    """The base of all errors about run folders."""
 
 
 class RunMissing(StoreError):
@@ -88,11 +88,11 @@ class StoreUnwritable(StoreError):
 
 
 class ResultsError(HopscopeError):
-    """Anything about the results of a paper."""
+    """The base of all errors about the results of a paper."""
 
 
 class ResultsMissing(ResultsError):
-    """Nothing was measured yet."""
+    """Rows of a target are asked for that were not measured yet."""
 
 
 class ResultsUnreadable(ResultsError):

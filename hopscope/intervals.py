@@ -19,7 +19,7 @@ NORMAL_95 = 1.959964
 """Standard errors to both sides of a mean that hold 95 % of a normal law."""
 
 Interval = tuple[float, float]
-"""The lower and the upper end."""
+"""An interval of a number: its lower and its upper end."""
 
 
 def share(right: int, count: int) -> Interval:

@@ -30,7 +30,7 @@ Changes = tuple[tuple[int, Change], ...]
 
 @dataclass(frozen=True)
 class Ablation:
-    """What is changed, head by head."""
+    """Some heads of a model, and what each does instead; all others are left alone."""
 
     changes: tuple[tuple[Head, Change], ...] = ()
 

@@ -33,7 +33,7 @@ class Holdings(Config):
 
 
 class Account(Config):
-    """What moves in a circuit."""
+    """What every role of a circuit holds, and what each of its arrows carries."""
 
     holdings: Holdings
     cargo: tuple[Cargo, ...]

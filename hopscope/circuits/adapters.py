@@ -107,7 +107,7 @@ class HuggingFace:
 
 
 class Gpt2(HuggingFace):
-    """GPT2Model and GPT2LMHeadModel."""
+    """transformers' GPT2Model or GPT2LMHeadModel, as a subject."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model, getattr(model, "transformer", model))

@@ -22,7 +22,7 @@ DRAWN_BYTES = 64 * 2**20
 """Rows of attention that are kept drawn."""
 
 FLOAT = 4
-"""Bytes of a number."""
+"""Bytes of one float32 number."""
 AT_ONCE = 3
 """Tensors of the size of a layer's attention in one call: scores, softmax, and what replaces it."""
 WIDTHS = 12

@@ -33,7 +33,7 @@ class Site(Config):
 
     @classmethod
     def of(cls, path: Path) -> "Site":
-        """What one path brings."""
+        """The site of one path: what its head brings from its source to its reader."""
         return cls(layer=path.layer, heads=(path.head,), readers=(path.reader,), source=path.source)
 
     def __str__(self) -> str:

@@ -91,7 +91,7 @@ class Circuit(Config):
         return tuple(part for part in self.parts if "model" in self._wheres(part))
 
     def mechanism(self, layer: int, head: int) -> Mechanism:
-        """What one head does."""
+        """The mechanism that replaces a head in the circuit; layers and heads count from 0."""
         return next(report.mechanism for report in self.heads if report.at == (layer, head))
 
     def ablation(self) -> Ablation:
@@ -122,7 +122,7 @@ class Circuit(Config):
         return f"this circuit was found with {' and '.join(told)}" if told else None
 
     def save(self, path: FilePath | str) -> None:
-        """Write it as JSON."""
+        """Write the circuit as a JSON file, which `Circuit.load` reads."""
         write_bytes(FilePath(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -130,7 +130,7 @@ class Circuit(Config):
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """The circuit as dictionaries, lists, numbers and strings, ready for JSON."""
         return self.model_dump(mode="json")
 
     @classmethod

@@ -41,15 +41,17 @@ class Held:
     """
 
     own: Float[np.ndarray, "*layer role symbol"]
-    """Of the symbols of the position's own chain."""
+    """How much is there of the symbols of the position's own chain."""
     half: Float[np.ndarray, "*layer role symbol"]
     """Half the 95 % interval of `own`."""
     other: Float[np.ndarray, "*layer role symbol"]
-    """Of the same symbols of another chain (NaN for a task with one chain)."""
+    """How much is there of the same symbols of another chain (NaN for a task with one chain)."""
     chance: Float[np.ndarray, "*layer role symbol"]
-    """Of the same symbols of another example, which nothing can know: what noise looks like."""
+    """How much seems to be there of the same symbols of another example, which no position can
+    know: the level of noise."""
     log_loss: Float[np.ndarray, "*layer role symbol"] | None = None
-    """Of tokens, the log-loss for `own` (classes count alike, one temperature), in nats."""
+    """The log-loss of the classifiers for `own`, in nats (classes count alike, one temperature);
+    None for vectors."""
 
     def with_axes(self, axes: tuple[int, ...]) -> "Held":
         """The same numbers, with these axes in place of the first."""
@@ -93,7 +95,7 @@ class Contents:
     fitted: int
     """Examples the maps were fitted on."""
     examples: int
-    """Other examples, on which they were marked."""
+    """Examples that the maps were marked on; none of them was fitted on."""
     seed: int
     loss: float
     """The model's loss on the marked examples."""
@@ -159,7 +161,7 @@ class Contents:
         return self.symbols.index(symbol)
 
     def save(self, path: FilePath | str) -> None:
-        """Write it as JSON."""
+        """Write the contents as a JSON file, which `Contents.load` reads."""
         write_bytes(FilePath(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -167,7 +169,7 @@ class Contents:
         return json.dumps(self.to_dict(), ensure_ascii=False).encode()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """The contents as dictionaries, lists, numbers and strings, with None for NaN."""
         return {
             "format": FORMAT,
             "task": None if self.task is None else self.task.model_dump(mode="json"),
@@ -180,7 +182,7 @@ class Contents:
 
     @classmethod
     def load(cls, path: FilePath | str) -> "Contents":
-        """Read what `save` wrote."""
+        """Read contents from a file that `save` wrote."""
         try:
             kept = json.loads(read_bytes(FilePath(path)))
         except (ValueError, RecursionError) as error:
@@ -189,7 +191,7 @@ class Contents:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Contents":
-        """What `to_dict` wrote."""
+        """Make contents of what `to_dict` gave; refuse anything else."""
         check_format(kept, "contents")
         try:
             task = kept["task"] and KINDS[kept["task"]["kind"]](**kept["task"])

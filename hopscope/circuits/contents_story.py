@@ -69,7 +69,7 @@ class ContentsStory:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "ContentsStory":
-        """What `to_dict` wrote."""
+        """Make a story of what `to_dict` gave; refuse anything else."""
         check_format(kept, "contents over a training")
         try:
             roles, symbols = tuple(map(parse_role, kept["roles"])), tuple(kept["symbols"])

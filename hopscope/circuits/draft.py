@@ -57,7 +57,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Draft:
-    """A circuit on the way."""
+    """An unfinished circuit: its units, and the states of the model in which they are judged."""
 
     states: Conditions
     units: tuple[Unit, ...]

@@ -31,7 +31,8 @@ class Emergence:
     """The training steps of the checkpoints."""
     attention: Float[np.ndarray, "path step"]
     losses: Float[np.ndarray, "step hop"]
-    """Of the checkpoints, on the examples that attention was averaged over."""
+    """The loss of every hop at every checkpoint, on the examples that attention was averaged
+    over."""
     guess: float
     """The loss of an answer that ignores how the facts connect."""
     steps_per_epoch: float | None

@@ -25,7 +25,7 @@ class Exam:
     """Examples, with the role and chain of every position, and a loss for every hop."""
 
     inputs: Tensor
-    """[batch, seq, …]: whatever the model takes."""
+    """The inputs of the model [batch, seq, …], of whatever type it takes."""
     roles: Roles
     table: tuple[Role, ...]
     """The roles that `roles.role` indexes."""
@@ -38,14 +38,14 @@ class Exam:
     relations: Mapping[str, Int[Tensor, "batch seq"]] = field(default_factory=dict)
     """Where each relation leads from every position; -1 where it leads nowhere."""
     conditions: Mapping[str, Bool[Tensor, "batch seq"]] = field(default_factory=dict)
-    """Where each condition holds."""
+    """For each condition by its name, True at the positions where it holds."""
     graph: FactGraph | None = None
     """The facts of one chain, if the task has such: the flow check follows them."""
     symbols: Tensor | None = None
     """What the symbols of each chain are [batch, chain, symbol, …]: vectors, or numbers of classes.
     Contents ask for it; for a task it is drawn when it is asked for."""
     names: tuple[str, ...] = ()
-    """What these symbols are called."""
+    """The names of `symbols`, along its third axis; empty where symbols are not given."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -101,7 +101,7 @@ class Exam:
         return here
 
     def condition(self, name: str) -> Bool[Tensor, "batch seq"]:
-        """Where a condition holds."""
+        """True at the positions where this condition holds; refuses a name that is not known."""
         return _named("condition", name, self.conditions)
 
     def marks(self, outputs: Tensor) -> Float[Tensor, "*variant batch hop"]:

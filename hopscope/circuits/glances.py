@@ -23,10 +23,10 @@ from hopscope.circuits.subject import Subject, Whole
 from hopscope.facts import Role
 
 MOST_TIMES = 8
-"""A relation is followed at most so many times, …"""
+"""The largest number of times that a relation is followed from one position."""
 SELDOM = 0.05
-"""… and no further than it leads somewhere from this share of positions. The same share is too
-small for a fallback to be looked for."""
+"""A relation is followed no further once it leads somewhere from less than this share of positions;
+an aim, or what takes its place, must lead somewhere from more than this share of them."""
 LONGEST = 3
 """How many aims may stand one behind the other, or targets beside each other."""
 MIXED = 0.1
@@ -46,7 +46,7 @@ class Seen:
     even: Float[Tensor, "spot"]
     """What one position gets of attention that is even."""
     gets: Float[Tensor, "target spot head"]
-    """What each target gets."""
+    """The attention that each head gives to each target."""
     there: Bool[Tensor, "target spot"]
     """From where it can be seen."""
 

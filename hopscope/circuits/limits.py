@@ -13,9 +13,9 @@ class Limits:
     """The task is solved by a low mean loss without a hop that fails."""
 
     mean: float
-    """The highest mean loss."""
+    """The highest mean over hops at which the task still counts as solved."""
     hop: Float[np.ndarray, "hop"]
-    """The highest loss of each hop."""
+    """The highest loss of each single hop at which the task still counts as solved."""
 
     @classmethod
     def of(cls, clean: Float[np.ndarray, "hop"], guess: float, settings: Discovery) -> "Limits":

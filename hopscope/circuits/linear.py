@@ -35,7 +35,7 @@ class Moments:
         self.cross = torch.zeros(width, groups, size, dtype=torch.float64)
 
     def add(self, x: Float[Tensor, "row width"], y: Float[Tensor, "row group size"]) -> None:
-        """More rows."""
+        """Add more rows to the sums from which the map is fitted."""
         x, y = x.double(), y.double()
         self.rows += len(x)
         self.sum_x += x.sum(0)

@@ -19,7 +19,7 @@ class Lot:
 
     exam: Exam
     symbols: Tensor
-    """[batch, chain, symbol, …]: vectors, or numbers of classes."""
+    """The symbols of every chain [batch, chain, symbol, …]: vectors, or numbers of classes."""
     names: tuple[str, ...]
     tokens: bool
     classes: int

@@ -24,13 +24,14 @@ class RoleMaps:
     roles: tuple[Role, ...]
     """The roles, in the order of the axes *reader* (who attends) and *source* (what is read)."""
     own: Float[np.ndarray, "layer head reader source"]
-    """To positions of the reader's own chain (on the diagonal, to the position itself)."""
+    """Attention to positions of the reader's own chain (on the diagonal, to the position
+    itself)."""
     others: Float[np.ndarray, "layer head reader source"]
-    """To positions of all other chains together."""
+    """Attention to the positions of all other chains together."""
     itself: Float[np.ndarray, "layer head reader"]
-    """To the reader's own position."""
+    """Attention of a reader to its own position."""
     previous: Float[np.ndarray, "layer head reader"]
-    """To the position right before the reader, whatever it stands for."""
+    """Attention to the position right before the reader, whatever its role."""
 
     def between(
         self,
@@ -61,6 +62,6 @@ class RoleMaps:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "RoleMaps":
-        """What `to_dict` wrote."""
+        """Make role maps of what `to_dict` gave."""
         values = {kind: np.array(kept[kind], dtype=np.float32) for kind in KINDS}
         return cls(tuple(parse_role(role) for role in kept["roles"]), **values)

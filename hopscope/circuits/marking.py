@@ -36,7 +36,7 @@ class Marks(ABC):
         x: Float[Tensor, "row width"],
         y: Float[Tensor, "row group size"],
     ) -> None:
-        """Mark more rows."""
+        """Mark a read-out on more rows: the example of each, what stands there, and its targets."""
 
     @abstractmethod
     def found(self) -> Found:

@@ -29,9 +29,10 @@ class Drawn:
     """Some examples of a task of one's own."""
 
     inputs: Tensor
-    """[example, position, …]: whatever the model takes."""
+    """The inputs of the model [example, position, …], of whatever type it takes."""
     targets: Tensor
-    """[example, answer, …]: numbers of classes, vectors, or whatever the loss takes."""
+    """The right answers [example, answer, …]: numbers of classes, vectors, or whatever the loss
+    takes."""
     roles: Sequence[str] | Tensor
     """The name of each position's role, the same in all examples; or [example, position], numbers
     in the task's table."""

@@ -22,7 +22,7 @@ Kinds = tuple[Int[Tensor, "batch read"], Int[Tensor, "kind"]]
 
 @dataclass(frozen=True)
 class Spots:
-    """Some rows of the examples."""
+    """Some rows of attention of some examples, one *spot* for each."""
 
     example: Int[Tensor, "spot"]
     row: Int[Tensor, "spot"]

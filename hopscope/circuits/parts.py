@@ -135,7 +135,7 @@ class Restored(Config):
     layer: int
     head: int
     loss: float
-    """What the circuit's loss becomes."""
+    """Loss of the circuit with this head's own attention given back."""
 
 
 class Losses(Config):

@@ -40,7 +40,7 @@ from hopscope.facts import Role
 from hopscope.intervals import NORMAL_95
 
 EXAMPLES = 64
-"""Pairs of examples."""
+"""Minimal pairs of examples on which cargo is measured, unless told otherwise."""
 SURE = 0.3
 """Answers are a model's own if they are nearer to their own chain's symbols than to another's in
 all, by this share of what they are nearer or farther in each example; at guessing level it is 0."""

@@ -30,7 +30,7 @@ class Subject(Protocol):
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device that the model computes on."""
 
     def enter(self, inputs: Tensor) -> Tensor:
         """The residual stream before the first layer [batch, seq, d_model]."""
@@ -49,7 +49,7 @@ class Subject(Protocol):
         """
 
     def leave(self, x: Tensor) -> Tensor:
-        """The model's outputs [batch, read, …]."""
+        """The model's outputs [batch, read, …], from the residual stream after the last layer."""
 
     def answers_at(self) -> int | None:
         """At how many of the last positions it answers (None: at every one)."""

@@ -34,15 +34,17 @@ class Discovery(Config):
     """A model whose loss is above this share of guessing has not learned the task."""
 
     low_share: Share = 1 / 15
-    """A mean loss is low up to this share of guessing (appendix E.1 of Musat: 0.05 of 0.75), …"""
+    """A mean loss is low up to this share of guessing (appendix E.1 of Musat: 0.05 of 0.75), or up
+    to `low_factor` times the model's own loss, whichever is more."""
     low_factor: Factor = 1.2
-    """… or up to this many times the model's own loss, whichever is more: a model that is itself
-    above the paper's threshold has a circuit too."""
+    """A mean loss is also low up to this many times the model's own loss: a model that is itself
+    above the share `low_share` has a circuit too."""
     hop_share: Share = 1 / 8
-    """The loss of each single hop must stay below this share of guessing, …"""
+    """The loss of each single hop must stay below this share of guessing, or below `hop_factor`
+    times the model's own, whichever is more. A mean over many hops would hide one that fails."""
     hop_factor: Factor = 1.5
-    """… or this many times the model's own, whichever is more. A mean over many hops would hide
-    one that fails."""
+    """The loss of a single hop may also rise to this many times the model's own loss of that hop,
+    even where this is above the share `hop_share`."""
     tie: Factor = 1.05
     """A head without work attends evenly (uniform), unless attending to itself has a loss that is
     lower by more than this factor."""
@@ -64,10 +66,10 @@ class Discovery(Config):
     """The target of an explanation is a path of the circuit if it gets at least this share."""
     loose_factor: Factor = 1.2
     """In the first pass an explanation is good enough if it multiplies the loss by at most this
-    factor, …"""
+    factor. Simple explanations that cost a little are preferred."""
     loose_share: Share = 0.1
-    """… or adds at most this share of a low loss. Simple explanations that cost a little are
-    preferred."""
+    """In the first pass an explanation is also good enough if it adds at most this share of a low
+    loss to the loss."""
     tight_factor: Factor = 1.02
     """The same as `loose_factor` for the second pass, which is made if the first one's
     explanations together cost too much."""
@@ -100,7 +102,7 @@ class Discovery(Config):
 
     @property
     def few(self) -> int:
-        """Examples of the sketch."""
+        """The number of examples in the sketch."""
         return max(1, round(self.examples * self.sketch))
 
     def changed(self, **fields: int | float) -> "Discovery":

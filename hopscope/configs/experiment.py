@@ -1,4 +1,4 @@
-"""A training over facts."""
+"""The recipe of a training over facts: task, model, training and seeds."""
 
 from typing import ClassVar
 

@@ -19,7 +19,9 @@ from hopscope.errors import ConfigError
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of run."""
+    """One kind of run: the class of its recipes, and the functions that carry them out and show
+    them.
+    """
 
     recipe: type[Recipe]
     prepare: str
@@ -46,7 +48,7 @@ KINDS: dict[str, Kind] = {
 
 
 def fetched(part: str) -> Any:
-    """What `module:name` names."""
+    """Import what a text `module:name` names."""
     module, _, name = part.partition(":")
     return getattr(import_module(module), name)
 

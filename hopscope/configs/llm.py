@@ -20,11 +20,11 @@ class Asking(Config):
     precision: Literal["float32", "bf16"] = "float32"
     """Arithmetic of a model in this process."""
     temperature: Annotated[Real, Field(gt=0)] = 1.0
-    """Of what is sampled (paper protocol; the paper names none)."""
+    """The temperature at which answers are sampled (paper protocol; the paper names none)."""
     tries: Positive = 50
     """Samples per question before it counts as never answered (the paper names no cap)."""
     max_tokens: Positive = 16
-    """Tokens of an answer."""
+    """The largest number of tokens of an answer."""
 
 
 class LlmBench(Recipe):
@@ -71,7 +71,7 @@ class LlmBench(Recipe):
 
     @property
     def steps(self) -> int:
-        """Questions of all kinds."""
+        """The number of questions of all kinds together."""
         return self.questions * len(self.prompts)
 
     @property

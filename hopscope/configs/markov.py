@@ -179,7 +179,7 @@ class MarkovExperiment(Recipe):
 
     @property
     def steps(self) -> int:
-        """Epochs of all stages."""
+        """The number of epochs of all stages together."""
         return sum(epochs for _, epochs in self.descent.plan())
 
     @property

@@ -39,7 +39,7 @@ class Recipe(Config):
     @property
     @abstractmethod
     def task_kind(self) -> str:
-        """What is learned, in a word."""
+        """What is learned or asked, in a word: the kind of the task."""
 
     @property
     @abstractmethod
@@ -48,7 +48,7 @@ class Recipe(Config):
 
     @property
     def unit(self) -> str:
-        """What a run is counted in."""
+        """The word for what a run is counted in, in the singular: step, epoch or question."""
         return "step"
 
     @property

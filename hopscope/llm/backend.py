@@ -13,7 +13,7 @@ def raw_text(prompt: str, opening: str = "") -> str:
 
 
 def begun(prompts: Sequence[str], openings: Sequence[str]) -> Sequence[str]:
-    """What each answer begins with: nothing, where nothing is said."""
+    """The opening of each answer; empty texts if no openings are given."""
     return openings or [""] * len(prompts)
 
 

@@ -60,7 +60,7 @@ class Endpoint:
         self.close()
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections to the endpoint."""
         self._client.close()
 
     def complete(

@@ -83,18 +83,19 @@ class HeadScores:
     kind: str
     routes: tuple[Route, ...]
     own: Float[np.ndarray, "route layer head"]
-    """To the role in the chain asked about."""
+    """Attention to the role in the chain asked about."""
     others: Float[np.ndarray, "route layer head"]
-    """To the same role in the other chains, on average."""
+    """Attention to the same role in the other chains, averaged over them."""
     threshold: Float[np.ndarray, "route"]
-    """What own - others exceeds in one deal of twenty at most, for the best head of all, if chains
-    are dealt anew in every question."""
+    """For each route, a head is significant if own - others exceeds this: the 95 % quantile of the
+    largest own - others over all heads, when the chain asked about is drawn at random in every
+    question."""
     right: Float[np.ndarray, "route layer head"]
     """own - others over questions that the model answers correctly, less that over the others; not
     a number where it answers all alike.
     """
     error: Float[np.ndarray, "route layer head"]
-    """Standard error of `right`."""
+    """The standard error of `right`; NaN where `right` is."""
     questions: int
     correct: int
 
@@ -111,7 +112,7 @@ class HeadScores:
         return passed
 
     def as_data(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """The scores as dictionaries, lists and numbers, ready for JSON."""
         names = ("own", "others", "threshold", "right", "error")
         told = names if 0 < self.correct < self.questions else names[:3]
         numbers = {name: np.round(getattr(self, name), 6).tolist() for name in told}

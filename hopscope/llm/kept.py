@@ -30,7 +30,7 @@ class Scored(Kept):
     """An answer of the exact protocol."""
 
     probabilities: dict[str, Annotated[float, Field(ge=0)]]
-    """Of every acceptable answer."""
+    """The probability of every acceptable answer, by its text."""
 
 
 class Sampled(Kept):

@@ -86,7 +86,7 @@ class Question:
     spans: tuple[Span, ...]
     """All symbols in the order of the prompt."""
     chain: int
-    """The chain asked about."""
+    """The number of the chain that the question asks about."""
     index: int
     opening: str = ""
     """What the answer begins with, given to the model as its own words."""

@@ -11,7 +11,7 @@ from hopscope.store import RunFolder
 
 @dataclass(frozen=True)
 class Result:
-    """One kind of question."""
+    """How well a model answered one kind of question."""
 
     kind: str
     hops: int
@@ -19,7 +19,7 @@ class Result:
     accuracy: float
     """What the paper's protocol gives at last: the chance that the accepted answer is correct."""
     interval: tuple[float, float]
-    """95 %, over questions (`hopscope.intervals`)."""
+    """The 95 % interval of the accuracy, over questions (`hopscope.intervals`)."""
     guessing: float
     first: float
     """The chance that the very first sample is the correct answer."""

@@ -9,18 +9,18 @@ from hopscope.store import RunFolder
 
 @dataclass(frozen=True)
 class BenchRun:
-    """One benchmark, on disk."""
+    """One benchmark on disk: its recipe and the answers so far."""
 
     folder: RunFolder
 
     @property
     def name(self) -> str:
-        """What it is asked for by."""
+        """The name of the run in its store."""
         return self.folder.name
 
     @property
     def experiment(self) -> LlmBench:
-        """What it is made from."""
+        """The recipe that the run is made from."""
         return self.folder.recipe_as(LlmBench)
 
     @property

@@ -21,7 +21,7 @@ from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder, Store
 
 PIECE = 25
-"""Questions between commits."""
+"""The number of questions that are answered between two commits."""
 
 
 def prepare(bench: LlmBench, device: str) -> Begin:

@@ -41,7 +41,7 @@ class Counts:
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def attended(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "chain symbol"]:
-        """What attention e^scaled answers."""
+        """The distribution that attention proportional to e^scaled answers for each chain."""
         own = scaled[self.pattern]
         largest = np.maximum.reduceat(own, self.start[:-1])
         weighed = self.symbols * np.exp(own - largest[self.chain()])[:, None]

@@ -13,7 +13,7 @@ SMALL = 8_192
 
 
 def product(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """One @ other."""
+    """The matrix product of two arrays, by NumPy if both are small and by torch otherwise."""
     if one.size <= SMALL and other.size <= SMALL:
         return np.asarray(one @ other)
     large: np.ndarray = torch.matmul(torch.from_numpy(one), torch.from_numpy(other)).numpy()

@@ -32,7 +32,7 @@ class Choice:
     heads: tuple[int, ...]
     lags: tuple[int, ...]
     share: float
-    """Of the sum of squared coefficients."""
+    """This set's part in the sum of squared coefficients, from 0 to 1."""
     weights: tuple[float, ...]
     """Attention of each of these heads to its lag."""
 
@@ -61,14 +61,14 @@ class Comparison:
     """A model beside the generalised induction head, Bayes and the truth."""
 
     seen: Losses
-    """On the symbols that followed, as training counts it."""
+    """The mean losses on the symbols that followed, in the loss that training minimises."""
     expected: Losses
     """The log loss over all symbols that could have followed."""
     distance: float
     """Mean total variation between model and GIH over the parents, in chains where GIH finds a
     match; not a number if there are none."""
     matched: float
-    """The part of such chains."""
+    """The share of the chains in which GIH finds a match."""
 
 
 def compare(
@@ -127,7 +127,7 @@ class Moment:
     """The model at one epoch of the last stage."""
 
     epoch: int
-    """Since the stage began."""
+    """Epochs since the last stage began."""
     a: float
     loss: float
     distance: float
@@ -183,11 +183,12 @@ class Growth:
 
     slope: float
     straightness: float
-    """R² of the fit."""
+    """R² of the fitted line: 1 if a grows exactly with the logarithm of the epoch."""
     epochs: tuple[int, int]
-    """Between which it was fitted: where a goes from a fifth to four fifths of its way."""
+    """The first and the last epoch of the fit: while a goes from a fifth to four fifths of its
+    way."""
     end: float
-    """The last a."""
+    """The value of a at the end of the training."""
 
 
 def growth(course: Course, first: int) -> Growth:

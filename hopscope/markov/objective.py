@@ -70,7 +70,7 @@ class Answering:
         self.rows, self.sparse, self.loss = rows, sparse, loss
 
     def value(self, scaled: Float[np.ndarray, "pattern"]) -> float:
-        """The mean loss."""
+        """The mean loss over all chains, from the scaled similarity of each pattern."""
         sums = self.sparse.times(powers(scaled)) if _near(scaled) else self.rows.attended(scaled)[0]
         return float(product(self.loss.value(sums), self.rows.weight))
 

@@ -12,7 +12,7 @@ from hopscope.configs import InductionModel
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of a model."""
+    """The trained numbers of a model: c for each set of heads, w for each head and lag, and a."""
 
     c: Float[np.ndarray, "set"]
     w: Float[np.ndarray, "head lag"]

@@ -47,7 +47,7 @@ class Course:
 
 @dataclass(frozen=True)
 class MarkovRun:
-    """One training, on disk."""
+    """One training of the n-gram experiment on disk: its recipe, parameters and losses."""
 
     folder: RunFolder
 
@@ -80,7 +80,7 @@ class MarkovRun:
         return {name: value[number].numpy() for name, value in weights.items()}
 
     def course(self, seed: int) -> Course:
-        """How one seed's parameters went."""
+        """The parameters of one seed's model at every epoch that was recorded."""
         model, series = self.experiment.model, parameters.values(self.folder, seed)
         names = list(numbers(model, initial(model).named()))
         if set(names) - set(series):

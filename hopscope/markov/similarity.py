@@ -28,7 +28,7 @@ class Copies:
     """With unit copies, what their inner products were divided by."""
     factors: Float[np.ndarray, "set slot pattern"]
     features: Float[np.ndarray, "set pattern"]
-    """The product of the factors."""
+    """The product of the factors of each set of heads, for each pattern."""
 
 
 class Similarity:

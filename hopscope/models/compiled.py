@@ -26,7 +26,7 @@ LANES, LONGEST, WIDEST, BLOCK = 16, 128, 128, 64  # as in native/
 
 
 class AttentionTask(ctypes.Structure):
-    """`Attention` of attention.h."""
+    """The struct `Attention` of attention.h, field by field."""
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("batch", "heads", "read", "seq")),
@@ -40,7 +40,7 @@ class AttentionTask(ctypes.Structure):
 
 
 class AffineTask(ctypes.Structure):
-    """`Affine` of affine.h."""
+    """The struct `Affine` of affine.h, field by field."""
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("models", "ins", "outs", "tiles")),
@@ -52,13 +52,13 @@ class AffineTask(ctypes.Structure):
 
 
 class MlpTask(ctypes.Structure):
-    """`Mlp` of mlp.c."""
+    """The struct `Mlp` of mlp.c, field by field."""
 
     _fields_ = (("up", AffineTask), ("down", AffineTask))
 
 
 class NormTask(ctypes.Structure):
-    """`Norm` of norm.c."""
+    """The struct `Norm` of norm.c, field by field."""
 
     _fields_ = (
         ("models", ctypes.c_int),
@@ -72,7 +72,7 @@ class NormTask(ctypes.Structure):
 
 
 class Sizes(ctypes.Structure):
-    """`Sizes` of half.c."""
+    """The struct `Sizes` of half.c, field by field."""
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("models", "batch", "seq", "read", "width", "heads")),
@@ -90,7 +90,7 @@ def _maps(*names: str) -> tuple[str, ...]:
 
 
 class AttentionHalf(ctypes.Structure):
-    """`AttentionHalf` of half.c."""
+    """The struct `AttentionHalf` of half.c, field by field."""
 
     _fields_ = (
         ("sizes", Sizes),
@@ -105,7 +105,7 @@ class AttentionHalf(ctypes.Structure):
 
 
 class MlpHalf(ctypes.Structure):
-    """`MlpHalf` of half.c."""
+    """The struct `MlpHalf` of half.c, field by field."""
 
     _fields_ = (
         ("sizes", Sizes),

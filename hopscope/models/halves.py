@@ -29,7 +29,7 @@ class Heads(NamedTuple):
     causal: bool
     read: int
     epsilon: float
-    """Of the norm before them."""
+    """The epsilon of the norm that stands before the attention."""
 
 
 def suit_attention(

@@ -20,7 +20,10 @@ from hopscope.models import compiled, operations
 
 
 def suit(*tensors: Tensor) -> bool:
-    """Whether numbers like these can be computed with here; what fits together, the others say."""
+    """True if the C kernels are loaded and every tensor is bf16, on the CPU, with a last axis that
+    is a multiple of LANES. Whether shapes fit together is for `suit_affine`, `suit_norm`, and so
+    on.
+    """
     return compiled.path() != "torch" and all(
         x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.shape[-1] % compiled.LANES == 0
         for x in tensors
@@ -156,6 +159,6 @@ def mlp(
     up: tuple[BFloat16[Tensor, "*model hidden width"], BFloat16[Tensor, "*model hidden"]],
     down: tuple[BFloat16[Tensor, "*model width hidden"], BFloat16[Tensor, "*model width"]],
 ) -> BFloat16[Tensor, "*model batch seq width"]:
-    """Up, GELU, down."""
+    """The MLP by the C kernels: an affine map up, GELU, an affine map down."""
     out: Tensor = _Mlp.apply(x, *up, *down)  # type: ignore[no-untyped-call]
     return out

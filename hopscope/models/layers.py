@@ -23,7 +23,7 @@ NORM_EPS = 1e-5
 
 
 class Affine(nn.Module):
-    """x ↦ x Wᵀ + b."""
+    """The affine map x ↦ x Wᵀ + b, with weights of its own for each model of a fleet."""
 
     def __init__(
         self, fleet: tuple[int, ...], inputs: int, outputs: int, bias: bool = True
@@ -79,7 +79,7 @@ class Norm(nn.Module):
 
     @property
     def pair(self) -> tuple[Tensor, Tensor]:
-        """Gain and shift."""
+        """The gain and the shift of the norm."""
         return self.weight, self.bias
 
     def forward(
@@ -110,7 +110,7 @@ class Embedding(nn.Module):
 
 
 class Mlp(nn.Module):
-    """Up, GELU, down."""
+    """The MLP of a block: an affine map up, GELU, an affine map down."""
 
     def __init__(self, fleet: tuple[int, ...], config: Model) -> None:
         super().__init__()

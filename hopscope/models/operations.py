@@ -14,7 +14,7 @@ from hopscope.models.compiled import AffineTask, AttentionTask, MlpTask, NormTas
 
 
 class AffineGradients(NamedTuple):
-    """Of an affine map's input, weight and bias."""
+    """The gradients of an affine map's input, weight and bias."""
 
     x: Tensor
     weight: Tensor
@@ -22,7 +22,7 @@ class AffineGradients(NamedTuple):
 
 
 class NormGradients(NamedTuple):
-    """Of a norm's input, gain and shift."""
+    """The gradients of a norm's input, gain and shift."""
 
     x: Tensor
     gain: Tensor
@@ -62,7 +62,9 @@ def mlp(x: Tensor, up: tuple[Tensor, Tensor], down: tuple[Tensor, Tensor]) -> tu
 def mlp_back(
     x: Tensor, hidden: Tensor, up: Tensor, down: Tensor, gradient: Tensor
 ) -> tuple[AffineGradients, tuple[Tensor, Tensor]]:
-    """Of up, and of down's weight and bias; `hidden` is what GELU got."""
+    """The gradients of the map up, and of the weight and bias of the map down; `hidden` is what
+    GELU got.
+    """
     of_up, of_down = AffineGradients(torch.empty_like(x), *_room(up)), _room(down)
     task = MlpTask(
         _mapping_back(x, up, *of_up[1:], x_gradient=of_up.x, y=hidden),
@@ -73,7 +75,7 @@ def mlp_back(
 
 
 def _room(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """For the gradients of weight and bias."""
+    """Empty tensors for the gradients of weight and bias."""
     return torch.empty_like(weight), weight.new_empty(weight.shape[:-1])
 
 
@@ -135,7 +137,9 @@ def attend(joined: Tensor, query: Tensor | None, heads: int, causal: bool) -> tu
 def attend_back(
     joined: Tensor, query: Tensor | None, logsum: Tensor, causal: bool, gradient: Tensor
 ) -> tuple[Tensor, Tensor | None]:
-    """Of both; the softmax was not kept: it is computed again, from each row's log-sum."""
+    """The gradients of `joined` and `query`; the softmax was not kept, and is computed again from
+    the log-sum of each row.
+    """
     joined_gradient = torch.empty_like(joined)
     query_gradient = None if query is None else torch.empty_like(query)
     task = _attention(joined, query, logsum.shape[-2], causal)

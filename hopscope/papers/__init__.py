@@ -13,7 +13,7 @@ __all__ = ["Preset", "preset", "presets"]
 
 
 def presets() -> dict[str, Preset[Any]]:
-    """Every preset by name."""
+    """Every preset of every paper, and those of the tasks, by name."""
     return {"demo": demo.preset(), **tasks.presets(), **musat.presets(), **chen.presets()}
 
 

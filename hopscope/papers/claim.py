@@ -41,12 +41,12 @@ class Claim:
     """What a paper says, in our words, and how to hold it against what we measured."""
 
     id: str
-    """paper/name, e.g. musat/nonic-above-0.7."""
+    """The name of the claim as paper/name, e.g. musat/nonic-above-0.7."""
     says: str
     where: str
-    """The section, figure or appendix."""
+    """The section, figure or appendix of the paper that makes the claim."""
     paper: str
-    """The paper's value."""
+    """The value that the paper gives, as text."""
     how: str
     """How we measure it, tolerance included."""
     targets: tuple[str, ...]

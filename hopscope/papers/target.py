@@ -19,7 +19,7 @@ class Target:
     """A figure or table of a paper."""
 
     name: str
-    """paper/figure, e.g. musat/fig4-ic; also the name of its results."""
+    """The name of the target as paper/figure, e.g. musat/fig4-ic; also the name of its results."""
     shows: str
     """What of the paper it is, in a few words."""
     rows: tuple[type[Row], ...]

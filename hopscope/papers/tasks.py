@@ -60,7 +60,7 @@ def khop() -> Preset[Experiment]:
 
 
 def mqar() -> Preset[Experiment]:
-    """The same as examples/mqar.json."""
+    """MQAR in two layers of one head, without MLP; the same as examples/mqar.json."""
     return _preset(
         MQAR(pairs=8, alphabet=64, length=48),
         Model(layers=2, heads=1, d_model=64, mlp=False, init="fan-in", input_std=1.0),

@@ -20,7 +20,7 @@ ROW, COLUMN = 0.42, 0.85
 CELL = 0.84
 """Share of a cell that its bars may fill."""
 FAINT = 0.03
-"""What is less is not drawn."""
+"""A share below this is not drawn."""
 FULL, LITTLE = 0.95, 0.1
 """Shares from which a symbol is simply there, and up to which it is not told."""
 KINDS = ("key", "value", "decoy key", "decoy value")

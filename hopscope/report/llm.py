@@ -73,7 +73,7 @@ def results_figure(every: Mapping[str, Sequence[Scored]]) -> Figure:
 def _points(
     axes: Axes, x: Sequence[float], rows: Sequence[Scored], colour: str, style: str, label: str = ""
 ) -> None:
-    """Accuracies with their intervals."""
+    """Draw accuracies with their intervals."""
     if not rows:
         return
     means = np.array([each.accuracy for each in rows])

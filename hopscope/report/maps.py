@@ -12,7 +12,7 @@ from hopscope.circuits import RoleMaps
 from hopscope.report.depth import short_role
 
 CELL = 1.75
-"""Inches per map."""
+"""The width and height of one map, in inches."""
 USED, UNUSED = "#cc3311", "#444444"
 COLOURS = "Blues"
 PER_ROW = 4

@@ -96,12 +96,12 @@ def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def list_html(lines: Iterable[str]) -> str:
-    """A list, or nothing."""
+    """An HTML list of these lines, escaped; empty if there are none."""
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
 
 def save_page(text: str, path: Path) -> Path:
-    """Write it."""
+    """Write the text of a page to a file, and return its path."""
     write_bytes(path, text.encode())
     return path

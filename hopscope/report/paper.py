@@ -21,7 +21,7 @@ from hopscope.papers.target import Target
 from hopscope.report.page import Section, figure_html, page, prose
 
 Drawn = Sequence[tuple[str, str, Figure]]
-"""Name, alternative text, figure."""
+"""Figures, each with a short name and an alternative text."""
 Draw = Callable[[Table, Callable[[str], Table | None]], Drawn]
 """The figures of a table, which may show another one (asked for by name) as well."""
 

@@ -11,7 +11,7 @@ from hopscope.report.curves import COLOURS
 from hopscope.report.stages import band
 
 LINES = {"model": COLOURS[0], "GIH": COLOURS[1], "Bayes": COLOURS[2], "truth": COLOURS[7]}
-"""Whose losses are drawn."""
+"""The predictors whose losses are drawn, each with its colour."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Transfer:
     """Every seed's model on chains that differ in one thing from those it was trained on."""
 
     varied: str
-    """What is different: length, or alpha."""
+    """The setting in which the chains differ: length, or alpha."""
     values: Num[np.ndarray, "value"]
     trained: int | float
     """The value on which the models were trained."""

@@ -62,7 +62,7 @@ def part_rows(circuit: Circuit) -> list[tuple[str, ...]]:
 
 
 def loss_line(circuit: Circuit) -> str:
-    """The four losses."""
+    """A line with the four losses: of the model, of the circuit, without attention, of guessing."""
     losses = circuit.losses
     return (
         f"loss: {losses.mean('clean'):.4f} as it is · {losses.mean('ideal'):.4f} with this "

@@ -84,7 +84,7 @@ def opened(folder: RunFolder) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far a sweep came."""
+    """How far a sweep over several recipes came."""
 
     folders: tuple[RunFolder, ...]
     """Complete runs, in the order of the recipes."""

@@ -34,7 +34,7 @@ class Stop:
         return self._reason
 
     def ask(self, reason: str) -> None:
-        """Stop at the next step."""
+        """Ask the run to stop at its next step."""
         self._reason = reason
 
     @contextmanager

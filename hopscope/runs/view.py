@@ -14,18 +14,18 @@ from hopscope.store.question import Question, metrics_of
 
 @dataclass(frozen=True)
 class PlainRun:
-    """A run, on disk."""
+    """A run of any kind on disk: its recipe, checkpoints and losses."""
 
     folder: RunFolder
 
     @property
     def name(self) -> str:
-        """What it is asked for by."""
+        """The name of the run in its store."""
         return self.folder.name
 
     @property
     def experiment(self) -> Recipe:
-        """What it is made from."""
+        """The recipe that the run is made from."""
         return self.folder.experiment
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 from hopscope.store import RunFolder
 
 Losses = dict[str, np.ndarray]
-"""Split → losses [model, hop]."""
+"""For each split, the losses of every model and hop [model, hop]."""
 
 
 @runtime_checkable
@@ -24,7 +24,7 @@ class Work(Protocol):
 
     @property
     def precision(self) -> str:
-        """What it computes in."""
+        """The arithmetic that the run computes in, such as float32."""
 
     @property
     def planned(self) -> Container[int]:

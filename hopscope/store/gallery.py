@@ -21,23 +21,23 @@ class About(Config):
     """What a model of the gallery is, and where it came from."""
 
     what: str
-    """In a few words."""
+    """What the model is, in a few words."""
     trained: bool
-    """Trained, or written by hand?"""
+    """True if the weights were trained, False if they were written by hand."""
     run: str
-    """The name of its run."""
+    """The name of the run that the model was taken from."""
     step: int
-    """When its last weights were taken."""
+    """The step of the checkpoint that the weights were taken from."""
     unit: str
-    """What steps are: steps, or epochs."""
+    """The word for what `step` counts, in the singular."""
     hopscope: str
-    """The version that made it."""
+    """The version of hopscope that made the entry."""
     weights: str
-    """How they are kept, and why."""
+    """How the weights are kept, and why so."""
     exact_loss: float
-    """On fresh examples, before rounding: the mean over hops."""
+    """The mean loss over hops on fresh examples, with the weights before they were rounded."""
     loss: float
-    """The same as it is here."""
+    """The mean loss over hops on the same examples, with the weights as they are kept here."""
 
     @property
     def origin(self) -> str:
@@ -55,7 +55,7 @@ def _shown(loss: float) -> str:
 
 
 def names() -> list[str]:
-    """What there is."""
+    """The names of all models in the gallery, in alphabetical order."""
     return sorted(manifest.parent.name for manifest in ROOT.glob(f"*/{MANIFEST}"))
 
 

@@ -21,7 +21,7 @@ class Listed:
     name: str
     state: State
     date: datetime | None
-    """Of its last commit; None where its manifest cannot be looked at."""
+    """The time of its last commit; None where its manifest cannot be looked at."""
     size: int
     """Bytes of all files in its folder: what removing it would free."""
     tags: tuple[str, ...] = ()
@@ -32,24 +32,24 @@ class Listed:
 
     @property
     def step(self) -> int | None:
-        """How far it came."""
+        """The step that the run has reached; None if the run is damaged."""
         return None if self.folder is None else self.folder.manifest.step
 
     @property
     def steps(self) -> int | None:
-        """How far it is to come."""
+        """The step at which the run is complete; None if the run is damaged."""
         return None if self.folder is None else self.folder.experiment.steps
 
     @property
     def told(self) -> str:
-        """Its state in words."""
+        """The state of the run in words, with its step if it is not complete."""
         if self.folder is None or self.state == "complete":
             return self.state
         unit = self.folder.experiment.unit
         return f"{self.state} at {unit} {self.step:,} of {self.steps:,}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """The run as a dictionary of plain values, ready for JSON."""
         return {
             "name": self.name,
             "state": self.state,

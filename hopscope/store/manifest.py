@@ -15,8 +15,8 @@ from hopscope.errors import ConfigError, RunDamaged, RunTooNew
 from hopscope.store.files import read_inside, sha256
 
 FORMAT = 2
-"""Of run folders. Format 1 had neither `computed` nor a hash of the manifest itself; it is still
-read."""
+"""The version of the format of run folders. Format 1 had neither `computed` nor a hash of the
+manifest itself; it is still read."""
 MANIFEST = "manifest.json"
 CHECK = "check"
 """The key of the SHA-256 of all the rest, from format 2 on."""
@@ -37,7 +37,7 @@ class FileEntry(Config):
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     size: Annotated[int, Field(ge=0, lt=2**63)]
-    """In bytes."""
+    """The size of the file in bytes."""
 
     @classmethod
     def of(cls, data: bytes) -> "FileEntry":
@@ -54,11 +54,11 @@ class Stretch(Config):
     first: Count
     """The step before the first one that was computed so."""
     threads: Count
-    """Of the processor."""
+    """The number of threads of the processor that computed."""
     kernels: str
     """How the products of bf16 models were computed; see `hopscope.models.compiled`."""
     torch: str
-    """Its version."""
+    """The version of torch."""
     processor: str
 
 
@@ -69,12 +69,12 @@ class Manifest(Config):
     name: str
     """The run's name, which its config's digest determines."""
     step: Count = 0
-    """Steps trained."""
+    """The number of steps that are trained and committed."""
     complete: bool = False
     precision: str = ""
     """The arithmetic that `precision = "auto"` came to."""
     seconds: Annotated[float, Field(ge=0)] = 0.0
-    """Wall-clock time spent training."""
+    """The wall-clock time spent training so far, in seconds."""
     computed: tuple[Stretch, ...] = ()
     files: dict[str, FileEntry] = Field(default_factory=dict)
 

@@ -26,9 +26,9 @@ class Table:
 
     name: str
     columns: Mapping[str, str]
-    """Their types, as DuckDB calls them."""
+    """The type of each column, as DuckDB calls it."""
     order: str
-    """Of the rows in a file, in SQL."""
+    """The order of the rows in a file, as a clause of SQL."""
 
     @property
     def prefix(self) -> str:

@@ -63,7 +63,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a query."""
+    """The rows that a query found, with the names of their columns."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]

@@ -27,12 +27,12 @@ NEAREST = 5
 
 
 def default_root() -> Path:
-    """$HOPSCOPE_STORE, or ./runs."""
+    """The folder of runs if none is named: $HOPSCOPE_STORE, or ./runs."""
     return Path(os.environ.get("HOPSCOPE_STORE") or "runs")
 
 
 class Store:
-    """Finds, creates and removes runs."""
+    """A folder of runs: finds, creates, tags and removes them."""
 
     def __init__(self, root: Path | str | None = None) -> None:
         self.root = default_root() if root is None else Path(root)

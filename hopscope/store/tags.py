@@ -45,7 +45,7 @@ def _checked(tag: str) -> str:
 
 
 class _Kept(Config):
-    """The file."""
+    """The content of the file of tags."""
 
     format: Literal[1] = FORMAT
     runs: dict[

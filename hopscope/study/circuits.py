@@ -39,9 +39,9 @@ class Circuits:
     common: tuple[str, ...]
     """Parts of both: their head, and what it does."""
     first: tuple[str, ...]
-    """Parts of the first alone."""
+    """Parts of the first circuit alone."""
     second: tuple[str, ...]
-    """Parts of the second alone."""
+    """Parts of the second circuit alone."""
 
     @classmethod
     def of(cls, first: Circuit, second: Circuit) -> "Circuits":
@@ -60,7 +60,7 @@ class Circuits:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """The comparison as dictionaries and lists, ready for JSON."""
         return {
             "steps": [
                 {

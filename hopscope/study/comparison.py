@@ -60,7 +60,7 @@ class Course:
 
     name: str
     unit: str
-    """What its steps are."""
+    """The word for what the steps of the run count, in the singular."""
     hops: tuple[str, ...]
     """What each column is the loss of."""
     guess: float | None
@@ -73,7 +73,7 @@ class Course:
 
     @classmethod
     def of(cls, folder: RunFolder) -> "Course":
-        """What a run's metrics say."""
+        """The course of the losses of one run, read from its metrics."""
         recipe, run = folder.experiment, opened(folder)
         train, checked = losses(folder, "train"), losses(folder, "validation")
         hops = tuple(recipe.losses_named(train[1].shape[2])) if len(train[0]) else ()
@@ -97,13 +97,13 @@ class Comparison:
     courses: tuple[Course, Course]
     settings: tuple[Setting, ...]
     circuits: Circuits | None
-    """Of the first model of each; None where one is not kept."""
+    """The circuits of the first model of each run, compared; None where one of them is not kept."""
     without: tuple[str, ...]
     """A line for each run that has no circuit."""
 
     @property
     def names(self) -> tuple[str, str]:
-        """What the two are called."""
+        """The names of the two runs."""
         return self.courses[0].name, self.courses[1].name
 
     @property

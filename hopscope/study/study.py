@@ -74,12 +74,12 @@ class Study:
 
     @property
     def experiment(self) -> Experiment:
-        """What the run is made from."""
+        """The recipe that the run is made from."""
         return self.run.experiment
 
     @property
     def task(self) -> Task:
-        """What the model was trained on."""
+        """The task that the model was trained on."""
         return self.experiment.task
 
     @property
@@ -89,13 +89,13 @@ class Study:
 
     @property
     def name(self) -> str:
-        """What files about it are called."""
+        """What files about the model are called: the run, and if needed the seed and the step."""
         seed = "" if self.member is None else f"-seed-{self.seed}"
         return f"{self.run.name}{seed}{'' if self.last else f'-step-{self.step}'}"
 
     @cached_property
     def model(self) -> Transformer:
-        """The model itself."""
+        """The model with the weights of this step, one model even if the run trained a fleet."""
         model = self.run.model_at(self.step)
         return model if self.member is None else model.member(self.member)
 

@@ -62,7 +62,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
 
 
 def sampler_of(task: Task, device: torch.device | str = "cpu") -> Sampler:
-    """What draws this task's examples."""
+    """The sampler that draws the examples of this task."""
     return SAMPLERS[task.kind](task, torch.device(device))
 
 

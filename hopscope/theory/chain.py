@@ -16,7 +16,7 @@ from hopscope.errors import FactError
 
 @dataclass(frozen=True)
 class Depths:
-    """Layers that D hops need."""
+    """The fewest layers that D hops need: the bound of the paper, and two exact numbers."""
 
     hops: int
     theorem_1: int

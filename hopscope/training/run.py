@@ -21,18 +21,18 @@ from hopscope.training.memory import parameters
 
 @dataclass(frozen=True)
 class Run:
-    """One training, on disk."""
+    """One training over facts on disk: its recipe, models and losses."""
 
     folder: RunFolder
 
     @property
     def name(self) -> str:
-        """What it is asked for by."""
+        """The name of the run in its store."""
         return self.folder.name
 
     @property
     def experiment(self) -> Experiment:
-        """What it is made from."""
+        """The recipe that the run is made from."""
         return self.folder.recipe_as(Experiment)
 
     @property

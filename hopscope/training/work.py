@@ -55,7 +55,7 @@ class TrainingWork:
         return self.learner.precision
 
     def advance(self) -> Losses | None:
-        """One step."""
+        """Train one step; return the latest losses every `settle_every` steps, else None."""
         self.ledger.note("train", self.step + 1, self.learner.advance())
         if self.step in self.validated:
             self._validate()

@@ -17,9 +17,9 @@ ALL = 0.99
 NOTHING = 0.01
 """A weight, relative to that of a match, that counts as nothing."""
 STRAIGHT = 0.99
-"""R² of a straight line."""
+"""The R² from which on a fit counts as a straight line."""
 SLOPE = 0.1
-"""Relative error of a slope that agrees."""
+"""The relative error up to which a slope counts as agreeing."""
 
 TRAINING = ("chen/training",)
 

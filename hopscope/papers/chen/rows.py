@@ -29,7 +29,7 @@ class SeedRow(Row):
     chosen_lags: Lags
     """The lags of the set that won stage I."""
     share_after_stage_1: StrictFloat
-    """That set's part in the sum of squared coefficients."""
+    """The part of the chosen set in the sum of squared coefficients, after stage I."""
     attention_before: Numbers
     """The largest attention of each head of the set before training."""
     attention_after: Numbers
@@ -39,7 +39,7 @@ class SeedRow(Row):
     slope_by_log_epoch: StrictFloat
     """The growth of a by the logarithm of the epoch, in the last stage."""
     r2: StrictFloat
-    """How straight that growth is."""
+    """R² of the line behind `slope_by_log_epoch`: 1 if the growth is straight."""
     one_over_gap: StrictFloat
     """One over the gap between matches and the most similar other position."""
     distance_begin: StrictFloat
@@ -57,9 +57,9 @@ class TransferRow(Row):
     length: StrictInt
     alpha: StrictFloat
     distance: StrictFloat
-    """To the generalised induction head, where that finds a match."""
+    """The mean distance to the generalised induction head, over chains where that finds a match."""
     matched: StrictFloat
-    """The part of the chains in which it does."""
+    """The share of the chains in which the generalised induction head finds a match."""
     loss: MeanLosses
 
     @property
@@ -107,8 +107,8 @@ class SettingRow(Row):
     slopes_of_a: dict[str, StrictFloat]
     """How much a grows per factor e of epochs, by epoch of the last stage."""
     loss: MeanLosses
-    """On the symbols that followed."""
+    """The mean losses on the symbols that followed."""
     expected: MeanLosses
-    """Over all symbols that could have followed."""
+    """The mean losses over all symbols that could have followed."""
     distance: StrictFloat
     matched: StrictFloat

@@ -27,7 +27,7 @@ class DepthRow(Row):
 
     hops: StrictInt
     theorem_1: StrictInt
-    """The paper's lower bound."""
+    """The paper's lower bound on the number of layers."""
     bidirectional: StrictInt
     """The exact minimum by closed form, for attention in both directions."""
     causal: StrictInt
@@ -54,15 +54,15 @@ class AnswerRow(Row):
     protocol: str
     precision: str
     seconds: StrictFloat
-    """What the whole benchmark took."""
+    """The seconds that the whole benchmark took."""
     kind: str
     """The formulation, with the number of hops where it can be chosen."""
     hops: StrictInt
     count: StrictInt
-    """Questions."""
+    """The number of questions of this kind."""
     accuracy: StrictFloat
     interval: tuple[StrictFloat, StrictFloat]
-    """95 %, over questions."""
+    """The 95 % interval of the accuracy, over questions."""
     guessing: StrictFloat
     first: StrictFloat
     acceptance: StrictFloat
@@ -119,7 +119,7 @@ class Removal(Record):
 
     head: Head
     what: str
-    """The part in words."""
+    """What the part does, in words."""
     joins_pair: StrictBool
     """Does it let values read the keys of their own pairs, and nothing else?"""
     kind: str
@@ -185,7 +185,7 @@ class CircuitRow(LossRow):
     removals: tuple[Removal, ...]
     unexplained: StrictInt
     circuit: JsonObject
-    """As Circuit writes it."""
+    """The circuit as `Circuit.to_dict` gives it."""
     maps: Maps
     emergence: Story | None = None
     """Only of models whose circuit was followed through training."""
