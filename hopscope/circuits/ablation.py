@@ -25,7 +25,7 @@ class Carried:
 Change = Mechanism | Carried
 
 Changes = tuple[tuple[int, Change], ...]
-"""What is changed in one layer: head, and what it does instead."""
+"""The changes in one layer: for each changed head its number, and what it does instead."""
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,18 @@ from hopscope.errors import CircuitError
 from hopscope.machine import memory_bytes
 
 CALL_BYTES = 128 * 2**20
-"""What the numbers of one call of a layer may take."""
+"""The most bytes that the tensors of one call of a layer may take."""
 STREAM_BYTES = 64 * 2**20
-"""Residual streams that are kept, by the changes that led to them."""
+"""The most bytes of residual streams that are kept, by the changes that led to them."""
 DRAWN_BYTES = 64 * 2**20
-"""Rows of attention that are kept drawn."""
+"""The most bytes of drawn rows of attention that are kept."""
 
 FLOAT = 4
 """Bytes of one float32 number."""
 AT_ONCE = 3
 """Tensors of the size of a layer's attention in one call: scores, softmax, and what replaces it."""
 WIDTHS = 12
-"""The same for tensors of the size of a residual stream (an MLP's inside counts four, twice)."""
+"""Tensors of the size of a residual stream in one call (an MLP's inside counts four, twice)."""
 DRAWING, ROLES, PAIRS = 4, 64, 3
 """What drawing an example takes at most: copies of its numbers, bytes for each position, and for
 tokens bytes for each pair of positions; measured on three tasks."""

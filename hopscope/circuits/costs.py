@@ -27,7 +27,7 @@ CONDITIONS = ("ideal", "own", "clean")
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything of a circuit that is measured on fresh examples."""
+    """What is measured of a circuit on fresh examples: its losses, and the cost of each part."""
 
     losses: Losses
     parts: tuple[Part, ...]
@@ -54,7 +54,7 @@ def measure(search: Search, questions: Questions, draft: Draft, seed: int) -> Fi
 
 
 def _states(search: Search, draft: Draft) -> dict[Name, State]:
-    """Everything that is measured, by name."""
+    """Every state of the model whose loss is measured, by name."""
     ideal = draft.states.ideal
     states: dict[Name, State] = {
         ("clean", None): State(),

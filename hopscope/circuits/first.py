@@ -26,9 +26,10 @@ ROUNDS = 3
 WORTH = 0.98
 """Another aim is taken if it lowers the loss to this share, or below."""
 WORTH_MIXED = 0.95
-"""The same for a mixture of targets."""
+"""A mixture of targets is taken if it lowers the loss to this share, or below."""
 WORTH_A_TABLE = 0.8
-"""The same for what the model looks at on average: a table of positions says little."""
+"""Attention by position, which is a table and says little, is taken if it lowers the loss to this
+share, or below."""
 SPENT = 0.01
 """Steps are given up until the loss has risen by this share of guessing."""
 

@@ -12,13 +12,13 @@ from hopscope.circuits.ablation import Change
 from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Mechanism
 
 Changes = tuple[Change, ...]
-"""What every head of a layer does."""
+"""For every head of a layer, what it does: its mechanism, or what it carries instead."""
 UNTOUCHED = Mechanism(rest=AS_IS)
-"""What a head does that no ablation changes."""
+"""The mechanism of a head that no ablation changes: all its rows stay as they are."""
 Item = TypeVar("Item")
 
 Prefix = tuple[object, ...]
-"""The changes in all layers so far: what a residual stream depends on."""
+"""The changes in all layers so far, on which a residual stream depends."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class Usual:
 
 
 def most_common(changes: Sequence[Change]) -> Change:
-    """Of several that are as common, the first."""
+    """The most common of these changes; the first of several that are as common."""
     counts = Counter(changes)
     return max(counts, key=counts.__getitem__)
 
 
 def from_model(change: Change) -> bool:
-    """Does the model's attention have to be known?"""
+    """True if the model's own attention must be known to carry out the change."""
     if not isinstance(change, Mechanism):
         return False
     aims = (change.rest, *(aim for _, aim in change.aims))

@@ -59,7 +59,9 @@ class Lot:
     def targets(
         self, example: Int[Tensor, "spot"], place: Int[Tensor, "spot"]
     ) -> Float[Tensor, "spot group size"]:
-        """What a map should say there of every symbol."""
+        """For each position, the targets of the map for every symbol: of the own chain, of another
+        example, and of another chain.
+        """
         chain = self.exam.roles.chain[example, place].long()
         chains = self.symbols.shape[1]
         found = [self.symbols[example, chain], self.symbols[example - 1, chain]]

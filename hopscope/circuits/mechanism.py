@@ -115,11 +115,11 @@ class Aim:
         return (replace(self, otherwise=()), *self.otherwise)
 
     def or_else(self, *others: "Aim") -> "Aim":
-        """The same, with other aims for where it leads nowhere, tried in this order."""
+        """The same aim, with others that are tried in this order where it leads nowhere."""
         return replace(self, otherwise=(*self.otherwise, *others))
 
     def if_(self, condition: str) -> "Aim":
-        """The same under a condition."""
+        """The same aim, at those positions alone where a condition of the task holds."""
         return replace(self, when=condition)
 
     def __str__(self) -> str:
@@ -163,7 +163,7 @@ class Mechanism:
         object.__setattr__(self, "aims", tuple(sorted(self.aims)))
 
     def __hash__(self) -> int:
-        """Of all that it says, counted once: a search asks for it a hundred thousand times."""
+        """A hash of all fields, computed once: a search asks for it a hundred thousand times."""
         if "_hash" not in self.__dict__:
             object.__setattr__(self, "_hash", hash((self.aims, self.rest)))
         found: int = self.__dict__["_hash"]
@@ -174,15 +174,15 @@ class Mechanism:
         return Mechanism, (self.aims, self.rest)
 
     def of(self, role: Role) -> Aim:
-        """The aim of a role's row."""
+        """The aim of the rows of a role: its own, or else `rest`."""
         return dict(self.aims).get(role, self.rest)
 
     def with_aim(self, role: Role, new: Aim) -> "Mechanism":
-        """The same, with another aim for one role."""
+        """The same mechanism, with another aim for one role."""
         return Mechanism((*((r, a) for r, a in self.aims if r != role), (role, new)), self.rest)
 
     def without(self, role: Role) -> "Mechanism":
-        """The same, with the role's aim given up for the rest's."""
+        """The same mechanism, with `rest` in place of the role's own aim."""
         return Mechanism(tuple((r, a) for r, a in self.aims if r != role), self.rest)
 
     @property

@@ -80,13 +80,15 @@ class Painter:
     def attention(
         self, mechanism: Mechanism, own: Float[Tensor, "batch read seq"]
     ) -> Float[Tensor, "batch read seq"]:
-        """What the head attends to under the mechanism; `own` is what the model would."""
+        """The attention of a head that follows the mechanism; `own` is its own in the model."""
         return self.painted(mechanism, own, own.shape[-2])
 
     def painted(
         self, mechanism: Mechanism, own: Float[Tensor, "batch read seq"] | None, read: int
     ) -> Float[Tensor, "batch read seq"]:
-        """The same; a mechanism that does not depend on the model needs not know it."""
+        """The attention of a head that follows the mechanism, from the last `read` positions; `own`
+        may be None for a mechanism that does not depend on the model.
+        """
         ground = mechanism.rest
         if not mechanism.aims:
             return self._every(ground, own, read)
@@ -110,7 +112,7 @@ class Painter:
         own: Float[Tensor, "batch read seq"] | None,
         read: int,
     ) -> Float[Tensor, "spot seq"]:
-        """The same, of the rows of some roles alone."""
+        """The attention of a head that follows the mechanism, in the rows of some roles alone."""
         return torch.cat([self.rows_of(mechanism.of(role), role, own, read) for role in roles])
 
     def _most_as_is(self, kinds: dict[Role, Aim], read: int) -> bool:
@@ -176,7 +178,9 @@ class Painter:
         return rows, possible
 
     def _alone(self, aim: Aim, spots: Spots) -> Drawn:
-        """The same of one aim, without those that may take its place."""
+        """Rows under one aim alone, and where it leads somewhere; the aims that may take its place
+        are ignored.
+        """
         weights = torch.zeros((), device=self.seen.device)
         for target, weight in aim.parts:
             at = self.leads(target, spots).float()
@@ -188,11 +192,11 @@ class Painter:
         return weights / total.clamp_min(1e-9), total[..., 0] > 0
 
     def leads(self, target: Target, spots: Spots) -> Bool[Tensor, "spot seq"]:
-        """What each of these rows can see of a target."""
+        """True at the positions of a target that each of these rows can see."""
         return self._target(target, spots) & self.seen[spots.row]
 
     def _target(self, target: Target, spots: Spots) -> Bool[Tensor, "spot seq"]:
-        """Who counts as the target, for each of the rows."""
+        """True at the positions that are the target, for each of the rows."""
         at = spots.row[:, None]
         if target.where == "relation":
             there = self.exam.followed(target.relation, target.times)
@@ -206,7 +210,7 @@ class Painter:
         return self.places == (at if target.where == "itself" else at - 1)
 
     def _of_role(self, target: Target, role: Role, spots: Spots) -> Bool[Tensor, "spot seq"]:
-        """The same for a target that names a role."""
+        """True at the positions of a target that names a role, for each of the rows."""
         at = spots.row[:, None]
         chain = self.chain[spots.example]
         same = chain == chain.gather(1, at)

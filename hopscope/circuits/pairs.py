@@ -25,7 +25,7 @@ class Pairs:
 
     exam: Exam
     other: Losses
-    """What the losses would be if the chain with which each exchanges were asked for."""
+    """The loss of each answer if the other chain of its pair were asked for."""
     third: Losses
     """The same of chains that have no part in it: what losses are when an answer is merely lost.
     Both chains of a pair have the same third ones."""

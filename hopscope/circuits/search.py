@@ -57,7 +57,7 @@ class Search:
 
     @cached_property
     def limits(self) -> Limits:
-        """What counts as solved here."""
+        """The losses up to which the task counts as solved by a state of this model."""
         return Limits.of(self.clean, self.guess, self.settings)
 
     @cached_property

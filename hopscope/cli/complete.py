@@ -39,7 +39,7 @@ def complete(words: Sequence[str]) -> int:
 
 
 def write_table(table: Iterable[tuple[Sequence[str], Iterable[Row]]]) -> str:
-    """What `read_table` reads."""
+    """The table of commands and arguments as text, which `read_table` reads."""
     lines = []
     for commands, rows in table:
         lines.append("\t".join(commands))

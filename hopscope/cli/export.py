@@ -42,7 +42,7 @@ def export(chosen: LlmExportArguments) -> int:
 
 
 def files(chosen: LlmExportArguments) -> dict[str, str]:
-    """File name → text."""
+    """The text of each file, by its name."""
     from hopscope.llm.export import inspect_ai, lm_eval, ruler, task_name
 
     prompts = Prompts.model_validate(

@@ -125,7 +125,7 @@ def print_effect(off: "Comparison | None", draws: int) -> None:
 
 
 def data_of(scores: "HeadScores", off: "Comparison | None") -> dict[str, Any]:
-    """All numbers."""
+    """The scores and the effect of switching heads off, ready for JSON."""
     return {**scores.as_data(), "switched_off": asdict(off) if off else None}
 
 

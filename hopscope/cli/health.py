@@ -28,7 +28,7 @@ REQUIREMENT = re.compile(r"([\w.-]+)>=([\d.]+)(?:; extra == \"(\w+)\")?")
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that `hopscope doctor` looked at, and what it found."""
 
     name: str
     state: State
@@ -38,12 +38,12 @@ class Check:
     """What to do about it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """The check as a dictionary, ready for JSON."""
         return asdict(self)
 
 
 def checks(store: Store) -> Iterator[Check]:
-    """All of them, one after another."""
+    """Every check of this installation and store, one after another."""
     yield Check("Python", "fine", f"{platform.python_version()}, {sys.executable}")
     place = Path(hopscope.__file__).parent
     yield Check("hopscope", "fine", f"{hopscope.__version__}, {place}")

@@ -22,13 +22,13 @@ MOMENT = 0.05
 
 
 class Interruption:
-    """Did a SIGINT arrive?"""
+    """Remembers whether a SIGINT arrived, and tells which errors are its consequence."""
 
     def __init__(self) -> None:
         self.came = False
 
     def explains(self, error: BaseException) -> bool:
-        """Is this what became of it?"""
+        """True if the error is a consequence of the SIGINT."""
         words = str(error)
         of_duckdb = type(error).__name__ == "InterruptException" or words == "Query interrupted"
         return self.came or of_duckdb or isinstance(error, KeyboardInterrupt)

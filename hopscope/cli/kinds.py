@@ -10,14 +10,14 @@ from hopscope.errors import ConfigError
 
 @dataclass(frozen=True)
 class Shown:
-    """Functions of a run, as `module:name`."""
+    """The functions that show a run of one kind, each as `module:name`."""
 
     text: str
-    """Prints what became of it."""
+    """A function that prints what became of the run."""
     rows: str
-    """The same as rows."""
+    """A function that gives what became of the run as rows."""
     figure: str | None = None
-    """Draws it."""
+    """A function that draws what became of the run; None if nothing is drawn."""
 
 
 SHOWN = {

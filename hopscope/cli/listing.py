@@ -40,14 +40,14 @@ class RunsArguments(StoreArguments, JsonArguments):
 
 @dataclass(frozen=True)
 class Row:
-    """What is shown of a run."""
+    """A line of the list of runs."""
 
     listed: Listed
     models: int
     last: tuple[float, ...]
     """The last training losses, hop by hop: the mean of a hundred steps, over all models."""
     course: np.ndarray
-    """Of the loss, in shares of what guessing gives."""
+    """The course of the loss, in shares of the loss of guessing."""
 
 
 def runs(chosen: RunsArguments) -> int:

@@ -20,7 +20,7 @@ TRAINED = "Every field of what is trained is a flag as well: `hopscope train dem
 
 
 def page() -> str:
-    """The page, in Markdown."""
+    """The page of all commands and their flags, in Markdown."""
     return "\n".join([HEAD, *_listed(), ""])
 
 

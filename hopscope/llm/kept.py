@@ -17,7 +17,7 @@ Answer = dict[str, Any]
 
 
 class Kept(Config):
-    """What is kept of every answer."""
+    """What is kept of every answer, whatever the protocol."""
 
     kind: str
     """Which of the benchmark's kinds of question."""

@@ -19,11 +19,13 @@ from hopscope.markov.parameters import softmax
 
 @dataclass(frozen=True)
 class Copies:
-    """What follows from the heads' weights alone."""
+    """What the similarities of all patterns are made of, as far as it follows from the heads'
+    weights.
+    """
 
     share: Float[np.ndarray, "head lag"]
     inner: Float[np.ndarray, "head pattern"]
-    """Inner products of the copies, K."""
+    """The inner product of what each head copies for the two windows of each pattern, K."""
     length: Float[np.ndarray, "head pattern"] | None
     """With unit copies, what their inner products were divided by."""
     factors: Float[np.ndarray, "set slot pattern"]

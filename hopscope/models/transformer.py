@@ -87,7 +87,9 @@ class Block(nn.Module):
         read: int,
         heads: Sequence[int],
     ) -> Float[Tensor, "*model batch head read seq"]:
-        """The same, with queries from one residual stream and keys from another."""
+        """Who attends to whom in some heads, with queries from one residual stream and keys from
+        another.
+        """
         queries, keys = self.attention_norm(readers), self.attention_norm(sources)
         return self.attention.pattern(queries, read, heads, keys)
 
@@ -119,7 +121,9 @@ class Block(nn.Module):
         layer: int,
         edits: Edits,
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """What attention adds when something of it is replaced."""
+        """What the heads add to the residual stream while some of their attention or values are
+        replaced.
+        """
         if edits.given is None:
             pattern = self.attention.pattern(y, read)
             pattern = _edited("attention", edits.attention, layer, pattern)
@@ -209,7 +213,7 @@ class Transformer(nn.Module):
     def leave(
         self, x: Float[Tensor, "*model batch read d_model"]
     ) -> Float[Tensor, "*model batch read outputs"]:
-        """What the residual stream after the last layer says."""
+        """The outputs, from the residual stream after the last layer."""
         out: Tensor = self.head(self.norm(x))
         return out
 

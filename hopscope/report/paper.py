@@ -136,7 +136,8 @@ def _verdict(verdict: Verdict) -> str:
 def _claims_table(judged: Sequence[tuple[Claim, Finding]], targets: Mapping[str, Target]) -> str:
     """A row for each claim; narrow screens show it as a card, each cell under its own key.
 
-    The roles say what the elements are already, as browsers forget it of tables laid out anew.
+    The roles repeat what the elements are, since browsers drop that once CSS sets another `display`
+    on a table.
     """
     head = "".join(f'<th role="columnheader">{column}</th>' for column in COLUMNS)
     body = ""

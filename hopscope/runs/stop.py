@@ -17,7 +17,7 @@ TIME = "the time limit"
 
 
 class Stop:
-    """Whether to stop, and why."""
+    """Says whether a run is to stop at its next step, and why."""
 
     def __init__(
         self, seconds: float | None = None, clock: Callable[[], float] | None = None

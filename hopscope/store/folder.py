@@ -152,7 +152,7 @@ class RunFolder:
                 remove_inside(self.path, name)
 
     def check_writable(self) -> None:
-        """May it be written to?"""
+        """Refuse to write to a model of the gallery."""
         if self.gallery:
             raise RunReadOnly(
                 f"{self.name} is read-only, as it comes with hopscope: "

@@ -186,7 +186,7 @@ class Store:
         return folder.name
 
     def _tagged(self, tag: str, names: Sequence[str]) -> list[str]:
-        """Which of these runs have this tag."""
+        """Those of these runs that have this tag."""
         tags = read_tags(self.root)
         return [name for name in names if tag in tags.get(name, ())]
 

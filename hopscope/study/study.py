@@ -187,7 +187,7 @@ class Study:
     def contents_story(
         self, examples: int = CONTENTS_STORY_EXAMPLES, seed: int = 0
     ) -> ContentsStory:
-        """The same of the stream alone, at every checkpoint."""
+        """What every role holds after every layer, at every checkpoint of the training."""
         self.check_fits(examples)
         return contents_story(self.run, self.task, self.member, examples, seed)
 
