@@ -23,6 +23,7 @@ from hopscope.store.files import read_bytes, write_bytes
 
 FORMAT = 1
 PARTS = ("own", "half", "other", "chance")
+"""The arrays of `Held` that contents of every task have."""
 PLAIN = ("model", "measure", "fitted", "examples", "seed", "loss", "guess")
 """Fields that JSON holds as they are."""
 GUESSES = 0.9

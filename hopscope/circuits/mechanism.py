@@ -20,7 +20,9 @@ Where = Literal[
     "previous", "itself", "uniform", "relation", "position", "place", "model",
 ]  # fmt: skip
 OF_A_ROLE = ("own", "all", "others", "elsewhere", "place")
+"""Targets that name a role."""
 FROM_MODEL = ("position", "place", "model")
+"""Targets that stand for the attention of the model itself, averaged or as it is."""
 CHAIN_WORDS = {"all": " of all chains", "others": " of other chains"}
 
 

@@ -19,6 +19,7 @@ def _path(kept: object) -> object:
 
 
 PATH_SHARE = Discovery().path_share
+"""The least share of a row's attention that makes its target a path, unless told otherwise."""
 KeptPath = Annotated[Path, BeforeValidator(_path)]
 Kind = Literal["carries", "locates", "weak", "background"]
 

@@ -20,9 +20,13 @@ from hopscope.runs import Watcher
 from hopscope.store import RunFolder
 
 LINE_SECONDS = 10.0
+"""Seconds between two lines, where there is no terminal."""
 PICTURE_SECONDS = 0.25
+"""Seconds between two pictures of the panel in a terminal."""
 SMOOTHING = 0.95
+"""The weight of the earlier mean in the exponential mean of the losses that is shown."""
 CURVE = 32
+"""The width of a curve of losses, in characters."""
 
 
 class Progress:
@@ -34,6 +38,7 @@ class Progress:
         self.history: list[np.ndarray] = []
 
     def start(self, folder: RunFolder, step: int) -> None:
+        """Begin with a run at a step, and forget the run before."""
         self.recipe, self.name = folder.experiment, printable(folder.name)
         self.steps, self.unit = self.recipe.steps, self.recipe.unit
         self.level = self.recipe.guess
@@ -43,6 +48,7 @@ class Progress:
         self.marks.append((time.monotonic(), step))
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        """Take in the latest losses, split → [model, hop], and smooth those of training."""
         self.step = step
         self.marks.append((time.monotonic(), step))
         if "train" not in latest:
@@ -53,6 +59,7 @@ class Progress:
         self.history.append(self.smooth.mean(0))
 
     def headline(self) -> str:
+        """The step, the rate and the time left in one line."""
         (begun, first), (now, last) = self.marks[0], self.marks[-1]
         rate = (last - first) / (now - begun) if now > begun else 0.0
         left = f"{_clock((self.steps - self.step) / rate)} left" if rate else "…"
@@ -100,6 +107,7 @@ class LiveDisplay:
         self.live.stop()
 
     def picture(self) -> Group:
+        """The panel as it is now: name, step, a bar, and one line for each hop."""
         progress = self.progress
         table = Table.grid(padding=(0, 2))
         for name, loss, curve in progress.hop_rows():

@@ -45,6 +45,7 @@ KINDS: dict[str, Kind] = {
     ),
     "llm": Kind(LlmBench, "hopscope.llm.work:prepare", "hopscope.llm.run:BenchRun", key="bench"),
 }  # fmt: skip
+"""Every kind of run, by the name that its recipes and files give."""
 
 
 def fetched(part: str) -> Any:

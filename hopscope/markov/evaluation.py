@@ -20,7 +20,9 @@ from hopscope.markov.process import Chains, sample_chains
 from hopscope.markov.run import Course, MarkovRun
 
 LENGTHS = (10, 20, 50, 100, 200, 400)
+"""Lengths of the chains on which transfer is measured, unless told otherwise."""
 ALPHAS = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Concentrations of the prior on which transfer is measured, unless told otherwise."""
 FIRST_CHAIN_SEED = 1_000_003
 """Chains of a transfer come from seeds no training is likely to use."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Int8, UInt64
 
 WORD = 63
+"""Bits of a pattern in one 64-bit word; the last bit stays free."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from hopscope.configs import Descent, InductionModel
 from hopscope.markov.parameters import Parameters, initial, sets
 
 MATRICES = ("w_q", "w_k", "w_v", "w_o")
+"""The matrices that a full first layer has beside w, by their names."""
 
 
 class InductionTransformer(nn.Module):

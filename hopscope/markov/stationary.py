@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from hopscope.configs import MarkovProcess
 
 MOST_STATES = 1_024
+"""The most states (windows of `memory` symbols) whose stationary distribution is computed."""
 BLOCK = 2**18
 """Numbers in the largest temporary array."""
 

@@ -13,6 +13,7 @@ from hopscope.models.transformer import Transformer
 from hopscope.store.files import read_bytes, write_bytes
 
 FORMAT = 1
+"""The version of the format of a model's folder."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 

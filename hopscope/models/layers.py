@@ -20,6 +20,7 @@ from hopscope.configs import Model
 from hopscope.models import halves, kernels
 
 NORM_EPS = 1e-5
+"""What is added to the variance in a norm; PyTorch's default."""
 
 
 class Affine(nn.Module):

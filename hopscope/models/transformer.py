@@ -25,6 +25,7 @@ from hopscope.errors import ModelError
 from hopscope.models.layers import Affine, Attention, Embedding, Mlp, Norm
 
 GPT2_STD = 0.02
+"""The standard deviation of GPT-2's initial weights."""
 
 
 AttentionEdit = Callable[[int, Float[Tensor, "*model batch head read seq"]], Tensor]

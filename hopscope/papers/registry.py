@@ -37,3 +37,4 @@ PAPERS = Registry(
     targets={each.name: each for each in (*musat_targets.TARGETS, *chen_targets.TARGETS)},
     claims={claim.id: claim for claim in (*musat_claims.CLAIMS, *chen_claims.CLAIMS)},
 )
+"""All targets and claims of the two papers."""

@@ -13,9 +13,11 @@ from hopscope.store.files import writing
 from hopscope.training import Run
 
 COLOURS = ("#3366aa", "#ee7733", "#228833", "#aa3377", "#997700", "#66ccee", "#bb5566", "#333333")
+"""The colours of curves, in this order; after the last they begin again."""
 WINDOW = 25
 """Steps over which a drawn curve is smoothed; when a hop is learned is told by milestones."""
 POINTS = 500
+"""A longer curve is thinned to this many points, or up to twice as many."""
 FULL_SCALE = 1.6
 """Height of the axis in guessing levels; the first steps are worse, and say little."""
 

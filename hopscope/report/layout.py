@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 GAP = 2
+"""Spaces between two columns."""
 INDENT = 2
+"""Spaces before a line that goes on with the one above."""
 
 
 def laid_out(

@@ -16,6 +16,7 @@ CELL = 1.75
 USED, UNUSED = "#cc3311", "#444444"
 COLOURS = "Blues"
 PER_ROW = 4
+"""Layers in a row of the figure, for a model with one head in each layer."""
 
 
 def role_maps_figure(maps: RoleMaps, used: Collection[tuple[int, int]] = ()) -> Figure:

@@ -19,6 +19,7 @@ from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunTooNew
 from hopscope.store import RunFolder
 
 FORMAT = 1
+"""The version of the format of checkpoints."""
 META = "hopscope"  # one key: the order of several would change from process to process
 STEPS, OPTIMISERS = "checkpoints/step-", "checkpoints/optimiser-"
 SUFFIX = ".safetensors"

@@ -25,6 +25,7 @@ TABLE = Table(
     "order by split, step, seed, hop",
 )
 LOSSES = "metrics/losses.parquet"
+"""The file of all losses of a complete run."""
 PART = TABLE.parts
 SPLITS = ("train", "validation")
 

@@ -37,6 +37,7 @@ RUNS = {
     "date": "timestamp",
     "tags": "varchar[]",
 }
+"""The columns of the table `runs`, with their types."""
 TABLES = (metrics.TABLE, parameters.TABLE)
 KNOWN = "tables: runs, metrics, parameters"
 TRIES = 10

@@ -20,7 +20,10 @@ from hopscope.store.folder import GALLERY
 TAGS = "tags.json"
 FORMAT: Literal[1] = 1
 MOST_BYTES = 2**22
+"""The largest file of tags that is read, in bytes."""
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+"""What a tag may be: up to 64 letters, digits, dots, underscores and hyphens; a letter or digit
+first."""
 OF_A_RUN = re.compile(rf"(.*-)?[0-9a-f]{{10}}|{GALLERY.rstrip('/')}(-.*)?", re.ASCII)
 """What runs are called: anything with a hash at its end, and copies out of the gallery."""
 

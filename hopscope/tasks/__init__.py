@@ -24,7 +24,9 @@ from hopscope.tasks.order import visited
 
 Stream = Literal["train", "validation"]
 STREAMS: dict[Stream, int] = {"train": 0, "validation": 1}
+"""The number of each split in the keys of its random bits; other numbers give other examples."""
 CHUNK = 4096
+"""Examples that are drawn at once."""
 
 __all__ = [
     "Batch",

@@ -12,6 +12,7 @@ from hopscope.tasks.batch import Batch, Roles
 from hopscope.tasks.loss import cross_entropies
 
 NOWHERE = -1
+"""The place that stands for no position: a hop found nothing."""
 
 
 class KHopSampler:

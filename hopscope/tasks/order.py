@@ -13,7 +13,9 @@ from torch import Tensor
 from hopscope.tasks import counter
 
 ROUNDS = 6
+"""Rounds of the Feistel network."""
 ORDER_STREAM = 2
+"""The number of the order in the keys of its random bits; those of the splits are 0 and 1."""
 
 
 def visited(

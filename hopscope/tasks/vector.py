@@ -19,7 +19,9 @@ from hopscope.tasks.loss import squared_errors
 from hopscope.tasks.pairs import partners
 
 ORDER_BITS = 40
+"""Random bits by which the entries of one group are sorted."""
 PAD = -1
+"""What a cell holds that no symbol fills, in an entry shorter than the longest."""
 
 
 class VectorSampler:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 WARM_UPS = 3
+"""Updates that run before the recording, and are undone."""
 
 
 class Recorded:

@@ -16,6 +16,7 @@ from hopscope.training.precision import DTYPES
 from hopscope.training.weights import FlatWeights
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
+"""The moments that the optimiser keeps of each weight, by their names in torch."""
 
 
 class Learner:

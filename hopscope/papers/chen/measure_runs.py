@@ -39,6 +39,7 @@ TABLES = 300
 PAIRS = 2**20
 """Pairs of windows up to which what heads see is computed."""
 SLOPES_AT = (10, 30, 100, 300, 1_000)
+"""Epochs of the last stage at which the growth of a is measured, each up to its double."""
 MOMENTS = 18
 """Moments of each stage that are kept for a figure."""
 
