@@ -40,5 +40,5 @@ class Ablation:
         return cls(tuple(sorted(changes.items(), key=lambda item: item[0])))
 
     def at(self, layer: int) -> Changes:
-        """The changes in one layer."""
+        """The changes in this layer, each as (head, change)."""
         return tuple((head, change) for (at, head), change in self.changes if at == layer)

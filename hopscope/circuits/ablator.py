@@ -79,7 +79,7 @@ class Ablator:
 
 
 def check_head(subject: Subject | Whole, head: Head) -> None:
-    """Is there such a head?"""
+    """Refuse a head (layer, head) that the model does not have."""
     if not (0 <= head[0] < subject.layers and 0 <= head[1] < subject.heads):
         raise CircuitError(
             f"there is no head {head[0]}.{head[1]}; this model has layers 0 … "

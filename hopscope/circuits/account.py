@@ -60,7 +60,7 @@ class Account(Config):
         return [self.of(part, path) for path in part.paths] or [self.of(part)]
 
     def fetched(self, part: Part) -> list[Cargo]:
-        """For rows that form no path: what they bring from single roles to single roles."""
+        """What the rows of a part that form no path bring from single roles to single roles."""
         return [
             its
             for its in self.cargo

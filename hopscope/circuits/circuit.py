@@ -32,9 +32,9 @@ from hopscope.store.files import read_bytes, write_bytes
 from hopscope.theory import Path
 
 FORMAT: Literal[3] = 3
-"""Of the file. Format 1 called a path's reader and source `query` and `key`, and held neither the
-settings nor the version that a circuit was found with; format 2 held no account. Both are still
-read."""
+"""The version of the format of circuit files. Format 1 called a path's reader and source `query`
+and `key`, and held neither the settings nor the version that a circuit was found with; format 2
+held no account. Both are still read."""
 
 
 def _format(kept: object) -> object:
@@ -107,8 +107,8 @@ class Circuit(Config):
             )
 
     def differs_from(self, settings: Discovery) -> str | None:
-        """In what the search that found this circuit differs from one with these settings and
-        this version of hopscope, in one line; None if in nothing.
+        """How the search that found this circuit differs from one with these settings and
+        this version of hopscope, in one line; None if it does not.
         """
         kept, version = self.switches.settings, self.switches.version
         if kept is None or version is None:
@@ -126,7 +126,7 @@ class Circuit(Config):
         write_bytes(FilePath(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The JSON of its file."""
+        """The bytes of the file that `save` writes."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode()
 
     def to_dict(self) -> dict[str, Any]:

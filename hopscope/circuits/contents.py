@@ -146,7 +146,7 @@ class Contents:
         return frozenset(s for s, share in zip(self.symbols, shares, strict=True) if share > HALF)
 
     def brought(self, head: Head, role: Role) -> frozenset[str]:
-        """Those of them that the role did not hold before: a head may also add what is there."""
+        """The symbols that a head writes at a role and that this did not hold before the layer."""
         return self.written(head, role) - self.held(role, head[0])
 
     def _role(self, role: Role) -> int:
@@ -166,7 +166,7 @@ class Contents:
         write_bytes(FilePath(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The JSON of its file."""
+        """The bytes of the file that `save` writes."""
         return json.dumps(self.to_dict(), ensure_ascii=False).encode()
 
     def to_dict(self) -> dict[str, Any]:

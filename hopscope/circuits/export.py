@@ -125,7 +125,7 @@ NATIVE = (
     ("attention.out", "attn.o"), ("mlp.up", "mlp.in"), ("mlp.down", "mlp.out"),
     (r"^head\.", "unembed."),
 )  # fmt: skip
-"""Our names → native ones."""
+"""Patterns of our names of weights, each with what takes its place in TransformerLens's names."""
 
 PER_HEAD = {
     "weight": "(head d_head) d_model -> head d_model d_head",

@@ -16,7 +16,7 @@ PARITY = 1e-3
 def attention(
     query: Float[Tensor, "batch head read d_head"], key: Heads, scale: float, causal: bool = True
 ) -> Float[Tensor, "batch head read seq"]:
-    """Attention from the last positions."""
+    """The attention of queries at the last positions to all keys, written out as a softmax."""
     read, seq = query.shape[-2], key.shape[-2]
     hidden = query.new_zeros((read, seq), dtype=torch.float32)
     if causal:
@@ -29,13 +29,13 @@ def attention(
 
 
 def side_by_side(mixed: Heads) -> Float[Tensor, "batch seq width"]:
-    """What all heads carry, one after the other."""
+    """What all heads carry, joined along one axis: head after head."""
     return mixed.transpose(1, 2).flatten(2)
 
 
 @torch.no_grad()
 def prove(subject: Subject, x: Tensor, expected: Tensor, name: str) -> None:
-    """The walk must compute what the model computes."""
+    """Refuse an adapter whose walk does not compute the expected outputs of the model."""
     for number in range(subject.layers):
         pattern = subject.look(number, x, x.shape[1], range(subject.heads))
         x = subject.write(number, x, pattern @ subject.values(number, x))

@@ -26,11 +26,11 @@ class Spots:
 
     example: Int[Tensor, "spot"]
     row: Int[Tensor, "spot"]
-    """Their positions, counted from the first of the sequence."""
+    """The positions of the rows, counted from the first of the sequence."""
     read: Int[Tensor, "spot"]
     """The same positions, counted from the first that is read."""
     slot: Int[Tensor, "spot"]
-    """A number for each, different inside an example."""
+    """A number for each row; no two rows of an example have the same."""
     width: int
     """How many slots there are."""
 

@@ -100,12 +100,12 @@ class Part(Config):
 
     @property
     def heads(self) -> tuple[Head, ...]:
-        """Its head, and those that do the same."""
+        """All heads of the part as (layer, head)."""
         return tuple((self.layer, head) for head in (self.head, *self.also))
 
     @property
     def name(self) -> str:
-        """Layer and heads: `1.2`, `1.2+3`."""
+        """The layer and the heads of the part, written `1.2` or `1.2+3`."""
         return f"{self.layer}.{'+'.join(map(str, (self.head, *self.also)))}"
 
 

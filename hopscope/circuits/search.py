@@ -62,7 +62,7 @@ class Search:
 
     @cached_property
     def sources(self) -> Sources:
-        """For rows that look mostly at one role of their own chain: that role."""
+        """For each row that looks mostly at one role of its own chain, that role."""
         found = {
             (head, role): strongest(self.maps, (head, role), self.settings.strong)
             for head in self.heads

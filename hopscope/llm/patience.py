@@ -25,7 +25,7 @@ class Throttle:
         self._lock = Lock()
 
     def wait(self) -> None:
-        """Until the next free moment."""
+        """Sleep until the next free moment to send at."""
         with self._lock:
             now = time.monotonic()
             moment = max(now, self._free)
@@ -35,7 +35,9 @@ class Throttle:
 
 
 def pause(attempt: int) -> float:
-    """Doubling, and jittered so that threads refused together do not return together."""
+    """The seconds to wait after a failed try: doubled with each, and jittered, so that threads
+    refused together do not return together.
+    """
     longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt - 1, 10))
     return SystemRandom().uniform(longest / 2, longest)
 

@@ -28,7 +28,7 @@ class Result:
     best: float
     """How often the likeliest acceptable answer (exact) or the answer (else) is correct."""
     tries: float
-    """Samples per accepted answer."""
+    """The mean number of samples until an acceptable answer comes; infinite if none ever does."""
 
 
 def results(folder: RunFolder) -> list[Result]:

@@ -47,12 +47,13 @@ class Planted:
     tokens: Int[Tensor, "batch seq"]
     places: Int[Tensor, "batch seq"]
     sees: Bool[Tensor, "batch seq all"]
-    """What was there before comes first."""
+    """True where a token may see another; on the last axis, tokens from before the batch come
+    first."""
     nodes: int
     """Room for tree tokens behind the prompts."""
 
     def mask(self, dtype: torch.dtype) -> Float[Tensor, "batch 1 seq all"]:
-        """What is added to attention scores."""
+        """What is added to scores: 0 where a token may see, the lowest number elsewhere."""
         hidden = torch.zeros(self.sees.shape, dtype=dtype)
         hidden.masked_fill_(~self.sees, torch.finfo(dtype).min)
         return hidden[:, None]

@@ -79,7 +79,7 @@ class Questions:
         return files
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
-        """All answers as one file."""
+        """All answers as one file, and the names of the parts that it takes the place of."""
         whole = "".join(json.dumps(each) + "\n" for each in answers(self.folder))
         return {ANSWERS: whole.encode()}, tuple(self.folder.files(PART))
 

@@ -37,7 +37,7 @@ class Counts:
         return len(self.targets)
 
     def chain(self) -> Int[np.ndarray, "entry"]:
-        """The chain of each entry."""
+        """The number of the chain that each entry belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def attended(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "chain symbol"]:

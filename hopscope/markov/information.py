@@ -53,7 +53,9 @@ def lag_sets(window: int, degree: int) -> list[tuple[int, ...]]:
 def exact(
     process: MarkovProcess, model: InductionModel, chains: int = 2_000, seed: int = 0
 ) -> list[Information]:
-    """For every set, the mean over tables from the prior, each table's value being exact."""
+    """The exact information of every set of lags in each table, averaged over tables from the
+    prior.
+    """
     states = process.alphabet**process.memory
     size = max(model.window, process.memory)
     if states > MOST_STATES or process.alphabet ** (size + 1) > BLOCK:
@@ -116,7 +118,9 @@ def _agreement(
 
 
 def estimated(chains: Chains, model: InductionModel) -> list[Information]:
-    """For every set, the mean over sampled chains of the value of their own frequencies."""
+    """The information of every set of lags in the frequencies of each sampled chain, averaged over
+    chains.
+    """
     alphabet, size = chains.process.alphabet, model.window
     seen, _ = windows(chains.tokens, size)
     code = seen.astype(np.int64) @ alphabet ** np.arange(size)

@@ -38,7 +38,7 @@ class Learner(Protocol):
         """Everything that is trained, by name; c, w and a among it."""
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from this state."""
+        """Put back everything that is trained, as `state` gave it."""
 
 
 class CountingLearner:

@@ -69,13 +69,13 @@ def numbered(
 
 
 def distinct(words: UInt64[np.ndarray, "*axes word"]) -> UInt64[np.ndarray, "pattern word"]:
-    """The different patterns among these, sorted."""
+    """Each pattern among these once, in sorted order."""
     flat = words.reshape(-1, words.shape[-1])
     return np.unique(flat[:, 0])[:, None] if flat.shape[1] == 1 else np.unique(flat, axis=0)
 
 
 def tables(patterns: UInt64[np.ndarray, "pattern word"], size: int, inside: bool) -> Matches:
-    """The tables behind the bits."""
+    """Unpack patterns of bits into tables of zeros and ones."""
     square = size * size
     pairs = list(combinations(range(size), 2))
     count = square + 2 * len(pairs) * inside

@@ -92,7 +92,9 @@ class MarkovWork:
             self._record()
 
     def advance(self) -> Losses | None:
-        """To the next epoch at which something is recorded or committed, or a signal is obeyed."""
+        """Train up to the next epoch at which something is recorded or committed, or a signal is
+        obeyed.
+        """
         self._begin_stage()
         until = min(epoch for epoch in self.events if epoch > self.step)
         with np.errstate(all="ignore"):  # what is not a number is found when it is recorded

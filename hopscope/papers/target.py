@@ -25,11 +25,11 @@ class Target:
     rows: tuple[type[Row], ...]
     """The kinds of rows in its table."""
     measure: Callable[[RunFolder, Protocol], Sequence[Row]] = no_rows
-    """The rows of one complete run."""
+    """A function that measures the rows of one complete run."""
     recipes: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = field(default_factory=dict)
     """The runs it needs; nothing where it is computed without."""
     compute: Callable[[Protocol], Sequence[Row]] = no_rows
-    """The rows that need no run."""
+    """A function that computes the rows that need no run."""
     method: str = ""
     """How it is measured, in a paragraph."""
     remarks: Mapping[Protocol, str] = field(default_factory=dict)

@@ -25,7 +25,7 @@ SOURCES = {
 
 
 def presets() -> dict[str, Preset[Experiment]]:
-    """By name: `task/` and the kind of the task."""
+    """The presets of the tasks, each named `task/` and the kind of its task."""
     return {preset.name: preset for preset in (induction(), conditional(), khop(), mqar())}
 
 

@@ -40,7 +40,7 @@ SQUARE = 0.11
 BESIDE = 0.1
 """How far apart the strokes of one arrow bend."""
 Stroke = tuple[str, bool]
-"""Its colour, and whether it is dashed."""
+"""How an arrow is drawn: its colour, and whether it is dashed."""
 
 
 def circuit_figure(circuit: Circuit, story: Emergence | None = None) -> Figure:

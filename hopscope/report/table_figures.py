@@ -21,7 +21,7 @@ from hopscope.report.maps import role_maps_figure
 Drawn = tuple[str, str, Figure]
 """A short name, an alternative text, a figure."""
 D_LAYERS = 24
-"""By which transformer D is known."""
+"""The number of layers by which transformer D is recognised."""
 
 
 def figures(table: Table, others: Callable[[str], Table | None] = lambda _: None) -> list[Drawn]:

@@ -115,7 +115,7 @@ class Lap:
         self._before = time.monotonic()
 
     def seconds(self) -> float:
-        """Seconds since the last look."""
+        """The seconds since the last call, or since the clock was made."""
         now = time.monotonic()
         self._before, before = now, self._before
         return now - before

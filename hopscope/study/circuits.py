@@ -45,7 +45,7 @@ class Circuits:
 
     @classmethod
     def of(cls, first: Circuit, second: Circuit) -> "Circuits":
-        """Hold one circuit against another."""
+        """Compare two circuits: their steps, and the parts that both have or one alone."""
         one, other = _steps(first), _steps(second)
         steps = (
             Step(*ends, tuple(one.get(ends, ())), tuple(other.get(ends, ())))

@@ -202,7 +202,7 @@ class Study:
         return Study(self.run, self.seed, calmest(steps, mine, self.run.checkpoints))
 
     def validation_loss(self) -> float | None:
-        """Its loss on the validation examples after this very step, if it was measured there."""
+        """The validation loss after this very step; None if it was not measured there."""
         steps, losses = self.run.losses("validation")
         here = losses[steps == self.step, self.member or 0]
         return float(here.mean()) if len(here) else None

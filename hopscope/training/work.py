@@ -65,7 +65,7 @@ class TrainingWork:
         return self.ledger.latest
 
     def files(self) -> Mapping[str, bytes]:
-        """Checkpoint and metrics so far."""
+        """The files of a commit: a checkpoint, and the metrics since the last commit."""
         self.ledger.settle(last_good(self.folder))
         if not self.learner.weights.master.isfinite().all():
             raise Diverged(
@@ -75,7 +75,7 @@ class TrainingWork:
         return {**self.ledger.take(self.step), **pack(self.learner)}
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
-        """All metrics as one file."""
+        """All metrics as one file, and the names of the parts that it takes the place of."""
         return {LOSSES: merged(self.folder)}, tuple(self.folder.files(PART))
 
     def _validate(self) -> None:

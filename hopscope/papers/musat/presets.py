@@ -30,7 +30,7 @@ SHARED = {
 
 
 def presets() -> dict[str, Preset[Experiment]]:
-    """All of them, by name."""
+    """The presets of Musat (ICLR 2025), by name."""
     sweep = [_sweep(ic, layers) for ic in (True, False) for layers in range(1, 9)]
     readers = [_reader(letter, seed) for seed, letter in enumerate("abc")]
     return {preset.name: preset for preset in (*sweep, *readers, *_emergence())}

@@ -40,11 +40,11 @@ class PlantedRow(Row):
     """A transformer whose weights were written by hand."""
 
     planted: StrictInt
-    """The hops that it solves."""
+    """The number of hops that the transformer solves."""
     layers: StrictInt
     heads: StrictInt
     error: StrictFloat
-    """Its mean loss on fresh examples."""
+    """The mean loss of the transformer on fresh examples."""
 
 
 class AnswerRow(Row):
