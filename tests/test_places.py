@@ -36,7 +36,7 @@ ELSEWHERE = {
     "cli/flags.py": "cli/test_commands.py",
     "cli/health.py": "cli/test_doctor.py",
     "cli/reference.py": "cli/test_commands.py",
-    "cli/contents.py": "circuits/test_contents.py",
+    "cli/contents.py": "cli/test_explain.py",
     # A language model of a few thousand weights lives in tests/llm.
     "cli/export.py": "llm/test_export.py",
     "cli/heads.py": "llm/test_commands.py",
@@ -44,6 +44,10 @@ ELSEWHERE = {
     "cli/models.py": "llm/test_commands.py",
     "llm/run.py": "llm/test_kept.py",
     # Pieces of one computation, which an oracle can be held to only as a whole.
+    "circuits/accounting.py": "circuits/test_account.py",
+    "circuits/contradictions.py": "circuits/test_account.py",
+    "circuits/pairs.py": "circuits/test_patching.py",
+    "report/account.py": "circuits/test_account.py",
     "circuits/contents_story.py": "circuits/test_contents.py",
     "circuits/encoder.py": "circuits/test_block_walk.py",
     "circuits/layer_steps.py": "circuits/test_block_walk.py",

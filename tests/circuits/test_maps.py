@@ -9,6 +9,8 @@ from hopscope.circuits import (
     RoleMaps,
     attention_maps,
 )
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 

@@ -12,6 +12,7 @@ from hopscope.circuits import Exam, Mechanism, aim, along, exam_of
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
 from hopscope.circuits.painter import Painter
 from hopscope.configs import KHop, Retrieval
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 
 TASKS = [Retrieval(hops=2, chains=3, dim=4), KHop(hops=2, length=12, alphabet=4)]

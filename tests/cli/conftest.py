@@ -5,8 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 
 from hopscope.cli.main import main
+from hopscope.configs import Experiment, Retrieval, Training
+from hopscope.models.planted import Planted, planted
+from hopscope.runs.checkpoint import checkpoint_name
+from hopscope.training import Run, train
 
 
 @pytest.fixture
@@ -32,3 +37,39 @@ def hopscope(
         return int(stop.value.code or 0), captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("circuits")
+
+
+@pytest.fixture(scope="module")
+def known() -> Planted:
+    return planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
+
+
+@pytest.fixture(scope="module")
+def run(story: Path, known: Planted) -> Run:
+    """A run of four steps, in whose later checkpoints the planted weights were put."""
+    experiment = Experiment(
+        task=known.task,
+        model=known.model.config,
+        training=Training(steps=4, batch=4, examples=16, checkpoint_every=2, validate_every=1),
+    )
+    made = train(experiment, story / "runs")
+    state = {name: tensor.detach() for name, tensor in known.model.state_dict().items()}
+    for step in (2, 4):
+        name = checkpoint_name(step)
+        with safetensors.safe_open(made.folder.path / name, "pt") as file:
+            words = file.metadata()
+        made.folder.commit({name: safetensors.torch.save(state, words)})
+    return made
+
+
+@pytest.fixture
+def here(story: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOPSCOPE_STORE", str(story / "runs"))
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.chdir(story)
+    return story

@@ -1,7 +1,6 @@
 """The circuit commands on a run whose model was planted: the story is known."""
 
 import json
-import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,53 +10,17 @@ import safetensors.torch
 import torch
 from safetensors.torch import load_file
 
-from hopscope.circuits import Carried, Circuit, Contents, ContentsStory
+from hopscope.circuits import Carried, Circuit
 from hopscope.circuits.mechanism import ITSELF, PREVIOUS, Mechanism, aim
 from hopscope.cli.ablate import parse_change
 from hopscope.cli.main import run as command
-from hopscope.configs import Experiment, Retrieval, Training
+from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError, FactError
 from hopscope.facts import Role
-from hopscope.models.planted import Planted, planted
+from hopscope.models.planted import Planted
 from hopscope.runs.checkpoint import checkpoint_name
 from hopscope.store import Store
 from hopscope.training import Run, train
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("circuits")
-
-
-@pytest.fixture(scope="module")
-def known() -> Planted:
-    return planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
-
-
-@pytest.fixture(scope="module")
-def run(root: Path, known: Planted) -> Run:
-    """A run of four steps, in whose later checkpoints the planted weights were put."""
-    experiment = Experiment(
-        task=known.task,
-        model=known.model.config,
-        training=Training(steps=4, batch=4, examples=16, checkpoint_every=2, validate_every=1),
-    )
-    made = train(experiment, root / "runs")
-    state = {name: tensor.detach() for name, tensor in known.model.state_dict().items()}
-    for step in (2, 4):
-        name = checkpoint_name(step)
-        with safetensors.safe_open(made.folder.path / name, "pt") as file:
-            words = file.metadata()
-        made.folder.commit({name: safetensors.torch.save(state, words)})
-    return made
-
-
-@pytest.fixture
-def here(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOPSCOPE_STORE", str(root / "runs"))
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.chdir(root)
-    return root
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -238,67 +201,6 @@ def test_a_fleet_is_examined_whole(
     assert "seed 3" in story
     assert "q ← v1" in story
     assert "hop 2 is learned" in story
-
-
-def test_what_positions_hold_is_shown_drawn_and_written(
-    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = said(capsys, "contents", run.name, "--examples", "60", "--out", "held.json")
-    assert "layer 2  x0 x1 x2  x0" in told
-    assert re.search(r"1\.0 +query +x1 1\.00", told)
-    assert "of another example's, which nothing can know" in told
-    assert (here / "reports" / f"{run.name}-contents.svg").is_file()
-    kept = Contents.from_dict(json.loads((here / "held.json").read_text()))
-    assert kept.held(Role("query"), 3) == {"x0", "x1", "x2"}
-    printed = said(capsys, "contents", run.name, "--examples", "60", "--json")
-    assert Contents.from_dict(json.loads(printed)).to_dict() == kept.to_dict()
-
-
-def test_what_positions_come_to_hold_in_a_training(
-    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = said(capsys, "contents", run.name, "--over-training", "--examples", "60")
-    assert re.search(r"query +x1 ", told)
-    assert (here / "reports" / f"{run.name}-contents-over-training.svg").is_file()
-    story = ContentsStory.from_dict(
-        json.loads(said(capsys, "contents", run.name, "--over-training", "--json"))
-    )
-    assert story.steps == (0, 2, 4)
-    assert 0 < (story.emerged(Role("query"), "x2") or 0) < 2
-    assert story.emerged(Role("key", 1), "x2") is None
-    assert ContentsStory.from_dict(story.to_dict()).to_dict() == story.to_dict()
-
-
-def test_contents_refuse_what_makes_no_sense(here: Path, run: Run) -> None:
-    with pytest.raises(ConfigError, match="--examples is 1; maps are fitted on at least 2"):
-        command(("contents", run.name, "--examples", "1"))
-    with pytest.raises(CircuitError, match="take at least 36 examples"):
-        command(("contents", run.name, "--examples", "2"))
-    with pytest.raises(ConfigError, match="a figure goes to a file that ends in .svg"):
-        command(("contents", run.name, "--figure", "held.gif"))
-    with pytest.raises(CircuitError, match="contents over a training of format None cannot"):
-        ContentsStory.from_dict({})
-    with pytest.raises(CircuitError, match="these are no contents: KeyError"):
-        ContentsStory.from_dict({"format": 1})
-
-
-def test_a_circuit_is_explained_and_keeps_its_account(
-    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said(capsys, "discover", run.name, "--examples", "32", "--out", "found.json")
-    said(capsys, "discover", run.name, "--examples", "32")
-    told = said(capsys, "explain", run.name, "--examples", "8")
-    assert re.search(r"2\.0 +query ← value 1 +x2 1\.00", told)
-    assert "parts have a causal account" in told
-    assert "parts have a causal account" in said(capsys, "circuit", "show", run.name)
-    printed = said(capsys, "explain", run.name, "--examples", "8", "--json", "--out", "e.json")
-    assert Circuit.from_dict(json.loads(printed)) == Circuit.load(here / "e.json")
-    assert Circuit.load(here / "found.json").account is None
-    with pytest.raises(ConfigError, match="--examples is 1; expected at least 2"):
-        command(("explain", run.name, "--examples", "1"))
-    assert "not kept, as the gallery is only read" in said(
-        capsys, "explain", "gallery/demo", "--examples", "8"
-    )
 
 
 def test_a_circuit_in_a_file_takes_the_place_of_the_one_with_the_run(

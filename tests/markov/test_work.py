@@ -105,13 +105,13 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path, threa
         "import train; "
         "train(MarkovExperiment.from_json(sys.argv[1]), sys.argv[2], threads=int(sys.argv[3]))"
     )
-    chosen = experiment(descent={"epochs": (200, 22_000, 300)})
+    chosen = experiment(descent={"epochs": (200, 4_000, 300)})
     whole = train(chosen, tmp_path / "whole", threads=threads)
     arguments = [chosen.canonical_json(), str(tmp_path / "killed"), str(threads)]
     command = [sys.executable, "-c", code, *arguments]
     for _ in range(2):
         process = subprocess.Popen(command)
-        while not list((tmp_path / "killed").glob("*/checkpoints/step-0001*")):
+        while not list((tmp_path / "killed").glob("*/checkpoints/step-00001*")):
             time.sleep(0.005)
             if process.poll() is not None:
                 break

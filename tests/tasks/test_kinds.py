@@ -117,7 +117,8 @@ def test_a_task_is_known_to_its_own_files_and_the_tables_alone() -> None:
     own = {"configs/tasks/mqar.py", "tasks/mqar.py"}
     tables = {"configs/tasks/__init__.py", "tasks/kinds.py"}
     exported = {"__init__.py", "configs/__init__.py"}
-    assert knows == own | tables | exported
+    presets = {"papers/tasks.py"}
+    assert knows == own | tables | exported | presets
 
 
 @pytest.mark.parametrize(
