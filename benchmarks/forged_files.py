@@ -12,6 +12,8 @@ from random import Random
 
 HUGE = 30 * 2**30
 """Bytes of a file that is one hole."""
+READABLE = 2**28
+"""Bytes of a file that a second forgery still reads."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,22 @@ class World:
     parquet: tuple[bytes, ...]
     """What `parquet_files` made."""
 
+    def read(self, name: str) -> bytes:
+        """A file of the run; no pipe, device or hole that an earlier forgery left."""
+        about = (self.run / name).stat()
+        if not stat.S_ISREG(about.st_mode) or about.st_size > READABLE:
+            raise OSError(f"{name} cannot be forged any further")
+        return (self.run / name).read_bytes()
+
     def unsigned(self) -> None:
         """Take the manifest's hash of itself away, which would find every forgery of it."""
-        manifest = json.loads((self.run / "manifest.json").read_bytes())
+        manifest = json.loads(self.read("manifest.json"))
         manifest.pop("check", None)
         (self.run / "manifest.json").write_text(json.dumps(manifest))
 
     def named(self) -> list[str]:
         """The files that the manifest names."""
-        return sorted(json.loads((self.run / "manifest.json").read_bytes())["files"])
+        return sorted(json.loads(self.read("manifest.json"))["files"])
 
     def put(self, name: str, data: bytes, chance: Random) -> None:
         """Write a file, and mostly make the manifest name it with its hash."""
@@ -44,7 +53,7 @@ class World:
 
     def name(self, name: str, data: bytes, size: int | None = None) -> None:
         """Make the manifest name a file with this content."""
-        manifest = json.loads((self.run / "manifest.json").read_bytes())
+        manifest = json.loads(self.read("manifest.json"))
         digest = hashlib.sha256(data).hexdigest()
         manifest["files"][name] = {"sha256": digest, "size": len(data) if size is None else size}
         (self.run / "manifest.json").write_text(json.dumps(manifest))
@@ -72,7 +81,7 @@ def kind_of_file(world: World, chance: Random) -> str:
         "hole": _hole,
     }
     how = chance.choice(list(kinds))
-    old = path.read_bytes() if path.is_file() else b""
+    old = world.read(name) if path.is_file() else b""
     if how != "link to the same outside" and (path.exists() or path.is_symlink()):
         path.rename(path.with_name(path.name + ".away")) if path.is_dir() else path.unlink()
     kinds[how](path, world.outside)

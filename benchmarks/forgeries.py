@@ -66,7 +66,7 @@ def forged_json(world: World, chance: Random, name: str) -> str:
         raw = chance.choice(RAW)
         world.put(name, raw, chance)
         return f"{name} is {raw[:20]!r}, {len(raw)} bytes"
-    data, words = json.loads((world.run / name).read_bytes()), []
+    data, words = json.loads(world.read(name)), []
     for _ in range(chance.choice([1, 1, 2])):
         data, what = mutated(data, chance)
         words.append(what)
@@ -89,7 +89,7 @@ def hostile_name(world: World, chance: Random) -> str:
     names = hostile_names(world.other.name, world.outside)
     name = chance.choice(names)
     if chance.random() < 0.5 and name not in ("manifest.json", "config.json/"):
-        donor = (world.run / chance.choice(world.named())).read_bytes()
+        donor = world.read(chance.choice(world.named()))
         # A file that is there, where a name like this can be had within the run.
         with suppress(OSError, ValueError):
             inside = (world.run / name).resolve().is_relative_to(world.run.resolve())
@@ -97,7 +97,7 @@ def hostile_name(world: World, chance: Random) -> str:
                 (world.run / name).parent.mkdir(exist_ok=True)
                 (world.run / name).write_bytes(donor)
     try:
-        data = (world.run / name).read_bytes()
+        data = world.read(name)
     except (OSError, ValueError):
         data = b""
     world.name(name, data)
@@ -108,11 +108,11 @@ def config(world: World, chance: Random) -> str:
     """A changed config; if it is one still, the manifest and the folder mostly get its name."""
     what = forged_json(world, chance, "config.json")
     try:
-        name = read_recipe((world.run / "config.json").read_bytes()).run_name()
+        name = read_recipe(world.read("config.json")).run_name()
     except (HopscopeError, RecursionError, TypeError):
         return what
     if chance.random() < 0.9:
-        content = json.loads((world.run / "manifest.json").read_bytes())
+        content = json.loads(world.read("manifest.json"))
         content["name"] = name
         (world.run / "manifest.json").write_text(json.dumps(content))
         what += "; named for it"
@@ -132,7 +132,7 @@ def answers(world: World, chance: Random) -> str:
     if not names:
         return manifest(world, chance)
     name = chance.choice(names)
-    lines = (world.run / name).read_bytes().splitlines()
+    lines = world.read(name).splitlines()
     at = chance.randrange(len(lines))
     if chance.random() < 0.2:
         lines[at], what = chance.choice(RAW), "raw"
@@ -149,7 +149,7 @@ def checkpoint(world: World, chance: Random) -> str:
     if not names:
         return answers(world, chance)
     name = chance.choice(names)
-    data = (world.run / name).read_bytes()
+    data = world.read(name)
     size = int.from_bytes(data[:8], "little")
     header, body = json.loads(data[8 : 8 + size]), data[8 + size :]
     how = chance.choice(["header", "header", "offsets", "length", "numbers", "meta", "empty"])
@@ -187,7 +187,7 @@ def table(world: World, chance: Random) -> str:
         number = chance.randrange(len(world.parquet))
         world.put(name, world.parquet[number], chance)
         return f"{name} is table {number}: {TABLES[number][:60]}"
-    data = bytearray((world.run / name).read_bytes())
+    data = bytearray(world.read(name))
     for _ in range(chance.choice([1, 3, 10])):
         data[chance.randrange(max(0, len(data) - 600), len(data))] = chance.randrange(256)
     world.put(name, bytes(data), chance)

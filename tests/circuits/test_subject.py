@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from changes import CHANGES
 from torch import Tensor, nn
 
 from hopscope.circuits import (
@@ -9,27 +10,12 @@ from hopscope.circuits import (
     Ablator,
     Carried,
     Exam,
-    Mechanism,
     Whole,
-    aim,
     subject_of,
 )
-from hopscope.circuits.ablation import Change
-from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM
 from hopscope.circuits.subject import check_finite, weights_digest
 from hopscope.errors import CircuitError
-from hopscope.facts import Role
 from hopscope.models import Transformer
-
-CHANGES: list[Change] = [
-    Mechanism(rest=UNIFORM),
-    Mechanism(rest=ITSELF),
-    Mechanism(rest=PREVIOUS),
-    Mechanism(rest=BY_POSITION),
-    Mechanism(((Role("query"), aim("own", Role("value"))),)),
-    Carried("mean"),
-    Carried("resample"),
-]
 
 
 def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from changes import CHANGES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -13,24 +14,11 @@ from hopscope.circuits import (
     Ablator,
     Carried,
     Mechanism,
-    aim,
     budget,
 )
 from hopscope.circuits.ablation import Change, Head
-from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM
-from hopscope.facts import Role
+from hopscope.circuits.mechanism import BY_POSITION
 from hopscope.models import Transformer
-
-CHANGES: list[Change] = [
-    Mechanism(rest=UNIFORM),
-    Mechanism(rest=ITSELF),
-    Mechanism(rest=PREVIOUS),
-    Mechanism(rest=BY_POSITION),
-    Mechanism(((Role("query"), aim("own", Role("value"))),)),
-    Carried("mean"),
-    Carried("resample"),
-]
-
 
 HEADS = [(layer, head) for layer in range(3) for head in range(2)]
 

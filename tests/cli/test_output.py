@@ -71,8 +71,11 @@ def test_a_full_device_is_an_error_and_a_closed_pipe_is_not(
         output.say("x")
 
 
-def test_nobody_is_told_where_stderr_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", Full(28))
+@pytest.mark.parametrize("closed", [Full(28), None])
+def test_nobody_is_told_where_stderr_is_closed(
+    closed: Full | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no error, and is not said in the place of the output instead."""
+    monkeypatch.setattr(sys, "stderr", closed)
     output.warn("nobody hears it")
-    monkeypatch.setattr(sys, "stderr", None)
-    output.warn("nobody hears it")
+    assert capsys.readouterr().out == ""

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_paths import numbers, on_every_path
 from torch import Tensor
 from torch.nn import functional
 
@@ -17,22 +18,6 @@ ROUNDING = 2**-8  # of bf16, relative
 
 
 WIDTHS = st.sampled_from([16, 32, 48, 128])
-
-
-on_every_path = pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=pytest.mark.skipif(path not in compiled.possible(), reason=reason))
-        for path, reason in (
-            ("amx", "no AMX, not permitted, or not compiled"),
-            ("avx512", "no AVX-512 BF16, or not compiled"),
-        )
-    ],
-)
-
-
-def numbers(*shape: int, scale: float = 1.0) -> Tensor:
-    return (torch.randn(*shape) * scale).bfloat16()
 
 
 def off(ours: Tensor | None, exact: Tensor | None) -> float:

@@ -2,26 +2,12 @@
 
 import pytest
 import torch
+from kernel_paths import numbers, on_every_path
 from torch import Tensor
 
 from hopscope.configs import Model, Retrieval
 from hopscope.models import Transformer, compiled, kernels
 from hopscope.tasks import Batch, examples, sampler_of
-
-on_every_path = pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=pytest.mark.skipif(path not in compiled.possible(), reason=reason))
-        for path, reason in (
-            ("amx", "no AMX, not permitted, or not compiled"),
-            ("avx512", "no AVX-512 BF16, or not compiled"),
-        )
-    ],
-)
-
-
-def numbers(*shape: int, scale: float = 1.0) -> Tensor:
-    return (torch.randn(*shape) * scale).bfloat16()
 
 
 def model_and_batch(models: tuple[int, ...]) -> tuple[Transformer, Batch]:

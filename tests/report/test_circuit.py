@@ -1,23 +1,9 @@
 """Figures, words and the page of a circuit: what they must show, and that nothing is cut off."""
 
-import pytest
 from matplotlib.figure import Figure
 
-from hopscope.circuits import Circuit, discover
-from hopscope.configs import Retrieval
-from hopscope.models.planted import Planted, planted
+from hopscope.circuits import Circuit
 from hopscope.report.circuit import circuit_figure
-
-
-@pytest.fixture(scope="module")
-def known() -> Planted:
-    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
-    return planted(task, twins=True, spare_layers=[1])
-
-
-@pytest.fixture(scope="module")
-def circuit(known: Planted) -> Circuit:
-    return discover(known.model, known.task, examples=16)
 
 
 def texts(figure: Figure) -> list[str]:

@@ -1,23 +1,10 @@
 """Role maps as a figure."""
 
-import pytest
 from torch import Tensor
 
-from hopscope.circuits import Circuit, attention_maps, discover, exam_of
-from hopscope.configs import Retrieval
-from hopscope.models.planted import Planted, planted
+from hopscope.circuits import Circuit, attention_maps, exam_of
+from hopscope.models.planted import Planted
 from hopscope.report.maps import example_figure, role_maps_figure
-
-
-@pytest.fixture(scope="module")
-def known() -> Planted:
-    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
-    return planted(task, twins=True, spare_layers=[1])
-
-
-@pytest.fixture(scope="module")
-def circuit(known: Planted) -> Circuit:
-    return discover(known.model, known.task, examples=16)
 
 
 def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(

@@ -2,24 +2,9 @@
 
 import re
 
-import pytest
-
-from hopscope.circuits import Circuit, discover
-from hopscope.configs import Retrieval
-from hopscope.models.planted import Planted, planted
+from hopscope.circuits import Circuit
 from hopscope.report.circuit import circuit_figure
 from hopscope.report.page import Section, figure_html, list_html, page, table_html
-
-
-@pytest.fixture(scope="module")
-def known() -> Planted:
-    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
-    return planted(task, twins=True, spare_layers=[1])
-
-
-@pytest.fixture(scope="module")
-def circuit(known: Planted) -> Circuit:
-    return discover(known.model, known.task, examples=16)
 
 
 def test_a_page_needs_no_network_and_escapes_what_it_shows(circuit: Circuit) -> None:

@@ -2,25 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
-from hopscope.circuits import Circuit, discover
-from hopscope.configs import Retrieval
+from hopscope.circuits import Circuit
 from hopscope.facts import Role
-from hopscope.models.planted import Planted, planted
 from hopscope.report.circuit import circuit_figure
 from hopscope.report.words import circuit_grid, ordered_roles, remarks
-
-
-@pytest.fixture(scope="module")
-def known() -> Planted:
-    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
-    return planted(task, twins=True, spare_layers=[1])
-
-
-@pytest.fixture(scope="module")
-def circuit(known: Planted) -> Circuit:
-    return discover(known.model, known.task, examples=16)
 
 
 def test_the_grid_says_who_reads_whom(circuit: Circuit) -> None:
