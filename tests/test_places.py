@@ -2,7 +2,8 @@
 
 Files without a function of their own (data, names that are handed on) need none. A test file may
 add a word to the name of the file that it tests, `test_y_word.py`; tests of the whole package lie
-in `tests/` itself.
+in `tests/` itself. Modules of the page, `hopscope/web/static/y.js`, have theirs in
+`tests/browser/test_y.py`, which run in a browser.
 """
 
 import ast
@@ -95,6 +96,8 @@ def place(name: str) -> str:
 
 
 SOURCES = [name for name in files(ROOT) if Path(name).name != "__init__.py" and has_code(name)]
+STATIC = ROOT / "web" / "static"
+MODULES = sorted(str(path.relative_to(STATIC)) for path in STATIC.rglob("*.js"))
 TESTS = [name for name in files(HERE) if Path(name).name.startswith("test_")]
 
 
@@ -108,7 +111,7 @@ def test_every_test_is_of_a_file(name: str) -> None:
     if name in OF_SEVERAL:
         return
     room, _, own = name.rpartition("/test_")
-    known = {Path(each).stem for each in files(ROOT / room)}
+    known = {Path(each).stem for each in (MODULES if room == "browser" else files(ROOT / room))}
     assert any(own.removesuffix(".py") == it or own.startswith(f"{it}_") for it in known)
 
 
@@ -121,7 +124,10 @@ def test_the_exceptions_are_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [f"hopscope/{name}" for name in files(ROOT)] + [f"tests/{n}" for n in TESTS]
+    "name",
+    [f"hopscope/{name}" for name in files(ROOT)]
+    + [f"hopscope/web/static/{name}" for name in MODULES]
+    + [f"tests/{name}" for name in TESTS],
 )
 def test_no_file_is_long(name: str) -> None:
     """Three hundred lines are about what one idea takes."""

@@ -1,0 +1,1 @@
+"""The explorer: a page on which a trained model is looked at, switched and scrubbed."""

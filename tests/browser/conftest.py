@@ -1,0 +1,131 @@
+"""A real browser for the tests of the page: Debian's Chromium, driven by Playwright.
+
+`page` is a page of its own for every test, on which nothing has been opened; `site` is the address
+of a plain server of `hopscope/web/static` on this machine, under the policy that the page is made
+for. When the test is over, a request to anywhere but this machine fails it, and so does an error
+on the console that the test has not taken from `complaints`.
+
+Modules of the page are tested in this browser, too:
+
+    page.goto(f"{site}/blank")
+    page.evaluate("async () => (await import('/safetensors.js')).read(…)")
+"""
+
+import importlib.util
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import hopscope
+
+STATIC = Path(hopscope.__file__).parent / "web" / "static"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What the page may do; the same as the server's."""
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+HERE = ("127.0.0.1", "localhost", "[::1]", "")
+"""Hosts of this machine; a file and a blob have none."""
+BLANK = b"<!doctype html><html lang='en'><title>blank</title><body></body></html>"
+
+
+def missing() -> str | None:
+    """The command that installs what these tests need; None if it is all there."""
+    if shutil.which("chromium") is None:
+        return "apt-get install -y chromium"
+    if importlib.util.find_spec("playwright") is None:
+        return "pip install 'hopscope[dev]'"
+    return None
+
+
+# Of the folder alone: while it lives, Playwright's event loop counts as running in this thread,
+# and tests of other folders may want one of their own.
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Any]:
+    """One browser for all tests of this folder."""
+    command = missing()
+    if command is not None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
+            f"this test needs a browser: {command}"
+        )
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def requests() -> list[str]:
+    """The address of everything that `page` has asked for."""
+    return []
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """Errors and warnings of the page; what is left at the end fails the test."""
+    return []
+
+
+@pytest.fixture
+def page(chromium: Any, requests: list[str], complaints: list[str]) -> Iterator[Any]:
+    """A page in a context of its own: nothing kept, nothing shared."""
+    context = chromium.new_context()
+    context.on("request", lambda request: requests.append(request.url))
+    page = context.new_page()
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: _note(said, complaints))
+    yield page
+    context.close()
+    assert [url for url in requests if (urlsplit(url).hostname or "") not in HERE] == []
+    assert complaints == []
+
+
+def _note(said: Any, complaints: list[str]) -> None:
+    # A page without an icon is asked for one by the browser alone.
+    if said.type in ("error", "warning") and not said.location["url"].endswith("favicon.ico"):
+        complaints.append(said.text)
+
+
+class _Plain(SimpleHTTPRequestHandler):
+    """Files of a folder, and an empty page at /blank."""
+
+    def do_GET(self) -> None:
+        if self.path != "/blank":
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(BLANK)))
+        self.end_headers()
+        self.wfile.write(BLANK)
+        return None
+
+    def end_headers(self) -> None:
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture(scope="package")
+def site() -> Iterator[str]:
+    """The address of a server of the page's files."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Plain, directory=STATIC)) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
