@@ -1,0 +1,156 @@
+// Where the page's data comes from: a server, or (bundled.js) the page itself. Both answer the same
+// questions, asynchronously; the last argument may be {signal}, which gives a question up.
+//
+//   runs(since)                  {cursor, rows}: rows that changed since the cursor
+//   run(id)                      the description of a run
+//   arrays(id, name, seed)       {about, tensors}: tensors is a Map of {shape, data}
+//   example(id, question)        the same; about tells tokens and answers
+//   ablate(id, question)         losses of the model as it is, and with changes
+//   overTime(id, question)       the same at every checkpoint: an asynchronous iterator
+//   costs(id, question)          one answer for each head and path: an asynchronous iterator
+//   views(id), keep(id, name, view)
+//
+// What cannot be answered is an error whose message is one line for the reader of the page.
+
+import { readSafetensors } from "./safetensors.js";
+
+const KEPT = "hopscope-token";
+let registered = null;
+
+/** Have this answer instead of a server. */
+export function answerWith(source) {
+  registered = source;
+}
+
+/** Whoever answers this page. */
+export function openSource() {
+  return registered ?? new Server(takeToken());
+}
+
+/** A file of arrays, and the JSON in its metadata. */
+export function unpacked(buffer) {
+  const { metadata, tensors } = readSafetensors(buffer);
+  return { about: metadata.json === undefined ? null : JSON.parse(metadata.json), tensors };
+}
+
+/** The token of the address (#token=…&/run/…), which it is taken out of at once. It is kept for
+ *  this tab alone, so that the page can be loaded again. */
+export function takeToken() {
+  const [, token, rest] = /^#token=([^&]*)&?(.*)$/s.exec(location.hash) ?? [];
+  if (token === undefined) return sessionStorage.getItem(KEPT) ?? "";
+  sessionStorage.setItem(KEPT, token);
+  history.replaceState(null, "", `${location.pathname}${location.search}${rest ? `#${rest}` : ""}`);
+  return token;
+}
+
+/** A server of `hopscope view` or `hopscope serve`. */
+export class Server {
+  live = true;
+
+  constructor(token) {
+    this.token = token;
+  }
+
+  async runs(since = "", options = {}) {
+    return (await this.ask("GET", since ? `runs?since=${encodeURIComponent(since)}` : "runs", options)).json();
+  }
+
+  async run(id, options = {}) {
+    return (await this.ask("GET", path(id), options)).json();
+  }
+
+  async arrays(id, name, seed = null, options = {}) {
+    const which = seed === null ? "" : `?seed=${seed}`;
+    const answer = await this.ask("GET", `${path(id, "arrays", name)}${which}`, options);
+    return unpacked(await answer.arrayBuffer());
+  }
+
+  async example(id, question, options = {}) {
+    const answer = await this.ask("POST", path(id, "example"), { ...options, body: question });
+    return unpacked(await answer.arrayBuffer());
+  }
+
+  async ablate(id, question, options = {}) {
+    return (await this.ask("POST", path(id, "ablate"), { ...options, body: question })).json();
+  }
+
+  overTime(id, question, options = {}) {
+    return this.lines(path(id, "over-time"), question, options);
+  }
+
+  costs(id, question, options = {}) {
+    return this.lines(path(id, "costs"), question, options);
+  }
+
+  async views(id, options = {}) {
+    return (await this.ask("GET", path(id, "views"), options)).json();
+  }
+
+  async keep(id, name, view, options = {}) {
+    await this.ask("PUT", path(id, "views", name), { ...options, body: view });
+  }
+
+  async *lines(where, question, options) {
+    const answer = await this.ask("POST", where, { ...options, body: question });
+    for await (const line of linesOf(answer.body)) {
+      const found = parsed(line);
+      if (found.error !== undefined) throw failure(found.error, found.status);
+      yield found;
+    }
+  }
+
+  async ask(method, where, { body, signal }) {
+    const headers = { Authorization: `Bearer ${this.token}` };
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    let answer = null;
+    try {
+      answer = await fetch(`api/${where}`, { method, headers, body: text, signal });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw failure("the server does not answer: is `hopscope view` still running?");
+    }
+    if (!answer.ok) throw await refused(answer);
+    return answer;
+  }
+}
+
+function path(id, ...rest) {
+  return ["runs", id, ...rest].map(encodeURIComponent).join("/");
+}
+
+function failure(text, status = 0) {
+  return Object.assign(new Error(text), { status });
+}
+
+/** The server's own words, or its number where it has none. */
+async function refused(answer) {
+  const told = await answer.json().catch(() => null);
+  return failure(told?.error ?? `the server answered ${answer.status} without a word`, answer.status);
+}
+
+function parsed(line) {
+  try {
+    return JSON.parse(line);
+  } catch {
+    throw failure("the answer broke off in the middle of a line: ask again");
+  }
+}
+
+/** The lines of a stream of bytes; the last counts even without its end. */
+async function* linesOf(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) if (line) yield line;
+    }
+    if (rest) yield rest;
+  } finally {
+    await reader.cancel(); // whoever stops to listen gives the question up
+  }
+}

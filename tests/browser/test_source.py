@@ -1,0 +1,167 @@
+"""The page's questions to a server: token, lines as they come, errors in one line, giving up."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from tests.browser.conftest import BLANK, STATIC
+
+ASK = """async ([method, ...rest]) => {
+  const { openSource } = await import("/source.js");
+  const source = openSource();
+  try {
+    const found = await source[method](...rest);
+    if (found?.tensors) return { about: found.about, names: [...found.tensors.keys()] };
+    if (found?.[Symbol.asyncIterator] === undefined) return found ?? null;
+    const lines = [];
+    for await (const line of found) lines.push(line);
+    return lines;
+  } catch (error) {
+    return `${error.status}: ${error.message}`;
+  }
+}"""
+
+
+class Asked(BaseHTTPRequestHandler):
+    """Notes what it was asked and answers by the path."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self) -> None:
+        size = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(size).decode()
+        if self.path.startswith("/api/"):
+            key = self.headers.get("Authorization")
+            self.server.asked.append([self.command, self.path, key, body])  # type: ignore[attr-defined]
+        status, kind, data = self.found()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_PUT = answer  # noqa: N815
+
+    def found(self) -> tuple[int, str, bytes]:
+        if self.path == "/":
+            return 200, "text/html", BLANK
+        if self.path.endswith(".js"):
+            return 200, "text/javascript", (STATIC / self.path[1:]).read_bytes()
+        if "/arrays/" in self.path or self.path.endswith("/example"):
+            return 200, "application/octet-stream", save({"x": np.ones(2)}, {"json": '{"a": 1}'})
+        return SAID.get(self.path, (200, "application/json", b'{"fine": true}'))
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+LINES = "application/x-ndjson"
+SAID = {
+    "/api/runs/a/over-time": (200, LINES, '{"n": 1}\n\n{"n": "über"}\n{"n": 3}'.encode()),
+    "/api/runs/b/over-time": (200, LINES, b'{"n": 1}\n{"error": "no such head", "status": 422}\n'),
+    "/api/runs/c/over-time": (200, LINES, b'{"n": 1}\n{"n": '),
+    "/api/runs/gone": (404, "application/json", b'{"error": "no such run", "status": 404}'),
+    "/api/runs/dumb": (502, "text/html", b"<h1>bad gateway</h1>"),
+}
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Asked) as server:
+        server.asked = []  # type: ignore[attr-defined]
+        server.handle_error = lambda *_: None  # who gives up hangs up
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def address(server: Any) -> str:
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+def test_the_token_leaves_the_address_and_outlives_a_reload(page: Any, server: Any) -> None:
+    page.goto(f"{address(server)}/#token=s3cret&/run/gallery-demo?off=1.0")
+    assert page.evaluate(ASK, ["runs", "c 1"]) == {"fine": True}
+    assert page.url == f"{address(server)}/#/run/gallery-demo?off=1.0"
+    page.reload()
+    page.evaluate(ASK, ["keep", "a b", "my view", {"step": 3}])
+    assert server.asked == [
+        ["GET", "/api/runs?since=c%201", "Bearer s3cret", ""],
+        ["PUT", "/api/runs/a%20b/views/my%20view", "Bearer s3cret", '{"step":3}'],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "request_", "found"),
+    [
+        (["run", "../x"], ["GET", "/api/runs/..%2Fx", ""], {"fine": True}),
+        (["views", "a"], ["GET", "/api/runs/a/views", ""], {"fine": True}),
+        (["arrays", "a", "maps", 3], ["GET", "/api/runs/a/arrays/maps?seed=3", ""], None),
+        (["example", "a", {"index": 1}], ["POST", "/api/runs/a/example", '{"index":1}'], None),
+        (["ablate", "a", {}], ["POST", "/api/runs/a/ablate", "{}"], {"fine": True}),
+        (["costs", "a", {}], ["POST", "/api/runs/a/costs", "{}"], [{"fine": True}]),
+        (
+            ["overTime", "a", {}],
+            ["POST", "/api/runs/a/over-time", "{}"],
+            [{"n": 1}, {"n": "über"}, {"n": 3}],
+        ),
+    ],
+)
+def test_every_question(
+    page: Any, server: Any, asked: list[Any], request_: list[str], found: object
+) -> None:
+    page.goto(f"{address(server)}/#token=t")
+    answer = page.evaluate(ASK, asked)
+    assert answer == (found or {"about": {"a": 1}, "names": ["x"]})
+    ((method, path, token, body),) = server.asked
+    assert [method, path, body] == request_
+    assert token == "Bearer t"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["run", "gone"], "404: no such run"),
+        (["run", "dumb"], "502: the server answered 502 without a word"),
+        (["overTime", "b", {}], "422: no such head"),
+        (["overTime", "c", {}], "0: the answer broke off in the middle of a line: ask again"),
+    ],
+)
+def test_an_error_is_one_line(
+    page: Any, server: Any, complaints: list[str], asked: list[Any], said: str
+) -> None:
+    page.goto(address(server))
+    assert page.evaluate(ASK, asked) == said
+    complaints[:] = [line for line in complaints if "Failed to load resource" not in line]
+
+
+def test_a_server_that_is_gone(page: Any, server: Any, complaints: list[str]) -> None:
+    page.goto(address(server))
+    page.evaluate("import('/source.js')")
+    page.context.set_offline(True)
+    assert "0: the server does not answer" in page.evaluate(ASK, ["runs"])
+    assert all("ERR_INTERNET_DISCONNECTED" in line for line in complaints)
+    complaints.clear()
+
+
+def test_a_question_is_given_up(page: Any, server: Any) -> None:
+    page.goto(address(server))
+    told = page.evaluate(
+        """async () => {
+          const { openSource } = await import("/source.js");
+          const giving = new AbortController();
+          const asked = openSource().ablate("a", {}, { signal: giving.signal });
+          giving.abort();
+          return asked.catch((error) => error.name);
+        }"""
+    )
+    assert told == "AbortError"
+    assert json.dumps(server.asked).count("ablate") <= 1
