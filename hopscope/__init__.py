@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit, attention_maps, discover
-    from hopscope.circuits.reading import contents
     from hopscope.circuits.tracking import emergence
     from hopscope.configs import (
         MQAR,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from hopscope.runs import train
     from hopscope.store import Store
     from hopscope.study import compare, load
+    from hopscope.tracing.reading import contents
     from hopscope.training import Run
 
 __version__ = "0.1.0"
@@ -69,7 +69,7 @@ _ROOMS = {
     "Transformer": "models",
     "attention_maps": "circuits",
     "compare": "study",
-    "contents": "circuits.reading",
+    "contents": "tracing.reading",
     "discover": "circuits",
     "emergence": "circuits.tracking",
     "load": "study",

@@ -1,13 +1,18 @@
-"""Shared fixtures: tiny experiments, and a store that lives as long as a test."""
+"""Shared fixtures: tiny experiments and models, and a store that lives as long as a test."""
 
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
+
+if TYPE_CHECKING:  # rooms that are imported here would be imported before types are checked
+    from hopscope.models import Transformer
+    from hopscope.models.planted import Planted
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,3 +46,26 @@ def tiny() -> Experiment:
             precision="float32",
         ),
     )
+
+
+@pytest.fixture(scope="session")
+def two_hops() -> "Planted":
+    """A planted model that is small and exact."""
+    from hopscope.models.planted import planted
+
+    return planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
+
+
+@pytest.fixture
+def random_model(two_hops: "Planted") -> "Transformer":
+    """Three layers of two heads with large random weights: nothing in it is nearly zero."""
+    import torch
+
+    from hopscope.models import Transformer
+
+    config = Model(layers=3, heads=2, d_model=12, init="fan-in")
+    model = Transformer.seeded(config, two_hops.task.interface(), 3)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    return model

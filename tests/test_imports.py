@@ -9,7 +9,8 @@ import pytest
 LIGHT = [
     "hopscope", "hopscope.configs", "hopscope.facts", "hopscope.store", "hopscope.theory",
     "hopscope.circuits", "hopscope.circuits.circuit", "hopscope.circuits.emergence",
-    "hopscope.circuits.maps", "hopscope.papers", "hopscope.papers.registry",
+    "hopscope.circuits.maps", "hopscope.tracing", "hopscope.tracing.contents",
+    "hopscope.papers", "hopscope.papers.registry",
     "hopscope.intervals", "hopscope.milestones", "hopscope.cli.main", "hopscope.cli.commands",
     "hopscope.cli.complete",
 ]  # fmt: skip
@@ -31,14 +32,14 @@ def test_the_main_flow_is_at_the_top() -> None:
         hopscope.nothing  # noqa: B018
 
 
-def test_every_name_of_circuits_is_found_where_it_lives() -> None:
-    from hopscope import circuits
-
-    assert set(circuits.__all__) == set(circuits._HOME)
-    for name in circuits.__all__:
-        assert getattr(circuits, name).__name__ == name
+@pytest.mark.parametrize("name", ["circuits", "tracing"])
+def test_every_name_of_a_room_is_found_where_it_lives(name: str) -> None:
+    room = import_module(f"hopscope.{name}")
+    assert set(room.__all__) == set(room._HOME)
+    for name in room.__all__:
+        assert getattr(room, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        circuits.nothing  # noqa: B018
+        room.nothing  # noqa: B018
 
 
 @pytest.mark.parametrize(

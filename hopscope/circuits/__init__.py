@@ -12,13 +12,10 @@ if TYPE_CHECKING:
     from hopscope.circuits.ablation import Ablation, Carried
     from hopscope.circuits.ablator import Ablator
     from hopscope.circuits.account import Account
-    from hopscope.circuits.accounting import accounted
     from hopscope.circuits.adapters import subject_of
     from hopscope.circuits.attention import attention_maps, patterns, role_maps
     from hopscope.circuits.carrying import Cargo, Move, Site
     from hopscope.circuits.circuit import Circuit
-    from hopscope.circuits.contents import Contents, Held
-    from hopscope.circuits.contents_story import ContentsStory
     from hopscope.circuits.discovery import discover
     from hopscope.circuits.emergence import Emergence
     from hopscope.circuits.encoder import Encoder
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
     from hopscope.circuits.own import Drawn, OwnTask
-    from hopscope.circuits.pairs import Pairs, pairs_of
-    from hopscope.circuits.patching import cargo
     from hopscope.circuits.subject import Blocks, Dissected, Subject, Whole
 
 __all__ = [
@@ -39,31 +34,24 @@ __all__ = [
     "Cargo",
     "Carried",
     "Circuit",
-    "Contents",
-    "ContentsStory",
     "Dissected",
     "Drawn",
     "Emergence",
     "Encoder",
     "Exam",
-    "Held",
     "Mechanism",
     "Move",
     "OwnTask",
-    "Pairs",
     "RoleMaps",
     "Site",
     "Subject",
     "Target",
     "Whole",
-    "accounted",
     "aim",
     "along",
     "attention_maps",
-    "cargo",
     "discover",
     "exam_of",
-    "pairs_of",
     "patterns",
     "role_maps",
     "subject_of",
@@ -72,14 +60,11 @@ __all__ = [
 _FILES = {
     "ablation": ("Ablation", "Carried"),
     "account": ("Account",),
-    "accounting": ("accounted",),
     "ablator": ("Ablator",),
     "adapters": ("subject_of",),
     "attention": ("attention_maps", "patterns", "role_maps"),
     "carrying": ("Cargo", "Move", "Site"),
     "circuit": ("Circuit",),
-    "contents": ("Contents", "Held"),
-    "contents_story": ("ContentsStory",),
     "discovery": ("discover",),
     "emergence": ("Emergence",),
     "encoder": ("Encoder",),
@@ -87,8 +72,6 @@ _FILES = {
     "maps": ("RoleMaps",),
     "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
     "own": ("Drawn", "OwnTask"),
-    "pairs": ("Pairs", "pairs_of"),
-    "patching": ("cargo",),
     "subject": ("Blocks", "Dissected", "Subject", "Whole"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}

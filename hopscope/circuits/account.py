@@ -1,6 +1,6 @@
 """What moves in a circuit, as data: what its roles hold, and what its arrows carry.
 
-Measured in `hopscope.circuits.accounting`.
+Measured in `hopscope.tracing.accounting`.
 """
 
 from hopscope.circuits.carrying import Cargo

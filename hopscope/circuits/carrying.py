@@ -1,6 +1,6 @@
 """What arrows carry, as data: which answers follow when one path brings another chain's symbol.
 
-Numbers are measured in `hopscope.circuits.patching`.
+Numbers are measured in `hopscope.tracing.patching`.
 """
 
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Follow the paths of a circuit, and what positions hold, through the checkpoints of a run."""
+"""Follow the paths of a circuit through the checkpoints of a run."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -10,18 +10,14 @@ from jaxtyping import Float
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.contents_story import ContentsStory
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.exam import Exam, Questions, exam_of
-from hopscope.circuits.reading import contents
 from hopscope.circuits.subject import check_finite
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
 EXAMPLES = 32
 """Sequences over which attention is averaged (§9.1: 32)."""
-STORY_EXAMPLES = 256
-"""Examples on which, at each checkpoint, maps to symbols are fitted."""
 
 
 @runtime_checkable
@@ -54,7 +50,7 @@ def emergence(
 ) -> Emergence:
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
     _check(history, circuit)
-    steps = _steps(history)
+    steps = steps_of(history)
     questions = task or circuit.task
     if questions is None:
         raise CircuitError("the circuit names no task: say which examples to watch it on")
@@ -68,27 +64,8 @@ def emergence(
     return Emergence(circuit.paths, tuple(steps), attention.T, losses, exam.guess, epoch, when)
 
 
-def contents_story(
-    history: History,
-    task: Questions,
-    member: int | None = None,
-    examples: int = STORY_EXAMPLES,
-    seed: int = 0,
-) -> ContentsStory:
-    """What every role held after every layer, at every checkpoint (of a fleet: of a member)."""
-    steps, found = _steps(history), []
-    for step in steps:
-        try:
-            model = _model_at(history, step, member)
-            found.append(contents(model, task, examples, seed, heads=False))
-        except CircuitError as error:
-            raise CircuitError(f"at step {step}: {error}") from error
-    first = found[0]
-    own, losses = np.stack([each.stream.own for each in found]), np.array([c.loss for c in found])
-    return ContentsStory(first.roles, first.symbols, tuple(steps), own, losses, first.guess)
-
-
-def _steps(history: History) -> list[int]:
+def steps_of(history: History) -> list[int]:
+    """The steps of its checkpoints; refuses fewer than two."""
     steps = list(history.checkpoints)
     if len(steps) < 2:
         raise CircuitError(
@@ -98,7 +75,8 @@ def _steps(history: History) -> list[int]:
     return steps
 
 
-def _model_at(history: History, step: int, member: int | None) -> Transformer:
+def model_of(history: History, step: int, member: int | None) -> Transformer:
+    """The model after a step (of a fleet: a member)."""
     model = history.model_at(step)
     return model if member is None else model.member(member)
 
@@ -119,7 +97,7 @@ def _at(
     history: History, step: int, watched: tuple[Circuit, Exam, int | None]
 ) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
     circuit, exam, member = watched
-    model = _model_at(history, step, member)
+    model = model_of(history, step, member)
     subject = subject_of(model)
     try:
         maps = role_maps(subject, exam)

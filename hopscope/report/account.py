@@ -3,8 +3,8 @@
 from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account, answers
 from hopscope.circuits.carrying import Cargo
-from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.parts import Part
+from hopscope.tracing.contradictions import accounted_for, contradictions
 
 ACCOUNT_COLUMNS = ("head", "arrow", "carries", "tells later heads")
 

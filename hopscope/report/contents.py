@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from hopscope.circuits.contents import Contents
-from hopscope.circuits.contents_story import ContentsStory
 from hopscope.facts import Role
 from hopscope.milestones import HALF
 from hopscope.report.curves import COLOURS
 from hopscope.report.depth import short_role
+from hopscope.tracing.contents import Contents
+from hopscope.tracing.contents_story import ContentsStory
 
 ROW, COLUMN = 0.42, 0.85
 """Inches per layer and per role."""

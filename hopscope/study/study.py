@@ -13,16 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover, subject_of
-from hopscope.circuits.accounting import accounted
-from hopscope.circuits.contents import Contents
-from hopscope.circuits.contents_story import ContentsStory
 from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.patching import EXAMPLES as PAIRS
-from hopscope.circuits.reading import EXAMPLES as CONTENTS_EXAMPLES
-from hopscope.circuits.reading import contents
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
-from hopscope.circuits.tracking import STORY_EXAMPLES as CONTENTS_STORY_EXAMPLES
-from hopscope.circuits.tracking import contents_story, emergence
+from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Task
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
 from hopscope.milestones import calmest
@@ -31,6 +24,14 @@ from hopscope.runs import opened
 from hopscope.runs.checkpoint import check_step
 from hopscope.store import Store
 from hopscope.store.writable import check_files, check_folder
+from hopscope.tracing.accounting import accounted
+from hopscope.tracing.contents import Contents
+from hopscope.tracing.contents_story import ContentsStory
+from hopscope.tracing.patching import EXAMPLES as PAIRS
+from hopscope.tracing.reading import EXAMPLES as CONTENTS_EXAMPLES
+from hopscope.tracing.reading import contents
+from hopscope.tracing.story import EXAMPLES as CONTENTS_STORY_EXAMPLES
+from hopscope.tracing.story import contents_story
 from hopscope.training import Run
 from hopscope.training.memory import check_examples
 

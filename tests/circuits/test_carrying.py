@@ -1,8 +1,8 @@
 """What was found to be carried, as data."""
 
 from hopscope.circuits.carrying import Cargo, Site
-from hopscope.circuits.patching import cargo
 from hopscope.models.planted import Planted
+from hopscope.tracing.patching import cargo
 
 
 def test_cargo_is_kept_as_json(two_hops: Planted) -> None:

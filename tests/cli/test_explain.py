@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.circuits import Circuit, Contents, ContentsStory
+from hopscope.circuits import Circuit
 from hopscope.cli.main import run as command
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
+from hopscope.tracing import Contents, ContentsStory
 from hopscope.training import Run
 
 

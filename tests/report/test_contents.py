@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hopscope.circuits.reading import contents
 from hopscope.configs import KHop, Model, Retrieval
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
@@ -15,6 +14,7 @@ from hopscope.report.contents import (
     contents_remarks,
     contents_rows,
 )
+from hopscope.tracing.reading import contents
 
 
 @pytest.fixture(scope="module")

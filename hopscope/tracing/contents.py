@@ -1,7 +1,7 @@
 """What every position holds, as data: how much of each symbol can be read off the residual stream.
 
 A linear map is fitted from the stream at the positions of a role to a symbol of the same chain, and
-marked on other examples. Numbers are measured in `hopscope.circuits.reading`.
+marked on other examples. Numbers are measured in `hopscope.tracing.reading`.
 """
 
 import json

@@ -7,9 +7,7 @@ import torch
 
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.account import answers
-from hopscope.circuits.accounting import accounted
 from hopscope.circuits.carrying import Site
-from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.mechanism import Mechanism, aim
 from hopscope.configs import Retrieval
 from hopscope.errors import CircuitError
@@ -17,6 +15,8 @@ from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
 from hopscope.report.account import account_remarks, account_rows, brought_by
 from hopscope.report.circuit import circuit_figure
+from hopscope.tracing.accounting import accounted
+from hopscope.tracing.contradictions import accounted_for, contradictions
 
 QUERY, VALUE = Role("query"), Role("value", 1)
 

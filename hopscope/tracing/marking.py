@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from hopscope.circuits.linear import TINY, Fit
 from hopscope.intervals import NORMAL_95
+from hopscope.tracing.linear import TINY, Fit
 
 TEMPERATURES = tuple(2.0**power for power in range(-12, 9))
 """Factors of a classifier's scores that are tried, to calibrate it."""

@@ -15,15 +15,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from hopscope.circuits.adapters import subject_of
-from hopscope.circuits.contents import Contents, Held
 from hopscope.circuits.exam import Questions
-from hopscope.circuits.linear import Fit, Moments, discriminants, ridge
-from hopscope.circuits.lot import Lot
-from hopscope.circuits.marking import AccuracyMarks, Marks, VarianceMarks
-from hopscope.circuits.streams import Place, Streams
 from hopscope.circuits.subject import Subject, Whole, check_finite
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
+from hopscope.tracing.contents import Contents, Held
+from hopscope.tracing.linear import Fit, Moments, discriminants, ridge
+from hopscope.tracing.lot import Lot
+from hopscope.tracing.marking import AccuracyMarks, Marks, VarianceMarks
+from hopscope.tracing.streams import Place, Streams
 
 EXAMPLES = 1024
 """Examples on which maps are fitted; half as many others mark them."""

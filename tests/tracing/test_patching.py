@@ -8,14 +8,14 @@ import torch
 
 from hopscope.circuits import Whole, subject_of
 from hopscope.circuits.carrying import Site
-from hopscope.circuits.pairs import pairs_of
-from hopscope.circuits.patching import cargo
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.theory import Path, follow
+from hopscope.tracing.pairs import pairs_of
+from hopscope.tracing.patching import cargo
 
 EXAMPLES = 16
 

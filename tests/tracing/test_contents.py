@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from torch import Tensor
 
-from hopscope.circuits import Contents, subject_of
-from hopscope.circuits.contents import Held
-from hopscope.circuits.reading import contents
+from hopscope.circuits import subject_of
 from hopscope.configs import ConditionalRetrieval, Retrieval, VectorTask
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -18,6 +16,8 @@ from hopscope.models.plans import Plan, chain_plan, triple_plan, twinned, with_s
 from hopscope.models.planted import Planted, planted
 from hopscope.tasks import Batch, dataset, symbols
 from hopscope.theory import flow
+from hopscope.tracing import Contents, Held
+from hopscope.tracing.reading import contents
 
 EXAMPLES = 400
 

@@ -32,12 +32,12 @@ from hopscope.circuits.ablator import check_head
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.carrying import KEPT, Cargo, Move, Site, Way
 from hopscope.circuits.exam import Exam, Questions
-from hopscope.circuits.pairs import Pairs, pairs_of
 from hopscope.circuits.parts import Estimate
 from hopscope.circuits.subject import Dissected, Subject, Whole
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
 from hopscope.intervals import NORMAL_95
+from hopscope.tracing.pairs import Pairs, pairs_of
 
 EXAMPLES = 64
 """Minimal pairs of examples on which cargo is measured, unless told otherwise."""

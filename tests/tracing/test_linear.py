@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from hopscope.circuits.linear import PENALTIES, Fit, Moments, discriminants, ridge
-from hopscope.circuits.marking import TEMPERATURES, AccuracyMarks, VarianceMarks
+from hopscope.tracing.linear import PENALTIES, Fit, Moments, discriminants, ridge
+from hopscope.tracing.marking import TEMPERATURES, AccuracyMarks, VarianceMarks
 
 ROWS, WIDTH = 300, 12
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.circuits.contents import FORMAT, check_format, numbers_of, plain
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, parse_role
 from hopscope.milestones import HALF, crossing
+from hopscope.tracing.contents import FORMAT, check_format, numbers_of, plain
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from hopscope.circuits.carrying import Site
-from hopscope.circuits.pairs import Pairs, pairs_of
 from hopscope.circuits.parts import Estimate
-from hopscope.circuits.patching import cargo
 from hopscope.configs import Retrieval
 from hopscope.facts import Role
 from hopscope.models import Transformer
+from hopscope.tracing.pairs import Pairs, pairs_of
+from hopscope.tracing.patching import cargo
 
 
 def by_hand(model: Transformer, pairs: Pairs, site: Site, symbol: str, way: str) -> Tensor:
@@ -114,9 +114,9 @@ def test_all_sites_together_are_each_by_hand(
 ) -> None:
     task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
     pairs = pairs_of(task, 3)
-    monkeypatch.setattr("hopscope.circuits.patching._check_answers", lambda *_: None)
-    monkeypatch.setattr("hopscope.circuits.patching.KEPT", 0.0)
-    monkeypatch.setattr("hopscope.circuits.patching._share", _ratio)
+    monkeypatch.setattr("hopscope.tracing.patching._check_answers", lambda *_: None)
+    monkeypatch.setattr("hopscope.tracing.patching.KEPT", 0.0)
+    monkeypatch.setattr("hopscope.tracing.patching._share", _ratio)
     found = cargo(random_model, pairs, SITES)
     with torch.no_grad():
         outputs = random_model(pairs.exam.inputs)

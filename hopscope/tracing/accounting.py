@@ -13,15 +13,15 @@ from hopscope.circuits.account import Account, Holdings
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.carrying import Site
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.contents import Contents
 from hopscope.circuits.exam import Questions
-from hopscope.circuits.pairs import pairs_of
 from hopscope.circuits.parts import Part
-from hopscope.circuits.patching import EXAMPLES, cargo
-from hopscope.circuits.reading import contents
 from hopscope.circuits.subject import Subject, Whole
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+from hopscope.tracing.contents import Contents
+from hopscope.tracing.pairs import pairs_of
+from hopscope.tracing.patching import EXAMPLES, cargo
+from hopscope.tracing.reading import contents
 
 
 def accounted(

@@ -8,16 +8,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Contents, Exam, Whole, exam_of
-from hopscope.circuits.linear import Moments, ridge
-from hopscope.circuits.lot import Lot
-from hopscope.circuits.reading import contents
+from hopscope.circuits import Exam, Whole, exam_of
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 from hopscope.tasks import symbols
+from hopscope.tracing import Contents
+from hopscope.tracing.linear import Moments, ridge
+from hopscope.tracing.lot import Lot
+from hopscope.tracing.reading import contents
 
 EXAMPLES = 400
 

@@ -1,0 +1,48 @@
+"""Tracing: what every position holds (contents), and what every arrow carries (patching).
+
+It begins where discovery ends, and knows no training. Results are data without torch; what measures
+them is fetched with torch when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hopscope.circuits.account import Account
+    from hopscope.circuits.carrying import Cargo, Move, Site
+    from hopscope.tracing.accounting import accounted
+    from hopscope.tracing.contents import Contents, Held
+    from hopscope.tracing.contents_story import ContentsStory
+    from hopscope.tracing.pairs import Pairs, pairs_of
+    from hopscope.tracing.patching import cargo
+
+__all__ = [
+    "Account",
+    "Cargo",
+    "Contents",
+    "ContentsStory",
+    "Held",
+    "Move",
+    "Pairs",
+    "Site",
+    "accounted",
+    "cargo",
+    "pairs_of",
+]
+
+_FILES = {
+    "circuits.account": ("Account",),
+    "circuits.carrying": ("Cargo", "Move", "Site"),
+    "tracing.accounting": ("accounted",),
+    "tracing.contents": ("Contents", "Held"),
+    "tracing.contents_story": ("ContentsStory",),
+    "tracing.pairs": ("Pairs", "pairs_of"),
+    "tracing.patching": ("cargo",),
+}
+_HOME = {name: file for file, names in _FILES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hopscope.tracing' has no attribute {name!r}")
+    return getattr(import_module(f"hopscope.{_HOME[name]}"), name)
