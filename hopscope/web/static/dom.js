@@ -1,0 +1,75 @@
+// Elements made by hand. Data reaches the page as text and attributes only, never as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element: properties, then children (elements, text, lists of both; null is left out). */
+export function h(tag, props = {}, ...children) {
+  return filled(document.createElement(tag), props, children);
+}
+
+/** The same for SVG. */
+export function s(tag, props = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), props, children);
+}
+
+function filled(element, props, children) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") for (const [event, run] of Object.entries(value)) element.addEventListener(event, run);
+    else if (name === "style") for (const [key, its] of Object.entries(value)) element.style.setProperty(key, its);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Replace the children of an element. */
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** A button with a text; `label` says more to those who only hear it. */
+export function button(text, run, props = {}) {
+  return h("button", { type: "button", ...props, on: { click: run, ...props.on } }, text);
+}
+
+/** A list to choose from; options are [value, text]. */
+export function select(label, options, value, run, props = {}) {
+  const made = h("select", { "aria-label": label, ...props, on: { change: () => run(made.value) } },
+    options.map(([its, text]) => h("option", { value: its, selected: String(its) === String(value) }, text)));
+  return made;
+}
+
+/** A table of texts, for those who cannot see the drawing, and for everybody who wants numbers. */
+export function table(columns, rows, caption = "") {
+  return h("table", { class: "numbers" },
+    caption ? h("caption", {}, caption) : null,
+    h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, n) =>
+      n ? h("td", {}, String(cell)) : h("th", { scope: "row" }, String(cell)))))));
+}
+
+/** What a switch of several states looks like; one is on. */
+export function choice(label, options, value, run) {
+  return h("div", { class: "choice", role: "group", "aria-label": label },
+    options.map(([its, text, title]) => button(text, () => run(its),
+      { "aria-pressed": String(its === value), title })));
+}
+
+/** Call at most once a frame, with the last arguments. */
+export function eachFrame(run) {
+  let waiting = 0, last = [];
+  return (...args) => {
+    last = args;
+    waiting ||= requestAnimationFrame(() => { waiting = 0; run(...last); });
+  };
+}
+
+/** Say something to a screen reader, and nothing to anybody else. */
+export function announce(text) {
+  const place = document.getElementById("said");
+  if (place.textContent !== text) place.textContent = text;
+}

@@ -1,0 +1,140 @@
+// What is asked while somebody looks: a run's arrays once, an example and losses when one rests.
+// Scrubbing asks for nothing. A newer question of one kind gives the older one up.
+
+import { Contents, Maps, contentsOf } from "./maps.js";
+import { asFlag } from "./url.js";
+
+const REST = 140, SCRUB = 420, FEW = [64, 256, 1024];
+
+export class Live {
+  constructor(state, source) {
+    Object.assign(this, { state, source, open: {}, timers: {} });
+    state.watch("run seed", () => this.openRun());
+    state.watch("about step ex tokens order off", (keys) => this.rest("example", keys, () => this.example()));
+    state.watch("about step off", (keys) => this.rest("ablate", keys, () => this.ablate()));
+    state.watch("off", () => state.set({ overTime: null }, "none"));
+    state.watch("step", () => state.set({ costs: null }, "none"));
+  }
+
+  /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. */
+  async ask(kind, run, quiet = false) {
+    this.open[kind]?.abort();
+    const stop = this.open[kind] = new AbortController();
+    try {
+      await run(stop.signal);
+      if (this.state.error?.kind === kind) this.state.set({ error: null }, "none");
+    } catch (error) {
+      if (error.name === "AbortError" || stop.signal.aborted) return;
+      if (!quiet) this.state.set({ error: { text: error.message, kind } }, "none");
+    } finally {
+      if (this.open[kind] === stop) delete this.open[kind];
+    }
+  }
+
+  /** Wait until nothing moved for a moment: longer while one scrubs. */
+  rest(kind, keys, run) {
+    if (!this.state.about?.task || !this.state.steps.length) return;
+    clearTimeout(this.timers[kind]);
+    this.open[kind]?.abort();
+    this.timers[kind] = setTimeout(run, keys.has("step") ? SCRUB : keys.has("about") ? 0 : REST);
+  }
+
+  openRun() {
+    const { state, source } = this, id = state.run;
+    for (const stop of Object.values(this.open)) stop.abort();
+    if (!id) return;
+    state.set({ opening: true }, "none");
+    return this.ask("run", async (signal) => {
+      const options = { signal }, about = await source.run(id, options);
+      const steps = about.checkpoints ?? [], seed = state.seed;
+      const has = new Set(about.arrays ?? []), gone = { example: null, answer: null, costs: null, overTime: null, maps: null, losses: null, contents: null, fleet: null, values: null, spot: null, hover: null, pair: null };
+      if (this.shown !== id) state.undone = [];
+      this.shown = id;
+      const contents = about.circuit?.account && !has.has("contents") ? contentsOf(about.circuit.account, steps) : null;
+      state.set({ ...gone, about, steps, contents, opening: false, error: null }, "none");
+      const fetched = { losses: (its) => ({ losses: lossesOf(its) }), maps: (its) => ({ maps: new Maps(plain(its), its.about?.roles ?? about.task.roles) }),
+        contents: (its) => ({ contents: new Contents(plain(its), its.about?.roles ?? about.task.roles, steps) }), parameters: (its) => ({ values: plain(its), valuesAbout: its.about }) };
+      await Promise.all(Object.entries(fetched).filter(([name]) => has.has(name)).map(([name, made]) =>
+        this.ask(name, async (own) => {
+          const its = await source.arrays(id, name, seed, { signal: own });
+          if (state.run === id) state.set(made(its), "none");
+        }, name === "contents")));
+    });
+  }
+
+  question(more = {}) {
+    const { state } = this, asked = { ...more };
+    if (state.step !== null) asked.step = state.steps[state.at];
+    if (state.seed !== null) asked.seed = state.seed;
+    if (state.off.length) asked.changes = state.off.map(asFlag);
+    return asked;
+  }
+
+  example() {
+    const { state, source } = this, asked = { index: state.ex };
+    if (state.tokens) asked.tokens = state.tokens;
+    if (state.order !== null) asked.order = state.order;
+    return this.ask("example", async (signal) => {
+      const { about, tensors } = await source.example(state.run, this.question(asked), { signal });
+      state.set({ example: { json: about, attention: tensors.get("changes") ?? tensors.get("changed") ?? tensors.get("attention"), clean: tensors.get("attention") } }, "none");
+    });
+  }
+
+  /** Few examples at once, more when nobody asks for anything else. */
+  ablate() {
+    const { state, source } = this, at = state.at;
+    if (!state.off.length) { this.open.ablate?.abort(); return state.set({ answer: null, asking: false }, "none"); }
+    return this.ask("ablate", async (signal) => {
+      state.set({ asking: true }, "none");
+      try {
+        for (const examples of FEW) {
+          const answer = await source.ablate(state.run, this.question({ examples }), { signal });
+          state.set({ answer: { ...answer, at }, asking: examples !== FEW.at(-1) }, "none");
+          await new Promise((done) => setTimeout(done, 60));
+          if (signal.aborted) return;
+        }
+      } finally {
+        if (!signal.aborted) state.set({ asking: false }, "none");
+      }
+    });
+  }
+
+  overTime() { this.stream("over-time", "overTime", () => this.question({ examples: 256 })); }
+
+  costs() { this.stream("costs", "costs", () => this.question({ examples: 256 })); }
+
+  /** Answers that come one after the other; asked for again: stop. */
+  stream(kind, key, question) {
+    const { state, source } = this;
+    if (this.open[kind]) { this.open[kind].abort(); return state.set({ working: "" }, "none"); }
+    this.ask(kind, async (signal) => {
+      state.set({ working: kind, [key]: [] }, "none");
+      const asked = question();
+      if (kind === "over-time") delete asked.step;
+      try {
+        const rows = [];
+        for await (const row of source[key](state.run, asked, { signal })) {
+          rows.push(row);
+          state.set({ [key]: [...rows] }, "none");
+        }
+      } finally {
+        if (state.working === kind) state.set({ working: "" }, "none");
+      }
+    });
+  }
+}
+
+/** Tensors by name. */
+function plain({ tensors }) {
+  return Object.fromEntries(tensors);
+}
+
+/** Losses [point, seed, hop] at steps; rows that were not measured hold no number. */
+function lossesOf(its) {
+  const found = plain(its), list = (name) => [...(found[name]?.data ?? [])];
+  const value = ({ shape: [, seeds, hops], data }) => (at, member, hop) => data[(at * seeds + Math.min(member, seeds - 1)) * hops + hop];
+  const steps = list("steps"), none = { shape: [0, 1, 1], data: [] };
+  const [train, validation] = [found.train ?? none, found.validation ?? none];
+  return { trainSteps: found.train_steps ? list("train_steps") : steps, validationSteps: found.validation_steps ? list("validation_steps") : steps,
+    train: value(train), validation: value(validation) };
+}

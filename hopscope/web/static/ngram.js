@@ -1,0 +1,7 @@
+// The n-gram experiment.
+import { Pane } from "./pane.js";
+export function ngramPanes(state) {
+  const pane = new Pane(state, "ngram", "Parameters");
+  pane.fits = (about) => about.kind === "markov";
+  return [pane];
+}

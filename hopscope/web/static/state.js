@@ -1,0 +1,100 @@
+// One object that everything looks at: what the address says (view) and what was fetched (data).
+// Whoever draws something names the keys that it depends on, and is called when one changes.
+
+import { START, format, parse } from "./url.js";
+
+const VIEW = Object.keys(START);
+
+export class State {
+  constructor() {
+    Object.assign(this, parse(location.hash));
+    this.watchers = [];
+    this.changed = new Set();
+    this.undone = [];
+    this.waiting = false;
+    addEventListener("popstate", () => this.set(parse(location.hash), "none"));
+    addEventListener("hashchange", () => this.set(parse(location.hash), "none"));
+  }
+
+  /** Call `run(keys)` once a frame when one of the keys changed. */
+  watch(keys, run) {
+    this.watchers.push({ keys: new Set(keys.split(" ")), run });
+  }
+
+  /** Change some keys. `how`: a new entry of the history (push), the same one (replace), none. */
+  set(patch, how = "push") {
+    let seen = false;
+    for (const [key, value] of Object.entries(patch)) {
+      if (this[key] === value || (VIEW.includes(key) && same(this[key], value))) continue;
+      this[key] = value;
+      this.changed.add(key);
+      seen ||= VIEW.includes(key);
+    }
+    if (seen && how !== "none") this.remember(how);
+    if (this.changed.size && !this.waiting) {
+      this.waiting = true;
+      requestAnimationFrame(() => this.tell());
+    }
+  }
+
+  tell() {
+    const keys = this.changed;
+    this.changed = new Set();
+    this.waiting = false;
+    for (const { keys: wanted, run } of this.watchers) {
+      if (![...keys].some((key) => wanted.has(key))) continue;
+      try { run(keys); } catch (error) {
+        console.error(error);
+        this.set({ error: { text: `a part of this page could not be drawn: ${error.message}` } }, "none");
+      }
+    }
+  }
+
+  /** Browsers refuse more than some hundred entries a minute: scrubbing replaces, and only rests. */
+  remember(how) {
+    const address = format(this);
+    if (address === location.hash) return;
+    if (how === "push") { clearTimeout(this.later); history.pushState(null, "", address); return; }
+    clearTimeout(this.later);
+    this.later = setTimeout(() => history.replaceState(null, "", format(this)), 150);
+  }
+
+  /** Switch something off (or on again, if it is off in any way). */
+  toggle(item) {
+    const found = this.off.findIndex((its) => sameItem(its, item));
+    const off = found < 0 ? [...this.off, { as: this.as, ...item }] : this.off.filter((_, n) => n !== found);
+    this.change(off);
+  }
+
+  /** Make this the list of what is off; the earlier one can be had back. */
+  change(off) {
+    this.undone.push(this.off);
+    this.set({ off });
+  }
+
+  undo() {
+    if (this.undone.length) this.set({ off: this.undone.pop() });
+  }
+
+  /** Is this row of a head (or with no reader: the whole head) switched off? */
+  isOff(layer, head, reader = "") {
+    return this.off.some((its) => its.layer === layer && its.head === head && (!its.reader || its.reader === reader));
+  }
+
+  /** The number of the checkpoint that is looked at. */
+  get at() {
+    const steps = this.steps ?? [];
+    if (this.step === null) return steps.length - 1;
+    let best = 0;
+    steps.forEach((step, n) => { if (Math.abs(step - this.step) < Math.abs(steps[best] - this.step)) best = n; });
+    return best;
+  }
+}
+
+export function sameItem(one, other) {
+  return one.layer === other.layer && one.head === other.head && (one.reader ?? "") === (other.reader ?? "");
+}
+
+function same(one, other) {
+  return one === other || (typeof one === "object" && JSON.stringify(one) === JSON.stringify(other));
+}

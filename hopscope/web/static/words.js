@@ -1,0 +1,57 @@
+// Numbers and names as texts.
+
+/** A number with three digits that matter. */
+export function number(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size < 1e-4) return value.toExponential(1);
+  if (size < 0.1) return value.toFixed(4);
+  return size < 10 ? value.toFixed(3) : value.toFixed(size < 100 ? 1 : 0);
+}
+
+/** A whole number with thin spaces: 57 000. */
+export function whole(value) {
+  return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US");
+}
+
+/** q, k0, v1 for the roles of our own tasks; any other name as it is. */
+export function shortRole(role) {
+  const found = /^(query|key|value)(?: (\d+)(?:\.(\d+))?)?$/.exec(role);
+  if (!found) return role;
+  const [, kind, fact, slot] = found;
+  if (kind === "query") return fact && fact !== "0" ? `q${fact}` : "q";
+  return `${kind[0]}${fact ?? ""}${slot ? `.${slot}` : ""}`;
+}
+
+/** Roles in the order of a chain: query, then key and value of each hop. */
+export function chainOrder(roles) {
+  const place = (role) => {
+    const [, kind, fact] = /^(.*?)(?: (\d+)(?:\.\d+)?)?$/.exec(role);
+    const rank = ["query", "key", "value"].indexOf(kind);
+    return [kind === "query" ? 0 : rank < 0 ? 2 : 1, Number(fact ?? 0), rank < 0 ? 9 : rank];
+  };
+  return [...roles].sort((a, b) => {
+    const [one, other] = [place(a), place(b)];
+    return one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || a.localeCompare(b);
+  });
+}
+
+/** Subscripts: x1 → x₁. */
+export function symbolName(name) {
+  return name.replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
+}
+
+/** A change as a sentence. */
+export function changeWords(item) {
+  return item.reader ? `${item.layer}.${item.head}, read by ${item.reader}` : `head ${item.layer}.${item.head}`;
+}
+
+export const WAYS = [
+  ["uniform", "uniform: look everywhere, evenly"],
+  ["itself", "itself: look at its own position"],
+  ["previous", "previous: look at the position before"],
+  ["position", "position: the model's average there"],
+  ["mean", "mean of what it carries"],
+  ["resample", "what it carries in another example"],
+];
