@@ -30,6 +30,7 @@ async function begin() {
   if (innerWidth < 1100 || !source.live) showRuns();
   listen(state, { find: find.firstChild, help, runs: showRuns });
   state.watch("about pane", () => arrange(state, panes, board));
+  arrange(state, panes, board);
   state.watch("stale", () => live.openRun());
   theme(state, localStorage.getItem("hopscope-theme") ?? "auto");
   globalThis.hopscope = { state, source };
