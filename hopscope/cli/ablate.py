@@ -1,8 +1,6 @@
 """`hopscope ablate`: losses with the attention of heads replaced."""
 
 import json
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,8 +10,6 @@ import tyro
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import FoundArguments
-from hopscope.errors import ConfigError
-from hopscope.facts import parse_role
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
@@ -29,7 +25,8 @@ class AblateArguments(FoundArguments, JsonArguments):
     """LAYER.HEAD=WHAT, e.g. 3.0=uniform; may be given several times. WHAT is where the head
     looks: uniform (everywhere), itself, previous, position (the model's average there); or mean or
     resample (mean and resample ablation of what it carries); or paths, reader<source, such as
-    "query<value 0,value 1<key 1", with the rest of the rows uniform (or "…/itself")."""
+    "query<value 0,value 1<key 1", with the rest of the rows uniform (or "…/itself"). Or
+    LAYER.HEAD:READER=WHAT, e.g. 3.0:query=uniform: the rows of one role alone."""
     examples: int = 256
     """Examples to measure on."""
     circuit: bool = False
@@ -44,6 +41,7 @@ class AblateArguments(FoundArguments, JsonArguments):
 def ablate(chosen: AblateArguments) -> int:
     examined = chosen.study()
     from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
+    from hopscope.circuits.changes import changes_of
     from hopscope.cli.tables import print_rows
 
     check_files(*filter(None, [chosen.out]))
@@ -52,9 +50,13 @@ def ablate(chosen: AblateArguments) -> int:
     ablator = Ablator(subject, exam_of(examined.task, chosen.examples, chosen.sample))
     of_circuit = chosen.circuit or chosen.circuit_file is not None
     base = dict(examined.circuit.ablation().changes) if of_circuit else {}
-    asked = _asked(chosen.head) or _every_head(subject.layers, subject.heads)
+    asked = (
+        {" ".join(chosen.head): changes_of(chosen.head, base)}
+        if chosen.head
+        else _every_head(subject.layers, subject.heads, base)
+    )
     names = ["the circuit" if of_circuit else "the model", *asked]
-    variants = [base, *({**base, **changes} for changes in asked.values())]
+    variants = [base, *asked.values()]
     found = ablator.losses([Ablation.of(changes) for changes in variants]).mean(1).tolist()
     losses = dict(zip(names, found, strict=True))
     rows = [
@@ -79,54 +81,16 @@ def ablate(chosen: AblateArguments) -> int:
     return 0
 
 
-def _asked(texts: Sequence[str]) -> "dict[str, dict[Head, Change]]":
-    """The one ablation that all `--head` flags make together, if there are any."""
-    changes: dict[Head, Change] = {}
-    for text in texts:
-        head, change = parse_change(text)
-        if head in changes:
-            raise ConfigError(f"--head {head[0]}.{head[1]} is given twice; say what it does once")
-        changes[head] = change
-    return {" ".join(texts): changes} if texts else {}
-
-
-def _every_head(layers: int, heads: int) -> "dict[str, dict[Head, Change]]":
+def _every_head(
+    layers: int, heads: int, base: "dict[Head, Change]"
+) -> "dict[str, dict[Head, Change]]":
     """Every head in turn, doing nothing in three ways."""
     from hopscope.circuits.mechanism import ITSELF, PREVIOUS, UNIFORM, Mechanism
 
     ways = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
     return {
-        f"{layer}.{head}={name}": {(layer, head): Mechanism(rest=rest)}
+        f"{layer}.{head}={name}": {**base, (layer, head): Mechanism(rest=rest)}
         for layer in range(layers)
         for head in range(heads)
         for name, rest in ways.items()
     }
-
-
-CHANGE = re.compile(r"(\d+)\.(\d+)=(.+)")
-
-
-def parse_change(text: str) -> "tuple[Head, Change]":
-    """What `--head` says: which head, and what it does instead."""
-    from hopscope.circuits import Carried
-    from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Mechanism, aim
-
-    words = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS, "position": BY_POSITION}
-    known = {**words, "identity": ITSELF}  # an earlier word
-    match = CHANGE.fullmatch(text)
-    if match is None:
-        raise ConfigError(f"--head is {text!r}; expected LAYER.HEAD=WHAT, e.g. 3.0=uniform")
-    head, what = (int(match[1]), int(match[2])), match[3]
-    if what in ("mean", "resample"):
-        return head, Carried(what)  # type: ignore[arg-type]
-    if what in known:
-        return head, Mechanism(rest=known[what])
-    paths, _, rest = what.replace(">", "<").partition("/")  # an earlier sign for the same
-    if "<" not in paths or rest not in ("", "uniform", "itself", "identity"):
-        raise ConfigError(
-            f"--head is {text!r}; WHAT is {', '.join(words)}, mean, resample, or paths like "
-            '"query<value 0" with "/itself" for the other rows if not uniform'
-        )
-    pairs = [path.partition("<") for path in paths.split(",")]
-    aims = tuple((parse_role(r.strip()), aim("own", parse_role(s.strip()))) for r, _, s in pairs)
-    return head, Mechanism(aims, known[rest or "uniform"])
