@@ -34,8 +34,9 @@ from hopscope.markov.run import MarkovRun
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.papers import preset
-from hopscope.runs.checkpoint import checkpoint_name, saved, weights_of
+from hopscope.runs.checkpoint import saved, weights_of
 from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.gallery import ABOUT, About
 from hopscope.study import Study
 from hopscope.training import Run, train

@@ -73,7 +73,7 @@ def show(chosen: ShowArguments) -> int:
     from hopscope.cli.kinds import figure_of, rows_of, show_run
     from hopscope.cli.tables import table
     from hopscope.runs import opened
-    from hopscope.runs.checkpoint import checkpoint_steps
+    from hopscope.store.checkpoints import checkpoint_steps
 
     run = opened(folder)
     settings = _settings(run.experiment, () if trained else ("training", "seeds"))

@@ -9,8 +9,9 @@ from jaxtyping import Float, Float32, Int32
 from hopscope.configs import InductionModel, MarkovExperiment
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.markov.parameters import Parameters, initial, set_name, sets
-from hopscope.runs.checkpoint import check_step, checkpoint_steps, own_weights
+from hopscope.runs.checkpoint import own_weights
 from hopscope.store import RunFolder, parameters
+from hopscope.store.checkpoints import check_step, checkpoint_steps
 from hopscope.store.metrics import losses
 from hopscope.store.question import Question, metrics_of
 

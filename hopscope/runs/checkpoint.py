@@ -5,8 +5,7 @@ twice as large and serve to go on from the last step alone, so only the newest a
 """
 
 import json
-import re
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from typing import Any
 
 import safetensors.torch
@@ -17,13 +16,12 @@ from torch import Tensor
 from hopscope.configs import Config, Recipe
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunTooNew
 from hopscope.store import RunFolder
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 
 FORMAT = 1
 """The version of the format of checkpoints."""
 META = "hopscope"  # one key: the order of several would change from process to process
-STEPS, OPTIMISERS = "checkpoints/step-", "checkpoints/optimiser-"
-SUFFIX = ".safetensors"
-NUMBERED = re.compile(rf"{STEPS}(\d+){re.escape(SUFFIX)}", re.ASCII)
+OPTIMISERS = "checkpoints/optimiser-"
 
 
 class About(Config):
@@ -34,25 +32,6 @@ class About(Config):
     """The digest of its run's recipe."""
     step: int
     precision: str
-
-
-def checkpoint_name(step: int) -> str:
-    """The file of the weights after a step."""
-    return f"{STEPS}{step:08d}{SUFFIX}"
-
-
-def checkpoint_steps(folder: RunFolder) -> list[int]:
-    """The steps of which the weights are kept, in order."""
-    found = []
-    for name in folder.files(STEPS):
-        number = NUMBERED.fullmatch(name)
-        if number is None:
-            raise RunDamaged(
-                f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}: restore the run "
-                f"from a copy, or `hopscope rm {folder.name}`"
-            )
-        found.append(int(number[1]))
-    return sorted(found)
 
 
 def last_good(folder: RunFolder) -> str:
@@ -67,13 +46,6 @@ def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
     """
     unplanned = [step for step in checkpoint_steps(folder) if step not in planned]
     return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
-
-
-def check_step(step: int, known: Sequence[int], name: str) -> None:
-    """Refuse a step after which no weights were kept."""
-    if known and step not in known:
-        near = min(known, key=lambda each: abs(each - step))
-        raise ConfigError(f"step is {step}; {name} has no checkpoint there, the nearest is {near}")
 
 
 def saved(state: dict[str, Tensor], experiment: str, step: int, precision: str) -> bytes:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from hopscope.configs import Recipe
 from hopscope.errors import Interrupted, RunDamaged, RunWarning
-from hopscope.runs.checkpoint import checkpoint_name, checkpoint_steps, outdated
+from hopscope.runs.checkpoint import outdated
 from hopscope.runs.computing import check_threads, note_computing, threads_of, using_threads
 from hopscope.runs.stop import Stop
 from hopscope.runs.watcher import NobodyWatches, Watcher
 from hopscope.runs.work import Begin, Work
 from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 
 
 def complete(

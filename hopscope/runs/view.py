@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from hopscope.configs import Recipe
-from hopscope.runs.checkpoint import checkpoint_steps
 from hopscope.store import RunFolder
+from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import losses
 from hopscope.store.question import Question, metrics_of
 

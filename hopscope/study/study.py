@@ -21,8 +21,8 @@ from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwrita
 from hopscope.milestones import calmest
 from hopscope.models import Transformer
 from hopscope.runs import opened
-from hopscope.runs.checkpoint import check_step
 from hopscope.store import Store
+from hopscope.store.checkpoints import check_step
 from hopscope.store.writable import check_files, check_folder
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.contents import Contents

@@ -10,8 +10,9 @@ import numpy as np
 
 from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
-from hopscope.runs.checkpoint import OPTIMISERS, checkpoint_name, checkpoint_steps, relabelled
+from hopscope.runs.checkpoint import OPTIMISERS, relabelled
 from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 from hopscope.store.metrics import losses, part, part_name, to_parquet
 
 FREE = {

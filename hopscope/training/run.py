@@ -12,8 +12,9 @@ from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import RunDamaged
 from hopscope.milestones import learned, learned_below
 from hopscope.models import Transformer, load_weights
-from hopscope.runs.checkpoint import check_step, checkpoint_name, checkpoint_steps, weights_of
+from hopscope.runs.checkpoint import weights_of
 from hopscope.store import RunFolder
+from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
 from hopscope.store.metrics import losses
 from hopscope.store.question import Question, metrics_of
 from hopscope.training.memory import parameters

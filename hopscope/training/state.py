@@ -6,16 +6,14 @@ from torch import Tensor
 from hopscope.errors import RunMismatch
 from hopscope.runs.checkpoint import (
     OPTIMISERS,
-    STEPS,
-    SUFFIX,
     About,
     check_named,
     check_recipe,
-    checkpoint_name,
     read_tensors,
     saved,
 )
 from hopscope.store import RunFolder
+from hopscope.store.checkpoints import STEPS, SUFFIX, checkpoint_name
 from hopscope.training.learner import Learner
 
 

@@ -10,7 +10,7 @@ import safetensors.torch
 from hopscope.cli.main import main
 from hopscope.configs import Experiment, Retrieval, Training
 from hopscope.models.planted import Planted, planted
-from hopscope.runs.checkpoint import checkpoint_name
+from hopscope.store.checkpoints import checkpoint_name
 from hopscope.training import Run, train
 
 

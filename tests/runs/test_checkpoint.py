@@ -11,9 +11,6 @@ from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunTooNew
 from hopscope.runs.checkpoint import (
     META,
     check_named,
-    check_step,
-    checkpoint_name,
-    checkpoint_steps,
     last_good,
     outdated,
     own_weights,
@@ -23,6 +20,7 @@ from hopscope.runs.checkpoint import (
     weights_of,
 )
 from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
 
 STATE = {"b": torch.tensor([1.5, -2.0]), "a": torch.ones(2, 2)}
 

@@ -16,8 +16,9 @@ from hopscope.configs.kinds import KINDS, Kind, kind_of
 from hopscope.configs.recipe import Seeds
 from hopscope.errors import ConfigError, RunMismatch
 from hopscope.runs import Work, opened, train
-from hopscope.runs.checkpoint import checkpoint_name, checkpoint_steps, own_weights, saved
+from hopscope.runs.checkpoint import own_weights, saved
 from hopscope.store import RunFolder, Store, metrics, sql
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 
 
 class Sums(Recipe):

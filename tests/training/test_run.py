@@ -5,8 +5,8 @@ import pytest
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.milestones import WINDOW, learned
-from hopscope.runs.checkpoint import checkpoint_name
 from hopscope.store import Store
+from hopscope.store.checkpoints import checkpoint_name
 from hopscope.training import Run, train
 
 
