@@ -18,9 +18,17 @@ from torch import Tensor
 from hopscope.configs import Task
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
-from hopscope.tasks.kinds import Sampler, answer_losses, hop_losses, question_losses, sampler_of
+from hopscope.tasks.kinds import (
+    Sampler,
+    answer_losses,
+    hop_losses,
+    question_losses,
+    sampler_of,
+    speller_of,
+)
 from hopscope.tasks.loss import total
 from hopscope.tasks.order import visited
+from hopscope.tasks.spelled import Asked, Said, Spelled
 
 Stream = Literal["train", "validation"]
 STREAMS: dict[Stream, int] = {"train": 0, "validation": 1}
@@ -29,9 +37,12 @@ CHUNK = 4096
 """Examples that are drawn at once."""
 
 __all__ = [
+    "Asked",
     "Batch",
     "Roles",
+    "Said",
     "Sampler",
+    "Spelled",
     "Stream",
     "answer_losses",
     "askers",
@@ -40,6 +51,7 @@ __all__ = [
     "hop_losses",
     "question_losses",
     "sampler_of",
+    "spelled",
     "symbols",
     "total",
     "visited",
@@ -55,6 +67,11 @@ def examples(
 ) -> Batch:
     """Examples by number: each a pure function of task, seed, stream and its index."""
     return sampler.batch(_keys(seed, index, stream), exchanged)
+
+
+def spelled(task: Task, seed: int, index: int, stream: Stream = "validation") -> Spelled:
+    """One example in words."""
+    return speller_of(task).drawn(_keys(seed, torch.tensor([index]), stream))
 
 
 def symbols(

@@ -1,4 +1,5 @@
-"""The one table of tasks in this room: what draws the examples of each kind and marks the answers.
+"""The tables of tasks in this room: what draws the examples of each kind, marks the answers, and
+tells them in words.
 
 Everybody else asks the task, or the functions below; nobody asks which task it is.
 """
@@ -14,6 +15,9 @@ from hopscope.configs import Task
 from hopscope.tasks.batch import Batch
 from hopscope.tasks.khop import KHopSampler
 from hopscope.tasks.mqar import MQARSampler
+from hopscope.tasks.spelled import Spelled
+from hopscope.tasks.spelled_tokens import KHopSpeller, MQARSpeller
+from hopscope.tasks.spelled_vectors import VectorSpeller
 from hopscope.tasks.vector import VectorSampler
 
 
@@ -52,6 +56,17 @@ class Sampler(Protocol):
         ...
 
 
+@runtime_checkable
+class Speller(Protocol):
+    """Tells the examples of one kind of task in words."""
+
+    def __init__(self, task: Any) -> None: ...
+
+    def drawn(self, key: Int[Tensor, "rows"]) -> Spelled:
+        """The example of a key."""
+        ...
+
+
 SAMPLERS: dict[str, type[Sampler]] = {
     "retrieval": VectorSampler,
     "induction": VectorSampler,
@@ -59,6 +74,20 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "khop": KHopSampler,
     "mqar": MQARSampler,
 }
+
+
+SPELLERS: dict[str, type[Speller]] = {
+    "retrieval": VectorSpeller,
+    "induction": VectorSpeller,
+    "conditional": VectorSpeller,
+    "khop": KHopSpeller,
+    "mqar": MQARSpeller,
+}
+
+
+def speller_of(task: Task) -> Speller:
+    """What tells the examples of this task in words."""
+    return SPELLERS[task.kind](task)
 
 
 def sampler_of(task: Task, device: torch.device | str = "cpu") -> Sampler:

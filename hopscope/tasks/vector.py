@@ -57,6 +57,16 @@ class VectorSampler:
         targets = targets.unflatten(1, (self.task.chains, self.asked))
         return Batch(inputs, targets, Roles(self.role[cell], chain))
 
+    def spelling(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows seq"]:
+        """The number of the symbol at every position: chain by chain, with the values of decoys."""
+        entry, column = self._order(counter.keys(key, 0))
+        found: Tensor = self.symbol[entry * self.slots + column % self.slots]
+        return found
+
+    def vectors(self, key: Int[Tensor, "rows"]) -> Float[Tensor, "rows symbol dim"]:
+        """The vectors of the symbols by these numbers."""
+        return self._symbols(counter.keys(key, 1))
+
     def symbols(self, key: Int[Tensor, "rows"]) -> Float[Tensor, "rows chain symbol dim"]:
         """The symbols of every chain, as they are named in the graph."""
         every = self._symbols(counter.keys(key, 1))
