@@ -1,6 +1,6 @@
 """A model on its examples, and every loss that is measured with heads changed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from jaxtyping import Float
@@ -43,13 +43,18 @@ class Ablator:
 
     @torch.no_grad()
     def losses(
-        self, ablations: Sequence[Ablation], progress: Progress | None = None
+        self,
+        ablations: Sequence[Ablation],
+        progress: Progress | None = None,
+        ask: Callable[[], None] = lambda: None,
     ) -> Float[Tensor, "variant batch hop"]:
-        """The loss of every example and hop under every ablation."""
+        """The loss of every example and hop under every ablation. `ask` is called between layers;
+        what it raises ends the measurement.
+        """
         for ablation in ablations:
             self._check(ablation)
         found = {}
-        for number, its in self._each(ablations):
+        for number, its in self._each(ablations, ask):
             found[number] = its
             if progress is not None:
                 progress.at(len(found), len(ablations))
@@ -57,12 +62,16 @@ class Ablator:
         check_finite(losses, "the model's loss")
         return losses
 
-    def _each(self, ablations: Sequence[Ablation]) -> Iterator[tuple[int, Tensor]]:
+    def _each(
+        self, ablations: Sequence[Ablation], ask: Callable[[], None]
+    ) -> Iterator[tuple[int, Tensor]]:
         """The number of each ablation, and its losses."""
         if self._walk is not None:
-            yield from self._walk.losses(ablations)
-        else:
-            yield from ((n, self._whole(each)) for n, each in enumerate(ablations))
+            yield from self._walk.losses(ablations, ask)
+            return
+        for number, ablation in enumerate(ablations):
+            ask()
+            yield number, self._whole(ablation)
 
     def _whole(self, ablation: Ablation) -> Float[Tensor, "batch hop"]:
         """One ablation from the first layer to the last."""

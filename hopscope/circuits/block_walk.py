@@ -5,7 +5,7 @@ and not what its heads carry; so each of the others runs through whole blocks, f
 which it differs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from jaxtyping import Float
 from torch import Tensor
@@ -32,9 +32,13 @@ class BlockWalk:
     def __init__(self, whole: Whole, blocks: Blocks, exam: Exam, painter: Painter) -> None:
         self.whole, self.blocks, self.exam, self.painter = whole, blocks, exam, painter
         self._streams = Kept(budget.STREAM_BYTES)
+        self._ask: Callable[[], None] = lambda: None
 
-    def losses(self, ablations: Sequence[Ablation]) -> Found:
+    def losses(
+        self, ablations: Sequence[Ablation], ask: Callable[[], None] = lambda: None
+    ) -> Found:
         """The number of each ablation, and the loss of every example and hop under it."""
+        self._ask = ask
         layers = range(self.whole.layers)
         changes = [[ablation.at(number) for number in layers] for ablation in ablations]
         yield from self._onward((), self.blocks.enter(self.exam.inputs), dict(enumerate(changes)))
@@ -59,6 +63,7 @@ class BlockWalk:
 
     def _through(self, number: int, x: Tensor, changes: Changes) -> Tensor:
         """What comes out of a block whose heads are changed."""
+        self._ask()
         asked: list[int] = []
 
         def edit(pattern: object) -> Tensor:

@@ -7,7 +7,7 @@ it. The walk goes on with a few of them to the last layer before it turns to the
 is alive at a time is bounded by the budget of a call for each layer, whatever their number.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from jaxtyping import Float
@@ -45,13 +45,15 @@ class Walk:
         self.subject, self.exam, self.painter, self.read = subject, exam, painter, read
         self._streams = Kept(budget.STREAM_BYTES)
         self._carried: list[Tensor] = []
+        self._ask: Callable[[], None] = lambda: None
         self.at_once = 1
         """How many residual streams a call may compute; known once there was one."""
 
     def losses(
-        self, ablations: Sequence[Ablation]
+        self, ablations: Sequence[Ablation], ask: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number of each ablation, and the loss of every example and hop under it."""
+        self._ask = ask
         x = self.subject.enter(self.exam.inputs)
         self.at_once = self._at_once(x)
         changes = [self._by_layer(ablation) for ablation in ablations]
@@ -73,6 +75,7 @@ class Walk:
                 yield from ((member, losses) for member in group.members)
             return
         for some in in_parts(groups, self.at_once):
+            self._ask()
             for after in self._through(number, some, changes):
                 yield from self._onward(number + 1, after, changes)
 
