@@ -21,6 +21,7 @@
     ├── ResultsError       anything about the results of a paper
     │   ├── ResultsMissing    not measured yet
     │   └── ResultsUnreadable damaged, of another version, or in the way
+    ├── Withdrawn          a question whose asker left, or that took too long
     ├── OutputLost         what a command prints cannot be written
     └── TrainingError
         └── Diverged       the loss is not a number, or far above any guess
@@ -119,6 +120,10 @@ class Interrupted(KeyboardInterrupt):
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows instead of a traceback: nothing went wrong."""
         return [f"{type(self).__name__}: {self}"]
+
+
+class Withdrawn(HopscopeError):
+    """A question to a model whose asker left before the answer, or that took too long."""
 
 
 class OutputLost(HopscopeError):

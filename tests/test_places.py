@@ -65,6 +65,13 @@ ELSEWHERE = {
     "runs/work.py": "runs/test_life.py",
     "report/markov.py": "cli/test_markov.py",
     "study/circuits.py": "study/test_comparison.py",
+    # What is asked of the page is asked of a whole view, and held to what commands print.
+    **{
+        f"web/{name}.py": "web/test_views.py"
+        for name in ("described", "examples", "kept", "measuring", "stories", "trained")
+    },
+    "tasks/spelled_tokens.py": "tasks/test_spelled.py",
+    "tasks/spelled_vectors.py": "tasks/test_spelled.py",
 }
 """Files whose tests lie elsewhere, and where."""
 

@@ -18,6 +18,8 @@ from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
 from hopscope.store.question import Question
 from hopscope.store.tags import check_tag, read_tags, write_tags
 
+Look = Callable[[Path, tuple[str, ...]], Listed]
+"""What looks at one run: at its folder, whose tags are known."""
 NEW = ".new-"
 """Before the name of a run's folder that is being made."""
 MAKING = 60.0
@@ -132,14 +134,17 @@ class Store:
             raise ConfigError(f"{run} has no tag {missing[0]!r}; it has {', '.join(had) or 'none'}")
         return self._retag(run, lambda had: {*had} - {*tags})
 
-    def listed(self) -> tuple[list[Listed], list[str]]:
-        """Every run with its state, oldest first; and a line for each problem there is."""
+    def listed(self, look: Look = listed) -> tuple[list[Listed], list[str]]:
+        """Every run with its state, oldest first; and a line for each problem there is.
+
+        `look` may be another function than the one that looks at each run anew.
+        """
         problems = self._without_manifest()
         try:
             tags = read_tags(self.root)
         except StoreError as error:
             tags, problems = {}, [*problems, str(error)]
-        looked_at = [listed(self.root / name, tags.get(name, ())) for name in self.names()]
+        looked_at = [look(self.root / name, tags.get(name, ())) for name in self.names()]
         found = [run for run in looked_at if os.path.lexists(self.root / run.name)]  # else removed
         return found, [*(run.problem for run in found if run.problem), *problems]
 

@@ -1,0 +1,182 @@
+"""A training over facts in words and plain data: all that is known without computing; no torch."""
+
+from dataclasses import asdict
+from typing import Any
+
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.emergence import Emergence
+from hopscope.configs import Experiment, Task
+from hopscope.errors import ConfigError
+from hopscope.milestones import learned, learned_below
+from hopscope.store import RunFolder
+from hopscope.store.checkpoints import checkpoint_steps
+from hopscope.store.metrics import losses
+from hopscope.theory import Path, flow
+from hopscope.web.kept import kept_circuit, kept_emergence, kept_truth
+
+DRAWN = 32
+"""Facts whose schedule is worked out for the page."""
+SCALARS = ("chains", "dim", "length", "alphabet", "pairs", "decoys", "position", "order")
+"""Fields of tasks that the page shows."""
+
+
+def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, Any]:
+    """What the page shows of one model of a training before anything is asked of it."""
+    circuit = kept_circuit(folder, seed)
+    emergence = kept_emergence(folder, circuit)
+    steps = checkpoint_steps(folder)
+    return {
+        "task": task_of(recipe.task),
+        "model": recipe.model.model_dump(mode="json"),
+        "seeds": list(recipe.seeds),
+        "seed": seed,
+        "checkpoints": steps,
+        "circuit": None if circuit is None else circuit_of(circuit),
+        "planted": kept_truth(folder),
+        "theory": theory_of(recipe),
+        "emerged": None if emergence is None else emerged_of(emergence),
+        "learned": learned_of(folder, recipe, seed),
+        "panes": panes(steps, circuit),
+        "arrays": arrays(steps, circuit, len(recipe.seeds)),
+        "command": commands(folder, recipe, seed),
+        "python": pythons(folder, recipe, seed),
+    }
+
+
+def seed_of(folder: RunFolder, recipe: Experiment, seed: int | None) -> int:
+    """The seed of the model that is meant; unset: the first."""
+    if seed is not None and seed not in recipe.seeds:
+        known = ", ".join(map(str, recipe.seeds))
+        raise ConfigError(f"seed is {seed}; {folder.name} has the seeds {known}")
+    return recipe.seeds[0] if seed is None else seed
+
+
+def task_of(task: Task) -> dict[str, Any]:
+    """The task as the page shows it."""
+    graph, interface, asked = task.graph(), task.interface(), task.asked_hops()
+    fields = task.model_dump(mode="json")
+    return {
+        "kind": task.kind,
+        "tokens": interface.tokens,
+        "length": interface.length,
+        "read": interface.read,
+        "roles": [str(role) for role in task.roles()],
+        "hops": [f"hop {number}" for number in asked],
+        "asked": list(asked),
+        "guess": [task.guess()] * len(asked),
+        "graph": None if graph is None else [str(fact) for fact in graph.facts],
+        "symbols": list(task.symbol_names()),
+        "layout": {name: fields[name] for name in SCALARS if name in fields},
+    }
+
+
+def circuit_of(circuit: Circuit) -> dict[str, Any]:
+    """The circuit's JSON, and beside it each part and path in words."""
+    found = circuit.to_dict()
+    for part, kept in zip(circuit.parts, found["parts"], strict=True):
+        kept |= {"name": part.name, "told": circuit.described(part)}
+    return found | {"paths": [path_of(path) for path in circuit.paths], "told": str(circuit)}
+
+
+def path_of(path: Path) -> dict[str, Any]:
+    """One path, by names; `change` is what switches it off."""
+    return {
+        "layer": path.layer,
+        "head": path.head,
+        "reader": str(path.reader),
+        "source": str(path.source),
+        "name": name_of(path),
+        "change": f"{path.layer}.{path.head}:{path.reader}=uniform",
+    }
+
+
+def name_of(path: Path) -> str:
+    """What a path is called in keys and addresses: `1.0:query<value 0`."""
+    return f"{path.layer}.{path.head}:{path.reader}<{path.source}"
+
+
+def emerged_of(story: Emergence) -> dict[str, float | None]:
+    """The step at which each path emerged, by the path's name."""
+    return {name_of(path): story.emerged(path) for path in story.paths}
+
+
+def theory_of(recipe: Experiment) -> dict[str, Any] | None:
+    """Which layer has to read what, at the earliest, by the theory of depth."""
+    graph = recipe.task.graph()
+    if graph is None or len(graph.facts) > DRAWN:
+        return None
+    numbers = range(len(graph.facts))
+    forward = getattr(recipe.task, "order", "backward") == "forward"
+    found = flow(graph, numbers if forward else numbers[::-1], causal=recipe.model.causal)
+    readings = found.schedule(graph.facts[-1].value)
+    return {
+        "layers": found.minimum[graph.facts[-1].value],
+        "symbols": {name: found.minimum[name] for name in graph.symbols},
+        "readings": [
+            {"layer": r.layer - 1, "reader": str(r.reader), "source": str(r.source)}
+            for r in readings
+        ],
+    }
+
+
+def learned_of(folder: RunFolder, recipe: Experiment, seed: int) -> list[int | None] | None:
+    """The step at which this model learned each hop; None if the run kept no losses."""
+    (steps, train), (_, validation) = losses(folder, "train"), losses(folder, "validation")
+    if not len(steps):
+        return None
+    number, level = recipe.seeds.index(seed), learned_below(recipe.guess)
+    return learned(steps, train[:, number], validation[:, number], level)
+
+
+def panes(steps: list[int], circuit: Circuit | None) -> list[str]:
+    """The panes that have something to show."""
+    if not steps:
+        return ["time"]
+    found = ["example", "circuit", "maps", "time", "losses"]
+    return found if circuit is not None else [pane for pane in found if pane != "circuit"]
+
+
+def arrays(steps: list[int], circuit: Circuit | None, seeds: int) -> list[str]:
+    """The arrays that can be asked for."""
+    if not steps:
+        return ["losses"]
+    found = ["losses", "maps", "contents", "examples"]
+    found += ["emergence"] * (circuit is not None and len(steps) > 1)
+    return found + ["fleet"] * (seeds > 1)
+
+
+def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
+    """For each pane, the command that gives the same numbers."""
+    which = f"{folder.name} --seed {seed}" if len(recipe.seeds) > 1 else folder.name
+    story = " --over-training" * (len(checkpoint_steps(folder)) > 1)
+    return {
+        "example": f"hopscope maps {which} --example 0 --json",
+        "circuit": f"hopscope circuit {which}",
+        "maps": f"hopscope maps {which} --json",
+        "time": f"hopscope emergence {which} --json",
+        "losses": f"hopscope ablate {which} --json",
+        "contents": f"hopscope contents {which}{story} --json",
+    }
+
+
+def pythons(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
+    """For each pane, the Python that gives the same numbers."""
+    chosen = f", seed={seed}" if len(recipe.seeds) > 1 else ""
+    model = f'import hopscope\nmodel = hopscope.load("{folder.name}"{chosen})\n'
+    story = "_story" * (len(checkpoint_steps(folder)) > 1)
+    return {
+        "example": f"{model}model.model",
+        "circuit": f"{model}print(model.circuit)",
+        "maps": f"{model}model.maps().own",
+        "time": f"{model}model.emergence().order",
+        "losses": f"{model}model.run.losses()",
+        "contents": f"{model}model.contents{story}().own",
+    }
+
+
+def about_of(about: Any) -> dict[str, Any] | None:
+    """Where a model of the gallery came from."""
+    if about is None:
+        return None
+    found: dict[str, Any] = about.model_dump() if hasattr(about, "model_dump") else asdict(about)
+    return found | {"origin": about.origin}

@@ -1,0 +1,94 @@
+"""Arrays over all checkpoints of a training, computed from fresh examples."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hopscope.circuits.maps import KINDS, RoleMaps
+from hopscope.configs import Experiment
+from hopscope.store import RunFolder
+from hopscope.store.checkpoints import checkpoint_steps
+from hopscope.study import Study
+from hopscope.tasks import dataset
+from hopscope.training import Run
+from hopscope.web.described import name_of
+from hopscope.web.tensors import packed
+
+EXAMPLES = 64
+"""Examples that are handed out whole, for a page that computes by itself."""
+
+
+def maps(folder: RunFolder, seed: int) -> bytes:
+    """Role maps of every checkpoint, as `hopscope maps` measures them, in half precision."""
+    steps = checkpoint_steps(folder)
+    found = [Study(Run(folder), seed, step).maps() for step in steps]
+    return _of_maps(found, "steps", steps)
+
+
+def contents(folder: RunFolder, seed: int) -> bytes:
+    """What roles hold: at every checkpoint, or of a single one in full."""
+    model, steps = Study(Run(folder), seed), checkpoint_steps(folder)
+    if len(steps) > 1:
+        story = model.contents_story()
+        own, roles, symbols = story.own, story.roles, story.symbols
+    else:
+        found = model.contents()
+        own, roles, symbols = found.stream.own[None], found.roles, found.symbols
+    about = {"roles": [str(role) for role in roles], "symbols": list(symbols)}
+    at: np.ndarray = np.array(steps, np.int32)
+    return packed({"steps": at, "own": own.astype(np.float16)}, about)
+
+
+def emergence(folder: RunFolder, seed: int) -> bytes:
+    """Attention along every path of the circuit, at every checkpoint."""
+    story = Study(Run(folder), seed).emergence()
+    about = {
+        "paths": [name_of(path) for path in story.paths],
+        "emerged": [story.emerged(path) for path in story.paths],
+        "learned": None if story.learned_at is None else list(story.learned_at),
+    }
+    arrays = {
+        "steps": np.array(story.steps, np.int32),
+        "attention": story.attention.astype(np.float32),
+        "losses": story.losses.astype(np.float32),
+    }
+    return packed(arrays, about)
+
+
+def fleet(folder: RunFolder, _: int) -> bytes:
+    """Role maps of every model of a fleet, in their last state."""
+    seeds = folder.experiment.seeds
+    return _of_maps([Study(Run(folder), seed).maps() for seed in seeds], "seeds", list(seeds))
+
+
+def examples(folder: RunFolder, _: int) -> bytes:
+    """The first examples of sample 0, with their targets: what `ablate` is measured on."""
+    task = folder.recipe_as(Experiment).task
+    batch = dataset(task, 0, EXAMPLES, "validation")
+    number = np.float32 if batch.inputs.is_floating_point() else np.int32
+    arrays = {
+        "inputs": batch.inputs.numpy().astype(number),
+        "targets": batch.targets.numpy().astype(number),
+        "role": batch.roles.role.numpy().astype(np.int32),
+        "chain": batch.roles.chain.numpy().astype(np.int32),
+    }
+    return packed(arrays, {"roles": [str(role) for role in task.roles()]})
+
+
+def _of_maps(found: list[RoleMaps], axis: str, values: list[int]) -> bytes:
+    """Role maps side by side."""
+    arrays = {
+        kind: np.stack([getattr(its, kind) for its in found]).astype(np.float16) for kind in KINDS
+    }
+    about = {"roles": [str(role) for role in found[0].roles]}
+    return packed({axis: np.array(values, np.int32), **arrays}, about)
+
+
+STORIES: dict[str, Callable[[RunFolder, int], bytes]] = {
+    "maps": maps,
+    "contents": contents,
+    "emergence": emergence,
+    "fleet": fleet,
+    "examples": examples,
+}
+"""What computes each array that is not kept."""

@@ -1,0 +1,37 @@
+"""Arrays for the page: files of safetensors, whose metadata may hold JSON; no torch here."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+ABOUT = "json"
+"""The key of the JSON in a file's metadata."""
+
+
+def packed(arrays: Mapping[str, np.ndarray], about: object = None) -> bytes:
+    """A file of these arrays, with what is said about them."""
+    words = None if about is None else {ABOUT: json.dumps(plain(about), ensure_ascii=False)}
+    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return safetensors.numpy.save(tensors, words)
+
+
+def unpacked(data: bytes) -> tuple[dict[str, np.ndarray], Any]:
+    """The arrays of such a file, and what is said about them."""
+    size = int.from_bytes(data[:8], "little")
+    words = json.loads(data[8 : 8 + size]).get("__metadata__", {})
+    return safetensors.numpy.load(data), json.loads(words.get(ABOUT, "null"))
+
+
+def plain(value: Any) -> Any:
+    """The same, with None where a number is none: JSON has no NaN."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value

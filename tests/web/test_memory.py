@@ -1,0 +1,21 @@
+"""What was used longest ago goes first, and what is too large is not kept."""
+
+from hopscope.web.memory import Memory
+
+
+def test_the_oldest_goes_first() -> None:
+    memory, made = Memory(10), []
+
+    def get(key: str, size: int = 4) -> str:
+        def make() -> str:
+            made.append(key)
+            return key.upper()
+
+        return memory.get(key, make, lambda _: size)
+
+    assert [get("a"), get("b"), get("a"), get("c")] == ["A", "B", "A", "C"]
+    assert made == ["a", "b", "c"]
+    assert ("a" in memory, "b" in memory, "c" in memory) == (True, False, True)
+    assert (len(memory), memory.held) == (2, 8)
+    get("large", 11)
+    assert ("large" in memory, memory.held) == (False, 8)

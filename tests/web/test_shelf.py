@@ -1,0 +1,94 @@
+"""Runs by id; a poll hears of what changed, and of nothing else."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hopscope.configs import Experiment
+from hopscope.errors import RunDamaged, RunMissing, RunTooNew
+from hopscope.runs import train
+from hopscope.store import Store, gallery
+from hopscope.store.folder import GALLERY
+from hopscope.web.shelf import Shelf
+
+
+def id_of(name: str) -> str:
+    return name.rpartition("-")[2]
+
+
+def test_a_poll_hears_of_what_changed_and_of_nothing_else(store: Store, tiny: Experiment) -> None:
+    shelf = Shelf(store)
+    first = shelf.since()
+    assert [row["id"] for row in first["rows"]] == [f"gallery-{n}" for n in gallery.names()]
+    again = shelf.since(first["cursor"])
+    assert (again["rows"], again["gone"], again["cursor"]) == ([], [], first["cursor"])
+    folder = store.create(tiny)
+    made = shelf.since(first["cursor"])
+    assert [(row["name"], row["state"]) for row in made["rows"]] == [(folder.name, "stopped")]
+    folder.commit({"views.json": b"{}"})
+    assert [row["id"] for row in shelf.since(made["cursor"])["rows"]] == [id_of(folder.name)]
+    now = shelf.since(made["cursor"])["cursor"]
+    assert shelf.since(now)["rows"] == []
+    store.tag(folder.name, "mine")
+    assert shelf.since(now)["rows"][0]["tags"] == ["mine"]
+    with folder.locked():
+        assert shelf.since(now)["rows"][0]["state"] == "in training"
+    store.remove(folder.name)
+    assert shelf.since(now)["gone"] == [id_of(folder.name)]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "1.5", "é.٣", "." * 1000])
+def test_another_cursor_tells_all(store: Store, cursor: str) -> None:
+    assert len(Shelf(store).since(cursor)["rows"]) == len(gallery.names())
+
+
+def test_a_damaged_run_takes_one_line_and_the_others_go_on(store: Store, tiny: Experiment) -> None:
+    good, bad, new = (
+        train(tiny.model_copy(update={"seeds": (seed,)}), store).folder for seed in range(3)
+    )
+    (bad.path / "metrics" / "losses.parquet").write_bytes(b"")
+    text = (new.path / "manifest.json").read_text()
+    (new.path / "manifest.json").write_text(text.replace('"format": 2', '"format": 3'))
+    lost = store.root / "lost-0123456789"
+    lost.mkdir()
+    (lost / "config.json").write_bytes(b"{}")
+    shelf = Shelf(store)
+    found = shelf.since()
+    rows = {row["name"]: row for row in found["rows"]}
+    assert rows[good.name]["state"] == "complete"
+    assert rows[bad.name]["problem"].startswith(f"{bad.name}/metrics/losses.parquet is damaged")
+    assert "this hopscope reads up to 2: upgrade it" in rows[new.name]["problem"]
+    assert [line for line in found["problems"] if "lost-0123456789" in line]
+    assert shelf.folder(id_of(good.name)).name == good.name
+    with pytest.raises(RunTooNew, match="has format 3"):
+        shelf.folder(id_of(new.name))
+    (bad.path / "manifest.json").write_bytes(b"{")
+    with pytest.raises(RunDamaged, match="is not a manifest"):
+        shelf.folder(id_of(bad.name))
+
+
+def test_a_run_that_goes_away_is_missed(store: Store, tiny: Experiment) -> None:
+    folder, shelf = store.create(tiny), Shelf(store)
+    shelf.find(id_of(folder.name))
+    shutil.rmtree(folder.path)
+    with pytest.raises(RunMissing, match="any more: it was removed; `hopscope runs` lists"):
+        shelf.find(id_of(folder.name))
+
+
+def test_copies_have_ids_of_their_own(store: Store, tiny: Experiment) -> None:
+    folder = store.create(tiny)
+    names = [f"copy-{id_of(folder.name)}", "gallery-demo", "é", "x.y"]
+    for name in names:
+        shutil.copytree(folder.path, store.root / name)
+    rows = Shelf(store).since()["rows"]
+    ids = {row["name"]: row["id"] for row in rows}
+    assert len(set(ids.values())) == len(rows) == len(gallery.names()) + 5
+    assert ids[folder.name] == id_of(folder.name)
+    assert ids[f"{GALLERY}demo"] == "gallery-demo"
+    assert all(id_.isascii() and os.sep not in id_ for id_ in ids.values())
+
+
+def test_a_store_that_is_not_there_has_the_gallery(tmp_path: Path) -> None:
+    assert len(Shelf(Store(tmp_path / "none")).since()["rows"]) == len(gallery.names())

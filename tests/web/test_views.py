@@ -1,0 +1,135 @@
+"""What the page is told of the gallery, and that its numbers are the command line's."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hopscope.cli.main import run as command
+from hopscope.configs import Experiment
+from hopscope.errors import CircuitError, ConfigError, RunMissing, RunReadOnly
+from hopscope.runs import train
+from hopscope.store import RunFolder, Store
+from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.tensors import unpacked
+from hopscope.web.views import Views
+
+DEMO = "gallery-demo"
+PART = ("1.0:query=uniform", "0.1=itself")
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory) -> Views:
+    return Views(Store(tmp_path_factory.mktemp("nothing") / "runs"))
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    capsys.readouterr()
+    assert command((*arguments, "--json")) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def losses(rows: list[dict[str, Any]]) -> list[list[float]]:
+    return [[value for name, value in row.items() if name.startswith("hop_")] for row in rows]
+
+
+def test_a_trained_model_is_described_without_computing(views: Views) -> None:
+    found = views.run(DEMO)
+    assert found["name"] == "gallery/demo"
+    assert found["task"]["roles"] == ["key 0", "value 0", "key 1", "value 1", "query"]
+    assert found["task"]["guess"] == [0.75, 0.75]
+    assert found["checkpoints"][-1] == 2500
+    assert found["learned"] == [404, 595]
+    assert found["theory"]["layers"] == 3
+    path = found["circuit"]["paths"][0]
+    assert path["change"] == f"{path['layer']}.{path['head']}:{path['reader']}=uniform"
+    assert "run gallery" not in json.dumps(found, allow_nan=False)
+
+
+def test_losses_are_those_of_the_command(
+    views: Views, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = AblateQuestion(changes=PART, examples=32, sample=3, step=1500)
+    found = views.ablate(DEMO, asked, never)
+    flags = [flag for change in PART for flag in ("--head", change)]
+    rows = said(capsys, "ablate", "gallery/demo", *flags, "--examples", "32", "--sample", "3",
+                "--step", "1500")  # fmt: skip
+    told = [found["clean"]["mean"], found["changed"]["mean"]]
+    np.testing.assert_allclose(told, losses(rows), atol=1e-6)
+    assert views.ablate(DEMO, asked, never) == found
+
+
+def test_losses_of_the_circuit_are_those_of_the_command(
+    views: Views, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = AblateQuestion(changes=("1.0:query=itself",), examples=16, circuit=True)
+    found = views.ablate(DEMO, asked, never)
+    rows = said(capsys, "ablate", "gallery/demo", "--head", "1.0:query=itself", "--examples", "16",
+                "--circuit")  # fmt: skip
+    told = [found["clean"]["mean"], found["changed"]["mean"]]
+    np.testing.assert_allclose(told, losses(rows), atol=1e-6)
+
+
+def test_intervals_shrink_with_more_examples(views: Views) -> None:
+    halves = [
+        views.ablate(DEMO, AblateQuestion(examples=examples), never)["clean"]["half"]
+        for examples in (32, 512)
+    ]
+    assert np.all(np.array(halves[1]) < 0.5 * np.array(halves[0]))
+
+
+def test_one_example_is_shown_with_its_answers(views: Views) -> None:
+    arrays, told = unpacked(views.example(DEMO, ExampleQuestion(index=2, changes=PART)))
+    assert arrays["attention"].shape == (3, 4, 20, 20)
+    np.testing.assert_allclose(arrays["attention"].astype(float).sum(-1), 1, atol=1e-2)
+    assert len(told["tokens"]) == 20
+    assert [hop["right"] for answer in told["answers"] for hop in answer["hops"]] == [True] * 8
+    itself = arrays["changes.attention"][0, 1]
+    np.testing.assert_array_equal(itself, np.eye(20))
+    assert told["changes"]["answers"] != told["answers"]
+
+
+def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> None:
+    with pytest.raises(RunMissing, match="there is no run '0123456789'; `hopscope runs` lists"):
+        views.run("0123456789")
+    with pytest.raises(ConfigError, match="gallery/demo has no arrays 'weights'; it has losses"):
+        views.arrays(DEMO, "weights")
+    with pytest.raises(ConfigError, match="seed is 7; gallery/demo has the seeds 0"):
+        views.run(DEMO, 7)
+    with pytest.raises(ConfigError, match="step is 7; gallery/demo has no checkpoint there"):
+        views.ablate(DEMO, AblateQuestion(step=7), never)
+    with pytest.raises(CircuitError, match=r"there is no head 9\.0; this model has layers 0"):
+        views.ablate(DEMO, AblateQuestion(changes=("9.0=uniform",)), never)
+    with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are key 0"):
+        list(views.costs(DEMO, CostsQuestion(changes=("0.0:value 7=uniform",), examples=2), never))
+    with pytest.raises(RunReadOnly, match="gallery/demo is read-only"):
+        views.keep(DEMO, "mine", {})
+    with pytest.raises(RunReadOnly, match="this page is read-only"):
+        Views(Store(tmp_path), read_only=True).keep(DEMO, "mine", {})
+
+
+def test_views_are_kept_beside_the_run(store: Store, tiny: Experiment) -> None:
+    folder = train(tiny, store).folder
+    views = Views(store)
+    id_ = folder.name.rpartition("-")[2]
+    assert views.views(id_) == {}
+    views.keep(id_, "my view 1", {"step": 5})
+    assert views.views(id_) == {"my view 1": {"step": 5}}
+    assert RunFolder(folder.path).verify() == []
+    for name in ("../x", "", "a" * 61, "x\n"):
+        with pytest.raises(ConfigError, match="the view is called .*; expected up to 60 letters"):
+            views.keep(id_, name, {})
+    with pytest.raises(ConfigError, match="the view takes more than 16,384 letters"):
+        views.keep(id_, "large", {"text": "x" * 20_000})
+
+
+def test_errors_name_no_folder_of_this_machine(store: Store) -> None:
+    error = ConfigError(f"{store.root.absolute()}{os.sep}x is\ndamaged")
+    assert Views(store).told(error) == "x is damaged"
