@@ -1,0 +1,176 @@
+// The transformer of hopscope/models/transformer.py, forward: vectors or tokens in, the residual
+// stream layer by layer, numbers at the read positions out. It takes some examples at a time, in
+// flat arrays [example, position, d_model].
+
+import { add, affine, gelu, norm } from "./algebra.js";
+import { paint } from "./changes.js";
+
+export class Transformer {
+  /** `config` as hopscope/web/tables.py tells it; `tensors` by name, as a checkpoint has them. */
+  constructor(config, tensors) {
+    Object.assign(this, config);
+    this.tensors = tensors;
+    this.inner = config.heads * config.d_head;
+    this.blocks = Array.from({ length: config.layers }, (_, n) => this.block(`blocks.${n}.`));
+    this.tokens = tensors.has("input.token");
+    this.last = { norm: this.normOf("norm"), head: this.map("head", config.d_model, config.outputs) };
+  }
+
+  block(name) {
+    const { d_model: width, d_mlp: hidden, inner } = this;
+    return {
+      attentionNorm: this.normOf(`${name}attention_norm`),
+      query: this.map(`${name}attention.query`, width, inner),
+      key: this.map(`${name}attention.key`, width, inner, false),
+      value: this.map(`${name}attention.value`, width, inner),
+      out: this.map(`${name}attention.out`, inner, width),
+      mlp: hidden ? {
+        norm: this.normOf(`${name}mlp_norm`),
+        up: this.map(`${name}mlp.up`, width, hidden),
+        down: this.map(`${name}mlp.down`, hidden, width),
+      } : null,
+    };
+  }
+
+  /** An affine map, as a function of an array and its number of rows. */
+  map(name, inputs, outputs, biased = true) {
+    const weight = this.numbers(`${name}.weight`, [outputs, inputs]);
+    const bias = biased ? this.numbers(`${name}.bias`, [outputs]) : null;
+    return (x, rows) => affine(x, rows, weight, bias, inputs, outputs);
+  }
+
+  /** A norm, as a function of an array and its number of rows; without norms, the same array. */
+  normOf(name) {
+    if (!this.norm) return (x) => x;
+    const [gain, shift] = ["weight", "bias"].map((its) => this.numbers(`${name}.${its}`, [this.d_model]));
+    return (x, rows) => norm(x, rows, gain, shift, this.d_model);
+  }
+
+  numbers(name, shape) {
+    const found = this.tensors.get(name);
+    if (found === undefined) throw new Error(`the checkpoint has no ${name}`);
+    if (found.shape.join() !== shape.join()) {
+      throw new Error(`${name} has the shape [${found.shape}]; this model's is [${shape}]`);
+    }
+    return found.data;
+  }
+
+  /** The residual stream of some examples before the first layer. */
+  enter(exam, from, to) {
+    const { d_model: width } = this;
+    const { length } = exam;
+    const rows = (to - from) * length;
+    const inputs = exam.inputs.subarray(from * length * exam.width, to * length * exam.width);
+    if (!this.tokens) {
+      this.input ??= this.map("input", exam.width, width);
+      return this.input(inputs, rows);
+    }
+    const [token, place] = ["input.token", "input.position"].map((name) => this.tensors.get(name));
+    if (length > place.shape[0]) {
+      throw new Error(`a sequence of ${length} tokens; this model takes at most ${place.shape[0]}`);
+    }
+    const x = new Float32Array(rows * width);
+    for (let row = 0; row < rows; row++) {
+      const [t, p] = [inputs[row] * width, (row % length) * width];
+      for (let n = 0; n < width; n++) x[row * width + n] = token.data[t + n] + place.data[p + n];
+    }
+    return x;
+  }
+
+  /** The outputs, from the residual stream after the last layer. */
+  leave(x, rows) {
+    return this.last.head(this.last.norm(x, rows), rows);
+  }
+
+  /** The residual stream of examples [from, to) after a layer, at the last `read` positions.
+   *
+   *  `changes` holds what heads of this layer do instead, by their numbers; `means` the average
+   *  attention of those that ask for it; `carried` what heads carry instead, [example, read, inner];
+   *  `seen(example, head, pattern)` is shown all attention, `brought(example, mixed)` what is carried.
+   */
+  layer(number, x, exam, { from, to, read, changes, means, carried, seen, brought }) {
+    const { d_model: width, inner, heads } = this;
+    const { length } = exam;
+    const block = this.blocks[number];
+    const rows = (to - from) * length;
+    const y = block.attentionNorm(x, rows);
+    const key = block.key(y, rows), value = block.value(y, rows);
+    const reading = (to - from) * read;
+    const query = block.query(lastRows(y, to - from, length, read, width), reading);
+    const mixed = new Float32Array(reading * inner);
+    const pattern = new Float32Array(read * length);
+    for (let n = 0; n < to - from; n++) {
+      for (let head = 0; head < heads; head++) {
+        const change = changes?.get(head);
+        this.attend(query, key, n, head, read, length, pattern);
+        if (change && !change.carried) {
+          paint(change, pattern, { exam, example: from + n, read, causal: this.causal, mean: means?.get(head) });
+        }
+        seen?.(from + n, head, pattern);
+        this.mix(pattern, value, n, head, read, length, mixed);
+        if (change?.carried) copyHead(carried, from + n, mixed, n, { read, inner, head, width: this.d_head });
+      }
+      brought?.(from + n, mixed.subarray(n * read * inner, (n + 1) * read * inner));
+    }
+    const after = add(block.out(mixed, reading), lastRows(x, to - from, length, read, width));
+    if (block.mlp === null) return after;
+    const hidden = gelu(block.mlp.up(block.mlp.norm(after, reading), reading));
+    return add(block.mlp.down(hidden, reading), after);
+  }
+
+  /** One head's attention in one example, [read, length]: the softmax of scaled products. */
+  attend(query, key, n, head, read, length, pattern) {
+    const { inner, d_head: width, causal } = this;
+    const scale = width ** -0.5;
+    for (let row = 0; row < read; row++) {
+      const q = (n * read + row) * inner + head * width;
+      const end = causal ? length - read + row + 1 : length;
+      const line = row * length;
+      let most = -Infinity;
+      for (let to = 0; to < end; to++) {
+        const k = (n * length + to) * inner + head * width;
+        let score = 0;
+        for (let i = 0; i < width; i++) score += query[q + i] * key[k + i];
+        pattern[line + to] = score *= scale;
+        if (score > most) most = score;
+      }
+      let total = 0;
+      for (let to = 0; to < end; to++) total += pattern[line + to] = Math.exp(pattern[line + to] - most);
+      for (let to = 0; to < end; to++) pattern[line + to] /= total;
+      for (let to = end; to < length; to++) pattern[line + to] = 0;
+    }
+  }
+
+  /** What one head's attention carries to the reading positions. */
+  mix(pattern, value, n, head, read, length, mixed) {
+    const { inner, d_head: width } = this;
+    for (let row = 0; row < read; row++) {
+      const into = (n * read + row) * inner + head * width;
+      for (let to = 0; to < length; to++) {
+        const share = pattern[row * length + to];
+        if (share === 0) continue;
+        const from = (n * length + to) * inner + head * width;
+        for (let i = 0; i < width; i++) mixed[into + i] += share * value[from + i];
+      }
+    }
+  }
+}
+
+/** The last `read` rows of every example. */
+function lastRows(x, examples, length, read, width) {
+  if (read === length) return x;
+  const found = new Float32Array(examples * read * width);
+  for (let n = 0; n < examples; n++) {
+    const from = (n * length + length - read) * width;
+    found.set(x.subarray(from, from + read * width), n * read * width);
+  }
+  return found;
+}
+
+/** One head's part of what is carried in an example, from one array into another. */
+function copyHead(source, example, target, n, { read, inner, head, width }) {
+  for (let row = 0; row < read; row++) {
+    const from = (example * read + row) * inner + head * width;
+    target.set(source.subarray(from, from + width), (n * read + row) * inner + head * width);
+  }
+}

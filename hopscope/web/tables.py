@@ -1,0 +1,125 @@
+"""What the page's own engine must know of a task and a model, as plain data for JSON.
+
+The engine draws the examples that the command line draws, so these are the tables by which the
+samplers of `hopscope.tasks` work.
+"""
+
+from typing import Any
+
+from hopscope.circuits.ablation import Carried, Change
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.mechanism import Aim
+from hopscope.configs import MQAR, Experiment, KHop, Task, VectorTask
+from hopscope.errors import ConfigError
+
+PAINTED = ("own", "all", "others", "elsewhere", "previous", "itself", "uniform", "position", "model")
+"""Targets that the engine can draw."""
+
+
+def engine_tables(recipe: Experiment) -> dict[str, Any]:
+    """The task and the model of an experiment."""
+    model = recipe.model
+    return {
+        "task": task_tables(recipe.task),
+        "model": {
+            "layers": model.layers,
+            "heads": model.heads,
+            "d_model": model.d_model,
+            "d_head": model.head_width,
+            "d_mlp": model.mlp_width if model.mlp else 0,
+            "causal": model.causal,
+            "norm": model.norm == "layer",
+            "outputs": recipe.task.interface().outputs,
+        },
+    }
+
+
+def task_tables(task: Task) -> dict[str, Any]:
+    """How the examples of a task are drawn and marked."""
+    interface = task.interface()
+    shared = {
+        "kind": task.kind,
+        "roles": [str(role) for role in task.roles()],
+        "names": list(task.symbol_names()),
+        "tokens": interface.tokens,
+        "width": interface.numbers,
+        "length": interface.length,
+        "read": task.described() or interface.read,
+        "asked": len(task.asked_hops()),
+        "hops": list(task.asked_hops()),
+        "guess": task.guess(),
+    }
+    if isinstance(task, VectorTask):
+        return shared | _of_vectors(task)
+    return shared | (_of_hops(task) if isinstance(task, KHop) else _of_pairs(task))
+
+
+def _of_vectors(task: VectorTask) -> dict[str, Any]:
+    from hopscope.tasks import sampler_of
+    from hopscope.tasks.vector import VectorSampler
+
+    sampler = sampler_of(task)
+    assert isinstance(sampler, VectorSampler)
+    tables = ("group", "chain", "symbol", "role", "columns", "code")
+    return {
+        "way": "vector",
+        "dim": task.dim,
+        "symbols": task.symbols,
+        "position": task.position,
+        "chains": task.chains,
+        "known": sampler.known,
+        "answers": task.chains,
+        "count": task.chains * sampler.layout.size.symbols,
+        "slots": sampler.slots,
+        "ragged": sampler.ragged,
+        "wanted": sampler.answers.tolist(),
+        **{name: getattr(sampler, name).tolist() for name in tables},
+    }
+
+
+def _of_hops(task: KHop) -> dict[str, Any]:
+    classes = task.alphabet + 1
+    return {
+        "way": "khop", "dim": 1, "answers": 1, "classes": classes,
+        "times": task.hops, "alphabet": task.alphabet,
+    }  # fmt: skip
+
+
+def _of_pairs(task: MQAR) -> dict[str, Any]:
+    from hopscope.tasks import sampler_of
+    from hopscope.tasks.mqar import MQARSampler
+
+    sampler = sampler_of(task)
+    assert isinstance(sampler, MQARSampler)
+    return {
+        "way": "mqar", "dim": 1, "answers": task.asked, "classes": task.alphabet,
+        "alphabet": task.alphabet, "keys": task.keys, "pairs": task.pairs,
+        "asked_pairs": task.asked, "filler": task.filler, "weight": sampler.weight.tolist(),
+    }  # fmt: skip
+
+
+def circuit_changes(circuit: Circuit) -> list[dict[str, Any]]:
+    """What every head of a circuit does, for the engine; a ConfigError if it cannot draw that."""
+    return [
+        {"layer": layer, "head": head, "change": _change(change)}
+        for (layer, head), change in circuit.ablation().changes
+    ]
+
+
+def _change(change: Change) -> dict[str, Any]:
+    if isinstance(change, Carried):
+        return {"carried": change.instead}
+    aims = {str(role): _aim(aim) for role, aim in change.aims}
+    return {"aims": aims, "rest": _aim(change.rest)}
+
+
+def _aim(aim: Aim) -> list[dict[str, Any]]:
+    unknown = [target for target in aim.every if target.where not in PAINTED]
+    if unknown or aim.when or aim.otherwise:
+        raise ConfigError(
+            f"the circuit looks at {aim}, which the static page cannot draw; leave the circuit out"
+        )
+    return [
+        {"where": t.where, "role": None if t.role is None else str(t.role), "weight": weight}
+        for t, weight in aim.parts
+    ]
