@@ -12,7 +12,10 @@ from hopscope.circuits.mechanism import Aim
 from hopscope.configs import MQAR, Experiment, KHop, Task, VectorTask
 from hopscope.errors import ConfigError
 
-PAINTED = ("own", "all", "others", "elsewhere", "previous", "itself", "uniform", "position", "model")
+PAINTED = (
+    "own", "all", "others", "elsewhere",
+    "previous", "itself", "uniform", "position", "place", "model",
+)  # fmt: skip
 """Targets that the engine can draw."""
 
 

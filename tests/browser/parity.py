@@ -60,7 +60,7 @@ def random(task: Any, model: Model) -> Case:
         for name, parameter in made.named_parameters():
             noise = torch.empty_like(parameter).normal_(generator=torch.Generator().manual_seed(1))
             scale = 3 if "query" in name else 1
-            parameter += noise * scale / parameter.shape[-1] ** 0.5
+            parameter.add_(noise * scale / parameter.shape[-1] ** 0.5)
     return Case(recipe, made.half().float())
 
 

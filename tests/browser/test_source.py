@@ -103,6 +103,7 @@ def test_the_token_leaves_the_address_and_outlives_a_reload(page: Any, server: A
     ("asked", "request_", "found"),
     [
         (["run", "../x"], ["GET", "/api/runs/..%2Fx", ""], {"fine": True}),
+        (["run", "a", {"seed": 3}], ["GET", "/api/runs/a?seed=3", ""], {"fine": True}),
         (["views", "a"], ["GET", "/api/runs/a/views", ""], {"fine": True}),
         (["arrays", "a", "maps", 3], ["GET", "/api/runs/a/arrays/maps?seed=3", ""], None),
         (["example", "a", {"index": 1}], ["POST", "/api/runs/a/example", '{"index":1}'], None),

@@ -24,9 +24,9 @@ ALL = """() => {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_attention_and_outputs_are_those_of_torch(page: Any, site: str, name: str) -> None:
-    its = opened(page, site, name, 3)
+    its = opened(page, site, name, 2)
     found = page.evaluate(ALL)
-    batch = dataset(its.recipe.task, 0, 3, "validation")
+    batch = dataset(its.recipe.task, 0, 2, "validation")
     with torch.no_grad():
         attention = its.model.attention(batch.inputs)
         outputs = its.model(batch.inputs, read=attention.shape[-1])

@@ -3,8 +3,8 @@
 //
 // The residual streams of the model as it is are kept: a change in layer 2 begins there.
 
-import { asksForMean } from "./changes.js";
 import { hopLosses } from "./marks.js";
+import { Averages, needsAverages } from "./paint.js";
 
 const ROWS_AT_ONCE = 256;
 const KEPT_BYTES = 256 * 2 ** 20;
@@ -88,12 +88,12 @@ export class Bench {
   *through(layer, x, changes) {
     const { model, exam } = this;
     const read = layer === model.layers - 1 ? exam.read : exam.length;
-    const means = yield* this.means(layer, x, read, changes);
+    const averages = yield* this.averages(layer, x, read, changes);
     const carried = yield* this.instead(layer, read, changes);
     const after = new Float32Array(exam.count * read * model.d_model);
     for (const [from, to] of this.parts()) {
       const some = this.some(x, from, to);
-      const its = model.layer(layer, some, exam, { from, to, read, changes, means, carried });
+      const its = model.layer(layer, some, exam, { from, to, read, changes, averages, carried });
       after.set(its, from * read * model.d_model);
       yield;
     }
@@ -101,20 +101,17 @@ export class Bench {
   }
 
   /** The average attention of the heads that are to look where they look on average. */
-  *means(layer, x, read, changes) {
+  *averages(layer, x, read, changes) {
     const { model, exam } = this;
-    const asked = [...changes].filter(([, change]) => asksForMean(change)).map(([head]) => head);
-    const means = new Map(asked.map((head) => [head, new Float64Array(read * exam.length)]));
-    if (!asked.length) return means;
-    const seen = (_, head, pattern) => {
-      const mean = means.get(head);
-      if (mean !== undefined) pattern.forEach((share, n) => { mean[n] += share / exam.count; });
-    };
+    const asked = [...changes].filter(([, change]) => needsAverages(change));
+    const found = new Map(asked.map(([head, change]) => [head, new Averages(exam, read, change)]));
+    if (!found.size) return found;
+    const seen = (example, head, pattern) => found.get(head)?.add(example, pattern);
     for (const [from, to] of this.parts()) {
       model.layer(layer, this.some(x, from, to), exam, { from, to, read, seen });
       yield;
     }
-    return means;
+    return found;
   }
 
   /** What the changed heads carry instead: the mean of what heads carry in the model as it is, or

@@ -1,7 +1,7 @@
-// Changes of heads as text, the grammar of hopscope/circuits/changes.py, and what they make of
-// attention. An aim is a list of targets with weights, {where, role, weight}; a change gives each
-// role an aim and the rest of the rows another, {aims: {role: aim}, rest: aim}, or replaces what
-// the head carries, {carried: "mean"}.
+// Changes of heads as text, in the grammar of hopscope/circuits/changes.py. An aim is a
+// list of targets with weights, {where, role, weight}; a change gives each role an aim and the rest
+// of the rows another, {aims: {role: aim}, rest: aim}, or replaces what the head carries,
+// {carried: "mean"}. paint.js makes attention of them.
 
 const CHANGE = /^(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)$/;
 const ROLE = /^([^\W\d_](?:[\w '-]*[^\W\d_])?)(?: (\d+)(?:\.(\d+))?)?$/;
@@ -107,48 +107,4 @@ function ofRow(text, reader, what, roles) {
 function pathOf(text, roles) {
   const at = text.indexOf("<");
   return [text.slice(0, at), text.slice(at + 1)].map((each) => roleOf(each, roles));
-}
-
-/** Does the change look at the model's own average by position? */
-export function asksForMean(change) {
-  const aims = change.carried ? [] : [change.rest, ...Object.values(change.aims)];
-  return aims.some((aim) => aim[0].where === "position");
-}
-
-/** Writes what the change makes of one head's attention in one example over `pattern`, a row for
- *  each of the last `read` positions; `mean` is the average of the model's own over examples. */
-export function paint(change, pattern, { exam, example, read, causal, mean }) {
-  const { length, table } = exam;
-  for (let row = 0; row < read; row++) {
-    const at = length - read + row;
-    const role = table[exam.role[example * length + at]];
-    const aim = Object.hasOwn(change.aims, role) ? change.aims[role] : change.rest;
-    if (aim[0].where === "model") continue;
-    const line = pattern.subarray(row * length, (row + 1) * length);
-    if (aim[0].where === "position") line.set(mean.subarray(row * length, (row + 1) * length));
-    else drawn(aim, line, { exam, start: example * length, at, last: causal ? at : length - 1 });
-  }
-}
-
-/** One row under an aim; who sees no target stays where it is. */
-function drawn(aim, line, place) {
-  line.fill(0);
-  let total = 0;
-  for (const { where, role, weight } of aim) {
-    const its = [];
-    for (let to = 0; to <= place.last; to++) if (isTarget(where, role, to, place)) its.push(to);
-    for (const to of its) line[to] += weight / its.length;
-    if (its.length) total += weight;
-  }
-  if (total > 0) for (let to = 0; to <= place.last; to++) line[to] /= total;
-  else line[place.at] = 1;
-}
-
-function isTarget(where, role, to, { exam, start, at }) {
-  if (where === "uniform") return true;
-  if (where === "itself") return to === at;
-  if (where === "previous") return to === at - 1;
-  const of = exam.table[exam.role[start + to]] === role;
-  const same = exam.chain[start + to] === exam.chain[start + at];
-  return { own: of && same, all: of, others: of && !same, elsewhere: !(of && same) }[where];
 }

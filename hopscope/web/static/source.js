@@ -2,7 +2,7 @@
 // questions, asynchronously; the last argument may be {signal}, which gives a question up.
 //
 //   runs(since)                  {cursor, rows}: rows that changed since the cursor
-//   run(id)                      the description of a run
+//   run(id)                      the description of a run; {seed} says of which model of a fleet
 //   arrays(id, name, seed)       {about, tensors}: tensors is a Map of {shape, data}
 //   example(id, question)        the same; about tells tokens and answers
 //   ablate(id, question)         losses of the model as it is, and with changes
@@ -55,13 +55,12 @@ export class Server {
     return (await this.ask("GET", since ? `runs?since=${encodeURIComponent(since)}` : "runs", options)).json();
   }
 
-  async run(id, options = {}) {
-    return (await this.ask("GET", path(id), options)).json();
+  async run(id, { seed = null, ...options } = {}) {
+    return (await this.ask("GET", path(id) + ofSeed(seed), options)).json();
   }
 
   async arrays(id, name, seed = null, options = {}) {
-    const which = seed === null ? "" : `?seed=${seed}`;
-    const answer = await this.ask("GET", `${path(id, "arrays", name)}${which}`, options);
+    const answer = await this.ask("GET", path(id, "arrays", name) + ofSeed(seed), options);
     return unpacked(await answer.arrayBuffer());
   }
 
@@ -117,6 +116,10 @@ export class Server {
 
 function path(id, ...rest) {
   return ["runs", id, ...rest].map(encodeURIComponent).join("/");
+}
+
+function ofSeed(seed) {
+  return seed === null ? "" : `?seed=${seed}`;
 }
 
 function failure(text, status = 0) {

@@ -3,7 +3,7 @@
 // flat arrays [example, position, d_model].
 
 import { add, affine, gelu, norm } from "./algebra.js";
-import { paint } from "./changes.js";
+import { paint } from "./paint.js";
 
 export class Transformer {
   /** `config` as hopscope/web/tables.py tells it; `tensors` by name, as a checkpoint has them. */
@@ -84,11 +84,11 @@ export class Transformer {
 
   /** The residual stream of examples [from, to) after a layer, at the last `read` positions.
    *
-   *  `changes` holds what heads of this layer do instead, by their numbers; `means` the average
-   *  attention of those that ask for it; `carried` what heads carry instead, [example, read, inner];
+   *  `changes` holds what heads of this layer do instead, by their numbers; `averages` of
+   *  attention for those that ask for it; `carried` what heads carry instead, [example, read, inner];
    *  `seen(example, head, pattern)` is shown all attention, `brought(example, mixed)` what is carried.
    */
-  layer(number, x, exam, { from, to, read, changes, means, carried, seen, brought }) {
+  layer(number, x, exam, { from, to, read, changes, averages, carried, seen, brought }) {
     const { d_model: width, inner, heads } = this;
     const { length } = exam;
     const block = this.blocks[number];
@@ -104,7 +104,8 @@ export class Transformer {
         const change = changes?.get(head);
         this.attend(query, key, n, head, read, length, pattern);
         if (change && !change.carried) {
-          paint(change, pattern, { exam, example: from + n, read, causal: this.causal, mean: means?.get(head) });
+          const place = { exam, example: from + n, read, causal: this.causal };
+          paint(change, pattern, { ...place, averages: averages?.get(head) });
         }
         seen?.(from + n, head, pattern);
         this.mix(pattern, value, n, head, read, length, mixed);
