@@ -65,6 +65,8 @@ ELSEWHERE = {
     "runs/work.py": "runs/test_life.py",
     "report/markov.py": "cli/test_markov.py",
     "study/circuits.py": "study/test_comparison.py",
+    # What the page's own engine is told of a task: it draws the same examples.
+    "web/tables.py": "browser/test_draw.py",
     # What is asked of the page is asked of a whole view, and held to what commands print.
     **{
         f"web/{name}.py": "web/test_views.py"
