@@ -39,17 +39,19 @@ def engine_tables(recipe: Experiment) -> dict[str, Any]:
 
 def task_tables(task: Task) -> dict[str, Any]:
     """How the examples of a task are drawn and marked."""
+    from hopscope.tasks import spelled
+
     interface = task.interface()
     shared = {
         "kind": task.kind,
         "roles": [str(role) for role in task.roles()],
-        "names": list(task.symbol_names()),
+        "names": list(spelled(task, 0, 0).candidates),
         "tokens": interface.tokens,
         "width": interface.numbers,
         "length": interface.length,
         "read": task.described() or interface.read,
         "asked": len(task.asked_hops()),
-        "hops": list(task.asked_hops()),
+        "facts": [role.fact for role in task.roles()],
         "guess": task.guess(),
     }
     if isinstance(task, VectorTask):
@@ -58,11 +60,11 @@ def task_tables(task: Task) -> dict[str, Any]:
 
 
 def _of_vectors(task: VectorTask) -> dict[str, Any]:
-    from hopscope.tasks import sampler_of
+    import torch
+
     from hopscope.tasks.vector import VectorSampler
 
-    sampler = sampler_of(task)
-    assert isinstance(sampler, VectorSampler)
+    sampler = VectorSampler(task, torch.device("cpu"))
     tables = ("group", "chain", "symbol", "role", "columns", "code")
     return {
         "way": "vector",
@@ -89,11 +91,11 @@ def _of_hops(task: KHop) -> dict[str, Any]:
 
 
 def _of_pairs(task: MQAR) -> dict[str, Any]:
-    from hopscope.tasks import sampler_of
+    import torch
+
     from hopscope.tasks.mqar import MQARSampler
 
-    sampler = sampler_of(task)
-    assert isinstance(sampler, MQARSampler)
+    sampler = MQARSampler(task, torch.device("cpu"))
     return {
         "way": "mqar", "dim": 1, "answers": task.asked, "classes": task.alphabet,
         "alphabet": task.alphabet, "keys": task.keys, "pairs": task.pairs,
