@@ -28,22 +28,29 @@ export class Bench {
     this.model = model;
     this.exam = exam;
     this.at = Math.max(1, Math.floor(ROWS_AT_ONCE / exam.length));
+    this.known = new Map(); // losses that were asked for, by their changes
     this.streams = []; // before layer 0, 1, …, as far as there is room
   }
 
   /** The loss of every example and hop, [example, hop], with these changes (by "layer.head"). */
   *losses(changes) {
-    const { model, exam } = this;
+    return this.marked(yield* this.walked(changes));
+  }
+
+  /** The residual stream after the last layer, with these changes. Who wants to see attention is
+   *  asked for a function of each layer, which makes it be walked from the first. */
+  *walked(changes, seen = null) {
+    const { model } = this;
     const byLayer = Array.from({ length: model.layers }, () => new Map());
     for (const [key, change] of changes) {
       const [layer, head] = key.split(".").map(Number);
       byLayer[layer].set(head, change);
     }
     const first = byLayer.findIndex((each) => each.size);
-    let layer = first < 0 ? model.layers - 1 : first;
+    let layer = seen ? 0 : first < 0 ? model.layers - 1 : first;
     let x = yield* this.before(layer);
-    for (; layer < model.layers; layer++) x = yield* this.through(layer, x, byLayer[layer]);
-    return this.marked(x);
+    for (; layer < model.layers; layer++) x = yield* this.through(layer, x, byLayer[layer], seen?.(layer));
+    return x;
   }
 
   marked(x) {
@@ -85,7 +92,7 @@ export class Bench {
   }
 
   /** All examples through a layer with changes of its heads, by their numbers. */
-  *through(layer, x, changes) {
+  *through(layer, x, changes, seen = undefined) {
     const { model, exam } = this;
     const read = layer === model.layers - 1 ? exam.read : exam.length;
     const averages = yield* this.averages(layer, x, read, changes);
@@ -93,7 +100,7 @@ export class Bench {
     const after = new Float32Array(exam.count * read * model.d_model);
     for (const [from, to] of this.parts()) {
       const some = this.some(x, from, to);
-      const its = model.layer(layer, some, exam, { from, to, read, changes, averages, carried });
+      const its = model.layer(layer, some, exam, { from, to, read, changes, averages, carried, seen });
       after.set(its, from * read * model.d_model);
       yield;
     }

@@ -2,9 +2,11 @@
 // function of its key. Tables say what the task is (hopscope/web/tables.py makes them).
 //
 // An exam is what a model is examined with:
-//   {count, length, read, width, inputs, targets, role, chain, askers, tables}
+//   {count, length, read, width, inputs, targets, role, chain, askers, tables}, and of the last
+//   example drawn {symbol, vectors}
 // inputs [example, position, width], or one token a position; targets [example, answer, hop, …];
-// role and chain [example, position], numbers of the table of roles, and of chains.
+// role and chain [example, position], numbers of the table of roles, and of chains; symbol [position]
+// numbers of names.
 
 import { bits, compared, integers, keyOf, normals, shuffled } from "./counter.js";
 
@@ -15,6 +17,7 @@ const NOWHERE = -1;
 export function drawn(tables, sample, count, from = 0) {
   const exam = empty(tables, count);
   for (let n = 0; n < count; n++) WAYS[tables.way](exam, n, keyOf(sample, VALIDATION, from + n));
+  if (tables.tokens) exam.symbol = exam.inputs.slice(-exam.length);
   return exam;
 }
 
@@ -23,6 +26,7 @@ export function typed(tables, tokens) {
   if (tables.way !== "khop") throw new Error("only letters of a k-hop task can be typed here");
   const exam = empty(tables, 1);
   fillHops(exam, 0, tokens);
+  exam.symbol = exam.inputs;
   return exam;
 }
 
@@ -46,12 +50,15 @@ const WAYS = {
     const { dim, slots, code } = tables;
     const symbols = vectors(tables, keyOf(key, 1));
     const cells = ordered(tables, keyOf(key, 0));
+    exam.symbol = new Int16Array(length);
+    exam.vectors = symbols;
     for (let p = 0; p < length; p++) {
       const [entry, column] = cells[p];
       const cell = entry * slots + (column % slots);
       const at = n * length + p;
       const place = tables.position === "pair" ? Math.floor(column / slots) : p;
-      const from = tables.symbol[cell] * dim;
+      exam.symbol[p] = tables.symbol[cell];
+      const from = exam.symbol[p] * dim;
       exam.inputs.set(symbols.subarray(from, from + dim), at * width);
       for (let k = 0; k < dim; k++) exam.inputs[at * width + dim + k] = code[place][k];
       exam.role[at] = tables.role[cell];

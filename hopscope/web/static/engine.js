@@ -1,0 +1,177 @@
+// Answers questions about one model by computing, where there is no server: the same questions, and
+// the same numbers as those of hopscope/web/measuring.py and examples.py.
+
+import { Bench, drive } from "./bench.js";
+import { changesOf, headKey } from "./changes.js";
+import { drawn } from "./draw.js";
+import { answerLoss, answerOf, logSum, rowOf, summary } from "./marks.js";
+import { Transformer } from "./transformer.js";
+
+const OPEN = 3;
+const OTHERS = 64; // examples over which changes are averaged that need others
+
+export class Engine {
+  /** `tables` are of hopscope/web/tables.py; `weights` gives the tensors after a step. */
+  constructor({ tables, hops, circuit, weights }) {
+    Object.assign(this, { tables, hops, weights });
+    this.circuit = circuit && new Map(circuit.map((its) => [headKey(its.layer, its.head), its.change]));
+    this.models = new Map();
+    this.benches = new Map();
+  }
+
+  /** Losses as the model is (or its circuit), and with the changes. */
+  async ablate(asked, { signal } = {}) {
+    const { examples = 256, sample = 0, step } = asked;
+    const bench = this.bench(step, sample, examples);
+    const [base, changes] = this.changes(asked, bench);
+    const losses = (which) => this.losses(bench, which, signal);
+    const count = this.tables.task.asked;
+    return {
+      names: this.hops, examples, guess: new Array(count).fill(this.tables.task.guess),
+      clean: await losses(base), changed: await losses(changes),
+    };
+  }
+
+  /** Every head in turn, then every row that makes a path (without paths, of every role). */
+  async *costs(asked, paths, { signal } = {}) {
+    const { examples = 256, sample = 0, step, instead = "uniform" } = asked;
+    const bench = this.bench(step, sample, examples);
+    const [, before] = this.changes(asked, bench);
+    const clean = await this.losses(bench, before, signal);
+    for (const change of this.inTurn(instead, paths, before)) {
+      const changes = changesOf([change], before, bench.model, bench.exam.table);
+      yield { change, clean, changed: await this.losses(bench, changes, signal) };
+    }
+  }
+
+  *inTurn(instead, paths, before) {
+    const { layers, heads } = this.tables.model;
+    const every = Array.from({ length: layers * heads }, (_, n) => headKey(Math.floor(n / heads), n % heads));
+    for (const head of every) yield `${head}=${instead}`;
+    const row = ["mean", "resample"].includes(instead) ? "uniform" : instead;
+    const readers = paths?.map((path) => `${headKey(path.layer, path.head)}:${path.reader}`)
+      ?? every.flatMap((head) => this.tables.task.roles.map((role) => `${head}:${role}`));
+    for (const reader of new Set(readers)) {
+      if (!before.get(reader.split(":")[0])?.carried) yield `${reader}=${row}`;
+    }
+  }
+
+  async losses(bench, changes, signal) {
+    const key = JSON.stringify([...changes]);
+    if (!bench.known.has(key)) bench.known.set(key, await drive(bench.losses(changes), signal));
+    return summary(bench.known.get(key), bench.exam.count, this.tables.task.asked);
+  }
+
+  /** What heads do before the changes, and with them. */
+  changes({ changes = [], circuit = false }, { model, exam }) {
+    if (circuit && !this.circuit) throw new Error("this page carries no circuit of this model");
+    const base = circuit ? this.circuit : new Map();
+    return [base, changesOf(changes, base, model, exam.table)];
+  }
+
+  model(step) {
+    if (!this.models.has(step)) {
+      this.models.set(step, new Transformer(this.tables.model, this.weights(step)));
+    }
+    return this.models.get(step);
+  }
+
+  /** The model on the first examples of a sample; the last few are kept. */
+  bench(step, sample, examples) {
+    const key = `${step} ${sample} ${examples}`;
+    const found = this.benches.get(key) ?? new Bench(this.model(step), drawn(this.tables.task, sample, examples));
+    this.benches.delete(key);
+    this.benches.set(key, found);
+    if (this.benches.size > OPEN) this.benches.delete(this.benches.keys().next().value);
+    return found;
+  }
+
+  /** One example: words in `about`, and arrays, as a server sends them. */
+  async example(asked) {
+    const { sample = 0, index = 0, step } = asked;
+    const one = drawn(this.tables.task, sample, 1, index);
+    const model = this.model(step);
+    const [base, changes] = this.changes(asked, { model, exam: one });
+    const others = base.size || changes.size ? OTHERS : 1;
+    const exam = others === 1 ? one : joined(one, drawn(this.tables.task, sample, others));
+    const clean = attended(model, exam, base);
+    const about = {
+      tokens: this.tokens(exam), answers: this.answers(exam, clean.outputs), candidates: this.tables.task.names,
+    };
+    const tensors = new Map([["attention", clean.attention]]);
+    if (asked.changes?.length) {
+      const changed = attended(model, exam, changes);
+      tensors.set("changes.attention", changed.attention);
+      about.changes = { answers: this.answers(exam, changed.outputs) };
+    }
+    return { about, tensors };
+  }
+
+  tokens(exam) {
+    const { facts, roles, names } = this.tables.task;
+    return Array.from({ length: exam.length }, (_, p) => ({
+      text: names[exam.symbol[p]] ?? "·", role: roles[exam.role[p]], chain: exam.chain[p], fact: facts[exam.role[p]],
+    }));
+  }
+
+  /** Every question: where it is asked, and hop by hop what is true and what the model says. */
+  answers(exam, outputs) {
+    const { task } = this.tables;
+    return Array.from({ length: task.answers }, (_, answer) => ({
+      position: exam.length - exam.read + rowOf(exam, 0, answer),
+      chain: exam.askers[answer],
+      hops: this.hops.map((hop, n) => this.said(exam, answer, hop, n, outputs)),
+    }));
+  }
+
+  said(exam, answer, hop, n, outputs) {
+    const { task } = this.tables;
+    const given = answerOf(exam, 0, answer, n, outputs);
+    const truth = task.tokens ? exam.targets[answer * task.asked + n] : task.wanted[exam.askers[answer]][n];
+    const far = task.tokens ? null : task.names.map((_, symbol) => distance(exam.vectors, symbol, given));
+    const best = task.tokens ? given.indexOf(Math.max(...given)) : far.indexOf(Math.min(...far));
+    return {
+      hop, truth: task.names[truth], answer: task.names[best], right: best === truth,
+      loss: answerLoss(exam, 0, answer, n, outputs),
+      probability: task.tokens ? Math.exp(given[best] - logSum(given)) : null,
+      distance: task.tokens ? null : far[best],
+    };
+  }
+}
+
+function distance(vectors, symbol, given) {
+  let square = 0;
+  for (let k = 0; k < given.length; k++) square += (vectors[symbol * given.length + k] - given[k]) ** 2;
+  return square / given.length;
+}
+
+/** The first example of one exam, and behind it those of another from its second on. */
+function joined(one, others) {
+  const exam = { ...others, symbol: one.symbol, vectors: one.vectors };
+  for (const name of ["inputs", "targets", "role", "chain", "askers"]) {
+    exam[name] = others[name].slice();
+    exam[name].set(one[name]);
+  }
+  return exam;
+}
+
+/** All attention of the first example, and its outputs, with heads changed. */
+function attended(model, exam, changes) {
+  const { length } = exam;
+  const shape = [model.layers, model.heads, length, length];
+  const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
+  const bench = new Bench(model, { ...exam, read: length });
+  const seen = (layer) => (example, head, pattern) => {
+    if (example === 0) data.set(pattern, (layer * model.heads + head) * length * length);
+  };
+  const x = finished(bench.walked(changes, seen));
+  const last = x.subarray((length - exam.read) * model.d_model, length * model.d_model);
+  return { attention: { shape, data }, outputs: model.leave(last, exam.read) };
+}
+
+function finished(steps) {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}

@@ -1,0 +1,152 @@
+"""The engine answers what a server answers: the same words, the same numbers."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import save
+
+from hopscope.circuits import Ablator, exam_of, subject_of
+from hopscope.web import measuring
+from hopscope.web.examples import example
+from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.tables import circuit_changes, engine_tables
+from hopscope.web.tensors import unpacked
+from tests.browser.parity import Case, case
+
+OPEN = """async ([tables, hops, circuit, weights]) => {
+  const { Engine } = await import("/engine.js");
+  const { readSafetensors } = await import("/safetensors.js");
+  const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)).buffer;
+  const read = () => readSafetensors(bytes).tensors;
+  globalThis.engine = new Engine({ tables, hops, circuit, weights: read });
+}"""
+EXAMPLE = """async (asked) => {
+  const { about, tensors } = await globalThis.engine.example(asked);
+  return [about, [...tensors].map(([name, { shape, data }]) => [name, shape, [...data]])];
+}"""
+COSTS = """async ([asked, paths]) => {
+  const rows = [];
+  for await (const row of globalThis.engine.costs(asked, paths)) rows.push(row);
+  return rows;
+}"""
+
+
+class Opened:
+    """A case as the views hold a run."""
+
+    def __init__(self, its: Case) -> None:
+        self.its, self.task, self.circuit = its, its.recipe.task, its.circuit
+        self.hops = its.recipe.losses_named(0)
+
+    def model(self, step: int) -> Any:
+        return self.its.model
+
+    def ablator(self, step: int, examples: int, sample: int) -> Ablator:
+        return Ablator(subject_of(self.its.model), exam_of(self.task, examples, sample))
+
+
+def opened(page: Any, site: str, name: str) -> Opened:
+    run = Opened(case(name))
+    page.goto(f"{site}/blank")
+    circuit = None if run.circuit is None else circuit_changes(run.circuit)
+    weights = base64.b64encode(save(dict(run.its.model.state_dict()))).decode()
+    page.evaluate(OPEN, [engine_tables(run.its.recipe), run.hops, circuit, weights])
+    return run
+
+
+def close(found: Any, expected: Any) -> None:
+    """The same, numbers within 1e-4."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            close(found[key], expected[key])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            close(one, other)
+    elif isinstance(expected, float):
+        assert abs(found - expected) < 1e-4 * max(1.0, abs(expected))
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", ["demo", "k hops", "recall", "bidirectional, without MLP"])
+@pytest.mark.parametrize("changes", [(), ("1.0=mean", "0.0:query=position")])
+def test_an_example(page: Any, site: str, name: str, changes: tuple[str, ...]) -> None:
+    run = opened(page, site, name)
+    asked = ExampleQuestion(index=7, sample=1, changes=changes)
+    arrays, about = unpacked(example(run, 0, asked))
+    said, tensors = page.evaluate(EXAMPLE, asked.model_dump(mode="json"))
+    close(said, about)
+    wanted = {"attention", *(["changes.attention"] if changes else [])}
+    assert {name for name, _, _ in tensors} == wanted
+    for name_, shape, data in tensors:
+        assert tuple(shape) == arrays[name_].shape
+        assert np.abs(np.array(data) - arrays[name_].astype(float).ravel()).max() < 1e-3
+
+
+@pytest.mark.parametrize("circuit", [False, True])
+def test_losses_with_intervals(page: Any, site: str, circuit: bool) -> None:
+    run = opened(page, site, "demo")
+    asked = AblateQuestion(changes=("2.1=uniform",), examples=40, sample=3, circuit=circuit)
+    found = page.evaluate("(asked) => engine.ablate(asked)", asked.model_dump(mode="json"))
+    close(found, measuring.ablated(run, 0, asked, lambda: False))
+    assert found["clean"] != found["changed"]
+
+
+@pytest.mark.parametrize("instead", ["uniform", "mean"])
+def test_costs_of_every_head_and_path(page: Any, site: str, instead: Any) -> None:
+    run = opened(page, site, "demo")
+    asked = CostsQuestion(examples=4, instead=instead)
+    assert run.circuit is not None
+    paths = [
+        {"layer": path.layer, "head": path.head, "reader": str(path.reader)}
+        for path in run.circuit.paths
+    ]
+    found = page.evaluate(COSTS, [asked.model_dump(mode="json"), paths])
+    close(found, list(measuring.costs(run, 0, asked, lambda: False)))
+
+
+def test_costs_without_a_circuit(page: Any, site: str) -> None:
+    run = opened(page, site, "without norm")
+    asked = CostsQuestion(examples=4)
+    found = page.evaluate(COSTS, [asked.model_dump(mode="json"), None])
+    close(found, list(measuring.costs(run, 0, asked, lambda: False)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"changes": ["9.0=uniform"]}, "there is no head 9.0; this model has layers 0 … 2"),
+        ({"changes": ["1.0"]}, 'the change "1.0" is not understood; expected LAYER.HEAD=WHAT'),
+        ({"changes": ["1.0=off"]}, 'the change "1.0=off" is not understood; WHAT is uniform'),
+        ({"changes": ["1.0:query=mean"]}, "there is no role"),
+        ({"changes": ["1.0:nobody=uniform"]}, 'there is no role "nobody" here; the roles are'),
+        ({"changes": ["1.0:key=uniform"]}, 'there is no role "key": roles are key 0'),
+        ({"changes": ["1.0=uniform", "1.0:query=itself"]}, "head 1.0 is given twice"),
+        ({"changes": ["1.0:query=key 0<value 0"]}, "is of the row query, and names key 0"),
+        ({"changes": ["1.0=query<key 0,query<value 0"]}, "one role two aims"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    page: Any, site: str, asked: dict[str, Any], said: str
+) -> None:
+    opened(page, site, "demo")
+    found = page.evaluate("(asked) => engine.ablate(asked).catch((error) => error.message)", asked)
+    assert said in found
+    assert "\n" not in found
+
+
+def test_nothing_is_computed_twice(page: Any, site: str) -> None:
+    opened(page, site, "k hops")
+    counted = page.evaluate("""async () => {
+      let drives = 0;
+      const asked = { examples: 4, changes: ["1.0=uniform"] };
+      const bench = engine.bench(undefined, 0, 4), losses = bench.losses.bind(bench);
+      bench.losses = (changes) => { drives += 1; return losses(changes); };
+      for (let n = 0; n < 3; n++) await engine.ablate(asked);
+      return drives;
+    }""")
+    assert counted == 2
