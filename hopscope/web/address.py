@@ -1,0 +1,154 @@
+"""Where the server listens, and under which names it answers: decided before a port opens.
+
+A browser names the server that it means in every request (`Host`), and the page that asks
+(`Origin`). Both are read here by their grammar: a name that only begins or ends like one of ours
+(`127.evil.test`, `localhost.evil.test`) is another server's.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, ip_address
+from pathlib import Path
+from typing import Self
+
+from hopscope.configs.config import shortened
+from hopscope.errors import ConfigError
+
+LOOPBACK = IPv4Network("127.0.0.0/8")
+"""Addresses of this machine, which no other machine reaches."""
+PORTS = {"http": 80, "https": 443}
+"""The port of a scheme, where none is written."""
+PLACE = re.compile(r"(?P<name>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+HERE = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A server by name and port, as `Host` writes it: `localhost:8384`, `[::1]`."""
+
+    name: str
+    port: int | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """What this text names, if it is an authority at all."""
+        found = PLACE.fullmatch(text.lower()) if text.isascii() else None
+        if found is None:
+            return None
+        port = None if found["port"] is None else int(found["port"])
+        return None if port is not None and not 1 <= port <= 65535 else cls(found["name"], port)
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if the name is one of this machine alone, by its structure."""
+        try:
+            if self.name.startswith("["):
+                return IPv6Address(self.name[1:-1]) == IPv6Address("::1")
+            return self.name == "localhost" or IPv4Address(self.name) in LOOPBACK
+        except AddressValueError:
+            return False
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose page asks: `https://lab.example:8443`, with the port even where none is written."""
+
+    scheme: str
+    name: str
+    port: int
+
+    @classmethod
+    def of(cls, scheme: str, place: Authority) -> Self:
+        """The origin of pages that come from this place."""
+        return cls(scheme, place.name, place.port or PORTS[scheme])
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """What this text names, if it is an origin as browsers write it."""
+        scheme, separator, rest = text.partition("://")
+        place = Authority.read(rest)
+        if scheme not in PORTS or not separator or place is None:
+            return None
+        found = cls.of(scheme, place)
+        return found if str(found) == text else None
+
+    def is_at(self, place: Authority) -> bool:
+        """True if a browser that is on this origin names this place as its host."""
+        return (place.name, place.port or PORTS[self.scheme]) == (self.name, self.port)
+
+    def __str__(self) -> str:
+        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{self.name}{port}"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the server is to listen: at a port of an address, or at a Unix socket."""
+
+    host: str = HERE
+    port: int | None = None
+    """The port; None is the first free one."""
+    socket: Path | None = None
+
+    @property
+    def place(self) -> Authority:
+        """How a browser names an address with a port."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return Authority(name, self.port)
+
+    @property
+    def url(self) -> str:
+        """What a browser on this machine asks for."""
+        return f"http://{self.place.name}:{self.port}/"
+
+
+def decided(
+    host: str, port: int | None, socket: Path | None, trusted: Sequence[str]
+) -> tuple[Address, tuple[Origin, ...]]:
+    """Where to listen and whom to trust, or a ConfigError: whatever is unsafe or makes no sense is
+    refused before anything is open.
+    """
+    origins = tuple(map(_trusted, trusted))
+    if port is not None and not 1 <= port <= 65535:
+        raise ConfigError(f"--port is {port}; expected 1 to 65,535")
+    if socket is not None:
+        if host != HERE or port is not None:
+            raise ConfigError("--socket needs neither --host nor --port; expected one or the other")
+        return Address(socket=socket), origins
+    found = _address(host)
+    if found.is_unspecified and not origins:
+        raise ConfigError(
+            f"--host {host} is every address of this machine; expected --trusted-origin "
+            "http://NAME:PORT with it, the URL under which browsers will ask"
+        )
+    return Address(str(found), port), origins
+
+
+def names_of(address: Address, trusted: Sequence[Origin]) -> tuple[Origin, ...]:
+    """The origins that are trusted beside this machine's own: an address that was named is one."""
+    if address.socket is not None or ip_address(address.host).is_unspecified:
+        return tuple(trusted)
+    return (*trusted, Origin.of("http", address.place))
+
+
+def _address(host: str) -> IPv4Address | IPv6Address:
+    try:
+        found = ip_address(HERE if host == "localhost" else host)
+    except ValueError:
+        raise ConfigError(
+            f"--host is {shortened(repr(host))}; expected an address such as 127.0.0.1 or ::1"
+        ) from None
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return mapped or found
+
+
+def _trusted(text: str) -> Origin:
+    found = Origin.read(text)
+    if found is None:
+        raise ConfigError(
+            f"--trusted-origin is {shortened(repr(text))}; expected the URL under which browsers "
+            "ask, without a path and in small letters: https://lab.example or "
+            "http://10.1.2.3:8384"
+        )
+    return found

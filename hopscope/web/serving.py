@@ -1,0 +1,114 @@
+"""The server that answers: an app behind its guard, two threads that work for it, and uvicorn."""
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import uvicorn
+from starlette.routing import Route
+
+from hopscope.web import shell
+from hopscope.web.app import Answers, Api, routed
+from hopscope.web.connection import Connection
+from hopscope.web.guard import Guard, Limits
+from hopscope.web.policy import HEADER_BYTES, Policy
+from hopscope.web.refusal import refusal
+from hopscope.web.worker import Worker
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+GRACE = 2
+"""Seconds that answers have to go out when the server ends."""
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The whole app, and the threads that work for it."""
+
+    app: Guard
+    routes: Sequence[Route]
+    workers: Sequence[Worker]
+
+    def stop(self) -> None:
+        """Stop all that is being computed."""
+        for worker in self.workers:
+            worker.stop()
+
+    def end(self) -> None:
+        """The same, and the threads with it."""
+        for worker in self.workers:
+            worker.end()
+
+
+def explorer(
+    views: Answers,
+    policy: Policy,
+    note: Callable[[str], None],
+    *,
+    limits: Limits | None = None,
+    read_only: bool = False,
+) -> Explorer:
+    """An app that answers from these views, to whom this policy lets through."""
+    limits = limits or Limits()
+    short, long = (Worker(limits.waiting, limits.computing) for _ in range(2))
+    site = routed(Api(views, short, long, read_only))
+    guard = Guard(site, policy, partial(refusal, told=views.told), note, limits)
+    return Explorer(guard, [each for each in site.routes if isinstance(each, Route)], (short, long))
+
+
+def public() -> list[str]:
+    """The paths of the page itself, which hold no data."""
+    return list(shell.files())
+
+
+class Server(uvicorn.Server):
+    """uvicorn without its words, that a signal ends without an error."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self.explorer = explorer
+        super().__init__(
+            uvicorn.Config(
+                explorer.app,
+                loop="asyncio",
+                http=Connection,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                proxy_headers=False,  # any neighbour could forge them
+                server_header=False,
+                h11_max_incomplete_event_size=HEADER_BYTES,
+                timeout_graceful_shutdown=GRACE,
+            )
+        )
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Computations are told to stop before their clients are waited for."""
+        self.explorer.stop()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ctrl-C and its like end the server; afterwards they mean what they meant."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in ENDING}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def serve(explorer: Explorer, opened: socket.socket) -> None:
+    """Answer at this socket, until a signal comes."""
+    try:
+        Server(explorer).run([opened])
+    finally:
+        explorer.end()

@@ -1,0 +1,53 @@
+"""The token that every request has to bring: made anew at every start, or kept in a file."""
+
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+
+from hopscope.errors import ConfigError
+
+VARIABLE = "HOPSCOPE_TOKEN_FILE"
+FORM = re.compile(r"[\w-]{32,200}", re.ASCII)
+FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+def token() -> str:
+    """A new token; where $HOPSCOPE_TOKEN_FILE names a file, the one in it."""
+    place = os.environ.get(VARIABLE)
+    return secrets.token_urlsafe(32) if not place else _kept(Path(place))
+
+
+def _kept(path: Path) -> str:
+    """The token in a file that is its owner's alone; if there is no file, one is made."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | FLAGS)
+    except FileNotFoundError:
+        return _made(path)
+    except OSError as error:
+        raise ConfigError(f"${VARIABLE} {path} cannot be read: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"${VARIABLE} {path} is no regular file")
+        if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            raise ConfigError(f"${VARIABLE} {path} can be read by others: chmod 600 {path}")
+        text = file.read(1_000).decode("latin-1").strip()
+    if not FORM.fullmatch(text):
+        raise ConfigError(
+            f"${VARIABLE} {path} holds no token: expected 32 to 200 letters, digits, - and _; "
+            "remove it, and one is made"
+        )
+    return text
+
+
+def _made(path: Path) -> str:
+    made = secrets.token_urlsafe(32)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FLAGS, 0o600)
+    except OSError as error:
+        raise ConfigError(f"${VARIABLE} {path} cannot be made: {error.strerror}") from error
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{made}\n")
+    return made
