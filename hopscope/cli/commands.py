@@ -63,6 +63,10 @@ GROUPS = (
         Command("circuit export", "Write the circuit of a model to a file, for other tools too.",
                 "circuit:export"),
     )),
+    Group("The explorer", "explorer.md", (
+        Command("view", "Open a model in the browser, or write it as a page.", "view:view"),
+        Command("serve", "Show the models of a store to browsers.", "view:serve"),
+    )),
     Group("Runs", "runs.md", (
         Command("runs", "List all runs, with the course of their losses.", "listing:runs"),
         Command("show", "Show one run: its losses, its settings, its files.", "runs:show"),

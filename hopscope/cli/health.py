@@ -64,11 +64,11 @@ def checks(store: Store) -> Iterator[Check]:
 
 def needs() -> Check:
     """The packages that hopscope cannot do without."""
-    lacking = _lacking(None)
-    if lacking is None:
+    lack = lacking(None)
+    if lack is None:
         return Check("packages", "note", *NOT_INSTALLED)
-    if lacking:
-        return Check("packages", "wrong", ", ".join(lacking), "install hopscope again with pip")
+    if lack:
+        return Check("packages", "wrong", ", ".join(lack), "install hopscope again with pip")
     return Check("packages", "fine", "all that it needs is installed")
 
 
@@ -80,18 +80,18 @@ NOT_INSTALLED = (
 
 def extra(name: str) -> Check:
     """The packages of an extra; nothing is wrong without them."""
-    lacking = _lacking(name)
-    if lacking is None:
+    lack = lacking(name)
+    if lack is None:
         return Check(f"extra {name}", "note", *NOT_INSTALLED)
-    if not lacking:
+    if not lack:
         return Check(f"extra {name}", "fine", "installed")
     return Check(
-        f"extra {name}", "note", f"not installed ({', '.join(lacking)})",
+        f"extra {name}", "note", f"not installed ({', '.join(lack)})",
         f"to use it: source ./environment.sh {name}, or pip install FOLDER[{name}]",
     )  # fmt: skip
 
 
-def _lacking(wanted: str | None) -> list[str] | None:
+def lacking(wanted: str | None) -> list[str] | None:
     """Packages of an extra (None: of hopscope itself) that are missing or too old; None if the
     package's own list is not to be had.
     """

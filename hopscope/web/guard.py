@@ -22,7 +22,7 @@ CONTENT = {
     "default-src": "'none'",
     "script-src": SELF,
     "style-src": SELF,
-    "img-src": f"{SELF} data: blob:",
+    "img-src": f"{SELF} data:",
     "connect-src": SELF,
     "base-uri": "'none'",
     "form-action": "'none'",

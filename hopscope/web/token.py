@@ -27,13 +27,15 @@ def _kept(path: Path) -> str:
         return _made(path)
     except OSError as error:
         raise ConfigError(f"${VARIABLE} {path} cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise ConfigError(f"${VARIABLE} {path} is no regular file")
         if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
             raise ConfigError(f"${VARIABLE} {path} can be read by others: chmod 600 {path}")
-        text = file.read(1_000).decode("latin-1").strip()
+        text = os.read(descriptor, 1_000).decode("latin-1").strip()
+    finally:
+        os.close(descriptor)
     if not FORM.fullmatch(text):
         raise ConfigError(
             f"${VARIABLE} {path} holds no token: expected 32 to 200 letters, digits, - and _; "

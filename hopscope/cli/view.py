@@ -1,0 +1,149 @@
+"""`hopscope view` and `hopscope serve`: models in the browser."""
+
+import getpass
+import os
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from hopscope.cli.arguments import StoreArguments
+from hopscope.cli.health import lacking
+from hopscope.cli.output import flush, note, say
+from hopscope.errors import ConfigError
+from hopscope.store import Store
+from hopscope.web.address import HERE, Address, decided, names_of
+
+if TYPE_CHECKING:
+    from hopscope.web.views import Views
+
+NEEDED = ("starlette>=1.10", "uvicorn>=0.54")
+"""What the extra `web` brings."""
+PAGE = """<!doctype html><html lang="en"><title>hopscope</title>
+<meta http-equiv="refresh" content="0; url={url}"><a href="{url}">hopscope</a></html>
+"""
+
+
+@dataclass(frozen=True)
+class ServeArguments(StoreArguments):
+    """Show the models of a store to browsers, until Ctrl-C; whoever has the URL that is printed may
+    look, and nobody else.
+    """
+
+    host: str = HERE
+    """The address to listen at. With another than this machine's own, whoever reaches it and has
+    the token may ask; the connection is not encrypted."""
+    port: int | None = None
+    """The port; unset: 8384, or the next one that is free."""
+    socket: Path | None = None
+    """Listen at this Unix socket, which only you can open, instead of at a port."""
+    trusted_origin: tuple[str, ...] = ()
+    """A URL without a path under which browsers may ask as well, as behind a proxy; with --host
+    0.0.0.0 there has to be one."""
+    read_only: bool = False
+    """Keep nothing beside runs: no views."""
+
+
+@dataclass(frozen=True)
+class ViewArguments(ServeArguments):
+    """Open a model in the browser: its attention, its circuit, its training; switch heads off."""
+
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ""
+    """The run's name, or enough of it to be unique; unset: gallery/demo, beside all runs."""
+    no_browser: bool = False
+    """Only print the URL."""
+
+
+def serve(chosen: ServeArguments) -> int:
+    return _served(chosen, "", browser=False)
+
+
+def view(chosen: ViewArguments) -> int:
+    return _served(chosen, chosen.run, browser=not chosen.no_browser)
+
+
+def _served(chosen: ServeArguments, run: str, *, browser: bool) -> int:
+    """Everything that can be refused is, before a port is open."""
+    _check_installed()
+    address, trusted = decided(chosen.host, chosen.port, chosen.socket, chosen.trusted_origin)
+    from hopscope.web.listening import listening
+    from hopscope.web.policy import Policy
+    from hopscope.web.serving import explorer, public
+    from hopscope.web.serving import serve as answer
+    from hopscope.web.token import token
+    from hopscope.web.views import Views
+
+    views, word = Views(Store(chosen.store), chosen.read_only), token()
+    place = f"#token={word}{f'&/run/{_id_of(views, run)}' if run else ''}"
+    with listening(address) as (opened, found):
+        policy = Policy(word, names_of(found, trusted), public())
+        app = explorer(views, policy, note, read_only=chosen.read_only)
+        url = f"{trusted[0] if trusted else found.url.rstrip('/')}/{place}"
+        say(url)
+        if forward := forwarding(found, os.environ.get("SSH_CONNECTION", "")):
+            say(f"from your own machine, first: {forward}")
+        flush()
+        with opened_in_browser(url, wanted=browser and has_browser(found)):
+            answer(app, opened)
+    return 0
+
+
+def _check_installed() -> None:
+    """The server is an extra: without it, one command installs it."""
+    bare = [need.partition(">=")[0] for need in NEEDED]
+    gone = [name for name in bare if find_spec(name) is None]
+    if gone or lacking("web"):
+        what = ", ".join(lacking("web") or [f"{name} is missing" for name in gone])
+        raise ConfigError(
+            f"the explorer cannot start ({what}): "
+            f"python -m pip install {' '.join(f'{need!r}' for need in NEEDED)}"
+        )
+
+
+def _id_of(views: "Views", run: str) -> str:
+    """What the page calls a run."""
+    name = views.store.find(run).name
+    found: str = next(row["id"] for row in views.runs()["rows"] if row["name"] == name)
+    return found
+
+
+def forwarding(address: Address, connection: str) -> str:
+    """The command by which a browser elsewhere reaches this server, if ssh leads here."""
+    words = connection.split()
+    if len(words) != 4:
+        return ""
+    port = f" -p {words[3]}" if words[3] != "22" else ""
+    end = address.socket.absolute() if address.socket else f"{address.place.name}:{address.port}"
+    return f"ssh -N{port} -L {address.port or 8384}:{end} {getpass.getuser()}@{words[2]}"
+
+
+def has_browser(address: Address) -> bool:
+    """Is somebody before this machine, and can a browser ask there?"""
+    if address.socket is not None or os.environ.get("SSH_CONNECTION"):
+        return False
+    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return bool(screen) or not sys.platform.startswith("linux")
+
+
+@contextmanager
+def opened_in_browser(url: str, *, wanted: bool) -> Iterator[None]:
+    """Opens a page by a file of one's own that leads there: other users see the arguments of
+    programs, and the URL holds the token.
+    """
+    if not wanted:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="hopscope-") as folder:  # its owner's alone
+        page = Path(folder, "open.html")
+        page.touch(0o600)
+        page.write_text(PAGE.format(url=escape(url)))
+        webbrowser.open(page.as_uri())
+        yield

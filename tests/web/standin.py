@@ -1,0 +1,89 @@
+"""What stands in for a store's views where only the server is tested; it notes what it is asked."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hopscope.errors import RunMissing
+from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+
+RUN = "gallery-demo"
+SECRET = "attention"
+"""Stands in every answer that holds data."""
+
+
+class StandIn:
+    """Answers at once, or (`slow`) computes until it is told to stop."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.slow, self.endless = 0.0, False
+        self.working, self.most, self.stopped = 0, 0, 0
+        self.error: Exception | None = None
+        self._lock = threading.Lock()
+
+    def runs(self, since: str = "") -> dict[str, Any]:
+        return self._answer("runs", since)
+
+    def run(self, id_: str, seed: int | None = None) -> dict[str, Any]:
+        return self._answer("run", self._known(id_), seed)
+
+    def arrays(self, id_: str, name: str, seed: int | None = None) -> bytes:
+        self._answer("arrays", self._known(id_), name, seed)
+        return SECRET.encode()
+
+    def example(self, id_: str, asked: ExampleQuestion) -> bytes:
+        self._answer("example", self._known(id_), asked.index)
+        return SECRET.encode()
+
+    def ablate(self, id_: str, asked: AblateQuestion, stop: Callable[[], bool]) -> dict[str, Any]:
+        self._known(id_)
+        self._work(stop)
+        return self._answer("ablate", asked.examples)
+
+    def over_time(
+        self, id_: str, asked: AblateQuestion, stop: Callable[[], bool]
+    ) -> Iterator[dict[str, Any]]:
+        self._known(id_)
+        for step in range(3):
+            self._work(stop)
+            yield self._answer("over_time", step)
+        if self.error is not None:
+            raise self.error
+
+    def costs(
+        self, id_: str, asked: CostsQuestion, stop: Callable[[], bool]
+    ) -> Iterator[dict[str, Any]]:
+        yield self._answer("costs", self._known(id_), "\n{}\u2028")
+        while self.endless and not stop():  # as long as somebody reads
+            yield {"more": SECRET * 1_000}
+
+    def views(self, id_: str) -> dict[str, Any]:
+        return self._answer("views", self._known(id_))
+
+    def keep(self, id_: str, name: str, view: dict[str, Any]) -> None:
+        self._answer("keep", self._known(id_), name, view)
+
+    def told(self, error: Exception) -> str:
+        return str(error).replace("/home/somebody/", "")
+
+    def _known(self, id_: str) -> str:
+        if id_ != RUN:
+            raise RunMissing("there is no such run")
+        return id_
+
+    def _answer(self, *asked: object) -> dict[str, Any]:
+        self.asked.append(" ".join(map(str, asked)))
+        return {"asked": list(map(str, asked)), "data": SECRET, "nan": float("nan")}
+
+    def _work(self, stop: Callable[[], bool]) -> None:
+        with self._lock:
+            self.working += 1
+            self.most = max(self.most, self.working)
+        end = time.monotonic() + self.slow
+        while time.monotonic() < end and not stop():
+            time.sleep(0.002)
+        with self._lock:
+            self.working -= 1
+            self.stopped += stop()

@@ -1,0 +1,138 @@
+"""Every attack on every route, by every method; without any one guard, some would be answered."""
+
+import pytest
+from asking import HOST, TOKEN, Answer, Ask, ask_all, made
+from attacks import GROUPS, METHODS, good
+from standin import SECRET, StandIn
+
+from hopscope.web.address import Origin
+from hopscope.web.policy import GUARDS, Asked, Policy
+from hopscope.web.serving import public
+
+
+def tried(
+    group: str, views: StandIn, known: bool = False, **changed: object
+) -> list[tuple[Ask, Answer]]:
+    """All attacks of a group (or those by ways that are known), and what was answered."""
+    explorer = made(views, **changed)
+    try:
+        usual = good(list(explorer.routes))
+        asks = list(GROUPS[group].asks(usual))
+        if known:
+            ways = {(ask.method, ask.path) for ask in usual}
+            asks = [ask for ask in asks if (ask.method, ask.path) in ways]
+        if GROUPS[group].api_only:
+            asks = [ask for ask in asks if ask.path.decode("latin-1") not in public()]
+        return list(zip(asks, ask_all(explorer.app, asks), strict=True))
+    finally:
+        explorer.end()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_attack_is_refused(group: str) -> None:
+    views = StandIn()
+    found = tried(group, views)
+    assert len(found) >= 100
+    for ask, answer in found:
+        assert answer.refused, (ask, answer)
+        assert answer.status in GROUPS[group].statuses, (ask, answer)
+    assert len({answer.body for _, answer in found}) <= 3  # constant: nothing of the request in it
+    assert views.asked == []
+
+
+def test_there_are_thousands() -> None:
+    explorer = made()
+    asks = [ask for group in GROUPS.values() for ask in group.asks(good(list(explorer.routes)))]
+    explorer.end()
+    assert len(asks) > 6_000
+    assert set(GROUPS) == set(GUARDS)
+    assert {ask.method for ask in asks} == set(METHODS)
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_without_a_guard_some_attacks_are_answered(guard: str) -> None:
+    views = StandIn()
+    less = {name: each for name, each in GUARDS.items() if name != guard}
+    known = guard not in ("path", "method")
+    found = tried(guard, views, known, guards=less)
+    served = [ask for ask, answer in found if answer.status < 400]
+    assert served
+    assert views.asked
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        b"127.0.0.1:8384", b"localhost", b"LOCALHOST:9000", b"localhost:1", b"127.200.3.4:65535",
+        b"[::1]", b"[::1]:8384", b"[0:0:0:0:0:0:0:1]:80",
+    ],
+)  # fmt: skip
+def test_names_of_this_machine_are_answered_at_any_port(host: bytes) -> None:
+    """A port may be forwarded: the browser then names the port at its own end."""
+    own = b"http://" + host.lower()
+    ask = Ask(host=(host,), more=((b"origin", own), (b"sec-fetch-site", b"same-origin")))
+    if host.endswith(b":80"):
+        ask = Ask(host=(host,))
+    (answer,) = one(ask)
+    assert answer.status == 200
+
+
+def one(*asks: Ask, **changed: object) -> list[Answer]:
+    explorer = made(**changed)
+    try:
+        return ask_all(explorer.app, list(asks))
+    finally:
+        explorer.end()
+
+
+def test_a_trusted_origin_is_answered_under_its_own_name_alone() -> None:
+    trusted = (Origin.read("https://lab.example"), Origin.read("http://10.1.2.3:8384"))
+    asks = [
+        Ask(host=(b"lab.example",)),
+        Ask(host=(b"lab.example",), more=((b"origin", b"https://lab.example"),)),
+        Ask(host=(b"Lab.Example:443",)),
+        Ask(host=(b"10.1.2.3:8384",), more=((b"origin", b"http://10.1.2.3:8384"),)),
+        Ask(host=(b"127.0.0.1",)),
+        Ask(host=(b"lab.example:8384",)),
+        Ask(host=(b"lab.example",), more=((b"origin", b"http://lab.example"),)),
+        Ask(host=(b"lab.example",), more=((b"origin", b"http://10.1.2.3:8384"),)),
+        Ask(host=(b"10.1.2.3",)),
+        Ask(host=(b"x.lab.example",)),
+        Ask(host=(HOST,), more=((b"origin", b"https://lab.example"),)),
+    ]
+    statuses = [answer.status for answer in one(*asks, trusted=trusted)]
+    assert statuses == [200] * 5 + [403] * 6
+
+
+def test_the_page_is_public_and_holds_no_data() -> None:
+    asks = [Ask(path=path.encode(), token=()) for path in public()]
+    answers = one(*asks)
+    assert {answer.status for answer in answers} == {200}
+    assert not [answer for answer in answers if TOKEN.encode() in answer.body]
+
+
+def test_a_link_from_elsewhere_leads_to_the_page_and_no_further() -> None:
+    visit = (
+        (b"sec-fetch-site", b"cross-site"),
+        (b"sec-fetch-mode", b"navigate"),
+        (b"sec-fetch-dest", b"document"),
+    )
+    page, data, posted = one(
+        Ask(path=b"/", token=(), more=visit), Ask(more=visit), Ask("POST", b"/", more=visit)
+    )
+    assert (page.status, data.status, posted.status) == (200, 403, 403)
+
+
+def test_a_policy_does_not_show_its_token() -> None:
+    assert TOKEN not in repr(Policy(TOKEN))
+
+
+def test_header_names_are_read_in_any_case() -> None:
+    asked = Asked("GET", b"/", [(b"HOST", b"a"), (b"host", b"b")])
+    assert asked.all(b"host") == [b"a", b"b"]
+    assert asked.one(b"host") is None
+
+
+def test_what_is_answered_holds_the_secret() -> None:
+    (answer,) = one(Ask())
+    assert SECRET.encode() in answer.body  # or no attack could be seen to succeed

@@ -1,0 +1,162 @@
+"""One computation at a time, a short queue, an end for each."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from hopscope.web.guard import ClientLeft
+from hopscope.web.policy import Refused
+from hopscope.web.worker import Stop, Worker
+
+
+def run(work: Callable[[Worker], Awaitable[Any]], most: int = 4, seconds: float = 5) -> Any:
+    """What happens with a worker, in a loop of its own."""
+
+    async def begun() -> Any:
+        return await work(worker)
+
+    worker = Worker(most, seconds)
+    try:
+        return asyncio.run(begun())
+    finally:
+        worker.end()
+        assert not worker._thread.is_alive()
+
+
+def never() -> "asyncio.Future[None]":
+    """Nobody leaves."""
+    return asyncio.get_running_loop().create_future()
+
+
+def until(stop: Stop) -> str:
+    while not stop():
+        time.sleep(0.001)
+    return "stopped"
+
+
+def test_one_at_a_time_in_a_thread_of_its_own() -> None:
+    seen: list[tuple[str, int]] = []
+
+    def look(_: Stop) -> int:
+        seen.append(("begins", threading.get_ident()))
+        time.sleep(0.01)
+        seen.append(("ends", threading.get_ident()))
+        return len(seen)
+
+    async def four(worker: Worker) -> list[int]:
+        return await asyncio.gather(*(worker.answer(look, never()) for _ in range(4)))
+
+    assert run(four) == [2, 4, 6, 8]
+    assert [what for what, _ in seen] == ["begins", "ends"] * 4
+    assert len({thread for _, thread in seen}) == 1
+    assert seen[0][1] != threading.get_ident()
+
+
+def test_too_many_are_told_so_at_once() -> None:
+    async def five(worker: Worker) -> list[Any]:
+        return await asyncio.gather(
+            *(worker.answer(lambda _: time.sleep(0.01), never()) for _ in range(5)),
+            return_exceptions=True,
+        )
+
+    *fine, refused = run(five)
+    assert fine == [None] * 4
+    assert (refused.status, str(refused)) == (429, "4 computations wait already: try again")
+
+
+def test_what_takes_too_long_is_stopped_and_the_next_is_answered() -> None:
+    ended: list[str] = []
+
+    async def both(worker: Worker) -> str:
+        with pytest.raises(Refused, match=r"took longer than 0\.05 s, and was stopped") as caught:
+            await worker.answer(lambda stop: ended.append(until(stop)), never())
+        assert caught.value.status == 503
+        return await worker.answer(lambda _: "next", never())
+
+    assert run(both, seconds=0.05) == "next"
+    assert ended == ["stopped"]
+
+
+def test_whose_client_left_is_stopped_or_never_begins() -> None:
+    begun: list[str] = []
+
+    async def leave(worker: Worker) -> None:
+        left = never()
+        asyncio.get_running_loop().call_later(0.02, left.set_result, None)
+        waiting = worker.answer(lambda _: begun.append("second"), left)
+        both = asyncio.gather(worker.answer(until, left), waiting, return_exceptions=True)
+        assert [type(each) for each in await both] == [ClientLeft, ClientLeft]
+
+    run(leave)
+    assert begun == []
+
+
+def test_an_error_comes_back_and_the_thread_goes_on() -> None:
+    async def fail(worker: Worker) -> str:
+        with pytest.raises(ZeroDivisionError):
+            await worker.answer(lambda _: 1 / 0, never())
+        return await worker.answer(lambda _: "next", never())
+
+    assert run(fail) == "next"
+
+
+def counting(events: list[str], most: int = 3) -> Callable[[Stop], Iterator[int]]:
+    def lines(_: Stop) -> Iterator[int]:
+        try:
+            for number in range(most):
+                events.append(f"line {number}")
+                yield number
+        finally:
+            events.append(f"closed in {threading.current_thread().name}")
+
+    return lines
+
+
+def test_short_questions_come_between_the_lines_of_a_stream() -> None:
+    events: list[str] = []
+
+    async def between(worker: Worker) -> list[int]:
+        found = []
+        async with aclosing(worker.lines(counting(events), never())) as lines:
+            async for line in lines:
+                found.append(line)
+                await worker.answer(lambda _: events.append("question"), never())
+        return found
+
+    assert run(between) == [0, 1, 2]
+    assert events[:5] == ["line 0", "question", "line 1", "question", "line 2"]
+
+
+def test_a_stream_that_nobody_reads_on_is_closed_where_it_was_opened() -> None:
+    events: list[str] = []
+
+    async def once(worker: Worker) -> int:
+        async with aclosing(worker.lines(counting(events), never())) as lines:
+            return await anext(lines)
+
+    assert run(once) == 0
+    assert events == ["line 0", "closed in hopscope-worker"]
+
+
+def test_a_stream_takes_one_place_and_gives_it_back() -> None:
+    async def again(worker: Worker) -> list[list[int]]:
+        found = []
+        for _ in range(5):
+            async with aclosing(worker.lines(counting([]), never())) as lines:
+                found.append([line async for line in lines])
+        return found
+
+    assert run(again, most=1) == [[0, 1, 2]] * 5
+
+
+def test_the_end_stops_what_is_computed() -> None:
+    async def end(worker: Worker) -> Any:
+        asyncio.get_running_loop().call_later(0.02, worker.stop)
+        return await worker.answer(until, never())
+
+    assert run(end) == "stopped"
