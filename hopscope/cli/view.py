@@ -20,7 +20,7 @@ from hopscope.cli.health import lacking
 from hopscope.cli.output import flush, note, say
 from hopscope.errors import ConfigError
 from hopscope.store import Store
-from hopscope.web.address import HERE, Address, decided, names_of
+from hopscope.web.address import HERE, PORT, Address, decided, names_of
 
 if TYPE_CHECKING:
     from hopscope.web.views import Views
@@ -86,7 +86,7 @@ def _served(chosen: ServeArguments, run: str, *, browser: bool) -> int:
     with listening(address) as (opened, found):
         policy = Policy(word, names_of(found, trusted), public())
         app = explorer(views, policy, note, read_only=chosen.read_only)
-        url = f"{trusted[0] if trusted else found.url.rstrip('/')}/{place}"
+        url = (f"{trusted[0]}/" if trusted else found.url) + place
         say(url)
         if forward := forwarding(found, os.environ.get("SSH_CONNECTION", "")):
             say(f"from your own machine, first: {forward}")
@@ -122,7 +122,7 @@ def forwarding(address: Address, connection: str) -> str:
         return ""
     port = f" -p {words[3]}" if words[3] != "22" else ""
     end = address.socket.absolute() if address.socket else f"{address.place.name}:{address.port}"
-    return f"ssh -N{port} -L {address.port or 8384}:{end} {getpass.getuser()}@{words[2]}"
+    return f"ssh -N{port} -L {address.port or PORT}:{end} {getpass.getuser()}@{words[2]}"
 
 
 def has_browser(address: Address) -> bool:

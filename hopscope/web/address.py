@@ -21,6 +21,8 @@ PORTS = {"http": 80, "https": 443}
 """The port of a scheme, where none is written."""
 PLACE = re.compile(r"(?P<name>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 HERE = "127.0.0.1"
+PORT = 8384
+"""The first port that is tried, and the one at which a Unix socket appears elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,8 @@ class Address:
 
     @property
     def url(self) -> str:
-        """What a browser on this machine asks for."""
-        return f"http://{self.place.name}:{self.port}/"
+        """What a browser asks for: on this machine, or where a socket is forwarded to."""
+        return f"http://{self.place.name}:{self.port or PORT}/"
 
 
 def decided(

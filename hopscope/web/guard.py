@@ -5,10 +5,9 @@ headers on every answer, errors included. Whatever goes wrong behind it ends her
 import asyncio
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -88,6 +87,9 @@ class Guard:
             await self.app(scope, _again(body, receive), reply)
         except ClientLeft:
             return
+        except asyncio.CancelledError:
+            await reply.refuse(Refused(503, "the server ends: start `hopscope view` again"))
+            raise
         except Refused as error:
             await reply.refuse(error)
         except HopscopeError as error:
@@ -139,14 +141,9 @@ class Reply:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
-            message = {**message, "headers": self._with_ours(message.get("headers", ()))}
+            shell = message["status"] == 200 and not self._path.startswith(API)
+            message = {**message, "headers": _with_ours(message.get("headers", ()), shell)}
         await self._send(message)
-
-    def _with_ours(self, given: Any) -> list[tuple[bytes, bytes]]:
-        shell = not self._path.startswith(API)
-        ours = HEADERS | {"cache-control": "no-cache" if shell else "no-store"}
-        kept = [(name, value) for name, value in given if name.decode().lower() not in ours]
-        return kept + [(name.encode(), value.encode()) for name, value in ours.items()]
 
     async def refuse(self, refused: Refused) -> None:
         """Answer with a line and a status; what was not read of the request is not waited for."""
@@ -160,6 +157,13 @@ class Reply:
         ]
         await self({"type": "http.response.start", "status": refused.status, "headers": headers})
         await self({"type": "http.response.body", "body": answer})
+
+
+def _with_ours(given: Iterable[tuple[bytes, bytes]], shell: bool) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, of which ours cannot be replaced."""
+    ours = HEADERS | {"cache-control": "no-cache" if shell else "no-store"}
+    kept = [(name, value) for name, value in given if name.decode().lower() not in ours]
+    return kept + [(name.encode(), value.encode()) for name, value in ours.items()]
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -11,9 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from hopscope.errors import ConfigError
-from hopscope.web.address import Address
+from hopscope.web.address import PORT, Address
 
-PORT = 8384
 NEXT = 100
 """Ports that are tried, from the first on."""
 WAITING = 128

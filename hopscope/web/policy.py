@@ -45,11 +45,13 @@ class Asked:
     method: str
     raw_path: bytes
     headers: Sequence[tuple[bytes, bytes]]
+    version: str = "1.1"
 
     @classmethod
     def of(cls, scope: Mapping[str, Any]) -> Self:
         """The request of an ASGI scope."""
-        return cls(scope["method"], scope["raw_path"], tuple(scope["headers"]))
+        headers = tuple(scope["headers"])
+        return cls(scope["method"], scope["raw_path"], headers, scope["http_version"])
 
     def all(self, name: bytes) -> list[bytes]:
         """The values of all headers of this name."""
@@ -114,8 +116,8 @@ def host(policy: Policy, asked: Asked) -> None:
 
 def upgrade(_: Policy, asked: Asked) -> None:
     """Plain HTTP only."""
-    if asked.all(b"upgrade") or asked.all(b"http2-settings"):
-        raise Refused(400, "the protocol is plain HTTP/1.1: expected no Upgrade header")
+    if asked.version not in ("1.0", "1.1") or asked.all(b"upgrade") or asked.all(b"http2-settings"):
+        raise Refused(400, "expected plain HTTP/1.1, without an Upgrade header")
 
 
 def site(_: Policy, asked: Asked) -> None:

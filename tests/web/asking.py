@@ -90,11 +90,11 @@ class Answer:
         return set(told) == {"error", "status"} and told["status"] == self.status
 
 
-def check_headers(headers: Mapping[str, str], path: str) -> None:
+def check_headers(headers: Mapping[str, str], path: str, status: int) -> None:
     """The policy of headers, which every answer keeps to."""
     assert {name: headers.get(name) for name in WANTED} == WANTED, path
-    stored = "no-store" if path.startswith("/api") else "no-cache"
-    assert headers["cache-control"] in (stored, "no-store"), path
+    page = status == 200 and not path.startswith("/api")
+    assert headers["cache-control"] == ("no-cache" if page else "no-store"), path
     assert "server" not in headers
     assert not [name for name in headers if name.startswith("access-control")]
     assert "set-cookie" not in headers
@@ -121,7 +121,7 @@ async def answered(app: Any, ask: Ask, leave: asyncio.Event | None = None) -> An
     start, *rest = heard
     headers = {name.decode(): value.decode() for name, value in start["headers"]}
     assert len(headers) == len(start["headers"])
-    check_headers(headers, unquote(ask.path.decode("latin-1")))
+    check_headers(headers, unquote(ask.path.decode("latin-1")), start["status"])
     assert all(message["type"] == "http.response.body" for message in rest)
     assert not rest[-1].get("more_body", False)
     return Answer(start["status"], headers, b"".join(each["body"] for each in rest))

@@ -161,6 +161,12 @@ def with_headers(
     return asks
 
 
+def upgrades(asks: list[Ask]) -> Iterator[Ask]:
+    yield from with_headers(UPGRADES)(asks)
+    for ask in everywhere(asks):
+        yield from (ask.but(version=version) for version in ("0.9", "2.0", "2", "3"))
+
+
 def paths(_: list[Ask]) -> Iterator[Ask]:
     for path in PATHS:
         yield from (Ask(method, path) for method in METHODS)
@@ -184,7 +190,7 @@ GROUPS: Mapping[str, Group] = {
     for group in (
         Group("size", (431,), with_headers(SIZES)),
         Group("host", (400, 403), hosts),
-        Group("upgrade", (400,), with_headers(UPGRADES)),
+        Group("upgrade", (400,), upgrades),
         Group("site", (403,), with_headers(SITES)),
         Group("origin", (403,), with_headers(ORIGIN_HEADERS)),
         Group("token", (401,), tokens, api_only=True),

@@ -35,7 +35,7 @@ async def sent(app: Any, ask: Ask, chunks: list[bytes], *, ends: bool = True) ->
 
     await app(ask.scope(), receive, send)
     headers = {name.decode(): value.decode() for name, value in heard[0]["headers"]}
-    check_headers(headers, ask.path.decode())
+    check_headers(headers, ask.path.decode(), heard[0]["status"])
     assert headers["connection"] == "close"  # what is still sent is not waited for
     return [message.get("status") or message["body"] for message in heard]
 

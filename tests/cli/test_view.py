@@ -1,0 +1,179 @@
+"""`hopscope view` and `serve`: one line with the URL, and whatever is unsafe refused before."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from hopscope.cli import view
+from hopscope.web.address import Address
+
+Say = Callable[..., tuple[int, str, str]]
+CALL = "from hopscope.cli.main import main; main()"
+URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]{43})(&/run/[\w-]+)?")
+
+
+@contextmanager
+def started(root: Path, *words: str, **environment: str) -> Iterator[tuple[subprocess.Popen, str]]:
+    """A server in a process of its own, and its first line."""
+    clean = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", CALL, *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root,
+        env=clean | environment,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().rstrip("\n")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_line_that_is_printed_leads_to_the_run(root: Path) -> None:
+    words = ("view", "gallery/demo", "--no-browser")
+    with started(root, *words, SSH_CONNECTION="10.0.0.9 50000 10.0.0.1 2222") as (process, line):
+        match = URL.fullmatch(line)
+        assert match is not None, (line, process.stderr.read())
+        port, token, run = match.groups()
+        assert run == "&/run/gallery-demo"
+        assert process.stdout.readline().startswith(
+            f"from your own machine, first: ssh -N -p 2222 -L {port}:127.0.0.1:{port} "
+        )
+        url = f"http://127.0.0.1:{port}/api/runs/gallery-demo"
+        asked = Request(url, headers={"Authorization": f"Bearer {token}"})
+        with urlopen(asked, timeout=20) as answer:
+            assert b'"gallery/demo"' in answer.read()
+        with pytest.raises(HTTPError, match="401"):
+            urlopen(url, timeout=20)
+        arguments = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        assert token.encode() not in arguments
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out, err) == (0, "", "")
+    assert not (root / "runs").exists()  # to look makes nothing
+
+
+def test_a_port_that_is_taken_is_one_line(root: Path, hopscope: Say) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, err = hopscope("serve", "--port", str(port))
+    assert (code, out) == (2, "")
+    assert (
+        err
+        == f"hopscope: --port {port} is in use: choose another, or leave it out for a free one\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["serve", "--host", "0.0.0.0"], "of this machine; expected --trusted-origin"),
+        (["view", "--host", "lab"], "--host is 'lab'; expected an address"),
+        (["view", "nothing"], "no run matches 'nothing'"),
+        (["serve", "--socket", "none/s"], "cannot make the socket"),
+        (["serve", "--trusted-origin", "lab"], "--trusted-origin is 'lab'; expected the URL"),
+        (["serve", "--port", "99999"], "--port is 99999; expected 1 to 65,535"),
+        (["serve", "--socket", "s", "--port", "80"], "--socket needs neither --host nor --port"),
+    ],
+)  # fmt: skip
+def test_what_is_unsafe_or_makes_no_sense_opens_nothing(
+    root: Path, hopscope: Say, words: list[str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: object) -> None:
+        raise AssertionError("a port was opened")
+
+    monkeypatch.setattr("hopscope.web.serving.serve", nothing)
+    code, out, err = hopscope(*words)
+    assert (code, out) == (2, "")
+    assert text in err
+    assert err.count("\n") == 1
+
+
+def test_a_token_file_that_others_read_is_refused(
+    root: Path, hopscope: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "token"
+    path.write_text("x" * 40)
+    path.chmod(0o644)
+    monkeypatch.setenv("HOPSCOPE_TOKEN_FILE", str(path))
+    code, _, err = hopscope("serve")
+    assert code == 2
+    assert err == f"hopscope: $HOPSCOPE_TOKEN_FILE {path} can be read by others: chmod 600 {path}\n"
+
+
+def test_without_the_extra_one_command_installs_it(
+    root: Path, hopscope: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "find_spec", lambda name: None if name == "uvicorn" else object())
+    monkeypatch.setattr(view, "lacking", lambda _: None)
+    code, out, err = hopscope("view")
+    assert (code, out) == (2, "")
+    assert err == (
+        "hopscope: the explorer cannot start (uvicorn is missing): python -m pip install "
+        "'starlette>=1.10' 'uvicorn>=0.54'\n"
+    )
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert project["project"]["optional-dependencies"]["web"] == list(view.NEEDED)
+
+
+def test_the_command_behind_ssh() -> None:
+    me = view.getpass.getuser()
+    here = Address("127.0.0.1", 8385)
+    assert view.forwarding(here, "") == ""
+    assert view.forwarding(here, "10.0.0.9 50000 10.0.0.1 22") == (
+        f"ssh -N -L 8385:127.0.0.1:8385 {me}@10.0.0.1"
+    )
+    behind = view.forwarding(Address(socket=Path("/x/s")), "10.0.0.9 50000 10.0.0.1 22")
+    assert behind == f"ssh -N -L 8384:/x/s {me}@10.0.0.1"
+    assert Address(socket=Path("s")).url == "http://127.0.0.1:8384/"
+    six = view.forwarding(Address("::1", 8384), "::2 1 fe80::1 22")
+    assert six == f"ssh -N -L 8384:[::1]:8384 {me}@fe80::1"
+
+
+def test_the_browser_is_led_by_a_file_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", seen.append)
+    url = "http://127.0.0.1:8384/#token=abc&/run/x"
+    with view.opened_in_browser(url, wanted=True):
+        (uri,) = seen
+        page = Path(uri.removeprefix("file://"))
+        assert page.stat().st_mode & 0o777 == 0o600
+        assert page.parent.stat().st_mode & 0o777 == 0o700
+        assert "url=http://127.0.0.1:8384/#token=abc&amp;/run/x" in page.read_text()
+        assert "token" not in uri
+    assert not page.exists()
+    with view.opened_in_browser(url, wanted=False):
+        assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "address", "wanted"),
+    [
+        ({"DISPLAY": ":0"}, Address(), True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, Address(), True),
+        ({}, Address(), False),
+        ({"DISPLAY": ":0", "SSH_CONNECTION": "a 1 b 22"}, Address(), False),
+        ({"DISPLAY": ":0"}, Address(socket=Path("s")), False),
+    ],
+)
+def test_a_browser_is_opened_where_somebody_sits(
+    environment: dict[str, str], address: Address, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert view.has_browser(address) == wanted
