@@ -2,12 +2,16 @@
 
     python benchmarks/gallery.py --store runs --to hopscope/gallery [--only demo] [--a-run FOLDER]
     python benchmarks/gallery.py --circuits --to hopscope/gallery [--only demo]
+    python benchmarks/gallery.py --explorer --to hopscope/gallery [--only demo]
 
 Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformer A
 must be there, trained (`hopscope train musat/transformer-a`), or in the run folder given. An entry
 is an ordinary run folder: weights rounded to float16, no optimiser, metrics, the circuit of the
 rounded weights, and about.json. With --circuits nothing is trained: the models that are there are
-searched again by this version, and all else stays as it is. Prints a JSON row per model.
+searched again by this version, and all else stays as it is. With --explorer what the page shows
+first is computed and kept with the models that are there: the account of the circuit, role maps and
+contents at all checkpoints, emergence, the true paths of the planted model. Prints a JSON row per
+model.
 """
 
 import argparse
@@ -38,8 +42,13 @@ from hopscope.runs.checkpoint import saved, weights_of
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.gallery import ABOUT, About
+from hopscope.store.gallery import about as gallery_about
+from hopscope.store.lock import LOCK
 from hopscope.study import Study
 from hopscope.training import Run, train
+from hopscope.web import stories
+from hopscope.web.described import path_of
+from hopscope.web.kept import CONTENTS, EMERGENCE, MAPS, PLANTED
 
 TRANSFORMER_A = preset("musat/transformer-a").experiment
 FRESH = 2_048
@@ -71,14 +80,15 @@ def main() -> None:
     parser.add_argument("--only", choices=ENTRIES, action="append")
     parser.add_argument("--a-run", type=Path)
     parser.add_argument("--circuits", action="store_true")
+    parser.add_argument("--explorer", action="store_true")
     chosen = parser.parse_args()
     for name in chosen.only or ENTRIES:
-        made = (
-            searched(RunFolder(chosen.to / name))
-            if chosen.circuits
-            else build(name, ENTRIES[name](chosen), chosen.to)
-        )
-        print(json.dumps(made), flush=True)
+        if not chosen.circuits and not chosen.explorer:
+            print(json.dumps(build(name, ENTRIES[name](chosen), chosen.to)), flush=True)
+        if chosen.circuits:
+            print(json.dumps(searched(RunFolder(chosen.to / name))), flush=True)
+        if chosen.explorer or not chosen.circuits:
+            print(json.dumps(explored(RunFolder(chosen.to / name))), flush=True)
 
 
 def demo(chosen: argparse.Namespace) -> Entry:
@@ -197,6 +207,27 @@ def searched(folder: RunFolder) -> dict[str, object]:
         "paths": len(after.paths),
         "seconds": round(time.perf_counter() - started, 1),
     }
+
+
+def explored(folder: RunFolder) -> dict[str, object]:
+    """Keep what the page shows first with an entry; a row of how large it is."""
+    row: dict[str, object] = {"model": folder.path.name}
+    if isinstance(folder.experiment, MarkovExperiment):
+        return row  # its parameters are all there is
+    run = Run(folder)
+    model = Study(run)
+    model.explain()
+    seed = run.experiment.seeds[0]
+    files = {MAPS: stories.maps(folder, seed), CONTENTS: stories.contents(folder, seed)}
+    if len(run.checkpoints) > 1:
+        files[EMERGENCE] = json.dumps(model.emergence().to_dict()).encode()
+    about = gallery_about(folder)
+    if about is not None and not about.trained and isinstance(run.experiment.task, Retrieval):
+        paths = planted(run.experiment.task).paths
+        files[PLANTED] = json.dumps([path_of(path) for path in paths]).encode()
+    folder.commit(files)
+    (folder.path / LOCK).unlink()  # the package is to hold no such file
+    return row | {name: len(data) for name, data in files.items()}
 
 
 def circuit(folder: RunFolder) -> dict[str, bytes]:

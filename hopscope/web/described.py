@@ -6,7 +6,6 @@ from typing import Any
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Experiment, Task
-from hopscope.errors import ConfigError
 from hopscope.milestones import learned, learned_below
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
@@ -41,14 +40,6 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "command": commands(folder, recipe, seed),
         "python": pythons(folder, recipe, seed),
     }
-
-
-def seed_of(folder: RunFolder, recipe: Experiment, seed: int | None) -> int:
-    """The seed of the model that is meant; unset: the first."""
-    if seed is not None and seed not in recipe.seeds:
-        known = ", ".join(map(str, recipe.seeds))
-        raise ConfigError(f"seed is {seed}; {folder.name} has the seeds {known}")
-    return recipe.seeds[0] if seed is None else seed
 
 
 def task_of(task: Task) -> dict[str, Any]:

@@ -62,6 +62,8 @@ class ExampleQuestion(Question):
     """A sequence that somebody typed, symbol by symbol; unset: the example as it was drawn."""
     order: Number | None = None
     """Another order of the same facts, by any number; unset: the example's own."""
+    kind: Annotated[str, Field(max_length=80)] | None = None
+    """Of a benchmark, the kind of question; unset: the first."""
 
 
 class AblateQuestion(Question):
@@ -76,14 +78,6 @@ class CostsQuestion(Question):
     examples: Examples = 256
     instead: Literal["uniform", "itself", "previous", "position", "mean", "resample"] = "uniform"
     """What each does instead; a single row cannot carry a mean, and is uniform then."""
-
-
-class SequenceQuestion(Question):
-    """A sequence that is given to the n-gram model."""
-
-    index: Annotated[Whole, Field(ge=0, lt=LAST_EXAMPLE)] = 0
-    """The number of the chain, unless a sequence is typed."""
-    tokens: Annotated[tuple[Word, ...], Field(max_length=4096)] | None = None
 
 
 def _no_number(text: str) -> NoReturn:

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
-from hopscope.store.metrics import losses
-from hopscope.web.described import arrays, description, seed_of
+from hopscope.web.curves import curves, seed_of
+from hopscope.web.described import arrays, description
 from hopscope.web.kept import CONTENTS, MAPS, circuit_file, kept_arrays, kept_circuit
 from hopscope.web.memory import Memory
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from hopscope.configs import Task
     from hopscope.models import Transformer
 
-POINTS = 2_000
-"""Points of a curve; of a longer training, each is the mean of several steps."""
 ABLATOR_BYTES = 2**27
 """What an ablator keeps to be faster, at most (`hopscope.circuits.budget`)."""
 
@@ -151,18 +147,3 @@ class Trained:
         from hopscope.web.measuring import costs
 
         return costs(self, self.step(asked.step), asked, stop)
-
-
-def curves(folder: RunFolder) -> dict[str, np.ndarray]:
-    """Training and validation losses; of a long training each point is a mean of several steps."""
-    found: dict[str, np.ndarray] = {}
-    for split in ("train", "validation"):
-        steps, values = losses(folder, split)
-        each = -(-len(steps) // POINTS) or 1
-        starts = np.arange(0, len(steps), each)
-        counts = np.diff([*starts, len(steps)])
-        if each > 1:
-            values = np.add.reduceat(values, starts) / counts[:, None, None]
-        found[f"{split}_steps"] = steps[starts + counts - 1] if len(steps) else steps
-        found[split] = values.astype(np.float32)
-    return found

@@ -19,7 +19,11 @@ from hopscope.web.tensors import plain
 
 MEMORY = 2**30
 """Bytes of models, and of what they were asked, that are kept open."""
-KINDS = {"facts": "hopscope.web.trained:Trained"}
+KINDS = {
+    "facts": "hopscope.web.trained:Trained",
+    "ngram": "hopscope.web.ngram:Ngram",
+    "llm": "hopscope.web.bench:Bench",
+}
 """What a run of each kind is seen through."""
 VIEWS = "views.json"
 """Where views that somebody keeps stand, beside the run."""

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from hopscope.cli.main import run as command
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError, RunMissing, RunReadOnly
 from hopscope.runs import train
-from hopscope.store import RunFolder, Store
+from hopscope.store import RunFolder, Store, gallery
+from hopscope.web.kept import CONTENTS, MAPS, kept_arrays
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
@@ -75,6 +78,59 @@ def test_losses_of_the_circuit_are_those_of_the_command(
                 "--circuit")  # fmt: skip
     told = [found["clean"]["mean"], found["changed"]["mean"]]
     np.testing.assert_allclose(told, losses(rows), atol=1e-6)
+
+
+def test_the_first_view_of_the_gallery_computes_nothing(views: Views) -> None:
+    code = (
+        "import sys; from hopscope.store import Store; from hopscope.web.views import Views; "
+        "views = Views(Store('none')); views.runs(); found = views.run('gallery-demo'); "
+        "[views.arrays('gallery-demo', name) for name in ('maps', 'contents', 'losses')]; "
+        "print('torch' in sys.modules, len(found['emerged']), found['circuit']['account'] is None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "7", "False"]
+
+
+@pytest.mark.parametrize("name", ["demo", "transformer-a", "planted"])
+def test_the_gallery_carries_its_account_and_arrays(views: Views, name: str) -> None:
+    found = views.run(f"gallery-{name}")
+    assert found["circuit"]["account"] is not None
+    for kept in (MAPS, CONTENTS):
+        assert kept_arrays(gallery.find(name), kept, 0) is not None
+    paths = {path["name"] for path in found["circuit"]["paths"]}
+    if name == "planted":
+        assert {path["name"] for path in found["planted"]} == paths
+    if name == "demo":
+        assert set(found["emerged"]) == paths
+
+
+def test_maps_and_contents_are_those_of_the_commands(
+    views: Views, capsys: pytest.CaptureFixture[str]
+) -> None:
+    maps, told = unpacked(views.arrays(DEMO, "maps"))
+    wanted = said(capsys, "maps", "gallery/demo", "--step", "1000")
+    at = maps["steps"].tolist().index(1000)
+    assert told["roles"] == wanted["roles"]
+    for kind in ("own", "others", "itself", "previous"):
+        halves = np.array(wanted[kind], np.float16)
+        np.testing.assert_allclose(maps[kind][at].astype(float), halves.astype(float), atol=1e-3)
+    held, told = unpacked(views.arrays("gallery-planted", "contents"))
+    wanted = said(capsys, "contents", "gallery/planted")
+    np.testing.assert_allclose(held["own"][0].astype(float), wanted["stream"]["own"], atol=1e-3)
+    assert told["symbols"] == wanted["symbols"]
+
+
+def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays, told = unpacked(views.arrays(DEMO, "emergence"))
+    wanted = said(capsys, "emergence", "gallery/demo")
+    emerged = [path["emerged_at_step"] for path in wanted["paths"]]
+    np.testing.assert_allclose(told["emerged"], emerged, atol=1e-6)
+    assert told["emerged"] == list(views.run(DEMO)["emerged"].values())
+    np.testing.assert_allclose(
+        arrays["attention"], [path["attention"] for path in wanted["paths"]], atol=1e-6
+    )
+    np.testing.assert_allclose(arrays["losses"], wanted["losses"], atol=1e-6)
+    assert told["learned"] == wanted["learned_at"] == views.run(DEMO)["learned"]
 
 
 def test_intervals_shrink_with_more_examples(views: Views) -> None:

@@ -1,0 +1,158 @@
+"""What the page can ask of a benchmark of a language model: how it answered, and its heads."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from hopscope.configs import LlmBench, Prompts
+from hopscope.errors import ConfigError, RunDamaged
+from hopscope.llm.kept import Answer, answers
+from hopscope.llm.prompts import question
+from hopscope.llm.results import results
+from hopscope.store import RunFolder
+from hopscope.web.memory import Memory
+from hopscope.web.questions import ExampleQuestion
+from hopscope.web.tensors import packed
+
+HEADS = "heads-"
+"""What the names of files begin with that hold heads of the model (`hopscope llm heads --keep`)."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A benchmark of a language model."""
+
+    folder: RunFolder
+    memory: Memory
+    asked_seed: int | None = None
+
+    @property
+    def recipe(self) -> LlmBench:
+        return self.folder.recipe_as(LlmBench)
+
+    @property
+    def answers(self) -> list[Answer]:
+        """All answers so far, read or remembered."""
+        files = tuple(
+            self.folder.manifest.files[name].sha256 for name in self.folder.files("answers/")
+        )
+        return self.memory.get(
+            ("answers", files), lambda: answers(self.folder), lambda found: 500 * len(found)
+        )
+
+    def description(self) -> dict[str, Any]:
+        bench, name = self.recipe, self.folder.name
+        return {
+            "llm": {
+                "model": bench.model,
+                **bench.asking.model_dump(mode="json"),
+                "questions": bench.questions,
+                "kinds": [prompts.label for prompts in bench.prompts],
+            },
+            "results": [asdict(result) for result in results(self.folder)],
+            "heads": self.heads(),
+            "panes": ["llm", "example"],
+            "arrays": ["answers"],
+            "command": {
+                "llm": f"hopscope show {name}",
+                "example": f"hopscope sql \"from runs where name = '{name}'\"",
+            },
+            "python": {
+                "llm": f"import hopscope\nfrom hopscope.llm.results import results\n"
+                f'results(hopscope.load("{name}").folder)',
+                "example": f'import hopscope\nhopscope.load("{name}").answers',
+            },
+        }
+
+    def heads(self) -> list[dict[str, Any]]:
+        """Heads that look things up, as `hopscope llm heads` found them, for each kind of question
+        of which they are kept: along each route the best head.
+        """
+        found = []
+        for name in self.folder.files(HEADS):
+            try:
+                found.append(routes_of(json.loads(self.folder.read(name))))
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                raise RunDamaged(
+                    f"{self.folder.name}/{name} holds no heads ({error!r}): `hopscope llm heads "
+                    f"--keep {self.folder.name}` measures them again"
+                ) from error
+        return found
+
+    def arrays(self, name: str) -> bytes:
+        if name != "answers":
+            raise ConfigError(f"{self.folder.name} has no arrays {name[:40]!r}; it has answers")
+        kinds = [prompts.label for prompts in self.recipe.prompts]
+        share = np.full((len(kinds), self.recipe.questions), np.nan, np.float32)
+        for each in self.answers:
+            share[kinds.index(each["kind"]), each["index"]] = right(each)
+        return packed({"share": share}, {"kinds": kinds})
+
+    def example(self, asked: ExampleQuestion) -> bytes:
+        prompts = self._prompts(asked.kind)
+        if asked.changes or asked.circuit or asked.tokens is not None:
+            raise ConfigError("the questions of a benchmark are given: ask for them by number")
+        if asked.index >= self.recipe.questions:
+            raise ConfigError(
+                f"index is {asked.index}; the questions are 0 … {self.recipe.questions - 1}"
+            )
+        put = question(prompts, self.recipe.seeds[0], asked.index)
+        key = (prompts.label, asked.index)
+        given = [each for each in self.answers if (each["kind"], each["index"]) == key]
+        about = {
+            "kind": prompts.label,
+            "index": asked.index,
+            "text": put.prompt,
+            "opening": put.opening,
+            "spans": [
+                {"start": s.start, "end": s.end, "role": str(s.role), "chain": s.chain}
+                for s in put.spans
+            ],
+            "chain": put.chain,
+            "correct": put.correct,
+            "acceptable": list(put.acceptable),
+            "answer": given[0] if given else None,
+            "right": right(given[0]) if given else None,
+        }
+        return packed({"chain": np.array([put.chain], np.int32)}, about)
+
+    def _prompts(self, kind: str | None) -> Prompts:
+        labels = {prompts.label: prompts for prompts in self.recipe.prompts}
+        if kind is None:
+            return self.recipe.prompts[0]
+        if kind not in labels:
+            raise ConfigError(f"there are no questions {kind!r} here; expected {', '.join(labels)}")
+        return labels[kind]
+
+
+def right(answer: Answer) -> float:
+    """How far an answer is right: the chance that the accepted one is, or 1 or 0."""
+    if "probabilities" not in answer:
+        return float(answer["answer"] == answer["correct"])
+    whole = sum(answer["probabilities"].values())
+    return float(answer["probabilities"][answer["correct"]] / whole) if whole > 0 else 0.0
+
+
+def routes_of(kept: dict[str, Any]) -> dict[str, Any]:
+    """Along each route the best head: its attention to the chain that is asked, and to others."""
+    own, others = np.array(kept["own"]), np.array(kept["others"])
+    rows = []
+    for number, route in enumerate(kept["routes"]):
+        score = own[number] - others[number]
+        layer, head = (int(place) for place in np.unravel_index(score.argmax(), score.shape))
+        rows.append(
+            {
+                **route,
+                "layer": layer,
+                "head": head,
+                "own": float(own[number, layer, head]),
+                "others": float(others[number, layer, head]),
+                "threshold": float(kept["threshold"][number]),
+                "beyond": int((score > kept["threshold"][number]).sum()),
+                "scores": score.tolist(),
+            }
+        )
+    counts = {name: kept[name] for name in ("model", "kind", "questions", "correct")}
+    return {**counts, "routes": rows, "switched_off": kept.get("switched_off")}

@@ -1,0 +1,95 @@
+"""What the page can ask of a run of the n-gram experiment. torch is imported when it is opened."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from hopscope.configs import MarkovExperiment
+from hopscope.errors import ConfigError
+from hopscope.store import RunFolder
+from hopscope.store.checkpoints import checkpoint_steps
+from hopscope.web.curves import curves, seed_of
+from hopscope.web.memory import Memory
+from hopscope.web.questions import ExampleQuestion
+from hopscope.web.tensors import packed
+
+if TYPE_CHECKING:
+    from hopscope.markov.run import Course
+
+ARRAYS = ["losses", "parameters"]
+
+
+@dataclass(frozen=True)
+class Ngram:
+    """One model of an n-gram run."""
+
+    folder: RunFolder
+    memory: Memory
+    asked_seed: int | None = None
+
+    @property
+    def recipe(self) -> MarkovExperiment:
+        return self.folder.recipe_as(MarkovExperiment)
+
+    @cached_property
+    def seed(self) -> int:
+        return seed_of(self.folder, self.recipe, self.asked_seed)
+
+    def description(self) -> dict[str, Any]:
+        recipe, name = self.recipe, self.folder.name
+        return {
+            "ngram": {
+                **recipe.process.model_dump(mode="json"),
+                **recipe.model.model_dump(mode="json"),
+                "stages": [
+                    {"trains": letters, "epochs": epochs}
+                    for letters, epochs in recipe.descent.plan()
+                ],
+            },
+            "seeds": list(recipe.seeds),
+            "seed": self.seed,
+            "checkpoints": checkpoint_steps(self.folder),
+            "panes": ["ngram", "example", "time"],
+            "arrays": ARRAYS,
+            "command": dict.fromkeys(
+                ("ngram", "example", "time"), f"hopscope markov figures {name}"
+            ),
+            "python": {
+                "ngram": f'import hopscope\nhopscope.load("{name}").course({self.seed})',
+                "example": f'import hopscope\nhopscope.load("{name}").state({self.seed})',
+                "time": f'import hopscope\nhopscope.load("{name}").losses()',
+            },
+        }
+
+    def arrays(self, name: str) -> bytes:
+        if name not in ARRAYS:
+            raise ConfigError(
+                f"{self.folder.name} has no arrays {name[:40]!r}; it has {', '.join(ARRAYS)}"
+            )
+        if name == "losses":
+            return packed(curves(self.folder))
+        from hopscope.web.sequences import parameters
+
+        return parameters(self.recipe.model, self.course)
+
+    def example(self, asked: ExampleQuestion) -> bytes:
+        from hopscope.markov.run import MarkovRun
+        from hopscope.web.sequences import sequence
+
+        if asked.changes or asked.circuit:
+            raise ConfigError("heads of the n-gram model cannot be changed: leave out changes")
+        return sequence(MarkovRun(self.folder), self.seed, self.course, asked)
+
+    @cached_property
+    def course(self) -> "Course":
+        """The parameters at every epoch that was recorded, read or remembered."""
+        from hopscope.markov.run import MarkovRun
+
+        files = tuple(
+            self.folder.manifest.files[name].sha256 for name in self.folder.files("parameters/")
+        )
+        return self.memory.get(
+            ("course", files, self.seed),
+            lambda: MarkovRun(self.folder).course(self.seed),
+            lambda course: course.c.nbytes + course.w.nbytes + course.a.nbytes,
+        )

@@ -1,0 +1,125 @@
+"""The n-gram experiment on the page: parameters, predictions, what is attended to."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
+from hopscope.configs.markov import Descent
+from hopscope.errors import ConfigError
+from hopscope.markov.evaluation import said
+from hopscope.markov.learner import drawn
+from hopscope.markov.predictors import bayes, gih
+from hopscope.markov.run import MarkovRun
+from hopscope.runs import train
+from hopscope.store import Store, gallery
+from hopscope.web.questions import AblateQuestion, ExampleQuestion
+from hopscope.web.tensors import unpacked
+from hopscope.web.views import Views
+
+NGRAM = "gallery-ngram"
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory) -> Views:
+    return Views(Store(tmp_path_factory.mktemp("nothing") / "runs"))
+
+
+@pytest.fixture(scope="module")
+def run() -> MarkovRun:
+    return MarkovRun(gallery.find("ngram"))
+
+
+def test_it_is_described(views: Views) -> None:
+    found = views.run(NGRAM)
+    assert (found["kind"], found["seeds"], found["arrays"]) == (
+        "ngram",
+        [0],
+        ["losses", "parameters"],
+    )
+    assert found["ngram"]["parents"] == [1, 2]
+    assert [stage["epochs"] for stage in found["ngram"]["stages"]] == [2000, 50000, 5000]
+    json.dumps(found, allow_nan=False)
+
+
+def test_all_parameters_are_there_at_every_epoch(views: Views, run: MarkovRun) -> None:
+    arrays, told = unpacked(views.arrays(NGRAM, "parameters"))
+    course = run.course(0)
+    np.testing.assert_array_equal(arrays["epochs"], course.epochs)
+    for name in ("c", "w", "a"):
+        np.testing.assert_allclose(arrays[name], getattr(course, name), rtol=1e-6, atol=1e-30)
+    assert told["sets"][-1] == "{2,3}"
+    np.testing.assert_allclose(arrays["attention"].sum(-1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("epoch", [None, 0, 2000])
+def test_predictions_are_those_of_the_model(
+    views: Views, run: MarkovRun, epoch: int | None
+) -> None:
+    arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(index=7, step=epoch)))
+    chains = drawn(run.experiment, 0, "validation")
+    model = said(run.experiment, run.state(0, epoch), chains)[7]
+    np.testing.assert_allclose(told["answers"]["model"], model, atol=1e-6)
+    np.testing.assert_allclose(told["answers"]["gih"], gih(chains, 3, (1, 2))[0][7], atol=1e-12)
+    np.testing.assert_allclose(told["answers"]["bayes"], bayes(chains)[7], atol=1e-12)
+    np.testing.assert_allclose(told["answers"]["truth"], chains.truth()[7], atol=1e-12)
+    symbols = np.array([told["symbols"].index(token["text"]) for token in told["tokens"]])
+    hot = np.eye(3)[symbols]
+    # What the last layer attends to is what is predicted; so it is for the ideal head.
+    np.testing.assert_allclose(arrays["attention"] @ hot, model, atol=1e-5)
+    np.testing.assert_allclose(arrays["gih_attention"] @ hot, told["answers"]["gih"], atol=1e-6)
+
+
+def test_what_copiers_copy_is_their_attention_to_lags(views: Views) -> None:
+    arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(tokens=tuple("abcabcab"))))
+    symbols = np.array([told["symbols"].index(token["text"]) for token in told["tokens"]])
+    hot = np.eye(3)[symbols]
+    for number, place in enumerate(range(3, 9)):
+        window = hot[place - 3 : place][::-1]
+        np.testing.assert_allclose(
+            arrays["copied"][:, number], arrays["copiers"] @ window, atol=1e-6
+        )
+
+
+def test_a_typed_sequence_is_continued_like_the_induction_head(views: Views) -> None:
+    _, told = unpacked(views.example(NGRAM, ExampleQuestion(tokens=tuple("abcabcab"))))
+    assert told["matched"]
+    assert told["answers"]["gih"] == [0, 0, 1]
+    assert "truth" not in told["answers"]
+    assert told["answers"]["model"][2] > 0.9
+    _, alone = unpacked(views.example(NGRAM, ExampleQuestion(tokens=tuple("aabb"))))
+    assert not alone["matched"]
+
+
+def test_what_is_not_there_is_told(views: Views) -> None:
+    with pytest.raises(ConfigError, match="there is no symbol 'd' here; the symbols are a, b, c"):
+        views.example(NGRAM, ExampleQuestion(tokens=tuple("abcd")))
+    with pytest.raises(ConfigError, match="the sequence has 3 symbols; expected at least 4"):
+        views.example(NGRAM, ExampleQuestion(tokens=tuple("abc")))
+    with pytest.raises(ConfigError, match="index is 1000; the validation chains are 0 … 999"):
+        views.example(NGRAM, ExampleQuestion(index=1000))
+    with pytest.raises(
+        ConfigError, match="step is 60000; gallery/ngram has no check.*nearest is 57000"
+    ):
+        views.example(NGRAM, ExampleQuestion(step=60000))
+    with pytest.raises(ConfigError, match="heads of the n-gram model cannot be changed"):
+        views.example(NGRAM, ExampleQuestion(changes=("0.0=mean",)))
+    with pytest.raises(ConfigError, match="gallery/ngram is a run of kind ngram, which has no abl"):
+        views.ablate(NGRAM, AblateQuestion(), lambda: False)
+
+
+def test_a_full_first_layer_is_looked_at_where_it_is_kept(store: Store) -> None:
+    recipe = MarkovExperiment(
+        process=MarkovProcess(length=12),
+        model=InductionModel(first="full", heads=2, window=2),
+        descent=Descent(stages="CWa", epochs=(6,), chains=20, validation_chains=5, records=3),
+        seeds=(3, 5),
+    )
+    run = train(recipe, store)
+    found = Views(store).example(run.name.rpartition("-")[2], ExampleQuestion(seed=5, index=4))
+    arrays, told = unpacked(found)
+    model = said(recipe, run.state(5), drawn(recipe, 5, "validation"))[4]
+    np.testing.assert_allclose(told["answers"]["model"], model, atol=1e-6)
+    symbols = [told["symbols"].index(token["text"]) for token in told["tokens"]]
+    np.testing.assert_allclose(arrays["attention"] @ np.eye(3)[symbols], model, atol=1e-5)
