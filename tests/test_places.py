@@ -70,7 +70,7 @@ ELSEWHERE = {
     # What is asked of the page is asked of a whole view, and held to what commands print.
     **{
         f"web/{name}.py": "web/test_views.py"
-        for name in ("curves", "described", "examples", "kept", "measuring", "stories", "trained")
+        for name in ("described", "examples", "kept", "measuring", "stories")
     },
     "web/sequences.py": "web/test_ngram.py",
     "tasks/spelled_tokens.py": "tasks/test_spelled.py",

@@ -1,0 +1,173 @@
+"""Fleets on the page, at every checkpoint, with every head and path changed in turn."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hopscope.cli.main import run as command
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.errors import CircuitError, ConfigError, RunDamaged, Withdrawn
+from hopscope.runs import train
+from hopscope.store import Store
+from hopscope.store.checkpoints import checkpoint_name
+from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.tensors import unpacked
+from hopscope.web.views import Views
+
+FLEET = Experiment(
+    task=Retrieval(hops=2, chains=2),
+    model=Model(layers=2, heads=2, d_model=16),
+    training=Training(
+        steps=12, batch=8, examples=64, checkpoint_every=5, validate_every=4,
+        validation_examples=16, precision="float32",
+    ),
+    seeds=(4, 9),
+)  # fmt: skip
+ID = FLEET.run_name().rpartition("-")[2]
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("fleet") / "runs"
+    train(FLEET, Store(root))
+    return root
+
+
+@pytest.fixture(scope="module")
+def views(root: Path) -> Views:
+    return Views(Store(root))
+
+
+def said(root: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    capsys.readouterr()
+    name, *rest = arguments
+    flags = ("--seed", "9", "--store", str(root), "--json")
+    assert command((name, FLEET.run_name(), *rest, *flags)) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def hops(row: dict[str, Any]) -> list[float]:
+    return [value for name, value in row.items() if name.startswith("hop_")]
+
+
+def test_a_fleet_is_described_seed_by_seed(views: Views) -> None:
+    found = views.run(ID, 9)
+    assert (found["seeds"], found["seed"], found["circuit"]) == ([4, 9], 9, None)
+    assert found["panes"] == ["example", "maps", "time", "losses"]
+    assert "--seed 9" in found["command"]["maps"]
+    losses, _ = unpacked(views.arrays(ID, "losses"))
+    assert losses["train"].shape == (12, 2, 2)
+
+
+def test_maps_of_a_seed_are_those_of_the_command(
+    views: Views, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    maps, _ = unpacked(views.arrays(ID, "maps", 9))
+    every, _ = unpacked(views.arrays(ID, "fleet"))
+    wanted = said(root, capsys, "maps")
+    for kind in ("own", "others", "itself", "previous"):
+        halves = np.array(wanted[kind], np.float16)
+        np.testing.assert_array_equal(maps[kind][-1], halves)
+        np.testing.assert_array_equal(every[kind][1], halves)
+
+
+def test_contents_of_a_seed_are_those_of_the_command(
+    views: Views, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held, told = unpacked(views.arrays(ID, "contents", 9))
+    wanted = said(root, capsys, "contents", "--over-training")
+    assert (told["roles"], told["symbols"]) == (wanted["roles"], wanted["symbols"])
+    # JSON has five digits, and the page halves.
+    np.testing.assert_allclose(held["own"], np.array(wanted["own"], float), atol=5e-4)
+
+
+def test_the_same_change_at_every_checkpoint(
+    views: Views, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = AblateQuestion(seed=9, examples=16, changes=("0.1:query=previous", "1.0=mean"))
+    found = list(views.over_time(ID, asked, never))
+    assert [row["step"] for row in found] == [0, 5, 10, 12]
+    flags = ("--examples", "16", "--head", "0.1:query=previous", "--head", "1.0=mean")
+    for row in found:
+        rows = said(root, capsys, "ablate", *flags, "--step", str(row["step"]))
+        told = [row["clean"]["mean"], row["changed"]["mean"]]
+        np.testing.assert_allclose(told, [hops(each) for each in rows], atol=1e-6)
+
+
+def test_every_head_and_every_row_in_turn(
+    views: Views, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = list(views.costs(ID, CostsQuestion(seed=9, examples=8, instead="itself"), never))
+    changes = [row["change"] for row in found]
+    assert changes[:4] == ["0.0=itself", "0.1=itself", "1.0=itself", "1.1=itself"]
+    assert len(changes) == 4 + 4 * 5  # without a circuit, the row of every role
+    rows = said(root, capsys, "ablate", "--examples", "8")
+    wanted = {row["changed"]: hops(row) for row in rows}
+    for row in found[:4]:
+        np.testing.assert_allclose(row["changed"]["mean"], wanted[row["change"]], atol=1e-6)
+        np.testing.assert_allclose(row["clean"]["mean"], wanted["the model"], atol=1e-6)
+    last = said(root, capsys, "ablate", "--examples", "8", "--head", changes[-1])
+    np.testing.assert_allclose(found[-1]["changed"]["mean"], hops(last[-1]), atol=1e-6)
+
+
+def test_a_head_whose_values_are_replaced_has_no_rows_of_its_own(views: Views) -> None:
+    asked = CostsQuestion(examples=4, changes=("0.0=mean",))
+    changes = [row["change"] for row in views.costs(ID, asked, never)]
+    assert "0.0=uniform" in changes
+    assert not [change for change in changes if change.startswith("0.0:")]
+
+
+def test_a_question_that_nobody_waits_for_ends(views: Views) -> None:
+    asked = AblateQuestion(seed=4, examples=8, changes=("0.0=uniform",))
+    with pytest.raises(Withdrawn, match="the question was withdrawn before its answer"):
+        views.ablate(ID, asked, lambda: True)
+    answers = views.over_time(ID, asked, iter([*[False] * 4, *[True] * 99]).__next__)
+    with pytest.raises(Withdrawn):
+        list(answers)
+    assert views.ablate(ID, asked, never)["examples"] == 8
+
+
+def test_a_run_in_training_is_told_within_one_call(store: Store, tiny: Experiment) -> None:
+    folder = store.create(tiny)
+    views, id_ = Views(store), folder.name.rpartition("-")[2]
+    cursor = views.runs()["cursor"]
+    found = views.run(id_)
+    assert (found["state"], found["panes"], found["learned"]) == ("stopped", ["time"], None)
+    with pytest.raises(CircuitError, match="has no checkpoint: `hopscope resume"):
+        views.example(id_, ExampleQuestion())
+    with pytest.raises(ConfigError, match="has no arrays 'maps'; it has losses"):
+        views.arrays(id_, "maps")
+    train(tiny, store)
+    rows = views.runs(cursor)["rows"]
+    assert [(row["id"], row["state"], row["step"]) for row in rows] == [(id_, "complete", 12)]
+    assert views.run(id_)["checkpoints"] == [0, 5, 10, 12]
+    assert views.ablate(id_, AblateQuestion(examples=4), never)["names"] == ["hop 1", "hop 2"]
+
+
+def test_weights_that_are_gone_are_told(store: Store, tiny: Experiment) -> None:
+    folder = train(tiny, store).folder
+    views, id_ = Views(store), folder.name.rpartition("-")[2]
+    views.run(id_)
+    (folder.path / checkpoint_name(5)).unlink()
+    (folder.path / checkpoint_name(12)).write_bytes(b"x")
+    with pytest.raises(RunDamaged, match=r"step-00000005\.safetensors is missing: restore it"):
+        views.ablate(id_, AblateQuestion(step=5, examples=2), never)
+    with pytest.raises(RunDamaged, match=r"is damaged \(1 bytes"):
+        views.example(id_, ExampleQuestion())
+    assert views.ablate(id_, AblateQuestion(step=10, examples=2), never)["examples"] == 2
+
+
+def test_answers_are_remembered_and_models_shared(views: Views) -> None:
+    asked = AblateQuestion(seed=9, examples=4, changes=("1.1=uniform",))
+    first = views.ablate(ID, asked, never)
+    assert views.ablate(ID, asked, lambda: True) == first  # nothing is computed, nothing stops
+    small = Views(views.store, memory=1)
+    assert small.ablate(ID, asked, never) == first
+    assert len(small.memory) == 0
