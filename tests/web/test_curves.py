@@ -26,7 +26,7 @@ def test_points_of_a_long_one_are_means_of_several_steps(
 ) -> None:
     folder = train(tiny, store).folder
     monkeypatch.setattr(module, "POINTS", 5)
-    steps, values = losses(folder, "train")
+    _, values = losses(folder, "train")
     found = curves(folder)
     assert found["train_steps"].tolist() == [3, 6, 9, 12]
     np.testing.assert_allclose(found["train"][1], values[3:6].mean(0), rtol=1e-6)
