@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # rooms that are imported here would be imported before types
     from hopscope.models import Transformer
     from hopscope.models.planted import Planted
 
+TWO_HOPS = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def signals_as_in_a_terminal() -> Iterator[None]:
@@ -53,7 +55,7 @@ def two_hops() -> "Planted":
     """A planted model that is small and exact."""
     from hopscope.models.planted import planted
 
-    return planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
+    return planted(TWO_HOPS)
 
 
 @pytest.fixture

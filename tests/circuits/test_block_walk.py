@@ -25,7 +25,7 @@ from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UN
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted
-from tests.circuits.conftest import TWO_HOPS
+from tests.conftest import TWO_HOPS
 
 WIDTH, HEADS, LAYERS = 12, 3, 3
 

@@ -12,7 +12,7 @@ from hopscope.circuits.search import Search
 from hopscope.facts import Role
 from hopscope.models.planted import Planted
 from hopscope.tasks import dataset
-from tests.circuits.conftest import TWO_HOPS
+from tests.conftest import TWO_HOPS
 
 QUERY, VALUES = Role("query"), (Role("value", 0), Role("value", 1))
 

@@ -20,7 +20,7 @@ from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError, FactError
 from hopscope.models.planted import Planted
 from hopscope.tasks import Roles, dataset
-from tests.circuits.conftest import TWO_HOPS
+from tests.conftest import TWO_HOPS
 
 CLASSES, LENGTH = 5, 6
 
