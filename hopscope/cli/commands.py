@@ -54,6 +54,8 @@ GROUPS = (
                 earlier={"--data": "--out"}),
         Command("discover", "Find a model's circuit, proved by ablation.", "circuits:discover"),
         Command("explain", "What each arrow of its circuit carries.", "explain:explain"),
+        Command("baselines", "What other methods say, beside its circuit.",
+                "baselines:baselines"),
         Command("ablate", "Losses with the attention of heads replaced.", "ablate:ablate",
                 earlier={"--data": "--out"}),
         Command("contents", "What every position holds, layer by layer.", "contents:contents"),

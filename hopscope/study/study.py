@@ -25,9 +25,11 @@ from hopscope.store import Store
 from hopscope.store.checkpoints import check_step
 from hopscope.store.writable import check_files, check_folder
 from hopscope.tracing.accounting import accounted
+from hopscope.tracing.baselines import baselines
 from hopscope.tracing.contents import Contents
 from hopscope.tracing.contents_story import ContentsStory
 from hopscope.tracing.patching import EXAMPLES as PAIRS
+from hopscope.tracing.ranking import Baselines
 from hopscope.tracing.reading import EXAMPLES as CONTENTS_EXAMPLES
 from hopscope.tracing.reading import contents
 from hopscope.tracing.story import EXAMPLES as CONTENTS_STORY_EXAMPLES
@@ -161,6 +163,10 @@ class Study:
         if keeps:
             self._keep(found, out)
         return found
+
+    def baselines(self, examples: int = PAIRS, seed: int = 0, **options: Any) -> Baselines:
+        """What other methods say, beside its circuit; options are those of `baselines`."""
+        return baselines(self.model, self.circuit, examples, seed, **options)
 
     def _keep(self, found: Circuit, out: Path | None) -> None:
         if out is not None:

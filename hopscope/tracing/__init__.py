@@ -1,4 +1,5 @@
-"""Tracing: what every position holds (contents), and what every arrow carries (patching).
+"""Tracing: what every position holds (contents), and what every arrow carries (patching),
+and what other methods say of the same model (baselines).
 
 It begins where discovery ends, and knows no training. Results are data without torch; what measures
 them is fetched with torch when it is first used.
@@ -15,15 +16,19 @@ if TYPE_CHECKING:
     from hopscope.tracing.contents_story import ContentsStory
     from hopscope.tracing.pairs import Pairs, pairs_of
     from hopscope.tracing.patching import cargo
+    from hopscope.tracing.ranking import Arrow, Baselines, Ranking
 
 __all__ = [
     "Account",
+    "Arrow",
+    "Baselines",
     "Cargo",
     "Contents",
     "ContentsStory",
     "Held",
     "Move",
     "Pairs",
+    "Ranking",
     "Site",
     "accounted",
     "cargo",
@@ -38,6 +43,7 @@ _FILES = {
     "tracing.contents_story": ("ContentsStory",),
     "tracing.pairs": ("Pairs", "pairs_of"),
     "tracing.patching": ("cargo",),
+    "tracing.ranking": ("Arrow", "Baselines", "Ranking"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 

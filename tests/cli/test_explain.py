@@ -10,7 +10,7 @@ from hopscope.circuits import Circuit
 from hopscope.cli.main import run as command
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
-from hopscope.tracing import Contents, ContentsStory
+from hopscope.tracing import Baselines, Contents, ContentsStory
 from hopscope.training import Run
 
 
@@ -78,3 +78,17 @@ def test_a_circuit_is_explained_and_keeps_its_account(
     assert "not kept, as the gallery is only read" in said(
         capsys, "explain", "gallery/demo", "--examples", "8"
     )
+
+
+def test_other_methods_are_held_against_the_circuit(
+    here: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "discover", run.name, "--examples", "16")
+    told = said(capsys, "baselines", run.name, "--examples", "8", "--out", "found.json")
+    assert "EAP-IG" in told
+    assert (here / "reports" / f"{run.name}-baselines.svg").is_file()
+    kept = Baselines.from_json((here / "found.json").read_bytes())
+    printed = said(capsys, "baselines", run.name, "--examples", "8", "--json")
+    assert Baselines.from_json(printed.encode()) == kept
+    with pytest.raises(ConfigError, match="--examples is 1 and --steps is 5; expected at least"):
+        command(("baselines", run.name, "--examples", "1"))

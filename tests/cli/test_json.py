@@ -37,6 +37,7 @@ OBJECTS = {
     "emergence": "gallery/demo --examples 4 --out story.json",
     "contents": "RUN --examples 60 --out contents.json",
     "explain": "gallery/demo --examples 8 --out explained.json",
+    "baselines": "gallery/demo --examples 4 --steps 1 --out scores.json",
     "compare": "RUN gallery/demo --figure both.svg",
     "show": "RUN --figure losses.svg",
 }

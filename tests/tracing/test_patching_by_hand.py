@@ -114,7 +114,7 @@ def test_all_sites_together_are_each_by_hand(
 ) -> None:
     task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
     pairs = pairs_of(task, 3)
-    monkeypatch.setattr("hopscope.tracing.patching._check_answers", lambda *_: None)
+    monkeypatch.setattr("hopscope.tracing.patching.check_answers", lambda *_: None)
     monkeypatch.setattr("hopscope.tracing.patching.KEPT", 0.0)
     monkeypatch.setattr("hopscope.tracing.patching._share", _ratio)
     found = cargo(random_model, pairs, SITES)

@@ -1,0 +1,69 @@
+"""`hopscope baselines`: what EAP-IG, activation patching and direct attribution say of a model."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.output import note, say, say_json
+from hopscope.cli.subject import FoundArguments
+from hopscope.cli.writable import check_figures
+from hopscope.errors import ConfigError
+from hopscope.store.files import write_bytes
+from hopscope.store.writable import check_files
+
+REPORTS = Path("reports")
+
+
+@dataclass(frozen=True)
+class BaselinesArguments(FoundArguments, JsonArguments):
+    """Methods that people use, on the minimal pairs on which the circuit is explained."""
+
+    examples: int = 64
+    """Minimal pairs of examples."""
+    steps: int = 5
+    """EAP-IG: interpolations between own and donor inputs."""
+    exact: bool = False
+    """Also patch every single arrow, one by one (slow)."""
+    sample: int = 0
+    """Which examples: another number draws others."""
+    figure: Path | None = None
+    """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-baselines.svg."""
+    out: Path | None = None
+    """Also write all scores to this file, as JSON."""
+
+
+def baselines(chosen: BaselinesArguments) -> int:
+    if chosen.examples < 2 or chosen.steps < 1:
+        raise ConfigError(
+            f"--examples is {chosen.examples} and --steps is {chosen.steps}; expected at least 2 "
+            "and 1"
+        )
+    examined = chosen.study()
+    path = chosen.figure
+    if path is None and not chosen.json:
+        path = REPORTS / f"{examined.name}-baselines.svg"
+    check_figures(*filter(None, [path]))
+    check_files(*filter(None, [chosen.out]))
+    examined.check_fits(chosen.examples)
+    found = examined.baselines(
+        chosen.examples, chosen.sample, steps=chosen.steps, exact=chosen.exact
+    )
+    shown = found.model_dump(mode="json")
+    if chosen.json:
+        say_json(shown)
+    else:
+        from hopscope.cli.tables import table
+        from hopscope.report.baselines import baselines_rows
+
+        table(*baselines_rows(found))
+    tell = note if chosen.json else say
+    if path is not None:
+        from hopscope.report.baselines import baselines_figure
+        from hopscope.report.curves import save_figure
+
+        tell(f"figure: {save_figure(baselines_figure(found), path)}")
+    if chosen.out:
+        write_bytes(chosen.out, json.dumps(shown).encode())
+        tell(f"numbers: {chosen.out}")
+    return 0

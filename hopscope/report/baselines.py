@@ -1,0 +1,82 @@
+"""A circuit beside what other methods say: which rows they find, and what these are worth."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hopscope.report.curves import COLOURS
+from hopscope.tracing.ranking import Arrow, Baselines, Ranking
+
+WIDTH, HEIGHT = 2.5, 2.7
+"""Inches of a method's panel."""
+LEAST = -0.5
+"""Shares below this are drawn there: the model is far worse than guessing."""
+
+
+def baselines_figure(found: Baselines) -> Figure:
+    """A panel for each method (precision and recall of the circuit's rows by threshold), and one
+    with the share of the gap that is left when so many arrows are kept.
+    """
+    count = len(found.rankings)
+    figure = Figure(figsize=(WIDTH * count + 4.2, HEIGHT + 0.6), layout="constrained")
+    panels = figure.subplots(1, count + 1, width_ratios=[*[WIDTH] * count, 4.0])
+    for number, (axes, ranking) in enumerate(zip(panels, found.rankings, strict=False)):
+        _grades(axes, ranking, found.circuit, COLOURS[number])
+    panels[0].set_ylabel("of the circuit's rows")
+    _worth(panels[-1], found)
+    return figure
+
+
+def _grades(axes: Axes, ranking: Ranking, circuit: Sequence[Arrow], colour: str) -> None:
+    grades = ranking.grades(circuit, "row")
+    thresholds = [grade.threshold for grade in grades]
+    precision, recall = ([grade[n] for grade in grades] for n in (1, 2))
+    axes.step(thresholds, precision, where="post", color=colour, label="precision")
+    axes.step(thresholds, recall, where="post", color=colour, linestyle=":", label="recall")
+    axes.set(xscale="log", xlim=(1e-3, 1.3), ylim=(-0.03, 1.05), title=ranking.method)
+    axes.set_xlabel("least score")
+    axes.title.set_fontsize(9)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, loc="lower left")
+
+
+def _worth(axes: Axes, found: Baselines) -> None:
+    for number, ranking in enumerate(found.rankings):
+        sizes = [kept.arrows for kept in ranking.kept]
+        shares = [max(LEAST, kept.share) for kept in ranking.kept]
+        axes.plot(sizes, shares, marker=".", color=COLOURS[number], label=ranking.method)
+    mine = found.circuit_kept
+    axes.plot([mine.arrows], [max(LEAST, mine.share)], "*", color="black", markersize=12,
+              label="circuit")  # fmt: skip
+    axes.axhline(0, color="#999999", linestyle=":", linewidth=1)
+    axes.axhline(1, color="#999999", linestyle=":", linewidth=1)
+    axes.set(xscale="log", ylim=(LEAST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
+    axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
+    axes.set_ylabel("share of the gap to guessing")
+    axes.title.set_fontsize(9)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(0, 0.42))
+
+
+def baselines_rows(found: Baselines) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a table: a method, how it finds the circuit at its best threshold, and
+    what is left with as many arrows as the circuit has (or the fewest more).
+    """
+    columns = ["method", "rows: precision / recall", "arrows", "at", "arrows kept", "share left"]
+    mine = found.circuit_kept
+    rows = [["circuit", "", "", "", str(mine.arrows), f"{mine.share:.2f}"]]
+    for its in found.rankings:
+        row, arrow = its.best(found.circuit, "row"), its.best(found.circuit, "arrow")
+        enough = [kept for kept in its.kept if kept.arrows >= mine.arrows] or its.kept[-1:]
+        rows.append(
+            [
+                its.method,
+                f"{row.precision:.2f} / {row.recall:.2f}",
+                f"{arrow.precision:.2f} / {arrow.recall:.2f}" if its.by == "arrow" else "·",
+                f"{row.threshold:.3f}",
+                str(enough[0].arrows) if enough else "0",
+                f"{enough[0].share:.2f}" if enough else "·",
+            ]
+        )
+    return columns, rows

@@ -1,0 +1,197 @@
+"""How far every arrow moves every answer: by gradients, by the direct way, and by patching.
+
+An arrow is what one head brings to one role from another. Where the donor of a minimal pair has
+something else there, the answers move; 0 is the own chain's answer and 1 the donor's (half way: it
+is merely lost). Three approximations of that, and that itself:
+
+* EAP-IG: edge attribution patching with integrated gradients (Hanna et al. 2024), with the heads'
+  arrows between positions as edges. What the donor brings more, times the gradient of the answer,
+  averaged over inputs between own and donor.
+* direct logit attribution: what the donor brings more goes straight to the output, and no later
+  layer sees it.
+* activation patching: whole rows of heads bring what they bring in the donor.
+* every arrow patched: the same for single arrows, one by one.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopscope.circuits.carrying import Site
+from hopscope.circuits.subject import Dissected, Subject
+from hopscope.errors import CircuitError
+from hopscope.tracing.pairs import Pairs
+from hopscope.tracing.patched import Answers, Patching, Walked, chunks_of
+from hopscope.tracing.patching import check_answers, has_answers
+from hopscope.tracing.ranking import Arrow
+
+CHAINS: tuple[Literal["own"], Literal["others"]] = ("own", "others")
+Scores = Float[Tensor, "symbol hop layer head reader source chain"]
+
+
+class Attribution:
+    """The pairs of a task and a model, attributed to arrows; sums over examples."""
+
+    def __init__(self, subject: Subject, pairs: Pairs) -> None:
+        self.subject, self.pairs = subject, pairs
+        self.roles = len(pairs.exam.table)
+        chunks = chunks_of(subject, pairs.exam, len(pairs.donors))
+        self.answers: Answers = torch.cat([-_distance(self._chunk(some)) for some in chunks])
+        check_answers(self.answers)
+        self.sure = self.answers.sum(0)
+
+    def by_gradient(self, steps: int) -> Scores:
+        """EAP-IG, over so many interpolations of what enters the first layer."""
+        found = self._nothing()
+        for its, donors in self._walks():
+            for number, donor in enumerate(donors):
+                for step in range(steps):
+                    part = (step + 0.5) / steps
+                    x = its.own.streams[0] + part * (donor.streams[0] - its.own.streams[0])
+                    for hop, gradients in enumerate(self._gradients(its, x)):
+                        for layer, gradient in enumerate(gradients):
+                            gain = _gain(its.own, donor, layer, gradient) / steps
+                            found[number, hop, layer] += self._summed(its, gain)
+        return self._as_share(found)
+
+    def _gradients(self, its: Patching, x: Tensor) -> Iterator[list[Tensor]]:
+        """For every answer, its gradient by what each layer's heads bring to each position."""
+        leaves = []
+        with torch.enable_grad():
+            for layer in range(self.subject.layers):
+                pattern = self.subject.look(layer, x, x.shape[1], range(self.subject.heads))
+                mixed = pattern @ self.subject.values(layer, x)
+                leaves.append(torch.zeros_like(mixed, requires_grad=True))
+                x = self.subject.write(layer, x, mixed + leaves[-1])
+            marks = its.marks(x[None])
+            moved = (marks[0, 0] - marks[1, 0]).sum(0)
+            for hop in range(len(moved)):
+                last = hop == len(moved) - 1
+                yield list(torch.autograd.grad(moved[hop], leaves, retain_graph=not last))
+
+    def direct(self) -> Scores:
+        """Direct logit attribution: what comes goes straight to the output."""
+        subject = self.subject
+        if not isinstance(subject, Dissected):
+            raise CircuitError(
+                "what single heads add is not known of this model, so that nothing can be "
+                "attributed to them directly: its adapter has no `added`"
+            )
+        found = self._nothing()
+        for its, donors in self._walks():
+            plain = _distance(its)
+            readers = its.role[:, -its.read :].unique().tolist()
+            for (number, donor), layer in product(enumerate(donors), range(subject.layers)):
+                nothing = torch.zeros_like(its.own.values[layer][:, :, -its.read :])
+                base = subject.added(layer, nothing[:1])
+                for at in product(range(subject.heads), readers, range(self.roles), range(2)):
+                    change = self._change(its, donor, (layer, *at))
+                    if change is not None:
+                        mixed = nothing.clone()
+                        mixed[:, at[0]] = change[:, -its.read :]
+                        end = its.own.streams[-1][:, -its.read :] + subject.added(layer, mixed)
+                        gain = _distance(its, end - base) - plain
+                        found[(number, slice(None), layer, *at)] += gain.sum(0)
+        return self._as_share(found)
+
+    def _change(
+        self, its: Patching, donor: Walked, at: tuple[int, ...]
+    ) -> Float[Tensor, "batch seq d_head"] | None:
+        """What the donor brings more along an arrow; None if it brings the same."""
+        layer, head, reader, source, chain = at
+        table = self.pairs.exam.table
+        arrow = Arrow(layer, head, table[reader], table[source], CHAINS[chain])
+        change = its.change(_site(arrow), donor)
+        return None if change is None else change[:, 0]
+
+    def patched(self, arrows: Sequence[Arrow] | None = None) -> Scores:
+        """Rows of heads patched one by one, each of its arrows scored alike; or single arrows."""
+        table, found = self.pairs.exam.table, self._nothing()
+        if arrows is None:
+            every = product(range(self.subject.layers), range(self.subject.heads), table)
+            sites = [Site(layer=n, heads=(h,), readers=(role,)) for n, h, role in every]
+        else:
+            sites = [_site(arrow) for arrow in arrows]
+        variants = list(product(range(len(sites)), self.pairs.donors))
+        names = list(self.pairs.donors)
+        for some in chunks_of(self.subject, self.pairs.exam, len(variants)):
+            its = Patching(self.subject, self.pairs, sites, some)
+            moved = its.moved(variants, ("all",))[1][:, 0]
+            gains = (moved[0] - moved[1]).sum(1)
+            for (site, name), gain in zip(variants, gains, strict=True):
+                at = sites[site]
+                reader = table.index(at.readers[0])
+                where = found[names.index(name), :, at.layer, at.heads[0], reader]
+                if at.source is None:
+                    where += gain[:, None, None]
+                else:
+                    where[:, table.index(at.source), CHAINS.index(at.chain)] += gain
+        return self._as_share(found)
+
+    def possible(self) -> Float[Tensor, "layer head reader source chain"]:
+        """1 for every arrow along which something comes in some example."""
+        found = self._nothing()[0, 0]
+        for some in chunks_of(self.subject, self.pairs.exam, 1):
+            its = self._chunk(some)
+            for layer, pattern in enumerate(its.own.patterns):
+                found[layer] += self._summed(its, pattern)
+        return (found > 0).double()
+
+    def _chunk(self, some: slice) -> Patching:
+        return Patching(self.subject, self.pairs, (), some)
+
+    def _walks(self) -> Iterator[tuple[Patching, list[Walked]]]:
+        for some in chunks_of(self.subject, self.pairs.exam, len(self.pairs.donors)):
+            its = self._chunk(some)
+            yield its, [its.walked(donor[some]) for donor in self.pairs.donors.values()]
+
+    def _summed(
+        self, its: Patching, gain: Float[Tensor, "batch head seq seq"]
+    ) -> Float[Tensor, "head reader source chain"]:
+        """A number for each pair of positions, as sums between roles."""
+        stands = torch.nn.functional.one_hot(its.role.long(), self.roles).double()
+        same = (its.chain[:, :, None] == its.chain[:, None, :])[:, None]
+        parts = [torch.where(same == wanted, gain.double(), 0.0) for wanted in (True, False)]
+        sums = [torch.einsum("bhij,bir,bjs->hrs", part, stands, stands) for part in parts]
+        return torch.stack(sums, -1).cpu()
+
+    def _nothing(self) -> Scores:
+        shape = (self.subject.layers, self.subject.heads, self.roles, self.roles, 2)
+        sizes = (len(self.pairs.donors), len(self.pairs.hops), *shape)
+        return torch.zeros(sizes, dtype=torch.float64)
+
+    def _as_share(self, found: Scores) -> Scores:
+        """Sums of distances as shares of the way from the own answer to the donor's; 0 for a hop
+        of which the model has no answer of its own.
+        """
+        whole = torch.where(has_answers(self.answers), 2 * self.sure, torch.inf)
+        return found / whole[None, :, None, None, None, None, None]
+
+
+def _site(arrow: Arrow) -> Site:
+    """The arrow as a place to patch."""
+    return Site(
+        layer=arrow.layer,
+        heads=(arrow.head,),
+        readers=(arrow.reader,),
+        source=arrow.source,
+        chain=arrow.chain,
+    )
+
+
+def _distance(its: Patching, end: Tensor | None = None) -> Float[Tensor, "batch hop"]:
+    """How much nearer answers are to the other chain's symbols than to their own chain's."""
+    marks = its.marks((its.own.streams[-1] if end is None else end)[None])
+    return marks[0, 0] - marks[1, 0]
+
+
+def _gain(
+    own: Walked, donor: Walked, layer: int, gradient: Float[Tensor, "batch head seq d_head"]
+) -> Float[Tensor, "batch head seq seq"]:
+    """For each reader and source, what the donor brings more, times the gradient."""
+    there, here = (its.patterns[layer] * (gradient @ its.values[layer].mT) for its in (donor, own))
+    return there - here

@@ -1,0 +1,158 @@
+"""What other methods say of a model, as data: arrows by score, held against those of a circuit.
+
+Numbers are measured in `hopscope.tracing.baselines`.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from hopscope.circuits.circuit import Circuit
+from hopscope.configs import Config
+from hopscope.facts import Role
+
+Method = Literal["EAP-IG", "activation patching", "direct logit attribution", "every arrow patched"]
+By = Literal["arrow", "row"]
+
+
+class Arrow(NamedTuple):
+    """What one head brings from one role, of the reader's own chain or of all others."""
+
+    layer: int
+    head: int
+    reader: Role
+    source: Role
+    chain: Literal["own", "others"] = "own"
+
+    @property
+    def row(self) -> tuple[int, int, Role]:
+        """The head's row that it belongs to: layer, head, reader."""
+        return self[:3]
+
+    def __str__(self) -> str:
+        others = " of other chains" if self.chain == "others" else ""
+        return f"{self.layer}.{self.head} {self.reader} ← {self.source}{others}"
+
+
+class Scored(Config):
+    """An arrow, or a whole row of a head (without a source), and how far it moves an answer."""
+
+    layer: int
+    head: int
+    reader: Role
+    source: Role | None = None
+    chain: Literal["own", "others"] = "own"
+    score: float
+    """The most that it moves any answer, 0 to 1 (its own symbol to the donor's)."""
+    symbol: str
+    """The symbol that was exchanged then."""
+    hop: int
+    """The answer that moved, by the number of its hop."""
+
+    @property
+    def row(self) -> tuple[int, int, Role]:
+        """The head's row: layer, head, reader."""
+        return (self.layer, self.head, self.reader)
+
+    def __str__(self) -> str:
+        if self.source is None:
+            return f"{self.layer}.{self.head} {self.reader} ← whatever it reads"
+        return str(Arrow(*self.row, self.source, self.chain))
+
+
+class Kept(Config):
+    """So many arrows go on as they are, and every other brings its mean."""
+
+    arrows: int
+    share: float
+    """The share of the gap between model and guessing that is left then."""
+
+
+class Grade(NamedTuple):
+    """What stands above a threshold, against what is in the circuit."""
+
+    threshold: float
+    precision: float
+    recall: float
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of both."""
+        both = self.precision + self.recall
+        return 2 * self.precision * self.recall / both if both else 0.0
+
+
+class Ranking(Config):
+    """All that one method says."""
+
+    method: Method
+    by: By
+    """Does it tell arrows, or only whole rows of heads?"""
+    scored: tuple[Scored, ...]
+    """Everything that moves an answer at all, the most important first."""
+    kept: tuple[Kept, ...] = ()
+
+    def grades(self, circuit: Iterable[Arrow], by: By) -> tuple[Grade, ...]:
+        """For every threshold, precision and recall of the circuit's arrows or rows."""
+        truth = {arrow if by == "arrow" else arrow.row for arrow in circuit}
+        if by == "arrow" and self.by == "row":
+            return ()
+        best: dict[object, float] = {}
+        for its in self.scored:
+            what = its.row if its.source is None or by == "row" else _arrow(its)
+            best[what] = max(best.get(what, 0.0), its.score)
+        found = []
+        for score in sorted(set(best.values()), reverse=True):
+            above = {what for what, its in best.items() if its >= score}
+            hits = len(above & truth)
+            found.append(Grade(score, hits / len(above), hits / max(1, len(truth))))
+        return tuple(found)
+
+    def best(self, circuit: Iterable[Arrow], by: By) -> Grade:
+        """The grade at the threshold that is best, chosen by knowing the circuit."""
+        grades = self.grades(circuit, by)
+        return max(grades, key=lambda its: its.f1, default=Grade(1.0, 0.0, 0.0))
+
+
+def _arrow(its: Scored) -> Arrow:
+    assert its.source is not None
+    return Arrow(*its.row, its.source, its.chain)
+
+
+class Baselines(Config):
+    """What several methods say of one model, and a circuit beside them."""
+
+    model: str
+    """SHA-256 of the model's weights."""
+    examples: int
+    """Minimal pairs on which scores and shares were measured."""
+    steps: int
+    """Interpolations between own and donor inputs over which gradients were averaged."""
+    possible: int
+    """Arrows along which anything can come at all."""
+    circuit: tuple[Arrow, ...]
+    """The arrows of the circuit; of rows that form no path, all of them."""
+    circuit_kept: Kept
+    """What is left with the circuit's arrows alone, measured as for the methods."""
+    rankings: tuple[Ranking, ...]
+
+    @cached_property
+    def by_method(self) -> dict[str, Ranking]:
+        """The rankings by the names of their methods."""
+        return {its.method: its for its in self.rankings}
+
+
+def arrows_of(circuit: Circuit) -> tuple[Arrow, ...]:
+    """The arrows of a circuit; of rows that form no path, all that can come to them."""
+    found: set[Arrow] = set()
+    for part in circuit.parts:
+        found |= {Arrow(p.layer, p.head, p.reader, p.source) for p in part.paths}
+        if not part.paths:
+            found |= {
+                Arrow(*head, reader, source, chain)
+                for head in part.heads
+                for reader in part.readers
+                for source in circuit.roles
+                for chain in ("own", "others")
+            }
+    return tuple(sorted(found))
