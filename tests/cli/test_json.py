@@ -48,6 +48,7 @@ NO_TABLE = {
     "train", "resume", "demo", "markov train", "llm bench",  # `show` has the table when they end
     "circuit export", "llm export", "markov figures", "report",  # files
     "verify", "rm", "tag", "gallery copy", "models pull", "completion",  # lines
+    "view", "serve",  # the explorer
 }  # fmt: skip
 Captured = pytest.CaptureFixture[str]
 
