@@ -83,6 +83,7 @@ ELSEWHERE = {
 """Files whose tests lie elsewhere, and where."""
 
 OF_SEVERAL = {
+    "browser/test_attacks.py": "what other sites can make a browser ask of the server",
     "cli/test_json.py": "what every command prints with --json",
     "cli/test_recipes.py": "recipes that leave as files and come back, of every command",
     "cli/test_streams.py": "commands in processes of their own, whose output nobody reads",

@@ -1,0 +1,137 @@
+"""How quickly the explorer's server answers.
+
+    python benchmarks/explorer.py [--runs 1000] [--clicks 100]
+
+A store of so many runs: time until the table is there for the first time, again, and when nothing
+has changed; memory without a model open; processor time while nobody asks. Then clicks, over HTTP:
+the loss with one head switched off, another head each time, on 256 examples, for the demo and for
+transformer A. Prints a JSON row for each.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from explorer_server import Server, started
+from small_runs import transformer
+
+from hopscope.store import RunFolder, Store
+from hopscope.training import train
+
+IDLE = 20.0
+"""Seconds over which an idle server is watched."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--clicks", type=int, default=100)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "runs")
+        make_runs(root, chosen.runs)
+        with started(root) as server:
+            print(json.dumps(table(server, chosen.runs)), flush=True)
+            print(json.dumps(idle(server)), flush=True)
+            for name in ("demo", "transformer-a"):
+                print(json.dumps(clicks(server, name, chosen.clicks)), flush=True)
+
+
+def make_runs(root: Path, count: int) -> None:
+    """So many runs, which are copies of a trained one but for their seed."""
+    store = Store(root)
+    first = train(transformer(seed=0, steps=4), store).folder
+    for seed in range(1, count):
+        made = store.create(transformer(seed=seed, steps=4))
+        for name in first.manifest.files:
+            if name != "config.json":
+                target = made.path / name
+                target.parent.mkdir(exist_ok=True)
+                shutil.copyfile(first.path / name, target)
+        _commit_as(made, first)
+
+
+def _commit_as(made: RunFolder, first: RunFolder) -> None:
+    """The same manifest, with the run's own name and config."""
+    own = made.manifest.files["config.json"]
+    files = {**first.manifest.files, "config.json": own}
+    manifest = first.manifest.model_copy(update={"name": made.manifest.name, "files": files})
+    (made.path / "manifest.json").write_bytes(manifest.to_bytes())
+
+
+def table(server: Server, count: int) -> dict[str, object]:
+    """The table of runs: the first look, another, and one that asks for changes."""
+    first, rows = _timed(lambda: _json(server, "/api/runs"))
+    again, _ = _timed(lambda: _json(server, "/api/runs"))
+    cursor = rows["cursor"]
+    unchanged, none = _timed(lambda: _json(server, f"/api/runs?since={cursor}"))
+    assert len(rows["rows"]) > count
+    assert none["rows"] == []
+    return {
+        "benchmark": "explorer table",
+        "runs": count,
+        "first_ms": first,
+        "again_ms": again,
+        "unchanged_ms": unchanged,
+        "mb": server.held()["mb"],
+    }
+
+
+def idle(server: Server) -> dict[str, object]:
+    """Processor time while nobody asks."""
+    before = sum(server.process.cpu_times()[:2])
+    time.sleep(IDLE)
+    used = sum(server.process.cpu_times()[:2]) - before
+    return {"benchmark": "explorer idle", "seconds": IDLE, "percent": round(100 * used / IDLE, 2)}
+
+
+def clicks(server: Server, name: str, count: int) -> dict[str, object]:
+    """From a click to new losses: another head and another change each time."""
+    path = f"/api/runs/gallery-{name}"
+    model = _json(server, path)["model"]
+    heads = [(at, head) for at in range(model["layers"]) for head in range(model["heads"])]
+    ways = ("uniform", "itself", "previous")
+    changes = [f"{at}.{head}={way}" for way in ways for at, head in heads]
+    opening, _ = _timed(lambda: _ablated(server, path, [], 255))
+    spent = []
+    for number in range(count):
+        pair = [changes[number % len(changes)], changes[(7 * number + 1) % len(changes)]]
+        asked = pair if number >= len(changes) else pair[:1]
+        milliseconds, _ = _timed(lambda: _ablated(server, path, asked, 256))  # noqa: B023
+        spent.append(milliseconds)
+    return {
+        "benchmark": "explorer click",
+        "model": name,
+        "clicks": count,
+        "opening_ms": opening,
+        "median_ms": round(statistics.median(spent), 1),
+        "p95_ms": round(statistics.quantiles(spent, n=20)[-1], 1),
+        "mb": server.held()["mb"],
+    }
+
+
+def _ablated(server: Server, path: str, changes: list[str], examples: int) -> object:
+    body = json.dumps({"examples": examples, "changes": changes}).encode()
+    status, answer = server.ask("POST", f"{path}/ablate", body)
+    assert status == 200, answer
+    return json.loads(answer)
+
+
+def _json(server: Server, path: str) -> dict:
+    status, answer = server.ask("GET", path)
+    assert status == 200, answer
+    return json.loads(answer)
+
+
+def _timed(work) -> tuple[float, dict]:
+    begun = time.perf_counter()
+    found = work()
+    return round(1_000 * (time.perf_counter() - begun), 1), found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""`hopscope serve` in a process of its own, as benchmarks ask it."""
+
+import http.client
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+CALL = "from hopscope.cli.main import main; main()"
+URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]+)")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs."""
+
+    port: int
+    token: str
+    process: psutil.Process
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """The status and body of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def request(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """A request as bytes."""
+        lines = [
+            f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {self.token}",
+            "Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close",
+        ]  # fmt: skip
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+    def connect(self) -> socket.socket:
+        """A connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+    def answer(self, request: bytes) -> str:
+        """The status of the answer to these bytes; nothing if the connection was closed."""
+        data = b""
+        with suppress(OSError), self.connect() as client:
+            client.sendall(request)
+            while more := client.recv(65_536):
+                data += more
+        return data[9:12].decode()
+
+    def held(self) -> dict[str, float]:
+        """Memory, descriptors and threads of the server."""
+        return {
+            "mb": round(self.process.memory_info().rss / 2**20, 1),
+            "descriptors": self.process.num_fds(),
+            "threads": self.process.num_threads(),
+        }
+
+
+@contextmanager
+def started(store: Path | None = None) -> Iterator[Server]:
+    """A server of this store, or of the gallery alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = store or Path(folder, "runs")
+        line = [sys.executable, "-c", CALL, "serve", "--store", str(root)]
+        clean = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
+        with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=clean) as process:
+            assert process.stdout is not None
+            match = URL.match(process.stdout.readline())
+            assert match is not None
+            try:
+                yield Server(int(match[1]), match[2], psutil.Process(process.pid))
+            finally:
+                process.terminate()

@@ -1,0 +1,227 @@
+"""What other sites, and other names for this machine, can make a browser do: nothing.
+
+Two attackers: a site of another name (which a resolver leads to this machine), and a server at
+another port of this machine, whose cookies and site the browser shares with ours.
+"""
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from http.server import ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from asking import TOKEN
+from served import Served, served
+from standin import RUN, SECRET
+
+from hopscope.web.policy import GUARDS
+from tests.browser.conftest import FLAGS, STATIC, _Plain
+
+EVIL = "evil.test"
+
+
+class _Evil(_Plain):
+    """A site that allows itself everything."""
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if keyword != "Content-Security-Policy":
+            super().send_header(keyword, value)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with served() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def evil() -> Iterator[int]:
+    """The port of the attacker's own server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Evil, directory=STATIC)) as site:
+        thread = Thread(target=site.serve_forever, daemon=True)
+        thread.start()
+        yield site.server_address[1]
+        site.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def misled(chromium: Any) -> Iterator[Any]:
+    """A browser whose resolver leads the attacker's name to this machine."""
+    browser = chromium.browser_type.launch(
+        executable_path=shutil.which("chromium"),
+        args=[*FLAGS, f"--host-resolver-rules=MAP {EVIL} 127.0.0.1"],
+    )
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def visit(misled: Any) -> Iterator[Any]:
+    """A page of its own."""
+    context = misled.new_context()
+    yield context.new_page()
+    context.close()
+
+
+READ = """
+const read = (promise) => promise.then((answer) => answer.text()).catch((error) => `${error}`);
+const loaded = (kind, name) => new Promise((done) => {
+  const element = document.createElement(kind);
+  if (kind === "link") element.rel = "stylesheet";
+  element[name] = target;
+  element.onload = () => done("loaded");
+  element.onerror = () => done("failed");
+  document.body.append(element);
+  setTimeout(() => done("nothing came"), 1000);
+});
+const form = (type, body) => new Promise((done) => {
+  const frame = document.createElement("iframe"), form = document.createElement("form");
+  frame.name = "into";
+  Object.assign(form, { action: asking, method: "POST", enctype: type, target: "into" });
+  const field = document.createElement("input");
+  [field.name, field.value] = body;
+  form.append(field);
+  document.body.append(frame, form);
+  frame.onload = () => done(inside(frame));
+  form.submit();
+  setTimeout(() => done("nothing came"), 1000);
+});
+const inside = (frame) => {
+  try {
+    return frame.contentDocument?.body.textContent ?? "closed";
+  } catch (error) {
+    return `${error}`;
+  }
+};
+const framed = (kind, name) => new Promise((done) => {
+  const frame = document.createElement(kind);
+  frame[name] = target;
+  frame.onload = frame.onerror = () => done(inside(frame));
+  document.body.append(frame);
+  setTimeout(() => done("nothing came"), 1000);
+});
+const opened = () => new Promise((done) => {
+  const other = window.open(target);
+  setTimeout(() => {
+    try {
+      done(other.document.body.textContent);
+    } catch (error) {
+      done(`${error}`);
+    }
+  }, 500);
+});
+"""
+JSON = "{ 'Content-Type': 'application/json' }"
+ATTACKS = {
+    "fetch": "read(fetch(target))",
+    "fetch of another mode": "read(fetch(target, { mode: 'no-cors' }))",
+    "fetch with cookies": "read(fetch(target, { credentials: 'include' }))",
+    "post": "read(fetch(asking, { method: 'POST', body: '{}' }))",
+    "post of another mode": "read(fetch(asking, { method: 'POST', mode: 'no-cors', body: '{}' }))",
+    "post of JSON": f"read(fetch(asking, {{ method: 'POST', headers: {JSON}, body: '{{}}' }}))",
+    "put": "read(fetch(asking, { method: 'PUT', body: '{}' }))",
+    "with the token": f"read(fetch(target, {{ headers: {{ Authorization: 'Bearer {TOKEN}' }} }}))",
+    "form": "form('application/x-www-form-urlencoded', ['{\"examples\":', '8}'])",
+    "form of text": "form('text/plain', ['{\"examples\": 8, \"x\":\"', '\"}'])",
+    "form of parts": "form('multipart/form-data', ['a', 'b'])",
+    "picture": "loaded('img', 'src')",
+    "script": "loaded('script', 'src')",
+    "module": "import(page + 'main.js').then(() => 'loaded').catch((error) => `${error}`)",
+    "style": "loaded('link', 'href')",
+    "video": "loaded('video', 'src')",
+    "beacon": "Promise.resolve(`${navigator.sendBeacon(asking, '{}')}`)",
+    "beacon of JSON": (
+        "Promise.resolve().then(() => `${navigator.sendBeacon(asking, new Blob(['{}'], "
+        "{ type: 'application/json' }))}`).catch((error) => `${error}`)"
+    ),
+    "frame": "framed('iframe', 'src')",
+    "object": "framed('object', 'data')",
+    "embedding": "framed('embed', 'src')",
+    "window": "opened()",
+    "socket": (
+        "new Promise((done) => { const s = new WebSocket(target.replace('http', 'ws')); "
+        "s.onopen = () => done('open'); s.onerror = () => done('failed'); })"
+    ),
+    "events": (
+        "new Promise((done) => { const s = new EventSource(target); "
+        "s.onmessage = (event) => done(event.data); s.onerror = () => done('failed'); })"
+    ),
+}
+
+
+@pytest.mark.parametrize("host", [EVIL, "127.0.0.1"])
+@pytest.mark.parametrize("name", ATTACKS)
+def test_another_site_has_nothing_asked_and_reads_nothing(
+    server: Served, evil: int, visit: Any, host: str, name: str
+) -> None:
+    server.views.asked.clear()
+    page = f"http://127.0.0.1:{server.port}/"
+    visit.goto(f"http://{host}:{evil}/blank")
+    constants = (
+        f"const page = '{page}', target = page + 'api/runs', "
+        f"asking = page + 'api/runs/{RUN}/ablate';"
+    )
+    read = visit.evaluate(f"async () => {{ {constants} {READ} return await {ATTACKS[name]}; }}")
+    assert SECRET not in read
+    assert read not in ("loaded", "open")
+    visit.wait_for_timeout(50)  # what was sent on the way
+    assert server.views.asked == []
+
+
+@pytest.mark.parametrize("path", ["", "api/runs", f"api/runs/{RUN}/views", "main.js", "nothing"])
+def test_a_name_that_was_bent_to_this_machine_is_refused(
+    server: Served, visit: Any, path: str
+) -> None:
+    """DNS rebinding: for the browser, the page and the server are of one origin."""
+    answer = visit.goto(f"http://{EVIL}:{server.port}/{path}")
+    assert answer.status == 403
+    assert SECRET not in answer.text()
+    script = f"fetch('/api/runs', {{ headers: {{ Authorization: 'Bearer {TOKEN}' }} }})"
+    again = visit.evaluate(f"async () => (await {script}).status")
+    assert again == 403
+
+
+@pytest.mark.parametrize("host", [EVIL, "127.0.0.1"])
+def test_no_page_frames_ours(server: Served, evil: int, visit: Any, host: str) -> None:
+    visit.goto(f"http://{host}:{evil}/blank")
+    page = f"http://127.0.0.1:{server.port}/"
+    visit.evaluate(
+        "(page) => new Promise((done) => { const frame = document.createElement('iframe'); "
+        "frame.src = page; frame.onload = done; document.body.append(frame); })",
+        page,
+    )
+    framed = [frame for frame in visit.frames if frame != visit.main_frame]
+    assert all(not frame.url.startswith(page) for frame in framed)
+
+
+def test_a_link_from_elsewhere_opens_an_empty_page(server: Served, evil: int, visit: Any) -> None:
+    """It is of nobody's window, and has no token: there is no data in it."""
+    server.views.asked.clear()
+    visit.goto(f"http://{EVIL}:{evil}/blank")
+    page = f"http://127.0.0.1:{server.port}/"
+    with visit.context.expect_page() as opened:
+        visit.evaluate("(page) => { window.other = window.open(page); }", page)
+    opened.value.wait_for_load_state()
+    assert opened.value.evaluate("window.opener") is None
+    assert visit.evaluate("window.other.closed")  # severed: it sees nothing of it
+    assert server.views.asked == []
+
+
+def test_who_has_the_url_sees_data(server: Served, visit: Any) -> None:
+    """Or the attacks would be seen to fail for another reason."""
+    visit.goto(f"http://127.0.0.1:{server.port}/")
+    ask = f"fetch('api/runs', {{ headers: {{ Authorization: 'Bearer {TOKEN}' }} }})"
+    assert SECRET in visit.evaluate(f"async () => (await {ask}).text()")
+
+
+@pytest.mark.parametrize("name", ["fetch of another mode", "picture", "script", "frame"])
+def test_without_guards_the_attacks_reach_the_server(visit: Any, evil: int, name: str) -> None:
+    less = {each: GUARDS[each] for each in GUARDS if each not in ("site", "origin", "token")}
+    with served(guards=less) as open_to_all:
+        visit.goto(f"http://{EVIL}:{evil}/blank")
+        target = f"const target = 'http://127.0.0.1:{open_to_all.port}/api/runs';"
+        visit.evaluate(f"async () => {{ {target} {READ} return await {ATTACKS[name]}; }}")
+        assert open_to_all.views.asked

@@ -1,0 +1,224 @@
+"""Stores that were tampered with: that run shows a line, all else goes on, nothing changes."""
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import Answer, Ask, ask_all, made
+
+from hopscope.configs import Experiment
+from hopscope.store import Store
+from hopscope.training import train
+from hopscope.web.views import Views
+
+CANARY = b"the content of a file beside the store"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, tiny_run: Experiment) -> Path:
+    """A folder with a store of two runs, and a file beside it that nobody may read."""
+    root = tmp_path_factory.mktemp("whole")
+    for seed in (0, 1):
+        train(tiny_run.model_copy(update={"seeds": (seed,)}), root / "runs")
+    (root / "canary.json").write_bytes(CANARY)
+    return root
+
+
+@pytest.fixture(scope="module")
+def tiny_run() -> Experiment:
+    from hopscope.configs import Model, Retrieval, Training
+
+    return Experiment(
+        task=Retrieval(hops=1, chains=2),
+        model=Model(layers=1, heads=1, d_model=8),
+        training=Training(
+            steps=2, batch=4, examples=8, checkpoint_every=1, validate_every=1,
+            validation_examples=4, precision="float32",
+        ),
+    )  # fmt: skip
+
+
+def every_question(run: str) -> list[Ask]:
+    of_run, more = f"/api/runs/{run}".encode(), b'{"examples": 4, "changes": ["0.0=itself"]}'
+    gets = [b"", b"/arrays/losses", b"/arrays/maps", b"/views"]
+    posts = [(b"/example", b"{}"), (b"/ablate", more), (b"/over-time", more)]
+    posts += [(b"/costs", b'{"examples": 4}')]
+    return [
+        *(Ask(path=of_run + what) for what in gets),
+        *(Ask("POST", of_run + what, body=body) for what, body in posts),
+    ]
+
+
+def asked(views: Views, asks: list[Ask]) -> list[Answer]:
+    notes: list[str] = []
+    explorer = made(views, notes)
+    try:
+        answers = ask_all(explorer.app, asks)
+    finally:
+        explorer.end()
+    assert notes == []  # no mistake of ours
+    for answer in answers:
+        assert CANARY not in answer.body
+        assert str(views.store.root).encode() not in answer.body
+        assert b"Traceback" not in answer.body
+    return answers
+
+
+def ids(views: Views) -> dict[str, str]:
+    return {row["name"]: row["id"] for row in views.runs()["rows"]}
+
+
+def digest(root: Path) -> str:
+    """Every file below a folder: its name, kind and content."""
+    found = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        status = path.lstat()
+        found.update(f"{path.relative_to(root)} {stat.S_IFMT(status.st_mode)}".encode())
+        if stat.S_ISREG(status.st_mode) and os.access(path, os.R_OK):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def test_every_question_is_answered_and_the_store_is_as_before(whole: Path) -> None:
+    views = Views(Store(whole / "runs"))
+    before = digest(whole)
+    for name in views.store.names():
+        for ask, answer in zip(
+            (asks := every_question(ids(views)[name])), asked(views, asks), strict=True
+        ):
+            assert answer.status == 200, (ask.path, answer.body)
+    assert digest(whole) == before
+
+
+def last(folder: Path) -> Path:
+    """The weights that most questions are about."""
+    return max(folder.rglob("step-*"))
+
+
+def link_the_run(folder: Path) -> None:
+    folder.rename(folder.parent.parent / "elsewhere")
+    folder.symlink_to(folder.parent.parent / "elsewhere")
+
+
+def link_a_file(folder: Path) -> None:
+    path = last(folder)
+    path.unlink()
+    path.symlink_to(folder.parent.parent / "canary.json")
+
+
+def link_the_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "config.json").symlink_to(folder.parent.parent / "canary.json")
+
+
+def name_a_file_beside(folder: Path) -> None:
+    path = folder / "manifest.json"
+    text = json.loads(path.read_text())
+    entry = {"size": len(CANARY), "sha256": hashlib.sha256(CANARY).hexdigest()}
+    text["files"]["../../canary.json"] = entry
+    path.write_text(json.dumps(text))
+
+
+def many_files(folder: Path) -> None:
+    path = folder / "manifest.json"
+    text = json.loads(path.read_text())
+    text["files"] |= {f"x/{number}": {"size": 1, "sha256": "0" * 64} for number in range(50_000)}
+    path.write_text(json.dumps(text))
+
+
+def cut(folder: Path) -> None:
+    path = last(folder)
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flip(folder: Path) -> None:
+    path = last(folder)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def long_header(folder: Path) -> None:
+    last(folder).write_bytes((100 * 2**20).to_bytes(8, "little") + b"{}")
+
+
+class Evil:
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.system, ("touch $HOPSCOPE_PWNED",)
+
+
+def pickled(folder: Path) -> None:
+    path = last(folder)
+    path.write_bytes(pickle.dumps(Evil()).ljust(path.stat().st_size, b"\0"))
+
+
+def pipe(folder: Path) -> None:
+    path = last(folder)
+    path.unlink()
+    os.mkfifo(path)
+
+
+def pipe_for_a_manifest(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    os.mkfifo(folder / "manifest.json")
+
+
+def no_json(folder: Path) -> None:
+    (folder / "manifest.json").write_bytes(b"[" * 100_000)
+
+
+HOSTILE = (
+    link_the_run, link_a_file, link_the_config, name_a_file_beside, many_files, cut, flip,
+    long_header, pickled, pipe, pipe_for_a_manifest, no_json,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change", HOSTILE)
+def test_a_hostile_run_harms_nothing_but_itself(
+    whole: Path, tmp_path: Path, change: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOPSCOPE_PWNED", str(tmp_path / "pwned"))
+    root = tmp_path / "copy"
+    shutil.copytree(whole, root)
+    first, second = Store(root / "runs").names()
+    views = Views(Store(root / "runs"))
+    known = ids(views)
+    change(root / "runs" / first)
+    before = digest(root)
+    table, *answers = asked(views, [Ask(), *every_question(known[first])])
+    rows = {row["name"]: row for row in table.json()["rows"]}
+    assert rows[second]["state"] == "complete"
+    statuses = [answer.status for answer in answers]
+    if change is not link_the_run:  # a folder may stand elsewhere, as a link of its owner
+        broken = [answer for answer in answers if answer.status != 200 or b'"error"' in answer.body]
+        assert broken, statuses
+    for answer in answers:
+        if answer.status != 200:
+            assert answer.refused, answer
+            assert "\n" not in answer.json()["error"]
+    assert {answer.status for answer in asked(views, every_question(known[second]))} == {200}
+    assert digest(root) == before
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_run_that_is_gone_or_another_says_so(whole: Path, tmp_path: Path) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(whole, root)
+    first, second = Store(root / "runs").names()
+    views = Views(Store(root / "runs"))
+    known = ids(views)
+    assert asked(views, [Ask(path=f"/api/runs/{known[first]}".encode())])[0].status == 200
+    shutil.rmtree(root / "runs" / first)
+    (answer,) = asked(views, [Ask(path=f"/api/runs/{known[first]}".encode())])
+    assert (answer.status, answer.refused) == (404, True)
+    shutil.copytree(root / "runs" / second, root / "runs" / first)  # another under its name
+    for answer in asked(views, every_question(known[first])):
+        assert answer.status in (200, 404, 409)
+    assert asked(views, [Ask(path=f"/api/runs/{known[second]}".encode())])[0].status == 200
