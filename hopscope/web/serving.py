@@ -1,5 +1,6 @@
 """The server that answers: an app behind its guard, two threads that work for it, and uvicorn."""
 
+import asyncio
 import signal
 import socket
 import threading
@@ -22,6 +23,8 @@ from hopscope.web.worker import Worker
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 2
 """Seconds that answers have to go out when the server ends."""
+LOOK = 0.25
+"""Seconds between looks at whether it is to end."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,11 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE,
             )
         )
+
+    async def main_loop(self) -> None:
+        """Wait for the end; uvicorn looks ten times a second, which an idle server need not."""
+        while not await self.on_tick(0):
+            await asyncio.sleep(LOOK)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Computations are told to stop before their clients are waited for."""

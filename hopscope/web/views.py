@@ -42,7 +42,8 @@ class Views:
 
     def runs(self, since: str = "") -> dict[str, Any]:
         """The rows of all runs that changed since this cursor, and a new cursor."""
-        return self.shelf.since(since)
+        found = self.shelf.since(since)
+        return {**found, "problems": [self.told(problem) for problem in found["problems"]]}
 
     def run(self, id: str, seed: int | None = None) -> dict[str, Any]:  # noqa: A002
         """What is known of a run without computing."""
@@ -111,7 +112,7 @@ class Views:
                 raise ConfigError(f"{folder.name} has {MOST_VIEWS} views already: rename one")
             folder.commit({VIEWS: json.dumps(kept, sort_keys=True).encode()})
 
-    def told(self, error: Exception) -> str:
+    def told(self, error: Exception | str) -> str:
         """An error's text for the page: one line, and no folder of this machine."""
         text = " ".join(str(error).split())
         for root in (self.store.root.absolute(), self.store.root, gallery.ROOT):
