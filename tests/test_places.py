@@ -74,10 +74,11 @@ ELSEWHERE = {
     # What is asked of the page is asked of a whole view, and held to what commands print.
     **{
         f"web/{name}.py": "web/test_views.py"
-        for name in ("described", "examples", "kept", "measuring", "stories")
+        for name in ("described", "kept", "measuring", "stories")
     },
     "web/sequences.py": "web/test_ngram.py",
-    "tasks/spelled_tokens.py": "tasks/test_spelled.py",
+    "tasks/spelled_khop.py": "tasks/test_spelled.py",
+    "tasks/spelled_mqar.py": "tasks/test_spelled.py",
     "tasks/spelled_vectors.py": "tasks/test_spelled.py",
 }
 """Files whose tests lie elsewhere, and where."""

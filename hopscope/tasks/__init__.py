@@ -69,9 +69,21 @@ def examples(
     return sampler.batch(_keys(seed, index, stream), exchanged)
 
 
-def spelled(task: Task, seed: int, index: int, stream: Stream = "validation") -> Spelled:
-    """One example in words."""
-    return speller_of(task).drawn(_keys(seed, torch.tensor([index]), stream))
+def spelled(
+    task: Task,
+    seed: int,
+    index: int,
+    words: Sequence[str] | None = None,
+    order: int | None = None,
+    stream: Stream = "validation",
+) -> Spelled:
+    """One example in words: as it was drawn, in the order of another (by its number), or with
+    other symbols in its places.
+    """
+    key, speller = _keys(seed, torch.tensor([index]), stream), speller_of(task)
+    other = None if order is None else _keys(seed, torch.tensor([order]), stream)
+    shown = speller.drawn(key, other)
+    return shown if words is None else speller.typed(words, shown)
 
 
 def symbols(

@@ -28,7 +28,10 @@ class KHopSampler:
     def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
         """One example per key; there are no chains that could exchange symbols."""
         assert not exchanged
-        tokens = counter.integers(key, self.task.length, self.task.alphabet)
+        return self.of_tokens(counter.integers(key, self.task.length, self.task.alphabet))
+
+    def of_tokens(self, tokens: Int[Tensor, "rows seq"]) -> Batch:
+        """These sequences, with their answers."""
         reached = landings(tokens, self.task.hops)
         answers = _answers(tokens, reached, none=self.task.alphabet)
         return Batch(tokens, answers[..., -self.asked :], self._roles(reached[:, -1]))

@@ -16,7 +16,8 @@ from hopscope.tasks.batch import Batch
 from hopscope.tasks.khop import KHopSampler
 from hopscope.tasks.mqar import MQARSampler
 from hopscope.tasks.spelled import Spelled
-from hopscope.tasks.spelled_tokens import KHopSpeller, MQARSpeller
+from hopscope.tasks.spelled_khop import KHopSpeller
+from hopscope.tasks.spelled_mqar import MQARSpeller
 from hopscope.tasks.spelled_vectors import VectorSpeller
 from hopscope.tasks.vector import VectorSampler
 
@@ -62,8 +63,12 @@ class Speller(Protocol):
 
     def __init__(self, task: Any) -> None: ...
 
-    def drawn(self, key: Int[Tensor, "rows"]) -> Spelled:
-        """The example of a key."""
+    def drawn(self, key: Int[Tensor, "rows"], order: Int[Tensor, "rows"] | None = None) -> Spelled:
+        """The example of a key; of another key, its order alone."""
+        ...
+
+    def typed(self, words: Sequence[str], shown: Spelled) -> Spelled:
+        """The same example with other symbols in its places."""
         ...
 
 

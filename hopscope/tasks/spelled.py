@@ -1,12 +1,15 @@
 """One example in words: what stands at every position, what is asked, and what the answers say."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from hopscope.configs.config import shortened
+from hopscope.errors import ConfigError
+from hopscope.tasks import counter
 from hopscope.tasks.batch import Roles
 
 
@@ -17,8 +20,8 @@ class Asked:
     position: int
     """Where it is asked, and answered."""
     chain: int
-    truth: tuple[int, ...]
-    """For each hop, the number of the right candidate."""
+    truth: tuple[int | None, ...]
+    """For each hop, the number of the right candidate; None if the sequence does not tell."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class Said:
 
     answer: int
     """The number of the candidate that it names."""
-    loss: float
+    loss: float | None
+    """How far the output is from the truth; None if there is none."""
     probability: float | None = None
     """The probability of that candidate; None where answers are vectors."""
     distance: float | None = None
@@ -55,17 +59,18 @@ class Spelled:
         mark = self._token if self.vectors is None else self._vector
         return [mark(hop, truth) for hop, truth in zip(hops, question.truth, strict=True)]
 
-    def _token(self, logits: Float[Tensor, "class"], truth: int) -> Said:
+    def _token(self, logits: Float[Tensor, "class"], truth: int | None) -> Said:
         chances = logits.softmax(-1)
         answer = int(chances.argmax())
-        loss = float(-logits.log_softmax(-1)[truth])
+        loss = None if truth is None else float(-logits.log_softmax(-1)[truth])
         return Said(answer, loss, probability=float(chances[answer]))
 
-    def _vector(self, vector: Float[Tensor, "dim"], truth: int) -> Said:
+    def _vector(self, vector: Float[Tensor, "dim"], truth: int | None) -> Said:
         assert self.vectors is not None
         errors = (self.vectors.double() - vector).square().mean(-1)
         answer = int(errors.argmin())
-        return Said(answer, float(errors[truth]), distance=float(errors[answer]))
+        loss = None if truth is None else float(errors[truth])
+        return Said(answer, loss, distance=float(errors[answer]))
 
 
 def letters(number: int) -> str:
@@ -79,6 +84,19 @@ def row(roles: Roles, number: int = 0) -> Roles:
     return Roles(roles.role[number], roles.chain[number])
 
 
-def rows(*columns: Int[Tensor, "seq"]) -> list[tuple[int, ...]]:
-    """Columns of numbers side by side."""
-    return [tuple(each) for each in torch.stack(columns, -1).tolist()]
+def numbers(words: Sequence[str], names: Sequence[str], length: int) -> list[int]:
+    """The symbols that somebody typed, by their numbers."""
+    known = {name: number for number, name in enumerate(names)}
+    for word in words:
+        if word not in known:
+            raise ConfigError(
+                f"there is no symbol {word!r} here; the symbols are {shortened(', '.join(names))}"
+            )
+    if len(words) != length:
+        raise ConfigError(f"the sequence has {len(words)} symbols; expected {length}")
+    return [known[word] for word in words]
+
+
+def shuffled(key: Int[Tensor, "rows"], count: int) -> Int[Tensor, "place"]:
+    """An order of so many places, as a key says."""
+    return counter.bits(key, count)[0].argsort()

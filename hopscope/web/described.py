@@ -93,12 +93,10 @@ def emerged_of(story: Emergence) -> dict[str, float | None]:
 
 def theory_of(recipe: Experiment) -> dict[str, Any] | None:
     """Which layer has to read what, at the earliest, by the theory of depth."""
-    graph = recipe.task.graph()
-    if graph is None or len(graph.facts) > DRAWN:
+    graph, order = recipe.task.graph(), recipe.task.told_in_order()
+    if graph is None or order is None or len(graph.facts) > DRAWN:
         return None
-    numbers = range(len(graph.facts))
-    forward = getattr(recipe.task, "order", "backward") == "forward"
-    found = flow(graph, numbers if forward else numbers[::-1], causal=recipe.model.causal)
+    found = flow(graph, order, causal=recipe.model.causal)
     readings = found.schedule(graph.facts[-1].value)
     return {
         "layers": found.minimum[graph.facts[-1].value],

@@ -21,7 +21,7 @@ OTHERS = 64
 
 def example(run: Opened, step: int, asked: ExampleQuestion) -> bytes:
     """A file of arrays, with the words in its metadata."""
-    shown = spelled(run.task, asked.sample, asked.index)
+    shown = spelled(run.task, asked.sample, asked.index, asked.tokens, asked.order)
     base, changes = changed_by(run, asked)
     subject = subject_of(run.model(step))
     exam = _exam(run.task, shown, asked.sample, OTHERS if base or changes else 1)
@@ -63,9 +63,9 @@ def answers(hops: list[str], shown: Spelled, seen: Attended) -> list[dict[str, A
                 "hops": [
                     {
                         "hop": hop,
-                        "truth": shown.candidates[truth],
+                        "truth": None if truth is None else shown.candidates[truth],
                         "answer": shown.candidates[one.answer],
-                        "right": one.answer == truth,
+                        "right": None if truth is None else one.answer == truth,
                         "loss": one.loss,
                         "probability": one.probability,
                         "distance": one.distance,

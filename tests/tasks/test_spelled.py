@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Retrieval, Task
+from hopscope.errors import ConfigError
 from hopscope.tasks import dataset, question_losses, spelled
 from hopscope.tasks.spelled import letters
 
@@ -35,6 +36,79 @@ def test_an_example_in_words_is_the_example(task: Task) -> None:
     torch.testing.assert_close(torch.tensor(mine).mean(0), losses)
 
 
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+def test_what_is_typed_as_it_was_drawn_is_the_example(task: Task) -> None:
+    shown = spelled(task, 5, 3)
+    again = spelled(task, 5, 3, words=shown.texts)
+    torch.testing.assert_close(again.inputs, shown.inputs)
+    torch.testing.assert_close(again.roles.role, shown.roles.role)
+    assert again.asked == shown.asked
+    decoys = {number for number, role in enumerate(task.roles()) if role.kind.startswith("decoy")}
+    own = torch.tensor([role not in decoys for role in shown.roles.role.tolist()])
+    torch.testing.assert_close(again.roles.chain[own], shown.roles.chain[own])
+
+
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+def test_another_order_has_the_same_symbols(task: Task) -> None:
+    shown, other = spelled(task, 5, 3), spelled(task, 5, 3, order=8)
+    assert other.texts != shown.texts
+    assert sorted(other.texts) == sorted(shown.texts)
+    for one, its in ((other, spelled(task, 5, 3, words=other.texts, order=8)),):
+        torch.testing.assert_close(its.inputs, one.inputs)
+        assert its.asked == one.asked
+
+
+def test_a_typed_fact_changes_what_is_true() -> None:
+    task = Retrieval(hops=2, chains=2)
+    shown = spelled(task, 0, 0)
+    texts = list(shown.texts)
+    here = texts.index("a1", 4)  # the value of a0 now is b1
+    texts[here] = "b1"
+    found = spelled(task, 0, 0, words=texts)
+    truth = {
+        shown.texts[asked.position]: [found.candidates[n] for n in asked.truth if n is not None]
+        for asked in found.asked
+    }
+    assert truth == {"a0": ["b1", "b2"], "b0": ["b1", "b2"]}
+    assert shown.vectors is not None
+    number = found.candidates.index("b1")
+    torch.testing.assert_close(found.inputs[here, :4], shown.vectors[number])
+    texts[here] = "b2"  # and from b2 nothing leads on
+    lost = spelled(task, 0, 0, words=texts)
+    asked = next(each for each in lost.asked if shown.texts[each.position] == "a0")
+    assert asked.truth == (lost.candidates.index("b2"), None)
+    said = lost.said(asked, torch.zeros(8))
+    assert (said[0].loss is None, said[1].loss) == (False, None)
+
+
+def test_typed_letters_are_followed_by_the_rule_of_the_task() -> None:
+    task = KHop(hops=2, alphabet=3, length=6)
+    found = spelled(task, 0, 0, words=tuple("cabaca"))
+    assert [found.candidates[n] for n in found.asked[0].truth if n is not None] == ["c", "a"]
+    nothing = spelled(task, 0, 0, words=tuple("bbbbba"))
+    assert [nothing.candidates[n] for n in nothing.asked[0].truth if n is not None] == ["none"] * 2
+
+
+def test_a_typed_key_asks_for_its_value() -> None:
+    task = MQAR(pairs=2, alphabet=8, length=8, filler="blank")
+    found = spelled(task, 0, 0, words=("k0", "v1", "k2", "v3", "·", "k2", "k1", "k0"))
+    told = [(asked.position, asked.chain, asked.truth) for asked in found.asked]
+    assert told == [(5, 1, (7,)), (7, 0, (5,))]
+    twice = spelled(task, 0, 0, words=("k0", "v1", "k0", "v3", "·", "·", "·", "k0"))
+    assert [asked.truth for asked in twice.asked] == [(None,)]
+
+
+def test_a_symbol_that_the_task_does_not_have_is_refused() -> None:
+    with pytest.raises(ConfigError, match="there is no symbol 'z' here; the symbols are a, b, c"):
+        spelled(KHop(alphabet=3, length=4), 0, 0, words=tuple("abcz"))
+    with pytest.raises(ConfigError, match="there is no symbol 'none' here"):
+        spelled(KHop(alphabet=3, length=4), 0, 0, words=("a", "b", "c", "none"))
+    with pytest.raises(ConfigError, match="there is no symbol 'c1' here; the symbols are a0, a1"):
+        spelled(Retrieval(chains=2), 0, 0, words=("c1",))
+    with pytest.raises(ConfigError, match="the sequence has 3 symbols; expected 4"):
+        spelled(KHop(alphabet=3, length=4), 0, 0, words=tuple("abc"))
+
+
 def test_symbols_are_called_by_chain_and_name() -> None:
     shown = spelled(Retrieval(hops=2, chains=2), 0, 0)
     # Last hop first, then the first hop, then the queries.
@@ -42,16 +116,21 @@ def test_symbols_are_called_by_chain_and_name() -> None:
     assert sorted(shown.texts[8:]) == ["a0", "b0"]
     for asked in shown.asked:
         chain = shown.texts[asked.position][0]
-        assert [shown.candidates[n] for n in asked.truth] == [f"{chain}1", f"{chain}2"]
+        assert [shown.candidates[n] for n in asked.truth if n is not None] == [
+            f"{chain}1",
+            f"{chain}2",
+        ]
 
 
 def test_what_the_model_says_is_the_nearest_or_likeliest() -> None:
     shown = spelled(Retrieval(hops=1, chains=2), 0, 0)
     asked = shown.asked[0]
     assert shown.vectors is not None
+    assert asked.truth[0] is not None
     other = (asked.truth[0] + 2) % 4
     said = shown.said(asked, shown.vectors[other])[0]
     assert (said.answer, said.distance, said.probability) == (other, 0.0, None)
+    assert said.loss is not None
     assert said.loss > 0.1
     tokens = spelled(KHop(hops=1, alphabet=3, length=6), 0, 0)
     logits = torch.tensor([0.0, 5.0, 0.0, 0.0])

@@ -58,6 +58,11 @@ class FactTask(Config):
         graph = self.graph()
         return () if graph is None else graph.symbols
 
+    def told_in_order(self) -> tuple[int, ...] | None:
+        """The facts by number, as they follow one another in a sequence; None: in any order."""
+        graph = self.graph()
+        return None if graph is None else tuple(range(len(graph.facts)))[::-1]
+
     def unpaired(self) -> str | None:
         """Why chains cannot exchange a symbol while all else stays as it is; None if they can."""
         return "its symbols are not those of chains that stand beside one another"

@@ -90,6 +90,11 @@ class VectorTask(FactTask):
         last = self.size().facts
         return tuple(range(1, last + 1)) if self.curriculum else (last,)
 
+    def told_in_order(self) -> tuple[int, ...] | None:
+        """Last hop first, unless the task was told otherwise."""
+        facts = tuple(range(self.size().facts))
+        return {"backward": facts[::-1], "forward": facts, "shuffled": None}[self.order]
+
     def unpaired(self) -> str | None:
         return None if self.chains > 1 else "it has 1 chain, which has none to exchange with"
 
