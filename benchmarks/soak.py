@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from http.client import HTTPException
 
 from explorer_server import Server, started
 
@@ -38,8 +39,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     chosen = parser.parse_args()
     with started() as server:
-        for _ in range(3):  # torch is imported, the model open
-            server.ask("POST", "/api/runs/gallery-demo/ablate", b'{"examples": 256}')
+        for count in (256, 4096):  # torch is imported, the model open, its memory taken
+            body = json.dumps({"examples": count}).encode()
+            server.ask("POST", "/api/runs/gallery-demo/ablate", body)
         before, end, failures = server.held(), time.monotonic() + chosen.seconds, Counter[str]()
         works = [half_open, slow_readers, heavy, leaving, silent]
         threads = [
@@ -72,7 +74,10 @@ def asked_all_along(server: Server, end: float, failures: Counter[str]) -> list[
     seconds = []
     while time.monotonic() < end:
         begun = time.monotonic()
-        status, _ = server.ask("GET", "/api/runs")
+        try:
+            status, _ = server.ask("GET", "/api/runs")
+        except (OSError, HTTPException) as error:
+            status = repr(error)
         seconds.append(time.monotonic() - begun)
         failures.update([f"the table answered {status}"] * (status != 200))
         time.sleep(0.05)
@@ -104,9 +109,9 @@ def slow_readers(server: Server, _: Counter[str]) -> None:
     costs = server.request("POST", "/api/runs/gallery-demo/costs", b'{"examples": 8}')
     with ExitStack() as stack:
         for _ in range(SLOW):
-            client = stack.enter_context(server.connect())
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
             with suppress(OSError):
+                client = stack.enter_context(server.connect())
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
                 client.sendall(costs)
         time.sleep(2)
 
@@ -132,7 +137,7 @@ def heavy(server: Server, failures: Counter[str]) -> None:
 def leaving(server: Server, _: Counter[str]) -> None:
     """Ask, and go before the answer."""
     asked = server.request("POST", "/api/runs/gallery-demo/ablate", b'{"examples": 4096}')
-    with server.connect() as client, suppress(OSError):
+    with suppress(OSError), server.connect() as client:
         client.sendall(asked[: random.randint(1, len(asked))])
         time.sleep(random.uniform(0, 0.2))
 

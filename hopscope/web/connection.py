@@ -1,8 +1,8 @@
 """A connection that is given up when its client keeps it waiting, and makes room for others.
 
 uvicorn waits for ever for the rest of a request, and for a reader that does not read. Here a client
-has ten seconds for either. When too many are connected, the one that has kept us waiting longest
-goes: who sends a request at once is answered, whatever hangs beside it.
+has ten seconds for either. When many are connected, those go that have kept us waiting longest, and
+for half a second at least: who sends a request at once is answered, whatever hangs beside it.
 """
 
 import asyncio
@@ -15,10 +15,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hopscope.web.guard import HEADERS
 
-MOST = 64
-"""Connections at a time."""
+MOST, CROWD = 64, 512
+"""Connections at a time; so many if all of them are new, or have their requests answered."""
 PATIENCE = 10.0
 """Seconds that a client has to send the head of a request, or to go on reading an answer."""
+NEW = 1 / 20
+"""The share of this time in which nobody is sent away."""
 
 
 Act = Callable[[], None]
@@ -51,7 +53,7 @@ class Timer:
 class Connection(H11Protocol):
     """One client's connection, over HTTP/1.1."""
 
-    most, patience = MOST, PATIENCE
+    most, crowd, patience = MOST, CROWD, PATIENCE
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -62,10 +64,12 @@ class Connection(H11Protocol):
         """Somebody connects; where no room is left, somebody else goes."""
         super().connection_made(transport)
         self.asking.start()
-        if len(self.connections) > self.most:
-            ours = [each for each in self.connections if isinstance(each, Connection)]
-            waiting = [each for each in ours if each.asking.when is not None]
-            min(waiting, key=lambda each: each.asking.when or 0.0).give_up()
+        while len(self.connections) > self.most and (waiting := self._waiting()):
+            until, longest = min(waiting, key=lambda each: each[0])
+            is_new = until > self.loop.time() + self.patience * (1 - NEW)
+            if is_new and len(self.connections) <= self.crowd:
+                break
+            longest.give_up()
 
     def data_received(self, data: bytes) -> None:
         """Some bytes; perhaps a request is whole with them."""
@@ -106,8 +110,14 @@ class Connection(H11Protocol):
 
     def give_up(self) -> None:
         """End the connection, whatever is still to be sent."""
+        self.asking.stop()
         self.connections.discard(self)
         self.transport.abort()
+
+    def _waiting(self) -> list[tuple[float, "Connection"]]:
+        """Those whose requests are not there, each with the time until which that is allowed."""
+        ours = [each for each in self.connections if isinstance(each, Connection)]
+        return [(each.asking.when, each) for each in ours if each.asking.when is not None]
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

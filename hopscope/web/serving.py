@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from hopscope.web import shell
 from hopscope.web.app import Answers, Api, routed
 from hopscope.web.connection import Connection
 from hopscope.web.guard import Guard, Limits
+from hopscope.web.listening import WAITING
 from hopscope.web.policy import HEADER_BYTES, Policy
 from hopscope.web.refusal import refusal
 from hopscope.web.worker import Worker
@@ -23,6 +25,8 @@ from hopscope.web.worker import Worker
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 2
 """Seconds that answers have to go out when the server ends."""
+SWITCH = 0.0005
+"""Seconds after which a thread that computes lets the one that answers have its turn."""
 LOOK = 0.25
 """Seconds between looks at whether it is to end."""
 
@@ -85,6 +89,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,  # any neighbour could forge them
                 server_header=False,
+                backlog=WAITING,
                 h11_max_incomplete_event_size=HEADER_BYTES,
                 timeout_graceful_shutdown=GRACE,
             )
@@ -116,6 +121,7 @@ class Server(uvicorn.Server):
 
 def serve(explorer: Explorer, opened: socket.socket) -> None:
     """Answer at this socket, until a signal comes."""
+    sys.setswitchinterval(SWITCH)
     try:
         Server(explorer).run([opened])
     finally:

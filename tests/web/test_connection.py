@@ -182,11 +182,25 @@ def test_who_asks_at_once_is_answered_beside_many_who_hang(impatient: Served) ->
         for client in hanging[::2]:
             client.sendall(b"GET /api")
         begun = time.monotonic()
+        assert impatient.get().startswith(b"HTTP/1.1 200")  # one of many that are new
+        time.sleep(0.05)
         assert impatient.get().startswith(b"HTTP/1.1 200")
         assert time.monotonic() - begun < 1
         assert len(impatient.server.server_state.connections) <= 8
         assert closed(hanging[0], 5)
     finally:
+        for client in hanging:
+            client.close()
+
+
+def test_a_crowd_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However new they are."""
+    monkeypatch.setattr(Connection, "most", 4)
+    monkeypatch.setattr(Connection, "crowd", 16)
+    with served() as running:
+        hanging = [running.connect() for _ in range(50)]
+        assert running.get().startswith(b"HTTP/1.1 200")
+        assert len(running.server.server_state.connections) <= 16
         for client in hanging:
             client.close()
 
