@@ -174,13 +174,14 @@ class Llama(HuggingFace):
         self, number: int, readers: Tensor, sources: Tensor, read: int, heads: Sequence[int]
     ) -> Tensor:
         its = self.body.layers[number].self_attn
-        asking, offering = (self._attention_norm(number, x) for x in (readers, sources))
+        asking = self._attention_norm(number, readers[:, -read:])
         query = self._split(number, its.q_proj(asking))
-        key = self._split(number, its.k_proj(offering))
+        key = self._split(number, its.k_proj(self._attention_norm(number, sources)))
         places = torch.arange(key.shape[-2], device=key.device)[None]
         cos, sin = (part[:, None] for part in self.body.rotary_emb(key, places))
-        query, key = (part * cos + _rotated(part) * sin for part in (query, key))
-        query, key = query[:, list(heads), -read:], self._shared(key)[:, list(heads)]
+        query = query * cos[:, :, -read:] + _rotated(query) * sin[:, :, -read:]
+        key = key * cos + _rotated(key) * sin
+        query, key = query[:, list(heads)], self._shared(key)[:, list(heads)]
         return attention(query, key, its.scaling)
 
     def values(self, number: int, x: Tensor) -> Tensor:

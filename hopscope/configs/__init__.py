@@ -10,6 +10,7 @@ from hopscope.configs.experiment import Experiment
 from hopscope.configs.kinds import read_recipe
 from hopscope.configs.llm import Asking, LlmBench
 from hopscope.configs.markov import Descent, InductionModel, MarkovExperiment, MarkovProcess
+from hopscope.configs.mechanism import LlmMechanism, Tracing
 from hopscope.configs.model import Interface, Model
 from hopscope.configs.prompts import Prompts
 from hopscope.configs.recipe import Recipe
@@ -39,6 +40,7 @@ __all__ = [
     "Interface",
     "KHop",
     "LlmBench",
+    "LlmMechanism",
     "MarkovExperiment",
     "MarkovProcess",
     "Model",
@@ -47,6 +49,7 @@ __all__ = [
     "Recipe",
     "Retrieval",
     "Task",
+    "Tracing",
     "Training",
     "VectorTask",
     "read_recipe",

@@ -13,6 +13,7 @@ from hopscope.configs.config import Config, shortened
 from hopscope.configs.experiment import Experiment
 from hopscope.configs.llm import LlmBench
 from hopscope.configs.markov import MarkovExperiment
+from hopscope.configs.mechanism import LlmMechanism
 from hopscope.configs.recipe import Recipe
 from hopscope.errors import ConfigError
 
@@ -44,6 +45,9 @@ KINDS: dict[str, Kind] = {
         key="experiment",
     ),
     "llm": Kind(LlmBench, "hopscope.llm.work:prepare", "hopscope.llm.run:BenchRun", key="bench"),
+    "llm-mechanism": Kind(
+        LlmMechanism, "hopscope.llm.tracing:prepare", "hopscope.llm.mechanism:MechanismRun"
+    ),
 }  # fmt: skip
 """Every kind of run, by the name that its recipes and files give."""
 

@@ -104,32 +104,37 @@ def questions(prompts: Prompts, seed: int, count: int = 500) -> list[Question]:
 
 def question(prompts: Prompts, seed: int, index: int) -> Question:
     """Question number `index`, the same whatever the count; chains are asked about in turn."""
+    return render(prompts, drawn(prompts, seed, index), index)
+
+
+def drawn(prompts: Prompts, seed: int, index: int) -> Drawn:
+    """The lines of question number `index`."""
     asked = prompts.model_dump(mode="json", exclude={"opening"})  # the same, however answered
     kind = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     identity = json.dumps([kind, seed, index])
     rng = Random(hashlib.sha256(identity.encode()).digest())  # noqa: S311 - nothing secret here
-    return render(prompts, draw(prompts, index % prompts.chains, rng), index)
+    return draw(prompts, index % prompts.chains, rng)
 
 
-def render(prompts: Prompts, drawn: Drawn, index: int) -> Question:
+def render(prompts: Prompts, told: Drawn, index: int) -> Question:
     """The question that tells these lines."""
     graph = graph_of(prompts)
-    found = drawn.words(graph)
+    found = told.words(graph)
     text, spans = "", list[Span]()
-    for template, symbols, chain in _sentences(prompts, drawn):
+    for template, symbols, chain in _sentences(prompts, told):
         sentence, printed = _printed(template, symbols)
         spans += [
             Span(len(text) + start, len(text) + end, role, chain) for start, end, role in printed
         ]
         text += f"{sentence}\n"
     last = len(graph.facts) - 1
-    answers = {line.value for line in drawn.lines if line.fact == last}
+    answers = {line.value for line in told.lines if line.fact == last}
     return Question(
         prompt=text.removesuffix("\n"),
         correct=found[graph.facts[last].value],
         acceptable=tuple(sorted(answers, key=_as_number_or_word)),
         spans=tuple(spans),
-        chain=drawn.chain,
+        chain=told.chain,
         index=index,
         opening=_printed(OPENING[prompts.formulation], _known(graph, found))[0]
         if prompts.opening

@@ -1,0 +1,112 @@
+"""How a language model comes to its answer: what is patched, and on how many questions."""
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hopscope.configs.config import Config, Positive, Real, Whole
+from hopscope.configs.prompts import Prompts
+from hopscope.configs.recipe import Recipe, Seeds
+
+
+class Tracing(Config):
+    """How much is measured, and what counts."""
+
+    searched: Annotated[Whole, Field(ge=2)] = 24
+    """Questions, the first of all, on which single heads are patched."""
+    proved: Annotated[Whole, Field(ge=2)] = 200
+    """Fresh questions on which the circuit is knocked out, and runs alone."""
+    draws: Positive = 20
+    """Random draws of as many rows of the same layers, beside the circuit."""
+    every: Positive = 1
+    """Residual streams are patched before each such layer: 1 is all of them."""
+    counts: Annotated[Real, Field(gt=0, lt=1)] = 0.1
+    """The least share of the way to the donor's answer that a head's row moves it, to count."""
+    most: Positive = 24
+    """The largest number of rows whose sources are looked for, the strongest first."""
+
+
+class LlmMechanism(Recipe):
+    """One model, one kind of question: which roles hold what after which layer, and by which heads."""
+
+    kind: ClassVar = "llm-mechanism"
+
+    model: str
+    """A known model, a folder, or a GGUF file: its weights are needed."""
+    prompts: Prompts
+    """The kind of question."""
+    elsewhere: Prompts | None = None
+    """Another formulation, on which the same circuit is proved as well."""
+    questions: Annotated[Whole, Field(ge=2)] = 200
+    """Pairs of questions whose residual streams are patched."""
+    tracing: Tracing = Tracing()
+    template: Literal["chat", "raw"] = "chat"
+    """The model's own chat template, or the bare prompt and "Answer:" on a line of its own."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """Arithmetic of the model."""
+    seeds: Seeds = (0,)
+    """One seed; it fixes the questions, and the random draws."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if "://" in self.model:
+            raise ValueError(
+                f"{self.model} is an endpoint, which shows no weights: to patch a model, give its "
+                "name, a folder, or a GGUF file"
+            )
+        if len(self.seeds) > 1:
+            raise ValueError(f"seeds are {self.seeds}: a mechanism is searched with one")
+        if self.tracing.searched > self.questions:
+            raise ValueError(
+                f"searched is {self.tracing.searched} of {self.questions} questions: ask for fewer"
+            )
+        for prompts in filter(None, (self.prompts, self.elsewhere)):
+            if prompts.chains < 3:
+                raise ValueError(
+                    f"questions of {prompts.label} cannot be paired: answers are measured against "
+                    f"those of third chains, and there are {prompts.chains}; ask for 3 or more"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _same_roles(self) -> Self:
+        if self.elsewhere is not None:
+            known = self.elsewhere.graph().roles
+            if missing := [role for role in self.prompts.graph().roles if role not in known]:
+                raise ValueError(
+                    f"{self.elsewhere.label} has no role {str(missing[0])!r}, which "
+                    f"{self.prompts.label} has: a circuit is proved on a formulation with the "
+                    "same roles"
+                )
+        return self
+
+    @property
+    def phases(self) -> tuple[tuple[str, int], ...]:
+        """What is done one after the other, and with how many questions."""
+        its = self.tracing
+        return (
+            ("answers", self.questions),
+            ("roles", self.questions),
+            ("heads", its.searched),
+            ("paths", its.searched),
+            ("proof", its.proved),
+            ("elsewhere", its.proved if self.elsewhere else 0),
+        )
+
+    @property
+    def task_kind(self) -> str:
+        return "llm"
+
+    @property
+    def steps(self) -> int:
+        """The number of questions of all phases together."""
+        return sum(count for _, count in self.phases)
+
+    @property
+    def unit(self) -> str:
+        return "question"
+
+    def title(self) -> str:
+        last = self.model.rstrip("/").split("/")[-1].removesuffix(".gguf")
+        safe = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in last)
+        return f"mechanism-{safe}-{self.prompts.label}".lower()

@@ -1,0 +1,174 @@
+"""The circuit of a language model, put together from the answer backwards.
+
+A row belongs to it if answers follow it, and if a later row of the circuit brings something from
+where it writes; the answer is where that begins.
+"""
+
+from collections.abc import Sequence
+from math import log
+
+import numpy as np
+
+from hopscope import __version__
+from hopscope.circuits.account import Account, Holdings
+from hopscope.circuits.carrying import Cargo
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.limits import Limits
+from hopscope.circuits.mechanism import AS_IS, Aim, Mechanism, Target
+from hopscope.circuits.parts import HeadReport, Losses, Part, Switches
+from hopscope.configs import Discovery, LlmMechanism
+from hopscope.facts import Role
+from hopscope.llm.heads import ANSWER
+from hopscope.llm.pairs import role_table
+from hopscope.llm.patches import Row
+from hopscope.llm.paths import cargos
+from hopscope.llm.rows import Measured, of_phase
+from hopscope.llm.weighing import HeadRow, answered, counting, head_rows, role_shares
+from hopscope.theory import Path
+
+ALONE, ALL = 1, 2
+"""Which variants of a proof are the circuit alone, and no circuit at all (`patches.proofs`)."""
+
+
+def circuit_rows(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[Row]:
+    """The rows of the circuit, layer by layer."""
+    found = [(row.layer, row.head, row.role) for row, _ in _backwards(recipe, rows)]
+    return sorted(found)
+
+
+def _backwards(
+    recipe: LlmMechanism, rows: Sequence[Measured]
+) -> list[tuple[HeadRow, tuple[Role, ...]]]:
+    """The rows of the circuit, last layer first, with the roles that they bring something from."""
+    table, brought = role_table(recipe.prompts), cargos(recipe, rows)
+    below = {ANSWER: len(table) + max((row.layer for row in head_rows(recipe, rows)), default=0)}
+    found = []
+    for row in sorted(counting(recipe, head_rows(recipe, rows)), key=lambda row: -row.layer):
+        role = table[row.role]
+        if row.layer >= below.get(role, 0):
+            continue
+        its = [c for c in brought if (c.site.layer, c.site.heads) == (row.layer, (row.head,))]
+        sources = tuple(
+            c.site.source
+            for c in its
+            if c.site.source and c.site.readers == (role,) and most(c) >= recipe.tracing.counts
+        )
+        for source in sources:
+            below[source] = max(below.get(source, 0), row.layer)
+        found.append((row, sources))
+    return found
+
+
+def most(cargo: Cargo) -> float:
+    """How far an answer leaves its own, at most."""
+    return max((move.left.mean for move in cargo.moves), default=0.0)
+
+
+def circuit_of(recipe: LlmMechanism, rows: Sequence[Measured]) -> Circuit:
+    """The circuit, with its account."""
+    chosen, told = _backwards(recipe, rows), of_phase(rows, "answers")
+    layers, heads = told[0]["shape"]
+    parts = sorted((_part(recipe, row, its, rows) for row, its in chosen), key=lambda p: p.at)
+    account = Account(
+        holdings=_holdings(recipe, rows, layers),
+        cargo=tuple(cargos(recipe, rows)),
+        examples=recipe.tracing.searched,
+    )
+    return Circuit(
+        model=told[0]["model"],
+        task=None,
+        roles=role_table(recipe.prompts),
+        heads=tuple(
+            HeadReport(layer=layer, head=head, mechanism=_mechanism(recipe, chosen, layer, head))
+            for layer in range(layers)
+            for head in range(heads)
+        ),
+        parts=tuple(parts),
+        losses=_losses(rows),
+        alternatives=(),
+        shared=(),
+        restored=(),
+        flow=None,
+        switches=Switches(
+            examples=recipe.tracing.searched, batches=1, seed=recipe.seeds[0], forced=False,
+            version=__version__,
+        ),
+        account=account,
+    )  # fmt: skip
+
+
+def _part(
+    recipe: LlmMechanism, row: HeadRow, sources: Sequence[Role], rows: Sequence[Measured]
+) -> Part:
+    role = role_table(recipe.prompts)[row.role]
+    last = recipe.prompts.graph().facts[-1].value
+    answer = {last: len(recipe.prompts.graph().facts)}
+    whole = next(
+        c
+        for c in cargos(recipe, rows)
+        if c.site.source is None
+        and (c.site.layer, c.site.heads, c.site.readers) == (row.layer, (row.head,), (role,))
+    )
+    return Part(
+        layer=row.layer,
+        head=row.head,
+        readers=(role,),
+        paths=tuple(Path(row.layer, row.head, role, its) for its in sources if its != role),
+        kind="carries" if whole.carried(answer) else "locates",
+        cost=row.loss,
+        own_cost=row.loss,
+        alone_cost=row.loss,
+        votes=row.agree,
+    )
+
+
+def _mechanism(
+    recipe: LlmMechanism,
+    chosen: Sequence[tuple[HeadRow, tuple[Role, ...]]],
+    layer: int,
+    head: int,
+) -> Mechanism:
+    """Where the circuit's rows of a head look; all else stays as the model has it."""
+    table = role_table(recipe.prompts)
+    aims = []
+    for row, sources in chosen:
+        if (row.layer, row.head) == (layer, head):
+            parts = tuple((Target("own", its), 1 / len(sources)) for its in sources)
+            aims.append((table[row.role], Aim(parts) if parts else AS_IS))
+    return Mechanism(tuple(aims), AS_IS)
+
+
+def _losses(rows: Sequence[Measured]) -> Losses:
+    """Losses among the acceptable answers: as it is, with the circuit alone, with nothing."""
+    its = answered(of_phase(rows, "answers"))
+    proof = of_phase(rows, "proof")
+    clean = np.array([[c[2] for c in row["clean"].values()] for row in proof])  # [q, name]
+    moved = np.array([row["moved"] for row in proof])[..., 2]  # [q, name, variant]
+    alone, none = (float((clean + moved[:, :, n]).mean()) for n in (ALONE, ALL))
+    guess = log(1 / its.guessing)
+    limit = Limits.of(np.array([clean.mean()]), guess, Discovery()).mean
+    return Losses(
+        clean=(float(clean.mean()),), ideal=(alone,), own=(alone,), ablated=(none,), guess=guess,
+        limit=limit,
+    )  # fmt: skip
+
+
+def _holdings(recipe: LlmMechanism, rows: Sequence[Measured], layers: int) -> Holdings:
+    """How far answers follow the stream at each role, symbol by symbol; where not every layer was
+    patched, as before the last that was.
+    """
+    shares, symbols = role_shares(recipe, rows), recipe.prompts.graph().symbols
+    table, every = role_table(recipe.prompts), recipe.tracing.every
+    measured = [*range(0, layers, every), layers]
+    at = [max(n for n, its in enumerate(measured) if its <= layer) for layer in range(layers + 1)]
+    return Holdings(
+        roles=table,
+        symbols=symbols,
+        shares=tuple(
+            tuple(
+                tuple(min(1.0, max(0.0, shares[s][role][n].mean)) for s in symbols)
+                for role in range(len(table))
+            )
+            for n in at
+        ),
+    )

@@ -1,0 +1,213 @@
+"""How a language model comes to its answer: what was found, as a run keeps it and as data.
+
+The question that the paper leaves open is put to it: does the position that asks hold x_1 before it
+holds x_2 (look-ups are stacked there), or is x_2 looked up where x_1 stands (in place), so that the
+asking position takes it from there?
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.parts import Estimate
+from hopscope.configs import LlmMechanism
+from hopscope.facts import Role
+from hopscope.llm.assembling import ALL, ALONE, circuit_of
+from hopscope.llm.exchange import proving
+from hopscope.llm.heads import ANSWER
+from hopscope.llm.pairs import OPENING, OTHER, role_table
+from hopscope.llm.rows import Measured, of_phase, rows_of
+from hopscope.llm.weighing import Answered, answered, estimate, role_shares, surety
+from hopscope.milestones import HALF
+from hopscope.store import RunFolder
+
+ASKING = (Role("query"), OPENING, OTHER, ANSWER)
+"""The roles from the question on."""
+KNOCKED, DRAWN = 0, 3
+"""The variants of a proof: the circuit knocked out; from there on, random rows."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One exchange, on fresh questions."""
+
+    name: str
+    knocked: Estimate
+    """How far answers follow the circuit's rows, brought from the donor; all else is as it is."""
+    random: tuple[float, ...]
+    """The same of as many random rows, draw by draw."""
+    alone: Estimate
+    """How far answers follow the donor if all is brought from there but the circuit's rows: 0 if
+    these are enough."""
+    everything: Estimate
+    """The same if all is brought from there."""
+    questions: int
+
+    @property
+    def beaten(self) -> int:
+        """How many random draws move the answers at least as far."""
+        return sum(each >= self.knocked.mean for each in self.random)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the logit lens sees: [role][layer], not a number where a role is not."""
+
+    probability: np.ndarray
+    rank: np.ndarray
+
+
+@dataclass(frozen=True)
+class LlmFindings:
+    """Everything that the rows of a run come to."""
+
+    recipe: LlmMechanism
+    rows: Sequence[Measured]
+
+    @cached_property
+    def answered(self) -> Answered:
+        """How the model answers."""
+        return answered(of_phase(self.rows, "answers"))
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of tokens."""
+        return role_table(self.recipe.prompts)
+
+    @cached_property
+    def layers(self) -> list[int]:
+        """The layers before which streams were patched; the last is behind all."""
+        layers = of_phase(self.rows, "answers")[0]["shape"][0]
+        return [*range(0, layers, self.recipe.tracing.every), layers]
+
+    @cached_property
+    def shares(self) -> dict[str, list[list[Estimate]]]:
+        """For each exchange, role and layer, how far answers follow the stream there."""
+        return role_shares(self.recipe, self.rows)
+
+    @cached_property
+    def lens(self) -> dict[str, Seen]:
+        """What the logit lens sees of each symbol."""
+        values = np.array([row["lens"] for row in of_phase(self.rows, "roles")], dtype=float)
+        symbols = [fact.value for fact in self.recipe.prompts.graph().facts]
+        return {
+            symbol: Seen(values[:, n, ..., 0].mean(0), np.median(values[:, n, ..., 1], axis=0))
+            for n, symbol in enumerate(symbols)
+        }
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """The circuit, with its account."""
+        return circuit_of(self.recipe, self.rows)
+
+    def proofs(self, phase: str = "proof") -> list[Proof]:
+        """The circuit on fresh questions, or (elsewhere) on another formulation."""
+        rows = of_phase(self.rows, phase)
+        prompts = self.recipe.prompts if phase == "proof" else self.recipe.elsewhere
+        if not rows or prompts is None:
+            return []
+        found = []
+        moved = np.array([row["moved"] for row in rows], dtype=float)[..., 0]
+        for number, name in enumerate(proving(prompts)):
+            sure, its = surety(rows, name), moved[:, number]
+            drawn = tuple(estimate(sure, one).mean for one in its[:, DRAWN:].T)
+            knocked, alone, everything = (estimate(sure, its[:, n]) for n in (KNOCKED, ALONE, ALL))
+            found.append(Proof(name, knocked, drawn, alone, everything, len(rows)))
+        return found
+
+    def held(self, role: Role, name: str) -> tuple[int, int] | None:
+        """From which of the patched layers to which a role holds a symbol by more than half."""
+        its = self.shares[name][self.roles.index(role)]
+        there = [n for n, share in zip(self.layers, its, strict=True) if share.mean > HALF]
+        return (there[0], there[-1]) if there else None
+
+    def verdict(self) -> list[str]:
+        """In words: are look-ups stacked where the question is asked, or made in place?"""
+        facts = self.recipe.prompts.graph().facts
+        last = facts[-1].value
+        asking = [role for role in ASKING if role in self.roles]
+        told = []
+        for number, fact in enumerate(facts[:-1]):
+            own = {role: its for role in asking if (its := self.held(role, fact.value))}
+            place = Role("value", number)
+            there = self.held(place, last)
+            for role, (first, end) in own.items():
+                told.append(f"{role} holds {fact.value} before layers {first} … {end}")
+            if there:
+                told.append(f"{place} holds {last} before layers {there[0]} … {there[1]}")
+            if not own and not there:
+                told.append(f"no asking role holds {fact.value}, nor {place} {last}, by half")
+        for role in asking:
+            if its := self.held(role, last):
+                told.append(f"{role} holds {last} before layers {its[0]} … {its[1]}")
+        return [*told, f"look-ups: {self.way()}"] if len(facts) > 1 else told
+
+    def way(self) -> str:
+        """One of: stacked, in place, both, undecided."""
+        facts = self.recipe.prompts.graph().facts
+        asking = [role for role in ASKING if role in self.roles]
+        stacked = any(self.held(role, fact.value) for role in asking for fact in facts[:-1])
+        values = [Role("value", number) for number, _ in enumerate(facts[:-1])]
+        placed = any(self.held(role, facts[-1].value) for role in values)
+        if stacked and placed:
+            return "both"
+        return "stacked where it is asked" if stacked else "in place" if placed else "undecided"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dictionaries, lists and numbers, ready for JSON."""
+        return {
+            "model": self.recipe.model,
+            "questions": self.recipe.prompts.label,
+            "answered": {"right": self.answered.right, "of": self.answered.count,
+                         "interval": self.answered.interval, "guessing": self.answered.guessing},
+            "roles": [str(role) for role in self.roles],
+            "layers": self.layers,
+            "follows": {
+                name: [[each.model_dump() for each in by_layer] for by_layer in by_role]
+                for name, by_role in self.shares.items()
+            },
+            "lens": {
+                symbol: {"probability": its.probability.tolist(), "rank": its.rank.tolist()}
+                for symbol, its in self.lens.items()
+            },
+            "verdict": self.verdict(),
+            "circuit": self.circuit.to_dict(),
+            "proof": [_told(each) for each in self.proofs()],
+            "elsewhere": [_told(each) for each in self.proofs("elsewhere")],
+        }  # fmt: skip
+
+
+def _told(proof: Proof) -> dict[str, Any]:
+    names = ("knocked", "alone", "everything")
+    return {
+        "exchange": proof.name,
+        **{name: getattr(proof, name).model_dump() for name in names},
+        "random": list(proof.random),
+        "questions": proof.questions,
+    }
+
+
+@dataclass(frozen=True)
+class MechanismRun:
+    """A mechanism on disk: its recipe, and what was measured so far."""
+
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        """The name of the run in its store."""
+        return self.folder.name
+
+    @property
+    def experiment(self) -> LlmMechanism:
+        """The recipe that the run is made from."""
+        return self.folder.recipe_as(LlmMechanism)
+
+    @property
+    def findings(self) -> LlmFindings:
+        """What the rows come to."""
+        return LlmFindings(self.experiment, rows_of(self.folder))

@@ -1,0 +1,268 @@
+"""Find how a language model comes to its answers, as the work of a run.
+
+    answers    does it answer better than by guessing? If not, there is nothing to find
+    roles      the residual stream at one role, before one layer, is the donor's; and the logit lens
+    heads      where a role gains, what each head brings there is the donor's
+    paths      for the rows that count: from which role, and what later heads take of it
+    proof      fresh questions: the circuit's rows are the donor's; or all else is
+    elsewhere  the same on another formulation
+
+Rows are committed piece by piece. What a phase measures follows from the recipe and from the rows of
+earlier phases, so a run that was killed ends with the rows of one left alone.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import torch
+
+from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.subject import Dissected
+from hopscope.configs import LlmMechanism, Prompts
+from hopscope.errors import ConfigError, LlmError, RunMismatch
+from hopscope.llm.assembling import circuit_rows
+from hopscope.llm.exchange import names, proving
+from hopscope.llm.lens import lens
+from hopscope.llm.local import LocalModel
+from hopscope.llm.models import load
+from hopscope.llm.pairs import Paired, pairs, role_table
+from hopscope.llm.patches import Rerun, by_head, by_role, proofs
+from hopscope.llm.paths import path_rows
+from hopscope.llm.rows import PART, ROWS, Measured, line, numbers, of_phase, rows_of
+from hopscope.llm.walking import Batch, batches
+from hopscope.llm.weighing import cells, check_answers
+from hopscope.runs.life import complete
+from hopscope.runs.watcher import Watcher
+from hopscope.runs.work import Begin, Losses
+from hopscope.store import RunFolder, Store
+
+PIECE = 8
+"""Questions that are measured between two commits."""
+
+
+def prepare(recipe: LlmMechanism, device: str) -> Begin:
+    """What begins the patching of a model that is there."""
+    if device not in ("auto", "cpu"):
+        raise ConfigError(f"device is {device!r}; language models are patched on the processor")
+    model, tokenizer = load(recipe.model, recipe.precision, "eager")
+    local = LocalModel(model, tokenizer, recipe.model, recipe.template)
+    return lambda folder: Tracer(recipe, local, folder)
+
+
+def trace(
+    recipe: LlmMechanism,
+    local: Callable[[], LocalModel],
+    store: Store | str | None = None,
+    watcher: Watcher | None = None,
+) -> RunFolder:
+    """Find the mechanism in a model of one's own, or finish finding it; if that is complete, return
+    its run. The model is only made if there is something to measure.
+    """
+    store = store if isinstance(store, Store) else Store(store)
+    there = None if store.has_complete(recipe) else local()
+    return complete(recipe, lambda folder: Tracer(recipe, there or local(), folder), store, watcher)
+
+
+class Tracer:
+    """What is still to be measured of one mechanism."""
+
+    def __init__(self, recipe: LlmMechanism, local: LocalModel, folder: RunFolder) -> None:
+        subject = subject_of(local.model)
+        if not isinstance(subject, Dissected):
+            raise LlmError(
+                f"{local.name} cannot be walked head by head: there is no adapter for it"
+            )
+        self.recipe, self.local, self.subject, self.folder = recipe, local, subject, folder
+        self.rows = rows_of(folder)
+        self.step = self.kept = len(self.rows)
+        self.precision = recipe.precision
+        self.planned = range(1, recipe.steps + 1)
+        self.names = names(recipe.prompts)
+        self.layers = [*range(0, subject.layers, recipe.tracing.every), subject.layers]
+        self.roles = len(role_table(recipe.prompts))
+        self.pieces = self._pieces()
+
+    def advance(self) -> Losses:
+        """Measure a piece of the questions."""
+        phase, piece = next(self.pieces)
+        with torch.no_grad():
+            found = PHASES[phase](self, piece)
+        self.rows += [{"phase": phase, **row} for row in found]
+        self.step += len(found)
+        return {}
+
+    def files(self) -> Mapping[str, bytes]:
+        """The rows since the last commit."""
+        new = self.rows[self.kept :]
+        files = {f"{PART}{self.kept:08d}.jsonl": "".join(map(line, new)).encode()}
+        self.kept = self.step
+        return files
+
+    def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
+        """All rows as one file, and the names of the parts that it takes the place of."""
+        whole = "".join(map(line, rows_of(self.folder)))
+        return {ROWS: whole.encode()}, tuple(self.folder.files(PART))
+
+    def _pieces(self) -> Iterator[tuple[str, list[Paired]]]:
+        """What is still to be measured, phase by phase."""
+        self._check_weights()
+        for phase, count in self.recipe.phases:
+            done = len(of_phase(self.rows, phase))
+            if phase == "roles" and count:
+                check_answers(self.recipe, of_phase(self.rows, "answers"))
+            asked = self._pairs(phase)[:count] if done < count else []
+            for first in range(done, count, PIECE):
+                yield phase, asked[first : first + PIECE]
+
+    def _pairs(self, phase: str) -> list[Paired]:
+        its, seed = self.recipe, self.recipe.seeds[0]
+        if phase == "proof":
+            start = self._first[-1].index + 1
+            return pairs(self.local, its.prompts, seed, start, its.tracing.proved)
+        if phase == "elsewhere":
+            assert its.elsewhere is not None
+            return pairs(self.local, its.elsewhere, seed, 0, its.tracing.proved)
+        return self._first
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of the model's weights."""
+        return self.subject.digest()
+
+    def _check_weights(self) -> None:
+        """Refuse another model than the one that the rows are of."""
+        if any(row["model"] != self.digest for row in of_phase(self.rows, "answers")):
+            raise RunMismatch(
+                f"{self.folder.name} was begun with other weights than {self.local.name} has now: "
+                f"`hopscope rm {self.folder.name}` and measure again"
+            )
+
+    @cached_property
+    def _first(self) -> list[Paired]:
+        return pairs(
+            self.local, self.recipe.prompts, self.recipe.seeds[0], 0, self.recipe.questions
+        )
+
+    @cached_property
+    def _cells(self) -> list[list[int]]:
+        return cells(self.recipe, self.rows, self.layers)
+
+    def answers(self, piece: Sequence[Paired]) -> list[Measured]:
+        """How the questions are answered as they are, and how their donors."""
+        return self._each(piece, self._answers)
+
+    def _answers(self, batch: Batch) -> list[Measured]:
+        clean = batch.clean(self.names)
+        ends = torch.stack([batch.given[name].streams[-1][:, -1:] for name in self.names])
+        moved = batch.marks(ends, self.names) - clean
+        logits = self.subject.leave(batch.own.streams[-1][:, -1:])[:, -1].float()
+        return [
+            {
+                "model": self.digest,
+                "shape": [self.subject.layers, self.subject.heads],
+                "acceptable": len(pair.answers.acceptable),
+                "right": int(logits[row, list(pair.answers.acceptable)].argmax())
+                == pair.answers.acceptable.index(pair.answers.own),
+                "clean": self._clean(clean, self.names, row),
+                "moved": numbers(moved[:, row]),
+            }
+            for row, pair in enumerate(batch.pairs)
+        ]
+
+    def by_role(self, piece: Sequence[Paired]) -> list[Measured]:
+        """Every role's stream before every layer, and what the logit lens sees there."""
+        return self._each(piece, self._by_role)
+
+    def _by_role(self, batch: Batch) -> list[Measured]:
+        clean, moved = batch.clean(self.names), by_role(batch, self.layers, self.names)
+        seen = lens(batch, self.layers, range(self.roles))
+        return [
+            {
+                "clean": self._clean(clean, self.names, row),
+                "moved": numbers(moved[:, :, :, row]),
+                "lens": numbers(seen[:, :, :, row]),
+            }
+            for row in range(len(batch.pairs))
+        ]
+
+    def by_head(self, piece: Sequence[Paired]) -> list[Measured]:
+        """Every head's row, where roles gain."""
+        return self._each(piece, self._by_head)
+
+    def _by_head(self, batch: Batch) -> list[Measured]:
+        clean = batch.clean(self.names)
+        moved = [by_head(batch, layer, role, self.names) for layer, role in self._cells]
+        return [
+            {
+                "cells": self._cells,
+                "clean": self._clean(clean, self.names, row),
+                "moved": [numbers(its[:, :, row]) for its in moved],
+                "looks": [
+                    numbers(batch.own.looks[layer][row, :, role]) for layer, role in self._cells
+                ],
+            }
+            for row in range(len(batch.pairs))
+        ]
+
+    def by_path(self, piece: Sequence[Paired]) -> list[Measured]:
+        """What the rows that count bring from each role, and what later heads take of it."""
+        return self._each(piece, lambda batch: path_rows(self.recipe, self.rows, batch))
+
+    def proof(self, piece: Sequence[Paired]) -> list[Measured]:
+        """The circuit knocked out, and alone."""
+        return self._each(piece, lambda batch: self._proof(batch, self.recipe.prompts))
+
+    def elsewhere(self, piece: Sequence[Paired]) -> list[Measured]:
+        """The same on another formulation."""
+        other = self.recipe.elsewhere
+        assert other is not None
+        return self._each(piece, lambda batch: self._proof(batch, other), other)
+
+    def _proof(self, batch: Batch, prompts: Prompts) -> list[Measured]:
+        its, table = proving(prompts), role_table(prompts)
+        own = role_table(self.recipe.prompts)
+        rows = [
+            (layer, head, table.index(own[role]))
+            for layer, head, role in circuit_rows(self.recipe, self.rows)
+            if own[role] in table
+        ]
+        shape = (self.subject.layers, self.subject.heads, len(table))
+        donor = proofs(shape, rows, self.recipe.tracing.draws, self.recipe.seeds[0])
+        clean, moved = batch.clean(its), [Rerun(donor).marks(batch, name) for name in its]
+        return [
+            {
+                "clean": self._clean(clean, its, row),
+                "moved": [numbers(each[:, row]) for each in moved],
+            }
+            for row in range(len(batch.pairs))
+        ]
+
+    def _each(
+        self,
+        piece: Sequence[Paired],
+        measure: Callable[[Batch], list[Measured]],
+        prompts: Prompts | None = None,
+    ) -> list[Measured]:
+        """A row for each question of a piece, in the order of the questions."""
+        roles = len(role_table(prompts or self.recipe.prompts))
+        found: list[Measured] = []
+        for batch in batches(self.subject, piece, roles):
+            measured = measure(batch)
+            found += [
+                {"index": pair.index, **row}
+                for pair, row in zip(batch.pairs, measured, strict=True)
+            ]
+        return sorted(found, key=lambda row: row["index"])
+
+    def _clean(self, clean: torch.Tensor, its: Sequence[str], row: int) -> dict[str, list[float]]:
+        return {name: numbers(clean[n, row]) for n, name in enumerate(its)}
+
+
+PHASES: dict[str, Callable[[Tracer, Sequence[Paired]], list[Measured]]] = {
+    "answers": Tracer.answers,
+    "roles": Tracer.by_role,
+    "heads": Tracer.by_head,
+    "paths": Tracer.by_path,
+    "proof": Tracer.proof,
+    "elsewhere": Tracer.elsewhere,
+}

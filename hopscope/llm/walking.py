@@ -1,0 +1,151 @@
+"""Pairs of questions of one length, walked through a language model layer by layer.
+
+A patch at a layer needs the layers above alone, and of a position what stands behind it: all before
+is the own question's, and computed once. Patches of one place go through the layers together.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from hopscope.circuits.subject import Subject
+from hopscope.llm.pairs import Paired
+
+ROWS = 4_096
+"""Tokens that go through a layer at a time, of all patches together."""
+MARKS = 3
+"""Numbers of an answer: how far it is above third chains' answers for the partner's, for the own;
+and its loss among the acceptable ones."""
+
+Stream = Float[Tensor, "batch seq d_model"]
+Marks = Float[Tensor, "variant batch mark"]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What stands before each layer and behind the last, and what each head brings."""
+
+    streams: list[Stream]
+    mixed: list[Float[Tensor, "batch head seq d_head"]]
+    looks: list[Float[Tensor, "batch head reader source"]]
+    """For the own question: attention from each role to each of its own chain, where the role
+    last stands; empty for donors."""
+
+
+class Batch:
+    """Some pairs of one length, ready to be patched."""
+
+    def __init__(self, subject: Subject, pairs: Sequence[Paired], roles: int) -> None:
+        self.subject, self.pairs, self.roles = subject, pairs, roles
+        self.tokens = self._tensor([pair.tokens for pair in pairs])
+        self.role = self._tensor([pair.roles for pair in pairs])
+        self.chain = self._tensor([pair.chains for pair in pairs])
+        self.donors = {
+            name: self._tensor([pair.donors[name] for pair in pairs]) for name in pairs[0].donors
+        }
+
+    def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
+        return torch.tensor(rows, device=self.subject.device)
+
+    @cached_property
+    def own(self) -> Walked:
+        """The own questions."""
+        return self._walked(self.tokens, looks=True)
+
+    @cached_property
+    def given(self) -> dict[str, Walked]:
+        """The donors, by their names."""
+        return {name: self._walked(tokens, looks=False) for name, tokens in self.donors.items()}
+
+    def _walked(self, tokens: Int[Tensor, "batch seq"], *, looks: bool) -> Walked:
+        subject = self.subject
+        found = Walked([subject.enter(tokens)], [], [])
+        for layer in range(subject.layers):
+            x = found.streams[-1]
+            pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
+            found.mixed.append(pattern @ subject.values(layer, x))
+            found.streams.append(subject.write(layer, x, found.mixed[-1]))
+            if looks:
+                found.looks.append(self._by_role(pattern))
+        return found
+
+    def _by_role(
+        self, pattern: Float[Tensor, "batch head seq seq"]
+    ) -> Float[Tensor, "batch head reader source"]:
+        """Attention between roles of the chain asked about, from the last position of each."""
+        length = self.role.shape[1]
+        mine = self._one_hot & (self.chain == 0)[:, :, None]
+        last = length - 1 - mine.flip(1).int().argmax(1)  # [batch, role]
+        rows = pattern.gather(2, last[:, None, :, None].expand(-1, pattern.shape[1], -1, length))
+        found: Tensor = rows.float() @ mine.float()[:, None]
+        return found * mine.any(1)[:, None, :, None]
+
+    @cached_property
+    def _one_hot(self) -> Bool[Tensor, "batch seq role"]:
+        found: Tensor = self.role[:, :, None] == torch.arange(self.roles, device=self.role.device)
+        return found
+
+    def at(self, role: int) -> Bool[Tensor, "batch seq"]:
+        """Where a role stands, in whichever chain."""
+        return self._one_hot[:, :, role]
+
+    def last(self, role: int) -> Int[Tensor, "batch"]:
+        """Where a role stands last in the chain asked about; -1 where it does not."""
+        mine = self.at(role) & (self.chain == 0)
+        found: Tensor = self.role.shape[1] - 1 - mine.flip(1).int().argmax(1)
+        return torch.where(mine.any(1), found, -1)
+
+    def marks(
+        self, x: Float[Tensor, "variant batch one d_model"], names: Sequence[str]
+    ) -> Float[Tensor, "variant batch mark"]:
+        """What the answers are, in each variant measured for one exchange."""
+        logits = self.subject.leave(x.flatten(0, 1))[:, -1].float().unflatten(0, x.shape[:2]).cpu()
+        found = torch.zeros(*x.shape[:2], MARKS, dtype=torch.float64)
+        for row, pair in enumerate(self.pairs):
+            its = logits[:, row]
+            loss = its[:, list(pair.answers.acceptable)].logsumexp(-1) - its[:, pair.answers.own]
+            for variant, name in enumerate(names):
+                one = its[variant]
+                third = one[list(pair.answers.thirds(name))].mean()
+                found[variant, row, 0] = one[pair.answers.others[name]] - third
+                found[variant, row, 1] = one[pair.answers.own] - third
+            found[:, row, 2] = loss
+        return found
+
+    def clean(self, names: Sequence[str]) -> Marks:
+        """The marks of the own questions, for each exchange."""
+        return self.marks(self.own.streams[-1][None, :, -1:].repeat(len(names), 1, 1, 1), names)
+
+    def onward(
+        self, layer: int, patched: Float[Tensor, "variant batch some d_model"]
+    ) -> Float[Tensor, "variant batch one d_model"]:
+        """The last position behind the last layer, from streams before a layer that differ from
+        the own one at their last positions alone.
+        """
+        count, _, some, _ = patched.shape
+        each = max(1, ROWS // (patched.shape[1] * some))
+        return torch.cat([self._onward(layer, part) for part in patched.split(each)] if count
+                         else [patched])  # fmt: skip
+
+    def _onward(self, layer: int, patched: Tensor) -> Tensor:
+        subject, (count, batch, some, _) = self.subject, patched.shape
+        x = patched.flatten(0, 1)
+        for number in range(layer, subject.layers):
+            before = self.own.streams[number][:, : self.tokens.shape[1] - some]
+            whole = torch.cat([before.repeat(count, 1, 1), x], 1)
+            read = some if number < subject.layers - 1 else 1
+            pattern = subject.look(number, whole, read, range(subject.heads))
+            x = subject.write(number, whole[:, -read:], pattern @ subject.values(number, whole))
+        last: Tensor = x[:, -1:].unflatten(0, (count, batch))
+        return last
+
+
+def batches(subject: Subject, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:
+    """The pairs by their length, as batches."""
+    lengths = sorted({len(pair.tokens) for pair in pairs})
+    for length in lengths:
+        yield Batch(subject, [pair for pair in pairs if len(pair.tokens) == length], roles)
