@@ -111,6 +111,10 @@ class Circuit(Config):
         this version of hopscope, in one line; None if it does not.
         """
         kept, version = self.switches.settings, self.switches.version
+        if (
+            kept is None and version is not None
+        ):  # no search found it, but a language model's patches
+            return None
         if kept is None or version is None:
             return (
                 "this circuit was found by an earlier version of hopscope, which did not keep its "

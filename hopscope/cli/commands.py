@@ -106,6 +106,8 @@ GROUPS = (
         Command("llm show", "Show benchmarks, draw them, or print every answer.", "llm:show"),
         Command("llm heads", "Which heads look things up, and what switching them off does.",
                 "heads:heads", earlier={"--to": "--out", "--seed": "--sample"}),
+        Command("llm mechanism", "How a model comes to its answer, patched and proved.",
+                "mechanism:mechanism"),
         Command("llm export", "Write the questions for RULER, lm-evaluation-harness, inspect_ai.",
                 "export:export", earlier={"--to": "--out", "--seed": "--sample"}),
         Command("models list", "List the language models that can be fetched.", "models:listing"),

@@ -36,6 +36,11 @@ SHOWN = {
         "hopscope.cli.llm:bench_rows",
         "hopscope.cli.llm:bench_figure",
     ),
+    "llm-mechanism": Shown(
+        "hopscope.cli.mechanism:print_mechanism",
+        "hopscope.cli.mechanism:mechanism_rows",
+        "hopscope.cli.mechanism:run_figure",
+    ),
 }
 OTHERS = Shown("hopscope.cli.kinds:print_last_losses", "hopscope.cli.kinds:last_losses")
 

@@ -27,7 +27,7 @@ class Tracing(Config):
 
 
 class LlmMechanism(Recipe):
-    """One model, one kind of question: which roles hold what after which layer, and by which heads."""
+    """One model and one kind of question: which roles hold what, and which heads bring it."""
 
     kind: ClassVar = "llm-mechanism"
 
@@ -71,12 +71,14 @@ class LlmMechanism(Recipe):
     @model_validator(mode="after")
     def _same_roles(self) -> Self:
         if self.elsewhere is not None:
-            known = self.elsewhere.graph().roles
-            if missing := [role for role in self.prompts.graph().roles if role not in known]:
+            own, other = (set(its.graph().roles) for its in (self.prompts, self.elsewhere))
+            if apart := sorted(own ^ other):
+                here, there = self.elsewhere.label, self.prompts.label
+                if apart[0] in other:
+                    here, there = there, here
                 raise ValueError(
-                    f"{self.elsewhere.label} has no role {str(missing[0])!r}, which "
-                    f"{self.prompts.label} has: a circuit is proved on a formulation with the "
-                    "same roles"
+                    f"{here} has no role {str(apart[0])!r}, which {there} has: a circuit is proved "
+                    "on a formulation with the same roles"
                 )
         return self
 

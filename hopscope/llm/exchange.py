@@ -3,8 +3,8 @@
 Two kinds of exchange, both of the words that the chain asked about and a partner have for a
 symbol:
 
-    x1    wherever they stand: value of one fact, key of the next. The answer stays the same, so that
-          whoever takes the one for the other while all else stays answers for the partner.
+    x1    wherever they stand: value of one fact, key of the next. The answer stays the same; who
+          takes the one for the other while all else stays as it is answers for the partner.
     x1…   in the value of its fact alone: from there on the chain is the partner's, and so is the
           answer.
 

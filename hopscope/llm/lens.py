@@ -1,7 +1,7 @@
-"""The logit lens: what the stream at each role would say if it were the last (nostalgebraist 2020).
+"""The logit lens (nostalgebraist 2020): what the stream at each role would say if it were the last.
 
-After every layer, the final norm and the unembedding are put onto the stream at the last position of
-a role of the chain asked about. For each symbol: its rank in the whole vocabulary, and its
+After every layer, the final norm and the unembedding are put onto the stream at the last position
+of a role of the chain asked about. For each symbol: its rank in the whole vocabulary, and its
 probability among the words that the chains have for it (guessing: one in their number).
 """
 

@@ -141,9 +141,11 @@ class LlmFindings:
                 told.append(f"{place} holds {last} before layers {there[0]} … {there[1]}")
             if not own and not there:
                 told.append(f"no asking role holds {fact.value}, nor {place} {last}, by half")
-        for role in asking:
-            if its := self.held(role, last):
-                told.append(f"{role} holds {last} before layers {its[0]} … {its[1]}")
+        told += [
+            f"{role} holds {last} before layers {its[0]} … {its[1]}"
+            for role in asking
+            if (its := self.held(role, last))
+        ]
         return [*told, f"look-ups: {self.way()}"] if len(facts) > 1 else told
 
     def way(self) -> str:

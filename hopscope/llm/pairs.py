@@ -5,9 +5,8 @@ cuts two words, or two answers, into different numbers of tokens, or an article 
 Then another partner is tried, and where none is left, another question.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 
 from hopscope.configs.prompts import Prompts
 from hopscope.errors import LlmError
@@ -102,7 +101,7 @@ def _paired(
     own, right = render(prompts, told, index), own_answer(prompts.graph(), told)
     made = list(exchanges(prompts, told, partner))
     spelled = {a: local.spellings(_text(local, own), a)[0] for a in own.acceptable}
-    common = tuple(commonprefix(list(spelled.values())))
+    common = _common(list(spelled.values()))
     if why := _unlike(local.name, made, right, spelled, len(common)):
         return why
     tokens, roles, chains = _cut(local, prompts, own, partner, common)
@@ -116,6 +115,13 @@ def _paired(
     answers = Answers(first[right], {e.name: first[e.answer] for e in made}, tuple(first.values()))
     candidates = _candidates(prompts, tokens, roles, chains, answers)
     return Paired(index, tokens, donors, roles, chains, answers, candidates)
+
+
+def _common(spelled: Sequence[Tokens]) -> Tokens:
+    """What all answers begin with."""
+    most = min(map(len, spelled))
+    alike = (n for n in range(most) if len({its[n] for its in spelled}) > 1)
+    return spelled[0][: next(alike, most)]
 
 
 def _unlike(
@@ -217,7 +223,7 @@ def _candidates(
     chains: tuple[int, ...],
     answers: Answers,
 ) -> dict[str, tuple[int, ...]]:
-    """How every symbol is written in each chain: the first token, where it is a value (or a key)."""
+    """How every symbol is written in each chain: its first token, where it is a value."""
     graph, table = prompts.graph(), role_table(prompts)
     last = graph.facts[-1].value
     found = {last: (answers.own, *(t for t in answers.acceptable if t != answers.own))}

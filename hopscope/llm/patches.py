@@ -82,9 +82,9 @@ class Rerun:
 
 def proofs(
     shape: tuple[int, int, int], rows: Sequence[Row], draws: int, seed: int
-) -> Float[Tensor, "variant layer head role"]:
-    """Which rows are the donor's: in the circuit; in all else; everywhere; in as many random rows of
-    the same layers and roles, draw by draw.
+) -> Bool[Tensor, "variant layer head role"]:
+    """Which rows are the donor's: in the circuit; in all else; everywhere; in as many random rows
+    of the same layers and roles, draw by draw.
     """
     circuit = torch.zeros(shape, dtype=torch.bool)
     for row in rows:
@@ -98,8 +98,8 @@ def proofs(
 
 
 def others(shape: tuple[int, int, int], rows: Sequence[Row], rng: Random) -> list[Row]:
-    """As many rows of other heads, drawn layer by layer among the roles that the circuit's rows have
-    there; all there are, where there are fewer.
+    """As many rows of other heads, drawn layer by layer among the roles that the circuit's rows
+    have there; all there are, where there are fewer.
     """
     found = []
     for layer in sorted({row[0] for row in rows}):

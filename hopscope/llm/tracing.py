@@ -7,7 +7,7 @@
     proof      fresh questions: the circuit's rows are the donor's; or all else is
     elsewhere  the same on another formulation
 
-Rows are committed piece by piece. What a phase measures follows from the recipe and from the rows of
+Rows are committed piece by piece. What a phase measures follows from the recipe and the rows of
 earlier phases, so a run that was killed ends with the rows of one left alone.
 """
 
@@ -36,7 +36,7 @@ from hopscope.runs.watcher import Watcher
 from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder, Store
 
-PIECE = 8
+PIECE = 4
 """Questions that are measured between two commits."""
 
 
@@ -44,7 +44,7 @@ def prepare(recipe: LlmMechanism, device: str) -> Begin:
     """What begins the patching of a model that is there."""
     if device not in ("auto", "cpu"):
         raise ConfigError(f"device is {device!r}; language models are patched on the processor")
-    model, tokenizer = load(recipe.model, recipe.precision, "eager")
+    model, tokenizer = load(recipe.model, recipe.precision, "sdpa")
     local = LocalModel(model, tokenizer, recipe.model, recipe.template)
     return lambda folder: Tracer(recipe, local, folder)
 

@@ -66,7 +66,9 @@ def _arc(axes: Axes, left: int, right: int, above: bool) -> None:
 
 
 def short_role(role: Role) -> str:
-    """k3 for key 3, v0 for value 0, q for the query."""
+    """k3 for key 3, v0 for value 0, q for the query; what language models have beside, in full."""
+    if role.kind in ("answer", "opening", "other"):
+        return role.kind
     if role.kind == "query":
         return "q" if role.fact == 0 else f"q{role.fact}"
     slot = f".{role.slot}" if role.slot else ""

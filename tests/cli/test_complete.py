@@ -36,7 +36,7 @@ def after(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Next:
     ("words", "expected"),
     [
         (["ll"], ["llm"]),
-        (["llm", ""], ["bench", "export", "heads", "show"]),
+        (["llm", ""], ["bench", "export", "heads", "mechanism", "show"]),
         (["llm", "show", "--fi"], ["--figure"]),
         (["completion", ""], ["bash", "fish", "zsh"]),
         (["train", "musat/transformer-a", "--model.lay"], ["--model.layers"]),

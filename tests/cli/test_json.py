@@ -42,7 +42,7 @@ OBJECTS = {
     "show": "RUN --figure losses.svg",
 }
 """Of each that prints several parts."""
-ELSEWHERE = {"llm show", "llm heads"}
+ELSEWHERE = {"llm show", "llm heads", "llm mechanism"}
 """With a language model: tests/llm/test_commands.py."""
 NO_TABLE = {
     "train", "resume", "demo", "markov train", "llm bench",  # `show` has the table when they end

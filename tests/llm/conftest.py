@@ -1,8 +1,13 @@
 """A language model of a few thousand weights, with a tokenizer of words."""
 
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
 import pytest
 import torch
 
+from hopscope.configs import LlmMechanism, Prompts, Tracing
 from hopscope.llm.local import LocalModel
 
 SENTENCE = "What is the value of Say directly only numeric without any other words Answer"
@@ -27,6 +32,23 @@ def tiny_model(template: str = "raw", seed: int = 0) -> LocalModel:
     return LocalModel(LlamaForCausalLM(config).float(), tokenizer, "tiny", template, 4)
 
 
+def planted_model(*, stacked: bool) -> LocalModel:
+    """A model whose circuit for equations of two hops is known: see planted_llama.py."""
+    from planted_llama import HEADS, SIZE, THETA, WIDTH, plant
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=len(WORDS), hidden_size=SIZE, intermediate_size=8, num_hidden_layers=3,
+        num_attention_heads=HEADS, num_key_value_heads=HEADS, head_dim=WIDTH,
+        max_position_embeddings=64, bos_token_id=None, eos_token_id=0,
+        rope_parameters={"rope_type": "default", "rope_theta": THETA}, tie_word_embeddings=False,
+        attn_implementation="eager",
+    )  # fmt: skip
+    model = LlamaForCausalLM(config).float()
+    plant(model, WORDS, 16, stacked=stacked)
+    return LocalModel(model, tiny_model().tokenizer, "planted", "raw", 4)
+
+
 @pytest.fixture(scope="session")
 def tiny() -> LocalModel:
     return tiny_model()
@@ -35,3 +57,36 @@ def tiny() -> LocalModel:
 @pytest.fixture(scope="session")
 def make_tiny() -> object:
     return tiny_model
+
+
+@pytest.fixture(scope="session")
+def planted() -> Callable[[bool], LocalModel]:
+    """Both models of known circuit, made once: stacked, and in place."""
+    return cache(lambda stacked: planted_model(stacked=stacked))
+
+
+RECIPE = LlmMechanism(
+    model="planted", prompts=Prompts(formulation="equations", hops=2), questions=6,
+    tracing=Tracing(searched=3, proved=4, draws=3), template="raw",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def recipe() -> LlmMechanism:
+    """A mechanism of a few questions."""
+    return RECIPE
+
+
+@pytest.fixture(scope="session")
+def traced(
+    planted: Callable[[bool], LocalModel], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[bool], Path]:
+    """For each of them, the folder of the run that took it apart."""
+    from hopscope.llm.tracing import trace
+
+    @cache
+    def folder(stacked: bool) -> Path:
+        root = tmp_path_factory.mktemp("stacked" if stacked else "in-place")
+        return trace(RECIPE, lambda: planted(stacked), str(root)).path
+
+    return folder

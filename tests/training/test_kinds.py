@@ -24,7 +24,7 @@ def test_what_is_no_experiment_is_refused_before_there_is_a_run(tmp_path: Path) 
     )  # fmt: skip
     assert done.stdout.splitlines() == [
         f"got {got}; expected a recipe of a run: Experiment (facts), MarkovExperiment (ngram), "
-        "LlmBench (llm)"
+        "LlmBench (llm), LlmMechanism (llm-mechanism)"
         for got in ("Retrieval", "3", "<class 'int'>")
     ]
     assert not (tmp_path / "runs").exists()

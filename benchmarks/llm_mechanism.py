@@ -1,0 +1,103 @@
+"""How language models come to their answers: the numbers of docs/llm.md, one JSON row each.
+
+    python benchmarks/llm_mechanism.py smollm2-1            one hop with an opening
+    python benchmarks/llm_mechanism.py smollm2-taste        the same on a dozen questions
+    python benchmarks/llm_mechanism.py smollm2-2            two hops: at guessing, refused
+    python benchmarks/llm_mechanism.py qwen-2               two hops, a taste of each phase
+    python benchmarks/llm_mechanism.py qwen-2-whole         the same over 200 questions, hours
+
+Needs the models (`hopscope models pull`). Rows are kept in runs/ as they come: killed, it goes on
+where it was. CPU seconds are those of this process, and of the questions measured in it.
+"""
+
+import argparse
+import json
+import resource
+import time
+
+import numpy as np
+
+from hopscope.configs import LlmMechanism, Prompts, Tracing
+from hopscope.errors import NotLearned
+from hopscope.llm.local import LocalModel
+from hopscope.llm.mechanism import MechanismRun
+from hopscope.llm.models import load
+from hopscope.llm.tracing import trace
+from hopscope.runs.computing import using_threads
+from hopscope.store import RunFolder
+
+SMOL, QWEN = "smollm2-135m", "qwen2.5-coder-1.5b"
+
+
+def equations(hops: int) -> Prompts:
+    return Prompts(formulation="equations", hops=hops, opening=True)
+
+
+RECIPES = {
+    "smollm2-1": LlmMechanism(
+        model=SMOL, prompts=equations(1), questions=200, precision="bf16",
+        tracing=Tracing(searched=16, proved=200, every=2),
+    ),
+    "smollm2-2": LlmMechanism(
+        model=SMOL, prompts=equations(2), questions=100, precision="bf16",
+    ),
+    "smollm2-taste": LlmMechanism(
+        model=SMOL, prompts=equations(1), questions=12, precision="bf16",
+        tracing=Tracing(searched=2, proved=8, every=6, draws=5),
+    ),
+    "qwen-2": LlmMechanism(
+        model=QWEN, prompts=equations(2), questions=8, precision="bf16",
+        tracing=Tracing(searched=2, proved=8, every=4),
+    ),
+    "qwen-2-whole": LlmMechanism(
+        model=QWEN, prompts=equations(2), questions=200, precision="bf16",
+        tracing=Tracing(searched=16, proved=200, every=2),
+        elsewhere=Prompts(formulation="lives-with", hops=2, opening=True),
+    ),
+}  # fmt: skip
+
+
+class Clock:
+    """A row for each piece: CPU seconds for each of its questions."""
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        self.recipe, self.step, self.before = folder.recipe_as(LlmMechanism), step, _cpu()
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:  # noqa: ARG002
+        now, phases = _cpu(), [name for name, count in self.recipe.phases for _ in range(count)]
+        seconds = (now - self.before) / (step - self.step)
+        row = {"phase": phases[step - 1], "question": step, "cpu_seconds_each": round(seconds, 2)}
+        print(json.dumps({"what": "llm mechanism", "model": self.recipe.model, **row}), flush=True)
+        self.step, self.before = step, now
+
+    def stop(self) -> None:
+        return None
+
+
+def _cpu() -> float:
+    return time.process_time()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("which", choices=RECIPES)
+    parser.add_argument("--threads", type=int, default=1)
+    chosen = parser.parse_args()
+    recipe = RECIPES[chosen.which]
+
+    def local() -> LocalModel:
+        return LocalModel(*load(recipe.model, recipe.precision, "sdpa"), recipe.model)
+
+    try:
+        with using_threads(chosen.threads):
+            run = MechanismRun(trace(recipe, local, watcher=Clock()))
+    except NotLearned as error:
+        print(json.dumps({"what": "llm mechanism", "which": chosen.which, "refused": str(error)}))
+        return
+    found = {"what": "llm mechanism", "which": chosen.which, **run.findings.to_dict()}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(json.dumps({**found, "peak_gb": round(peak, 2)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Rows are kept as they come, and whoever cannot be taken apart is refused in one line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hopscope.configs import LlmMechanism, Prompts, Tracing
+from hopscope.errors import ConfigError, Interrupted, NotLearned, RunDamaged, RunMismatch
+from hopscope.llm.local import LocalModel
+from hopscope.llm.mechanism import MechanismRun
+from hopscope.llm.rows import PART, ROWS, rows_of
+from hopscope.llm.tracing import Tracer, trace
+from hopscope.runs.life import complete
+from hopscope.runs.stop import Stop
+from hopscope.store import RunFolder, Store
+
+Planted = Callable[[bool], LocalModel]
+
+
+class StopsAt:
+    """Asks a run to stop after a number of questions."""
+
+    def __init__(self, stop: Stop, step: int) -> None:
+        self.stop_, self.step = stop, step
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        return None
+
+    def advance(self, step: int, latest: object) -> None:
+        if step >= self.step:
+            self.stop_.ask("test")
+
+    def stop(self) -> None:
+        return None
+
+
+def test_a_run_that_was_stopped_ends_with_the_rows_of_one_left_alone(
+    planted: Planted, traced: Callable[[bool], Path], recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    whole = (traced(True) / ROWS).read_bytes()
+    store = Store(tmp_path)
+    for step in (4, 9, 14, 18):
+        stop = Stop()
+        with pytest.raises(Interrupted):
+            complete(
+                recipe, lambda folder: Tracer(recipe, planted(True), folder), store,
+                StopsAt(stop, step), stop,
+            )  # fmt: skip
+        assert store.create(recipe).files(PART)
+    folder = trace(recipe, lambda: planted(True), store)
+    assert (folder.path / ROWS).read_bytes() == whole
+    assert folder.verify() == []
+    assert trace(recipe, pytest.fail, store).path == folder.path  # complete: no model is made
+
+
+def test_other_weights_do_not_go_on(planted: Planted, recipe: LlmMechanism, tmp_path: Path) -> None:
+    stop = Stop()
+    with pytest.raises(Interrupted):
+        complete(
+            recipe, lambda folder: Tracer(recipe, planted(True), folder), tmp_path,
+            StopsAt(stop, 1), stop,
+        )  # fmt: skip
+    with pytest.raises(RunMismatch, match="begun with other weights than planted has now"):
+        trace(recipe, lambda: planted(False), str(tmp_path))
+
+
+def test_a_model_that_guesses_is_refused(
+    make_tiny: Callable[..., LocalModel], recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    with pytest.raises(NotLearned, match=r"planted answers equations-d2 at guessing level: \d+ of"):
+        trace(recipe, lambda: make_tiny("raw", 3), str(tmp_path))
+
+
+def test_damaged_rows_are_refused(traced: Callable[[bool], Path], recipe: LlmMechanism) -> None:
+    folder = Store(traced(False).parent).find(traced(False).name)
+    rows = rows_of(folder)
+    assert len(rows) == recipe.steps == 6 + 6 + 3 + 3 + 4
+    assert MechanismRun(folder).experiment == recipe
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"phase": "other", "index": 0}', '{"phase": "roles"}']
+)
+def test_what_is_no_row_is_refused(recipe: LlmMechanism, tmp_path: Path, text: str) -> None:
+    folder = Store(tmp_path).create(recipe)
+    folder.commit({f"{PART}00000000.jsonl": text.encode()}, step=1)
+    with pytest.raises(RunDamaged, match="holds what is no row of it"):
+        rows_of(folder)
+
+
+MISTAKES = [
+    ({"model": "http://127.0.0.1:1/v1#x"}, "is an endpoint, which shows no weights"),
+    ({"seeds": (0, 1)}, "a mechanism is searched with one"),
+    ({"questions": 4, "tracing": Tracing(searched=5)}, "searched is 5 of 4 questions"),
+    ({"prompts": Prompts(formulation="f1", hops=2, chains=2)}, "cannot be paired: answers are"),
+    ({"elsewhere": Prompts(formulation="functions")}, "equations-d2 has no role 'key 2'"),
+    ({"elsewhere": Prompts(formulation="f2", hops=1)}, "lives-with-d1 has no role 'key 1'"),
+]
+
+
+@pytest.mark.parametrize(("changed", "answer"), MISTAKES)
+def test_what_cannot_be_traced_is_one_line(
+    recipe: LlmMechanism, changed: dict[str, object], answer: str
+) -> None:
+    fields = {name: getattr(recipe, name) for name in LlmMechanism.model_fields} | changed
+    with pytest.raises(ConfigError, match=answer) as refused:
+        LlmMechanism(**fields)
+    assert len(str(refused.value).splitlines()) == 1
