@@ -1,7 +1,7 @@
 """How language models come to their answers: the numbers of docs/llm.md, one JSON row each.
 
     python benchmarks/llm_mechanism.py smollm2-1            one hop with an opening
-    python benchmarks/llm_mechanism.py smollm2-taste        the same on a dozen questions
+    python benchmarks/llm_mechanism.py smollm2-taste        the same, 40 questions, every tenth layer
     python benchmarks/llm_mechanism.py smollm2-2            two hops: at guessing, refused
     python benchmarks/llm_mechanism.py qwen-2               two hops, a taste of each phase
     python benchmarks/llm_mechanism.py qwen-2-whole         the same over 200 questions, hours
@@ -42,8 +42,8 @@ RECIPES = {
         model=SMOL, prompts=equations(2), questions=100, precision="bf16",
     ),
     "smollm2-taste": LlmMechanism(
-        model=SMOL, prompts=equations(1), questions=12, precision="bf16",
-        tracing=Tracing(searched=2, proved=8, every=6, draws=5),
+        model=SMOL, prompts=equations(1), questions=40, precision="bf16",
+        tracing=Tracing(searched=2, proved=8, every=10, draws=5),
     ),
     "qwen-2": LlmMechanism(
         model=QWEN, prompts=equations(2), questions=8, precision="bf16",

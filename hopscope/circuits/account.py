@@ -3,6 +3,8 @@
 Measured in `hopscope.tracing.accounting`.
 """
 
+from pydantic import Field
+
 from hopscope.circuits.carrying import Cargo
 from hopscope.circuits.parts import Part
 from hopscope.configs import Config
@@ -41,6 +43,8 @@ class Account(Config):
     bring from each role."""
     examples: int
     """Pairs of examples on which cargo was measured."""
+    asked: dict[str, int] = Field(default_factory=dict)
+    """The hop that asks for each symbol, from 1, in a circuit of no task; else the task says."""
 
     def of(self, part: Part, path: Path | None = None) -> Cargo | None:
         """What a part brings in all, or along one of its paths."""

@@ -73,6 +73,7 @@ def circuit_of(recipe: LlmMechanism, rows: Sequence[Measured]) -> Circuit:
         holdings=_holdings(recipe, rows, layers),
         cargo=tuple(cargos(recipe, rows)),
         examples=recipe.tracing.searched,
+        asked=_asked(recipe),
     )
     return Circuit(
         model=told[0]["model"],
@@ -97,12 +98,16 @@ def circuit_of(recipe: LlmMechanism, rows: Sequence[Measured]) -> Circuit:
     )  # fmt: skip
 
 
+def _asked(recipe: LlmMechanism) -> dict[str, int]:
+    """The last symbol alone is asked for."""
+    facts = recipe.prompts.graph().facts
+    return {facts[-1].value: len(facts)}
+
+
 def _part(
     recipe: LlmMechanism, row: HeadRow, sources: Sequence[Role], rows: Sequence[Measured]
 ) -> Part:
     role = role_table(recipe.prompts)[row.role]
-    last = recipe.prompts.graph().facts[-1].value
-    answer = {last: len(recipe.prompts.graph().facts)}
     whole = next(
         c
         for c in cargos(recipe, rows)
@@ -114,7 +119,7 @@ def _part(
         head=row.head,
         readers=(role,),
         paths=tuple(Path(row.layer, row.head, role, its) for its in sources if its != role),
-        kind="carries" if whole.carried(answer) else "locates",
+        kind="carries" if whole.carried(_asked(recipe)) else "locates",
         cost=row.loss,
         own_cost=row.loss,
         alone_cost=row.loss,

@@ -7,6 +7,7 @@ Then another partner is tried, and where none is left, another question.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from hopscope.configs.prompts import Prompts
 from hopscope.errors import LlmError
@@ -52,6 +53,7 @@ class Paired:
     """For each symbol of the chain, its token, then those of the other chains."""
 
 
+@cache
 def role_table(prompts: Prompts) -> tuple[Role, ...]:
     """The roles of tokens: those of the facts, the rest of each fact's line, and what asks."""
     spans = {span.role for span in question(prompts, 0, 0).spans}
@@ -73,12 +75,11 @@ def pairs(local: LocalModel, prompts: Prompts, seed: int, start: int, count: int
     for index in range(start, start + LOOKED * count):
         if len(found) == count:
             return found
-        tried = list(_tried(local, prompts, seed, index))
-        good = next((each for each in tried if isinstance(each, Paired)), None)
-        if good:
-            found.append(good)
-        else:
-            why = why or str(tried[0])
+        for tried in _tried(local, prompts, seed, index):
+            if isinstance(tried, Paired):
+                found.append(tried)
+                break
+            why = why or tried
     if len(found) < count:
         raise LlmError(
             f"{len(found)} of {LOOKED * count} questions of {prompts.label} can be paired, and "

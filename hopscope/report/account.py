@@ -11,8 +11,14 @@ ACCOUNT_COLUMNS = ("head", "arrow", "carries", "tells later heads")
 
 def list_carried(circuit: Circuit, its: Cargo | None) -> list[str]:
     """The symbols that travel to the answer along an arrow."""
-    graph = circuit.task.graph() if circuit.task else None
-    return list(its.carried(answers(graph))) if its and graph else []
+    return list(its.carried(asked_by(circuit))) if its else []
+
+
+def asked_by(circuit: Circuit) -> dict[str, int]:
+    """The hop that asks for each symbol."""
+    if circuit.task:
+        return answers(circuit.task.graph())
+    return circuit.account.asked if circuit.account else {}
 
 
 def brought_by(circuit: Circuit, part: Part) -> str:
@@ -44,8 +50,7 @@ def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
 def _row(circuit: Circuit, its: Cargo | None, arrow: str) -> tuple[str, ...]:
     if its is None:
         return ("", arrow, "not measured", "")
-    graph = circuit.task.graph() if circuit.task else None
-    carried = its.carried(answers(graph)) if graph else {}
+    carried = its.carried(asked_by(circuit))
     told = [
         f"{how} {symbol}"
         for way, how in (("queries", "to look for"), ("keys", "found by"))

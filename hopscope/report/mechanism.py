@@ -85,7 +85,7 @@ def mechanism_figure(found: LlmFindings) -> Figure:
     exchange; below, what the logit lens sees there.
     """
     roles, seen = told_roles(found), found.lens
-    columns, height = max(len(found.shares), len(seen)), ROW * len(found.layers)
+    columns, height = max(len(found.shares), len(seen)), max(1.6, ROW * len(found.layers))
     size = (columns * (PANEL * len(roles) + 0.5) + 1.6, 2 * height + 2.8)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(2, columns, squeeze=False)
@@ -93,18 +93,23 @@ def mechanism_figure(found: LlmFindings) -> Figure:
         values = np.array([[each.mean for each in shares[role]] for role in roles])
         image = _panel(axes, values, found, roles)
         axes.set_title(exchanged(name), fontsize=8)
-    label = "how far the answer follows"
-    figure.colorbar(image, ax=grid[0].tolist(), label=label, shrink=0.8, extend="both")
+    _scale(figure, image, grid[0], "how far the answer follows")
     for axes, (symbol, its) in zip(grid[1], seen.items(), strict=False):
         lit = _panel(axes, its.probability[roles], found, roles)
         axes.set_title(f"logit lens: {symbol}", fontsize=8)
-    figure.colorbar(lit, ax=grid[1].tolist(), label="probability among the chains' words",
-                    shrink=0.8)  # fmt: skip
+    _scale(figure, lit, grid[1], "probability among the chains' words")
     for axes in (*grid[0, len(found.shares) :], *grid[1, len(seen) :]):
         axes.set_axis_off()
     title = f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}"
     figure.suptitle(title, fontsize=9)
     return figure
+
+
+def _scale(figure: Figure, image: AxesImage, row: np.ndarray, what: str) -> None:
+    """What the colours of a row of panels mean."""
+    bar = figure.colorbar(image, ax=row.tolist(), shrink=0.9)
+    bar.set_label(what, fontsize=7)
+    bar.ax.tick_params(labelsize=7)
 
 
 def _panel(axes: Axes, values: np.ndarray, found: LlmFindings, roles: list[int]) -> AxesImage:

@@ -40,7 +40,7 @@ def planted_model(*, stacked: bool) -> LocalModel:
     config = LlamaConfig(
         vocab_size=len(WORDS), hidden_size=SIZE, intermediate_size=8, num_hidden_layers=3,
         num_attention_heads=HEADS, num_key_value_heads=HEADS, head_dim=WIDTH,
-        max_position_embeddings=64, bos_token_id=None, eos_token_id=0,
+        max_position_embeddings=96, bos_token_id=None, eos_token_id=0,
         rope_parameters={"rope_type": "default", "rope_theta": THETA}, tie_word_embeddings=False,
         attn_implementation="eager",
     )  # fmt: skip
@@ -66,8 +66,8 @@ def planted() -> Callable[[bool], LocalModel]:
 
 
 RECIPE = LlmMechanism(
-    model="planted", prompts=Prompts(formulation="equations", hops=2), questions=6,
-    tracing=Tracing(searched=3, proved=4, draws=3), template="raw",
+    model="planted", prompts=Prompts(formulation="equations", hops=2), questions=5,
+    tracing=Tracing(searched=2, proved=3, draws=2), template="raw",
 )  # fmt: skip
 
 

@@ -93,8 +93,43 @@ def test_heads_are_read_and_switched_off(say: Say, tmp_path: Path) -> None:
     assert (tmp_path / "reports" / "mine-equations-d1-heads.svg").exists()
 
 
+def test_a_mechanism_from_its_pairs_to_its_figure(
+    say: Say, tmp_path: Path, planted: Callable[[bool], LocalModel]
+) -> None:
+    planted(True).model.save_pretrained("planted")
+    planted(True).tokenizer.save_pretrained("planted")
+    words = "llm mechanism --model planted --template raw --hops 2 --questions 4 --searched 2"
+    words += " --proved 2 --draws 2 --threads 1"
+    code, out, err = say(*words.split(), "--out", "circuit.json")
+    assert code == 0, err
+    assert "question 14 of 14" in out
+    assert "planted on equations-d2: 4 of 4 answered right (0.51 … 1.00; guessing 0.25)" in out
+    assert "look-ups: stacked where it is asked" in out
+    (name,) = Store(tmp_path / "runs").names()
+    assert name.startswith("mechanism-planted-equations-d2-")
+    assert (tmp_path / "reports" / f"{name}.svg").exists()
+    told = json.loads(say(*words.split(), "--json")[1])
+    assert told["verdict"][-1] == "look-ups: stacked where it is asked"
+    assert told["proof"][1]["knocked"]["mean"] == pytest.approx(1, abs=0.01)
+    assert "answer ← value 1" in say("circuit", "show", "circuit.json")[1]
+    assert "answer holds x1 before layers 2 … 2" in say("show", name)[1]
+    rows = json.loads(say("show", name, "--json")[1])["results"]
+    assert {row["exchange"] for row in rows} == {"x0", "x1", "x2", "x1…"}
+    assert say("show", name, "--figure", "maps.png")[0] == 0
+    assert "as committed" in say("verify", name)[1]
+
+
 MISTAKES = [
-    ("llm bogus", "unknown action 'bogus' of llm: there are bench, show, heads, export"),
+    ("llm mechanism --model http://127.0.0.1:9/v1#x --hops 1", "is an endpoint, which shows no"),
+    ("llm mechanism --model mine --formulation f3 --elsewhere f5", "hops is"),
+    ("llm mechanism --model mine --hops 2 --chains 2", "cannot be paired: answers are measured"),
+    (
+        "llm mechanism --model mine --template raw --hops 2 --questions 4 --searched 2",
+        "mine answers equations-d2 at guessing level",
+    ),
+    ("llm mechanism --model mine --hops 2 --elsewhere f4", "has no role"),
+    ("llm mechanism --model nothing --hops 1", "no model 'nothing': expected one of"),
+    ("llm bogus", "unknown action 'bogus' of llm: there are bench, show, heads, mechanism, export"),
     ("llm bench --formulations f9", "'equations', 'lives-with', 'kingdoms'"),
     ("llm bench --hops x", "--hops is 'x'; expected a number or a range"),
     ("llm bench --hops 21 --formulations f1", "hops is 21; a question has 1 to 20"),

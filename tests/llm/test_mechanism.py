@@ -78,7 +78,7 @@ def test_the_circuit_is_proved(case: tuple[bool, LlmFindings]) -> None:
     proofs = found.proofs()
     assert [its.name for its in proofs] == ["x1…", "x2"]
     for its in proofs:
-        assert its.questions == 4
+        assert its.questions == 3
         assert its.knocked.mean == pytest.approx(1, abs=0.01)
         assert its.alone.mean == pytest.approx(0, abs=1e-3)
         assert its.everything.mean == pytest.approx(1, abs=0.01)
@@ -94,7 +94,7 @@ def test_stacked_and_in_place_are_told_apart(traced: Callable[[bool], Path]) -> 
     assert "value 0 holds x2 before layers 2 … 2" in placed.verdict()
     told = placed.to_dict()
     assert told["verdict"][-1] == "look-ups: in place"
-    assert told["answered"]["right"] == 6
+    assert told["answered"]["right"] == 5
     seen = stacked.lens["x2"]
     answer = stacked.roles.index(parse_role("answer"))
     assert seen.probability[answer, -1] > 0.99

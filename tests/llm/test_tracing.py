@@ -40,7 +40,7 @@ def test_a_run_that_was_stopped_ends_with_the_rows_of_one_left_alone(
 ) -> None:
     whole = (traced(True) / ROWS).read_bytes()
     store = Store(tmp_path)
-    for step in (4, 9, 14, 18):
+    for step in (4, 11, 14):
         stop = Stop()
         with pytest.raises(Interrupted):
             complete(
@@ -75,7 +75,7 @@ def test_a_model_that_guesses_is_refused(
 def test_damaged_rows_are_refused(traced: Callable[[bool], Path], recipe: LlmMechanism) -> None:
     folder = Store(traced(False).parent).find(traced(False).name)
     rows = rows_of(folder)
-    assert len(rows) == recipe.steps == 6 + 6 + 3 + 3 + 4
+    assert len(rows) == recipe.steps == 5 + 5 + 2 + 2 + 3
     assert MechanismRun(folder).experiment == recipe
 
 
