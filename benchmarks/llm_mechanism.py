@@ -1,7 +1,7 @@
 """How language models come to their answers: the numbers of docs/llm.md, one JSON row each.
 
     python benchmarks/llm_mechanism.py smollm2-1            one hop with an opening
-    python benchmarks/llm_mechanism.py smollm2-taste        the same, 40 questions, every tenth layer
+    python benchmarks/llm_mechanism.py smollm2-taste        the same, 40 questions, a few layers
     python benchmarks/llm_mechanism.py smollm2-2            two hops: at guessing, refused
     python benchmarks/llm_mechanism.py qwen-2               two hops, a taste of each phase
     python benchmarks/llm_mechanism.py qwen-2-whole         the same over 200 questions, hours
@@ -22,7 +22,7 @@ from hopscope.errors import NotLearned
 from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import MechanismRun
 from hopscope.llm.models import load
-from hopscope.llm.tracing import trace
+from hopscope.llm.tracer import trace
 from hopscope.runs.computing import using_threads
 from hopscope.store import RunFolder
 

@@ -46,7 +46,7 @@ KINDS: dict[str, Kind] = {
     ),
     "llm": Kind(LlmBench, "hopscope.llm.work:prepare", "hopscope.llm.run:BenchRun", key="bench"),
     "llm-mechanism": Kind(
-        LlmMechanism, "hopscope.llm.tracing:prepare", "hopscope.llm.mechanism:MechanismRun"
+        LlmMechanism, "hopscope.llm.tracer:prepare", "hopscope.llm.mechanism:MechanismRun"
     ),
 }  # fmt: skip
 """Every kind of run, by the name that its recipes and files give."""

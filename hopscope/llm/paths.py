@@ -1,7 +1,7 @@
 """The paths of rows that count: what a head brings from one role, and what later heads take of it.
 
 Pairs of questions are pairs of examples as circuits know them, so what is patched there is patched
-here: see `hopscope.circuits.patching`.
+here: see `hopscope.tracing.patching`.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from torch import Tensor
 
 from hopscope.circuits.carrying import KEPT, Cargo, Move, Site, Way
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.pairs import Pairs
-from hopscope.circuits.patching import followed
 from hopscope.configs import LlmMechanism
 from hopscope.llm.pairs import role_table
 from hopscope.llm.rows import Measured, numbers, of_phase
 from hopscope.llm.walking import Batch
 from hopscope.llm.weighing import counting, estimate, head_rows, surety
 from hopscope.tasks import Roles
+from hopscope.tracing.pairs import Pairs
+from hopscope.tracing.patched import Patching, chunks_of
 
 WAYS: tuple[Way, ...] = ("all", "values", "queries", "keys")
 
@@ -43,7 +43,9 @@ def path_rows(recipe: LlmMechanism, rows: Sequence[Measured], batch: Batch) -> l
         for layer in sorted({site.layer for site in its}):
             some = [n for n, site in enumerate(its) if site.layer == layer]
             variants = [(n, symbol) for n in some]
-            _, found = followed(batch.subject, pairs, its, variants, WAYS)
+            chunks = chunks_of(batch.subject, pairs.exam, len(variants) * len(WAYS))
+            parts = [Patching(batch.subject, pairs, its, c).moved(variants, WAYS) for c in chunks]
+            found = torch.cat([part[1] for part in parts], 3)
             moved[number, some] = found[..., 0].permute(2, 1, 0, 3)
     clean = batch.clean(symbols)
     return [

@@ -13,11 +13,11 @@ from jaxtyping import Float
 
 from hopscope import intervals
 from hopscope.circuits.parts import Estimate
-from hopscope.circuits.patching import SURE, share_of
 from hopscope.configs import LlmMechanism
 from hopscope.errors import NotLearned
 from hopscope.llm.exchange import names
 from hopscope.llm.rows import Measured, of_phase
+from hopscope.tracing.patching import SURE, share_of
 
 GAIN = 0.02
 """A role gains in a layer if the answer follows it by so much more behind it."""

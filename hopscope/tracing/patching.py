@@ -91,13 +91,13 @@ def _moves(
         for number, way in enumerate(ways):
             for column, hop in enumerate(pairs.hops):
                 its = moved[:, number, variant, :, column]
-                share, left = (_share(sure[:, column], part) for part in (its[0], -its[1]))
+                share, left = (share_of(sure[:, column], part) for part in (its[0], -its[1]))
                 if share and left and max(abs(share.mean), abs(left.mean)) >= KEPT:
                     moves.append(Move(symbol=symbol, way=way, hop=hop, share=share, left=left))
     return tuple(moves)
 
 
-def _share(sure: Float[Tensor, "batch"], moved: Float[Tensor, "batch"]) -> Estimate | None:
+def share_of(sure: Float[Tensor, "batch"], moved: Float[Tensor, "batch"]) -> Estimate | None:
     """How far the answers go from their own (0) to the other chain's (1), with the interval of a
     ratio (delta method). None for a hop of which the model has no answer of its own.
     """

@@ -82,7 +82,7 @@ def traced(
     planted: Callable[[bool], LocalModel], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[bool], Path]:
     """For each of them, the folder of the run that took it apart."""
-    from hopscope.llm.tracing import trace
+    from hopscope.llm.tracer import trace
 
     @cache
     def folder(stacked: bool) -> Path:

@@ -10,7 +10,7 @@ from hopscope.errors import ConfigError, Interrupted, NotLearned, RunDamaged, Ru
 from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import MechanismRun
 from hopscope.llm.rows import PART, ROWS, rows_of
-from hopscope.llm.tracing import Tracer, trace
+from hopscope.llm.tracer import Tracer, trace
 from hopscope.runs.life import complete
 from hopscope.runs.stop import Stop
 from hopscope.store import RunFolder, Store
