@@ -64,7 +64,10 @@ def test_files_of_recipes_say_their_kind_and_old_ones_need_not() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"kind": "dreams"}', "kind is 'dreams'; this hopscope knows facts, ngram, llm, sums"),
+        (
+            '{"kind": "dreams"}',
+            "kind is 'dreams'; this hopscope knows facts, ngram, llm, llm-mechanism, sums",
+        ),
         ('{"kind": ["facts"]}', r"kind is \['facts'\]; this hopscope knows"),
         ('{"kind": "sums", "task": {}}', "Sums.task: unknown field"),
         ('{"kind": "facts", "experiment": "markov"}', "Experiment.experiment: unknown field"),
