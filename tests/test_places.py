@@ -68,12 +68,12 @@ ELSEWHERE = {
     "runs/watcher.py": "runs/test_life.py",
     "runs/work.py": "runs/test_life.py",
     "report/markov.py": "cli/test_markov.py",
-    # How a language model comes to its answer: every phase beside hooks or a model of known circuit.
+    # How a language model comes to its answer: beside hooks, or in models of known circuit.
     "cli/mechanism.py": "llm/test_commands.py",
     "report/mechanism.py": "llm/test_commands.py",
     **{f"llm/{name}.py": "llm/test_walking.py" for name in ("lens", "patches")},
     **{f"llm/{name}.py": "llm/test_mechanism.py" for name in ("assembling", "paths", "weighing")},
-    **{name: "llm/test_tracer.py" for name in ("configs/mechanism.py", "llm/rows.py")},
+    **dict.fromkeys(("configs/mechanism.py", "llm/rows.py"), "llm/test_tracer.py"),
     "study/circuits.py": "study/test_comparison.py",
     # What the page's own engine is told of a task: it draws the same examples.
     "web/tables.py": "browser/test_draw.py",
