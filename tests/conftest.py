@@ -17,6 +17,15 @@ if TYPE_CHECKING:  # rooms that are imported here would be imported before types
 TWO_HOPS = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests are not traced for coverage, which would cost half as much again: the lines that
+    they reach, quick tests reach as well.
+    """
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker("no_cover")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def signals_as_in_a_terminal() -> Iterator[None]:
     """Whoever starts the tests in the background may have them ignore these signals."""

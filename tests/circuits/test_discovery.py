@@ -18,6 +18,7 @@ def task_of(hops: int, chains: int) -> Retrieval:
     return Retrieval(hops=hops, chains=chains, dim=symbols + symbols % 2, symbols="one-hot")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hops", "chains", "options"),
     [
@@ -41,6 +42,7 @@ def test_planted_circuits_are_recovered_exactly(
     assert not circuit.flow.missed
 
 
+@pytest.mark.slow
 def test_a_planted_conditional_circuit_is_recovered_exactly() -> None:
     task = ConditionalRetrieval(chains=2, dim=10, symbols="one-hot", decoys=1)
     model = planted(task)

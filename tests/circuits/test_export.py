@@ -46,6 +46,7 @@ def lens(model: Transformer) -> object:
     return boot(config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", ["native", "legacy"])
 def test_transformer_lens_computes_the_same(tokens: Transformer, names: str) -> None:
     bridge = lens(tokens)

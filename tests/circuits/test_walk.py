@@ -55,6 +55,7 @@ def slow_losses(model: Transformer, ablator: Ablator, ablation: Ablation) -> Ten
     return ablator.exam.losses(model(ablator.exam.inputs, attention=attention, heads=heads))
 
 
+@pytest.mark.slow
 @given(st.lists(changes, min_size=1, max_size=9))
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

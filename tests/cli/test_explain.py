@@ -61,6 +61,7 @@ def test_contents_refuse_what_makes_no_sense(here: Path, run: Run) -> None:
         ContentsStory.from_dict({"format": 1})
 
 
+@pytest.mark.slow
 def test_a_circuit_is_explained_and_keeps_its_account(
     here: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:

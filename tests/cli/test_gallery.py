@@ -53,6 +53,7 @@ def test_the_list_says_what_and_from_where(here: Path, capsys: pytest.CaptureFix
     assert "rounded to float16, so that the package stays small" in out
 
 
+@pytest.mark.slow
 def test_what_reads_needs_no_store_and_writes_nothing_there(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

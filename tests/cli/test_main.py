@@ -116,6 +116,7 @@ def test_to_print_text_no_torch_is_loaded(root: Path, arguments: list[str]) -> N
     assert done.stderr.splitlines()[-1] == "False"
 
 
+@pytest.mark.slow
 def test_the_demo_tells_the_whole_story_on_one_page(
     root: Path, hopscope: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:

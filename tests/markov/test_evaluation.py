@@ -10,6 +10,7 @@ from hopscope.markov import evaluation, information, train
 from hopscope.markov.learner import drawn
 
 
+@pytest.mark.slow
 def test_the_paper_in_short(tmp_path: Path) -> None:
     """Stage I takes the parents, II sharpens their heads, III makes an induction head."""
     chosen = MarkovExperiment(descent={"epochs": (100, 2_000, 300), "chains": 3_000})
@@ -44,6 +45,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parents", "degree", "own", "expected"), CHOICES)
 def test_stage_one_chooses_what_is_seen_through_the_heads(
     parents: tuple[int, ...],

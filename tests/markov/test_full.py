@@ -21,6 +21,7 @@ def experiment(**fields: object) -> MarkovExperiment:
     return MarkovExperiment(descent=descent, **fields)
 
 
+@pytest.mark.slow
 def test_a_full_first_layer_learns_the_same(tmp_path: Path) -> None:
     chosen = MarkovExperiment(
         model={"first": "full", "unit_copies": True},

@@ -76,6 +76,7 @@ class Interrupter:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 20, 33, 60])
 @pytest.mark.parametrize("descent", [{}, {"batch": 70}])
 def test_a_stopped_training_ends_as_if_nothing_had_happened(

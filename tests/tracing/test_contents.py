@@ -43,6 +43,7 @@ def cells(found: Contents) -> dict[tuple[int, Role], frozenset[str]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hops", range(1, 8))
 def test_every_cell_of_a_planted_chain_holds_what_theory_says(hops: int) -> None:
     grown = planted(one_hot(hops))
@@ -69,6 +70,7 @@ CASES: list[tuple[VectorTask, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "more"), CASES, ids=lambda part: str(part)[:40])
 def test_every_cell_holds_what_a_walk_by_symbols_finds(
     task: VectorTask, more: dict[str, Any]

@@ -47,6 +47,7 @@ CASES: list[tuple[VectorTask, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "more"), CASES, ids=lambda part: str(part)[:40])
 def test_every_true_path_names_exactly_its_symbols(task: VectorTask, more: dict[str, Any]) -> None:
     grown = planted(task, **more)
@@ -66,6 +67,7 @@ def test_every_true_path_names_exactly_its_symbols(task: VectorTask, more: dict[
             assert estimate.high - estimate.low < 0.01
 
 
+@pytest.mark.slow
 def test_each_of_two_twins_carries_a_half() -> None:
     task = one_hot(3)
     grown = planted(task, twins=True)
@@ -96,6 +98,7 @@ def test_what_tells_later_heads_where_to_look_is_told_apart() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "more"),
     [(one_hot(3), {"heads": 2, "spare_layers": (1,)}), (one_hot(4), {})],

@@ -108,6 +108,7 @@ SITES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["all", "values", "queries", "keys"])
 def test_all_sites_together_are_each_by_hand(
     way: str, random_model: Transformer, monkeypatch: pytest.MonkeyPatch

@@ -31,6 +31,7 @@ def cells(found: Contents) -> dict[tuple[int, Role], frozenset[str]]:
     }
 
 
+@pytest.mark.slow
 def test_the_read_out_is_least_squares_cell_by_cell(random_model: Transformer) -> None:
     """All that is batched, written out: one cell, one symbol, one example at a time."""
     task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")

@@ -17,6 +17,6 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path) -> No
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     random.seed(0)
-    result = script.compare(tmp_path, kills=4, steps=300)
+    result = script.compare(tmp_path, kills=2, steps=200)
     assert result["identical"]
-    assert result["kills"] == 4
+    assert result["kills"] == 2

@@ -38,6 +38,7 @@ def test_steps_are_those_of_plain_pytorch(task: object) -> None:
         assert torch.allclose(weight, model.get_parameter(name), atol=1e-5), name
 
 
+@pytest.mark.slow
 def test_a_fleet_is_its_members_trained_alone() -> None:
     config = experiment().model_copy(update={"seeds": (4, 0, 9)})
     fleet = Learner(config, CPU, "float32")

@@ -19,6 +19,7 @@ def content(run: Run) -> dict[str, bytes]:
     return {name: run.folder.read(name) for name in run.folder.manifest.files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "differently",
     [{}, {"checkpoint_every": 10, "validate_every": 4}, {"steps": 150, "validate_every": 2}],
