@@ -30,15 +30,15 @@ function build(pane, state, place, below, tip) {
   const { about, maps } = state, { layers, heads } = about.model;
   pane.width = place.clientWidth;
   const width = Math.max(pane.width, 300), room = state.pane === "circuit" ? innerHeight - 260 : Math.min(480, Math.max(340, innerHeight * 0.375));
-  const side = Math.min(SIDE, 40 + 20 * heads), gap = Math.min(132, Math.max(44, (room - HEAD - FEET) / layers));
-  const height = HEAD + gap * layers + FEET;
+  const found = about.circuit ? arrows(about) : maps ? strong(maps, state.at) : [];
+  const side = Math.min(SIDE, 40 + 20 * heads), levels = heights(layers, found, room - HEAD - FEET);
+  const height = HEAD + levels.at(-1) + FEET;
   const roles = chainOrder(about.task.roles), symbols = about.task.symbols ?? [];
   const step = (width - side - EDGE) / roles.length;
-  const x = (role) => EDGE + step * (roles.indexOf(role) + 0.5), y = (level) => HEAD + gap * (layers - level);
-  const scene = { x, y, gap, step, roles, layers, heads, symbols, width, side };
+  const x = (role) => EDGE + step * (roles.indexOf(role) + 0.5), y = (level) => HEAD + levels[layers] - (levels[Math.floor(level)] + levels[Math.ceil(level)]) / 2;
+  const scene = { x, y, step, roles, layers, heads, symbols, width, side };
   pane.svg = s("svg", { class: "scene", viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "The circuit: paths and heads; each can be switched off" });
   pane.svg.append(streams(scene), labels(scene));
-  const found = about.circuit ? arrows(about) : maps ? strong(maps, state.at) : [];
   const real = found.filter((its) => roles.includes(its.reader) && roles.includes(its.source));
   pane.svg.append(ghosts(ghostOf(about, state.ghost, maps), scene));
   pane.arrows = real.map((path) => arrow(path, real, { scene, state, tip, about }));
@@ -49,6 +49,13 @@ function build(pane, state, place, below, tip) {
   pane.svg.append(pane.chips.group);
   fill(place, pane.svg);
   fill(below, key(state, symbols), tools(pane, state));
+}
+
+/** How high every level stands: layers in which nothing is read take less room. */
+function heights(layers, paths, room) {
+  const busy = Array.from({ length: layers }, (_, layer) => paths.some((its) => its.layer === layer));
+  const weight = busy.map((its) => (its || layers <= 4 ? 1 : 0.4)), each = Math.min(132, Math.max(56, room / weight.reduce((a, b) => a + b, 0)));
+  return weight.reduce((found, its) => [...found, found.at(-1) + each * its], [0]);
 }
 
 /** A thin line for every role: what the layers add to. */
@@ -133,7 +140,7 @@ function told(path, state) {
 }
 
 /** All heads, layer by layer, at the right; each can be switched off as a whole. */
-function chips({ y, gap, layers, heads, width, side }, state, tip) {
+function chips({ y, layers, heads, width, side }, state, tip) {
   const used = headsOf(state.about), quiet = loose(state.about), made = [], group = s("g", { class: "chips" });
   group.append(s("text", { class: "level", x: width - side + 14, y: 11 }, heads > 1 ? "heads" : "head"));
   const each = Math.min(20, (side - 18) / heads);
@@ -200,7 +207,7 @@ function tools(pane, state) {
   for (const step of state.steps ?? []) options.push([`step-${step}`, `step ${whole(step)}`]);
   for (const seed of (about.seeds ?? []).length > 1 ? about.seeds : []) options.push([`seed-${seed}`, `seed ${seed}`]);
   fill(pane.tools, select("Ghost behind the circuit", options, state.ghost, (ghost) => state.set({ ghost })),
-    choice("Colour of arrows", [["carries", "carries"], ["emerged", "emerged"]].filter(([its]) => its !== "carries" || about.circuit?.account), colourBy(state), (colour) => state.set({ colour })));
+    about.circuit?.account && Object.keys(about.emerged ?? {}).length ? choice("Colour of arrows", [["carries", "carries"], ["emerged", "emerged"]], colourBy(state), (colour) => state.set({ colour })) : null);
   return null;
 }
 

@@ -45,7 +45,7 @@ export class Live {
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
-      const options = { signal }, about = await source.run(id, options);
+      const options = { signal }, about = await source.run(id, { ...options, seed: state.seed });
       const steps = about.checkpoints ?? [], seed = state.seed;
       const has = new Set(about.arrays ?? []), gone = { example: null, answer: null, costs: null, overTime: null, maps: null, losses: null, contents: null, fleet: null, values: null, spot: null, hover: null, pair: null };
       if (this.shown !== id) state.undone = [];
@@ -53,13 +53,22 @@ export class Live {
       const contents = about.circuit?.account && !has.has("contents") ? contentsOf(about.circuit.account, steps) : null;
       state.set({ ...gone, about, steps, contents, opening: false, error: null }, "none");
       const fetched = { losses: (its) => ({ losses: lossesOf(its) }), maps: (its) => ({ maps: new Maps(plain(its), its.about?.roles ?? about.task.roles) }),
-        contents: (its) => ({ contents: new Contents(plain(its), its.about?.roles ?? about.task.roles, steps) }), parameters: (its) => ({ values: plain(its), valuesAbout: its.about }) };
-      await Promise.all(Object.entries(fetched).filter(([name]) => has.has(name)).map(([name, made]) =>
-        this.ask(name, async (own) => {
-          const its = await source.arrays(id, name, seed, { signal: own });
-          if (state.run === id) state.set(made(its), "none");
-        }, name === "contents")));
+        contents: (its) => ({ contents: new Contents(plain(its), its.about?.roles ?? about.task.roles, steps) }), emergence: (its) => ({ about: { ...about, emerged: Object.fromEntries(its.about.paths.map((path, n) => [path, its.about.emerged[n]])) } }),
+        parameters: (its) => ({ values: plain(its), valuesAbout: its.about }) };
+      const ask = (name) => has.has(name) && this.ask(name, async (own) => {
+        const its = await source.arrays(id, name, seed, { signal: own });
+        if (state.run === id) state.set(fetched[name](its), "none");
+      }, name === "contents");
+      await Promise.all([ask("losses"), ask("parameters"), ask("maps")]);
+      if (about.task) await this.first(signal);
+      await ask("contents"); // the slowest where nothing was kept, and the last to be missed
+      if (!about.emerged) await ask("emergence");
     });
+  }
+
+  /** Wait for the first example, or for nobody who would need it. */
+  async first(signal) {
+    for (let n = 0; n < 100 && !this.state.example && !signal.aborted && !this.state.error; n++) await new Promise((done) => setTimeout(done, 50));
   }
 
   question(more = {}) {
@@ -76,7 +85,7 @@ export class Live {
     if (state.order !== null) asked.order = state.order;
     return this.ask("example", async (signal) => {
       const { about, tensors } = await source.example(state.run, this.question(asked), { signal });
-      state.set({ example: { json: about, attention: tensors.get("changes") ?? tensors.get("changed") ?? tensors.get("attention"), clean: tensors.get("attention") } }, "none");
+      state.set({ example: { json: about, attention: tensors.get("changes.attention") ?? tensors.get("attention") } }, "none");
     });
   }
 

@@ -2,6 +2,6 @@
 import { Pane } from "./pane.js";
 export function llmPane(state) {
   const pane = new Pane(state, "llm", "Accuracy");
-  pane.fits = (about) => !about.task && about.kind !== "markov";
+  pane.fits = (about) => about.kind === "llm";
   return pane;
 }

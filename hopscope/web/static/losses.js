@@ -64,23 +64,16 @@ function told(pane, state) {
 
 /** What is true, and beside it what the model says. */
 function showAnswers(state, place) {
-  const asked = state.example?.json;
-  if (!asked) return fill(place);
-  const asks = new Map();
-  for (const its of asked.hops) {
-    const key = its.query ?? its.position ?? 0;
-    asks.set(key, [...(asks.get(key) ?? []), its]);
-  }
-  const chips = [...asks].slice(0, 12).map(([at, hops]) => {
-    const token = asked.tokens[at] ?? { text: "?", chain: -1 };
-    return h("li", {}, h("b", { class: "ask", style: { "--chain": ofChain(token.chain) } }, token.text), hops.map((its) => {
-      const right = its.answer === its.truth, size = its.probability ?? its.distance;
-      return h("span", { class: right ? "right" : "wrong", title: `true ${its.truth}; the model says ${its.answer}${size === undefined ? "" : `, ${its.probability === undefined ? "distance" : "probability"} ${number(size)}`}; loss ${number(its.loss)}` },
-        h("i", { "aria-hidden": "true" }, "→ "), its.answer, h("em", {}, right ? "✓" : ` ✗ ${its.truth}`));
-    }));
+  const seen = state.example?.json;
+  if (!seen) return fill(place);
+  const asked = seen.changes?.answers ?? seen.answers, all = asked.flatMap((its) => its.hops), good = all.filter((its) => its.right).length;
+  const shown = asked.slice(0, 12).map(({ position, hops }) => {
+    const token = seen.tokens[position] ?? { text: "?", chain: -1 };
+    return h("li", {}, h("b", { class: "ask", style: { "--chain": ofChain(token.chain) } }, token.text), hops.map((its) =>
+      h("span", { class: its.right ? "right" : "wrong", title: `true ${its.truth}; the model says ${its.answer}, ${its.probability === null ? `distance ${number(its.distance)}` : `probability ${number(its.probability)}`}; loss ${number(its.loss)}` },
+        h("i", { "aria-hidden": "true" }, "→ "), its.answer, h("em", {}, its.right ? "✓" : ` ✗ ${its.truth}`))));
   });
-  const all = asked.hops.length, good = asked.hops.filter((its) => its.answer === its.truth).length;
-  fill(place, h("h3", {}, "Answers ", h("small", {}, `${good} of ${all} right in this example`)), h("ul", {}, chips));
+  fill(place, h("h3", {}, "Answers ", h("small", {}, `${good} of ${all.length} right in this example`)), h("ul", {}, shown));
 }
 
 function showTray(state, place, live) {

@@ -7,8 +7,8 @@ import { number, symbolName } from "./words.js";
 const SQUARE = 11;
 
 /** The curve of a path, shifted to the side by so much: text, points, middle. */
-export function bent({ x, y, gap }, path, aside) {
-  const clear = 13;
+export function bent({ x, y }, path, aside) {
+  const clear = 13, gap = y(path.layer) - y(path.layer + 1);
   const from = [x(path.source), y(path.layer) - clear], to = [x(path.reader), y(path.layer + 1) + clear + 4];
   const spread = aside * 0.9, room = Math.max(8, gap * 0.5);
   const points = [from, [from[0] + spread, from[1] - room * 0.8], [to[0] + spread, to[1] + room * 0.9], to];

@@ -42,19 +42,19 @@ function tools(pane, state) {
 
 function build(pane, state, place, rail) {
   pane.width = place.clientWidth;
-  const { about, losses, maps, steps } = state, side = pane.width > 700 ? SIDE : 0;
+  const { about, losses, maps, steps } = state, side = pane.width > 640 ? SIDE : 0;
   const width = Math.max(280, pane.width - side), hops = about.task?.hops ?? [1];
   const last = Math.max(steps.at(-1), losses ? lastOf(losses.trainSteps) : 0, 1);
   const x = { low: 0, high: last, log: state.scale === "log" }, member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
-  const guess = about.task?.guess?.[0] ?? 0, tall = state.pane === "time" ? Math.max(150, (innerHeight - 320) / 2) : Math.min(130, Math.max(84, innerHeight * 0.088));
+  const two = steps.length > 1 && arrows(about).length > 0 && maps, guess = about.task?.guess?.[0] ?? 0, tall = state.pane === "time" ? Math.max(150, (innerHeight - 320) / 2) : Math.min(130, Math.max(84, innerHeight * 0.088));
   const series = losses ? lossSeries(losses, member, hops) : [];
   const top = Math.max(guess * 1.35, ...(state.overTime ?? []).flatMap((row) => row.changed?.mean ?? []).map((its) => Math.min(its, guess * 2.2)), series.length ? 0 : 1);
   const changed = hops.map((_, n) => ({ name: `hop ${n + 1}, with the changes`, colour: ofHop(n), dash: "5 3", width: 2, xs: (state.overTime ?? []).map((row) => row.step), ys: (state.overTime ?? []).map((row) => row.changed.mean[n]) }));
-  const up = chart(width, { title: "Loss of every hop during training", height: tall, bare: true, low: true, x, y: { low: 0, high: top, label: "loss" }, series: [...series, ...(state.overTime?.length ? changed : [])], levels: guess ? [{ at: guess, name: "guessing" }] : [] });
+  const up = chart(width, { title: "Loss of every hop during training", height: tall + (two ? 0 : 40), bare: two, low: true, x, y: { low: 0, high: top, label: "loss" }, series: [...series, ...(state.overTime?.length ? changed : [])], levels: guess ? [{ at: guess, name: "guessing" }] : [] });
   pane.paths = arrows(about);
-  pane.seen = maps ? pane.paths.map((path) => ({ path, name: `${path.layer}.${path.head} ${shortRole(path.reader)} ← ${shortRole(path.source)}`, colour: pathColour(path, state), dash: path.kind === "carries" ? null : "4 3", xs: maps.steps, ys: maps.steps.map((_, at) => maps.of(at, path)) })) : [];
-  const down = chart(width, { title: "Attention along every path of the circuit", height: tall, x, y: { low: 0, high: 1.04, label: "attention" }, series: pane.seen, levels: pane.seen.length ? [{ at: 0.5, name: "emerged" }] : [] });
-  pane.charts = pane.seen.length || maps ? [up, down] : [up];
+  pane.seen = two ? pane.paths.map((path) => ({ path, name: `${path.layer}.${path.head} ${shortRole(path.reader)} ← ${shortRole(path.source)}`, colour: pathColour(path, state), dash: path.kind === "carries" ? null : "4 3", xs: maps.steps, ys: maps.steps.map((_, at) => maps.of(at, path)) })) : [];
+  const down = chart(width, { title: "Attention along every path of the circuit", height: tall, x, y: { low: 0, high: 1.04, label: "attention" }, series: pane.seen, levels: two ? [{ at: 0.5, name: "emerged" }] : [] });
+  pane.charts = two ? [up, down] : [up];
   pane.series = [series, pane.seen];
   pane.legend = h("div", { class: "legend" });
   fill(place, h("div", { class: "curve-row" }, h("div", { class: "stack" }, pane.charts.map((each) => each.svg)), pane.legend));
@@ -139,9 +139,11 @@ function slider(state) {
       before = x;
       svg.append(s("g", { class: "event" }, s("title", {}, `${its.text} at step ${whole(its.step)}`), s("path", { d: `M${x} 28l-3.4 5h6.8Z`, style: { fill: pathColour(its.path, state) } }), s("text", { x, y: 41 + level * 9.5, "text-anchor": "middle" }, its.name)));
     }
+    before = -99;
     for (const its of events(about).filter((each) => !each.path)) {
-      const x = up.toX(its.step);
-      svg.append(s("g", { class: "event hop" }, s("title", {}, `${its.text} at step ${whole(its.step)}`), s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }), s("text", { x: x + 4, y: 11, style: { fill: ofHop(its.hop) } }, `hop ${its.hop + 1} learned`)));
+      const x = up.toX(its.step), near = x - before < 78;
+      before = x;
+      svg.append(s("g", { class: "event hop" }, s("title", {}, `${its.text} at step ${whole(its.step)}`), s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }), s("text", { x: x + 4, y: 11, style: { fill: ofHop(its.hop) } }, near ? `${its.hop + 1}` : `hop ${its.hop + 1} learned`)));
     }
     svg.append(thumb);
     made = { up, svg, first };
