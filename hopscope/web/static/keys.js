@@ -32,7 +32,6 @@ const move = (state, to) => {
 /** The next moment, forward or back, at which something emerged. */
 function jump(state, way) {
   const { steps, at, about } = state;
-  if (!about.task) return;
   const stops = [...new Set(events(about).map((its) => Math.max(0, steps.findIndex((step) => step >= its.step))))].sort((a, b) => a - b);
   const to = way > 0 ? stops.find((its) => its > at) : stops.findLast((its) => its < at);
   if (to !== undefined) move(state, to);

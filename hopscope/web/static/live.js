@@ -47,7 +47,7 @@ export class Live {
     return this.ask("run", async (signal) => {
       const options = { signal }, about = await source.run(id, { ...options, seed: state.seed });
       const steps = about.checkpoints ?? [], seed = state.seed;
-      const has = new Set(about.arrays ?? []), gone = { example: null, answer: null, costs: null, overTime: null, maps: null, losses: null, contents: null, fleet: null, values: null, spot: null, hover: null, pair: null };
+      const has = new Set(about.arrays ?? []), gone = { example: null, answer: null, costs: null, overTime: null, maps: null, losses: null, contents: null, fleet: null, values: null, curves: null, spot: null, hover: null, pair: null };
       if (this.shown !== id) state.undone = [];
       this.shown = id;
       const contents = about.circuit?.account && !has.has("contents") ? contentsOf(about.circuit.account, steps) : null;

@@ -45,7 +45,7 @@ function arrange(state, panes, board) {
   const { about } = state, kind = !about ? "" : about.task ? "facts" : about.kind;
   board.className = `board ${kind}${state.pane ? " one" : ""}`;
   for (const pane of panes) {
-    const fits = about ? pane.fits?.(about) ?? Boolean(about.task) : false, full = state.pane === pane.name;
+    const fits = about ? pane.fits?.(about) ?? (Boolean(about.task) || (pane.name === "time" && about.kind === "ngram")) : false, full = state.pane === pane.name;
     pane.element.hidden = !fits || Boolean(state.pane && !full);
     pane.element.classList.toggle("full", full);
     pane.full.setAttribute("aria-pressed", String(full));

@@ -17,15 +17,16 @@ export function timePane(state) {
   pane.slider = slider(state);
   const rebuild = () => { if (state.steps) { build(pane, state, place, rail); update(pane, state); } };
   new ResizeObserver(() => { if (place.clientWidth !== pane.width) rebuild(); }).observe(place);
-  state.watch("about losses maps overTime colour scale theme seed", rebuild);
+  state.watch("about losses maps curves steps overTime colour scale theme seed", rebuild);
   state.watch("step playing", () => { if (pane.charts) update(pane, state); });
-  state.watch("about step scale playing", () => { if (state.steps) tools(pane, state); });
+  state.watch("about step steps scale playing", () => { if (state.steps) tools(pane, state); });
   pane.both = () => together(pane);
   return pane;
 }
 
 /** What happened when: paths that emerged and hops that were learned, in order. */
 export function events(about) {
+  if (!about.task) return (about.stages ?? []).map((its, n) => ({ step: its.from, name: its.name, text: `stage ${its.name} begins`, hop: n }));
   const paths = arrows(about).filter((its) => its.emerged !== null).map((its) => ({ step: its.emerged, name: `${its.layer}.${its.head}`, text: `${its.key} emerged`, path: its }));
   const hops = (about.learned ?? []).map((step, n) => ({ step, name: `hop ${n + 1}`, text: `hop ${n + 1} is learned`, hop: n }));
   return [...paths, ...hops].filter((its) => its.step !== null).sort((a, b) => a.step - b.step);
@@ -37,23 +38,23 @@ function tools(pane, state) {
   if (steps.length > 1) fill(pane.tools, choice("Axis of steps", [["linear", "linear"], ["log", "log"]], state.scale, (scale) => state.set({ scale })));
   else fill(pane.tools);
   const run = state.about.name;
-  pane.told(`hopscope emergence ${run}`, `hopscope.load("${run}").emergence().order`);
+  pane.told(state.about.command?.time ?? `hopscope emergence ${run}`, state.about.python?.time ?? "");
 }
 
 function build(pane, state, place, rail) {
   pane.width = place.clientWidth;
   const { about, losses, maps, steps } = state, side = pane.width > 640 ? SIDE : 0;
-  const width = Math.max(280, pane.width - side), hops = about.task?.hops ?? [1];
+  const width = Math.max(280, pane.width - side), hops = about.task?.hops ?? ["loss"];
   const last = Math.max(steps.at(-1), losses ? lastOf(losses.trainSteps) : 0, 1);
   const x = { low: 0, high: last, log: state.scale === "log" }, member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
-  const two = steps.length > 1 && arrows(about).length > 0 && maps, guess = about.task?.guess?.[0] ?? 0, tall = state.pane === "time" ? Math.max(150, (innerHeight - 320) / 2) : Math.min(130, Math.max(84, innerHeight * 0.088));
+  const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || state.curves), guess = about.task?.guess?.[0] ?? about.guess ?? 0, tall = state.pane === "time" ? Math.max(150, (innerHeight - 320) / 2) : about.task ? Math.min(130, Math.max(84, innerHeight * 0.088)) : 160;
   const series = losses ? lossSeries(losses, member, hops) : [];
-  const top = Math.max(guess * 1.35, ...(state.overTime ?? []).flatMap((row) => row.changed?.mean ?? []).map((its) => Math.min(its, guess * 2.2)), series.length ? 0 : 1);
+  const top = guess ? Math.max(guess * 1.35, ...(state.overTime ?? []).flatMap((row) => row.changed?.mean ?? []).map((its) => Math.min(its, guess * 2.2)), series.length ? 0 : 1) : Math.max(...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)), 0.1) * 1.05;
   const changed = hops.map((_, n) => ({ name: `hop ${n + 1}, with the changes`, colour: ofHop(n), dash: "5 3", width: 2, xs: (state.overTime ?? []).map((row) => row.step), ys: (state.overTime ?? []).map((row) => row.changed.mean[n]) }));
   const up = chart(width, { title: "Loss of every hop during training", height: tall + (two ? 0 : 40), bare: two, low: true, x, y: { low: 0, high: top, label: "loss" }, series: [...series, ...(state.overTime?.length ? changed : [])], levels: guess ? [{ at: guess, name: "guessing" }] : [] });
-  pane.paths = arrows(about);
-  pane.seen = two ? pane.paths.map((path) => ({ path, name: `${path.layer}.${path.head} ${shortRole(path.reader)} ← ${shortRole(path.source)}`, colour: pathColour(path, state), dash: path.kind === "carries" ? null : "4 3", xs: maps.steps, ys: maps.steps.map((_, at) => maps.of(at, path)) })) : [];
-  const down = chart(width, { title: "Attention along every path of the circuit", height: tall, x, y: { low: 0, high: 1.04, label: "attention" }, series: pane.seen, levels: two ? [{ at: 0.5, name: "emerged" }] : [] });
+  pane.paths = about.task ? arrows(about) : [];
+  pane.seen = state.curves ?? (two ? pane.paths.map((path) => ({ path, name: `${path.layer}.${path.head} ${shortRole(path.reader)} ← ${shortRole(path.source)}`, colour: pathColour(path, state), dash: path.kind === "carries" ? null : "4 3", xs: maps.steps, ys: maps.steps.map((_, at) => maps.of(at, path)) })) : []);
+  const down = chart(width, { title: state.curves ? "Parameters during training" : "Attention along every path of the circuit", height: tall, x, y: { low: 0, high: 1.04, label: state.curves ? "share" : "attention" }, series: pane.seen, levels: two && !state.curves ? [{ at: 0.5, name: "emerged" }] : [] });
   pane.charts = two ? [up, down] : [up];
   pane.series = [series, pane.seen];
   pane.legend = h("div", { class: "legend" });
@@ -143,7 +144,7 @@ function slider(state) {
     for (const its of events(about).filter((each) => !each.path)) {
       const x = up.toX(its.step), near = x - before < 78;
       before = x;
-      svg.append(s("g", { class: "event hop" }, s("title", {}, `${its.text} at step ${whole(its.step)}`), s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }), s("text", { x: x + 4, y: 11, style: { fill: ofHop(its.hop) } }, near ? `${its.hop + 1}` : `hop ${its.hop + 1} learned`)));
+      svg.append(s("g", { class: "event hop" }, s("title", {}, `${its.text} at step ${whole(its.step)}`), s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }), s("text", { x: x + 4, y: 11, style: { fill: ofHop(its.hop) } }, its.text.startsWith("stage") ? (near ? its.name : `stage ${its.name}`) : near ? `${its.hop + 1}` : `hop ${its.hop + 1} learned`)));
     }
     svg.append(thumb);
     made = { up, svg, first };
@@ -180,7 +181,7 @@ function together(pane) {
 }
 
 function numbers(state) {
-  const { maps, losses, steps } = state, paths = arrows(state.about), member = Math.max(0, (state.about.seeds ?? []).indexOf(state.seed));
+  const { maps, losses, steps } = state, paths = state.about.task ? arrows(state.about) : [], member = Math.max(0, (state.about.seeds ?? []).indexOf(state.seed));
   const hops = state.about.task?.hops ?? [];
   return { columns: ["step", ...hops.map((_, n) => `loss of hop ${n + 1}`), ...paths.map((its) => its.key)],
     rows: steps.map((step, at) => {
