@@ -129,3 +129,12 @@ def site() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture(scope="package")
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real server of an empty store, with what comes with hopscope."""
+    from tests.browser.lookers import served
+
+    with served(tmp_path_factory.mktemp("store")) as address:
+        yield address

@@ -11,7 +11,7 @@ export class Live {
     Object.assign(this, { state, source, open: {}, timers: {} });
     state.watch("run seed", () => this.openRun());
     state.watch("about step ex tokens order off", (keys) => this.rest("example", keys, () => this.example()));
-    state.watch("about step off", (keys) => this.rest("ablate", keys, () => this.ablate()));
+    state.watch("about losses step off", (keys) => this.rest("ablate", keys, () => this.ablate()));
     state.watch("off", () => state.set({ overTime: null }, "none"));
     state.watch("step", () => state.set({ costs: null }, "none"));
   }
@@ -36,6 +36,7 @@ export class Live {
     if (!this.state.about?.task || !this.state.steps.length) return;
     clearTimeout(this.timers[kind]);
     this.open[kind]?.abort();
+    if (kind === "ablate" && this.state.off.length) this.state.set({ asking: true }, "none");
     this.timers[kind] = setTimeout(run, keys.has("step") ? SCRUB : keys.has("about") ? 0 : REST);
   }
 
@@ -48,10 +49,11 @@ export class Live {
       const options = { signal }, about = await source.run(id, { ...options, seed: state.seed });
       const steps = about.checkpoints ?? [], seed = state.seed;
       const has = new Set(about.arrays ?? []), gone = { example: null, answer: null, costs: null, overTime: null, maps: null, losses: null, contents: null, fleet: null, values: null, curves: null, spot: null, hover: null, pair: null };
-      if (this.shown !== id) state.undone = [];
-      this.shown = id;
-      const contents = about.circuit?.account && !has.has("contents") ? contentsOf(about.circuit.account, steps) : null;
-      state.set({ ...gone, about, steps, contents, opening: false, error: null }, "none");
+      const again = this.shown === `${id} ${seed}`; // the same model, trained further: what is drawn stays until there is better
+      if (!again) state.undone = [];
+      this.shown = `${id} ${seed}`;
+      const contents = about.circuit?.account && !has.has("contents") ? contentsOf(about.circuit.account, steps) : again ? state.contents : null;
+      state.set({ ...(again ? {} : gone), about, steps, contents, opening: false, error: null }, "none");
       const fetched = { losses: (its) => ({ losses: lossesOf(its) }), maps: (its) => ({ maps: new Maps(plain(its), its.about?.roles ?? about.task.roles) }),
         contents: (its) => ({ contents: new Contents(plain(its), its.about?.roles ?? about.task.roles, steps) }), emergence: (its) => ({ about: { ...about, emerged: Object.fromEntries(its.about.paths.map((path, n) => [path, its.about.emerged[n]])) } }),
         parameters: (its) => ({ values: plain(its), valuesAbout: its.about }) };
@@ -92,13 +94,13 @@ export class Live {
   /** Few examples at once, more when nobody asks for anything else. */
   ablate() {
     const { state, source } = this, at = state.at;
-    if (!state.off.length) { this.open.ablate?.abort(); return state.set({ answer: null, asking: false }, "none"); }
+    if (!state.off.length && (!state.losses || state.losses.validationSteps.length)) { this.open.ablate?.abort(); return state.set({ answer: null, asking: false }, "none"); }
     return this.ask("ablate", async (signal) => {
       state.set({ asking: true }, "none");
       try {
         for (const examples of FEW) {
-          const answer = await source.ablate(state.run, this.question({ examples }), { signal });
-          state.set({ answer: { ...answer, at }, asking: examples !== FEW.at(-1) }, "none");
+          const asked = this.question({ examples }), answer = await source.ablate(state.run, asked, { signal });
+          state.set({ answer: { ...answer, at, changes: asked.changes ?? [] }, asking: examples !== FEW.at(-1) }, "none");
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
         }

@@ -36,7 +36,7 @@ function showBars(pane, state, place) {
   const found = current(state), hops = state.about.task.asked;
   pane.hint(found ? `${found.from}${state.asking ? " …" : ""}` : "");
   told(pane, state);
-  if (!found) return fill(place, h("p", { class: "quiet" }, "Losses at this step were not noted; switch something off to measure."));
+  if (!found) return fill(place, h("p", { class: "quiet" }, "Being measured …"));
   const most = Math.max(...found.guess, ...found.changed.mean) * 1.15, at = (value) => 8 + (Math.min(Math.max(value, 0), most) / most) * (WIDE - 16);
   pane.bars = s("svg", { class: "loss-bars", viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`, role: "img", "aria-label": hops.map((hop, n) => `hop ${hop}: loss ${number(found.changed.mean[n])}, clean ${number(found.clean.mean[n])}, guessing ${number(found.guess[n])}`).join("; ") });
   hops.forEach((hop, n) => {

@@ -15,12 +15,16 @@ export function timePane(state) {
   const place = h("div", { class: "curves" }), rail = h("div", { class: "rail" });
   pane.body.append(place, rail);
   pane.slider = slider(state);
-  const rebuild = () => { if (state.steps) { build(pane, state, place, rail); update(pane, state); } };
+  const rebuild = () => {
+    if (!state.steps) return;
+    build(pane, state, place, rail);
+    if (pane.charts) update(pane, state);
+  };
   new ResizeObserver(() => { if (place.clientWidth !== pane.width) rebuild(); }).observe(place);
   state.watch("about losses maps curves steps overTime colour scale theme seed", rebuild);
   state.watch("step playing", () => { if (pane.charts) update(pane, state); });
   state.watch("about step steps scale playing", () => { if (state.steps) tools(pane, state); });
-  pane.both = () => together(pane);
+  pane.both = () => (pane.charts ? together(pane) : s("svg", { viewBox: "0 0 1 1" }));
   return pane;
 }
 
@@ -43,7 +47,13 @@ function tools(pane, state) {
 
 function build(pane, state, place, rail) {
   pane.width = place.clientWidth;
-  const { about, losses, maps, steps } = state, side = pane.width > 640 ? SIDE : 0;
+  const { about, losses, maps, steps } = state;
+  if (!steps.length || (steps.length < 2 && losses && !losses.trainSteps.length && !losses.validationSteps.length)) {
+    pane.charts = null;
+    fill(rail);
+    return fill(place, h("p", { class: "quiet" }, steps.length ? "Its weights were written by hand: there was no training." : "No checkpoint yet."));
+  }
+  const side = pane.width > 640 ? SIDE : 0;
   const width = Math.max(280, pane.width - side), hops = about.task?.hops ?? ["loss"];
   const last = Math.max(steps.at(-1), losses ? lastOf(losses.trainSteps) : 0, 1);
   const x = { low: 0, high: last, log: state.scale === "log" }, member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));

@@ -1,0 +1,59 @@
+"""The page's state in its address: back, forward and reload restore it; nonsense is left out."""
+
+from typing import Any
+
+from tests.browser.lookers import asked, opened, settled, state
+
+FULL = "/run/gallery-demo?step=500&ex=3&off=1.3:value+0;2.0%3Ditself&head=2.1&kind=others&scale=log"
+
+
+def test_reload_restores_all(page: Any, explorer: str) -> None:
+    opened(page, explorer, FULL)
+    before = {key: state(page, key) for key in ("step", "ex", "off", "head", "kind", "scale")}
+    assert before["off"] == [
+        {"layer": 1, "head": 3, "reader": "value 0", "as": "uniform"},
+        {"layer": 2, "head": 0, "reader": "", "as": "itself"},
+    ]
+    page.reload()
+    settled(page)
+    assert {key: state(page, key) for key in before} == before
+
+
+def test_back_and_forward(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.click('.chip[data-item="2.0"]')
+    page.click('.chip[data-item="2.1"]')
+    page.wait_for_function("() => hopscope.state.off.length === 2")
+    page.go_back()
+    page.wait_for_function("() => hopscope.state.off.length === 1")
+    assert asked(page)["off"] == "2.0"
+    page.go_back()
+    page.wait_for_function("() => hopscope.state.off.length === 0")
+    page.go_forward()
+    page.wait_for_function("() => hopscope.state.off.length === 1")
+    page.click('.runs a[href="#/run/gallery-planted"]')
+    page.wait_for_function("() => hopscope.state.about?.id === 'gallery-planted'")
+    page.go_back()
+    page.wait_for_function("() => hopscope.state.about?.id === 'gallery-demo'")
+    assert asked(page)["off"] == "2.0"
+
+
+def test_nonsense_is_left_out(page: Any, site: str) -> None:
+    page.goto(f"{site}/blank")
+    found = page.evaluate(
+        """async () => {
+          const { format, parse } = await import("/url.js");
+          const odd = "#/run/a%2Fb?step=x&off=1.0;<img>;2.1:q=rm;9&kind=__proto__&ex=-1&pane=%00";
+          const state = parse(odd);
+          return [state, format(state), parse(format(state)), parse("#/run/%E0%A4%A")];
+        }"""
+    )
+    state, _, again, broken = found
+    assert state["run"] == "a/b"
+    assert state["off"] == [
+        {"layer": 1, "head": 0, "reader": "", "as": "uniform"},
+        {"layer": 2, "head": 1, "reader": "q", "as": "uniform"},
+    ]
+    assert (state["step"], state["ex"], state["kind"], state["pane"]) == (None, 0, "own", "")
+    assert again == state
+    assert broken["run"] == ""

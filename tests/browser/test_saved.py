@@ -1,0 +1,62 @@
+"""What is saved of the page: pictures that stand alone, tables that no spreadsheet executes."""
+
+import csv
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.browser.lookers import opened
+
+from hopscope.study import load
+
+
+def test_a_cell_is_no_formula(page: Any, site: str) -> None:
+    page.goto(f"{site}/blank")
+    cells = ["=1+1", "+1", "-1", "@a", "a,b", 'say "x"', "plain", -0.5, 1e-7, None]
+    text = page.evaluate(
+        "async (cells) => (await import('/save.js')).csv(['a', 'b'], cells.map((cell) => [cell, 1]))", cells
+    )
+    rows = [row[0] for row in csv.reader(io.StringIO(text))][1:]
+    assert rows[:4] == ["'=1+1", "'+1", "'-1", "'@a"]
+    assert rows[4:7] == ["a,b", 'say "x"', "plain"]
+    assert [float(row) for row in rows[7:9]] == [-0.5, 1e-7]
+    assert rows[9] == ""
+
+
+@pytest.mark.parametrize("pane", ["circuit", "heads", "example", "losses", "time"])
+def test_every_pane_can_be_saved(page: Any, explorer: str, pane: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?step=500")
+    saved = {}
+    for kind in ("SVG", "PNG", "CSV"):
+        page.locator(f"#pane-{pane} .menu summary").click()
+        with page.expect_download() as download:
+            page.locator(f"#pane-{pane} .menu button:text('{kind}')").click()
+        saved[kind] = download.value
+    drawn = saved["SVG"].path().read_text()
+    assert drawn.startswith("<svg")
+    assert "var(" not in drawn.split("style=")[0]
+    assert saved["PNG"].path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert len(saved["CSV"].path().read_text().splitlines()) > 2
+    assert saved["CSV"].suggested_filename == f"gallery-demo-{pane}.csv"
+
+
+def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
+    """Pixels decode to the array: each colour belongs to one share of 255."""
+    opened(page, explorer, "/run/gallery-demo?step=500&head=2.0")
+    found = np.array(
+        page.evaluate(
+            """async () => {
+              const { ramp } = await import("/colours.js");
+              const key = new Map(ramp().map((rgb, n) => [rgb.join(), n]));
+              const canvas = document.querySelector('.map[data-head="2.0"] canvas');
+              const { data } = canvas.getContext("2d").getImageData(0, 0, 5, 5);
+              return Array.from({ length: 25 }, (_, n) =>
+                key.get([...data.slice(4 * n, 4 * n + 3)].join()) / 255);
+            }"""
+        )
+    ).reshape(5, 5)
+    maps = load("gallery/demo", step=500).maps()
+    order = ["query", "key 0", "value 0", "key 1", "value 1"]
+    wanted = [[maps.between(reader, source)[2, 0] for source in order] for reader in order]
+    assert found == pytest.approx(np.array(wanted), abs=0.004)
