@@ -1,59 +1,85 @@
 // A benchmark of a language model: how often it is right, on what, and which heads look things up.
 
-import { fill, h, s } from "./dom.js";
+import { button, fill, h, s, select, table } from "./dom.js";
+import { ofChain } from "./colours.js";
 import { Pane } from "./pane.js";
 import { number } from "./words.js";
 
-const LEFT = 150, ROW = 28, SHOWN = 40;
+const LEFT = 190, ROW = 28;
 
-export function llmPane(state) {
+export function llmPanes(state, source) {
   const pane = new Pane(state, "llm", "Accuracy", { drawing: () => pane.svg, rows: () => numbers(state) });
-  const chart = h("div", { class: "drawing" }), asked = h("div", { class: "asked" }), heads = h("div", { class: "asked" });
-  pane.body.append(chart, heads, asked);
-  pane.fits = (about) => about.kind === "llm";
+  const question = new Pane(state, "question", "Questions", {});
+  const chart = h("div", { class: "drawing" }), heads = h("div", { class: "routes" });
+  pane.body.append(chart, heads);
+  for (const each of [pane, question]) each.fits = (about) => about.kind === "llm";
   state.watch("about theme width", () => {
-    if (!state.about || !pane.fits(state.about)) return;
+    if (state.about?.kind !== "llm") return;
     show(pane, state, chart);
-    showHeads(state, heads);
-    showQuestions(state, asked);
+    fill(heads, (state.about.heads ?? []).map(routes));
   });
-  return pane;
+  let asked = null;
+  state.watch("about ex asked", async () => {
+    if (state.about?.kind !== "llm") return;
+    const kind = state.asked ?? state.about.llm.kinds[0], run = state.about.id;
+    asked?.abort();
+    asked = new AbortController();
+    try {
+      const { about } = await source.example(run, { index: state.ex, kind }, { signal: asked.signal });
+      if (state.run === run) showQuestion(question, state, about);
+    } catch (error) {
+      if (error.name !== "AbortError") state.set({ error: { text: error.message, kind: "question" } }, "none");
+    }
+  });
+  return [pane, question];
 }
 
 /** Every kind of question: a dot with its 95 % interval, a tick where guessing stands. */
 function show(pane, state, place) {
-  const rows = state.about.accuracies ?? [], width = Math.min(860, Math.max(320, place.clientWidth)), right = width - 70, at = (share) => LEFT + share * (right - LEFT);
+  const rows = state.about.results ?? [], width = Math.min(900, Math.max(340, place.clientWidth)), right = width - 70, at = (share) => LEFT + share * (right - LEFT);
   const svg = pane.svg = s("svg", { class: "values accuracies", viewBox: `0 0 ${width} ${rows.length * ROW + 34}`, role: "img", "aria-label": `Accuracy: ${rows.map((its) => `${its.kind} ${number(its.accuracy)}`).join(", ")}` });
   for (const share of [0, 0.25, 0.5, 0.75, 1]) svg.append(s("line", { class: "rule", x1: at(share), x2: at(share), y1: 4, y2: rows.length * ROW + 8 }), s("text", { x: at(share), y: rows.length * ROW + 24, "text-anchor": "middle" }, `${share * 100} %`));
   rows.forEach((its, n) => {
-    const y = n * ROW + 20, [low, high] = its.interval ?? [its.low, its.high];
-    svg.append(s("text", { class: "strong", x: 0, y: y + 4 }, its.kind), s("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, its.hops ? `${its.hops} hop${its.hops === 1 ? "" : "s"}` : ""),
+    const y = n * ROW + 20, [low, high] = its.interval;
+    svg.append(s("text", { class: "strong", x: 0, y: y + 4 }, its.kind), s("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, `${its.hops} hop${its.hops === 1 ? "" : "s"}`),
       s("line", { class: "guess", x1: at(its.guessing), x2: at(its.guessing), y1: y - 9, y2: y + 9 }, s("title", {}, `guessing ${number(its.guessing)}`)),
       s("line", { class: "whisker", x1: at(low), x2: at(high), y1: y, y2: y }), s("circle", { class: "mean", cx: at(its.accuracy), cy: y, r: 5.5 }),
       s("text", { class: "value", x: right + 14, y: y + 4 }, number(its.accuracy)));
   });
-  fill(place, svg);
-  pane.hint("dot: accuracy with its 95 % interval · dotted tick: guessing");
-  pane.told(state.about.command?.llm ?? state.about.command?.accuracies ?? `hopscope llm show ${state.about.name}`, state.about.python?.llm ?? "");
+  fill(place, rows.length ? svg : h("p", { class: "quiet" }, "No answers yet."));
+  pane.hint(`${state.about.llm.model} · dot: accuracy with its 95 % interval · dotted tick: guessing`);
+  pane.told(state.about.command?.llm ?? "", state.about.python?.llm ?? "");
   pane.refreshNumbers();
 }
 
-function showQuestions(state, place) {
-  const all = state.about.questions ?? [];
-  if (!all.length) return fill(place);
-  fill(place, h("h3", {}, "Questions ", h("small", {}, `${Math.min(SHOWN, all.length)} of ${state.about.asked ?? all.length}`)), h("ul", {}, all.slice(0, SHOWN).map((its) => {
-    const right = its.right ?? its.answer === its.truth;
-    return h("li", { class: right ? "right" : "wrong" }, h("pre", { tabindex: "0" }, its.text ?? its.question ?? its.prompt), h("p", {}, h("b", {}, String(its.answer ?? "–")), right ? " ✓" : ` ✗ true: ${its.truth}`, its.probability === undefined || its.probability === null ? "" : ` · probability ${number(its.probability)}`, h("small", {}, its.kind ? ` ${its.kind}` : "")));
-  })));
+/** Along each route the best head: what it gives to the chain that is asked, and to the others. */
+function routes({ model, kind, routes: all }) {
+  const plain = (its) => its.name ?? [its.reader, its.source].filter(Boolean).join(" ← ");
+  return h("section", {}, h("h3", {}, "Heads that look things up ", h("small", {}, `${model}, ${kind}`)),
+    table(["route", "best head", "own chain", "other chains", "threshold", "heads beyond it"], all.map((its) => [plain(its), `${its.layer}.${its.head}`, number(its.own), number(its.others), number(its.threshold), its.beyond])));
 }
 
-function showHeads(state, place) {
-  const all = state.about.heads ?? [];
-  if (!all.length) return fill(place);
-  fill(place, h("h3", {}, "Heads that look things up"), h("ol", { class: "routes" }, all.slice(0, SHOWN).map((its) => h("li", {}, h("b", {}, its.name ?? `${its.layer}.${its.head}`), ` ${its.told ?? its.route ?? ""} `, h("small", {}, its.attention === undefined ? "" : number(its.attention))))));
+/** One question: its text with what chains say in it marked, what is right, what the model said. */
+function showQuestion(pane, state, { kind, index, text, opening, spans, correct, answer, right }) {
+  const marked = [], sorted = [...spans].sort((a, b) => a.start - b.start);
+  let end = 0;
+  for (const { start, end: last, role, chain } of sorted) {
+    if (start < end) continue;
+    marked.push(text.slice(end, start), h("mark", { title: role, style: { "--chain": ofChain(chain) } }, text.slice(start, last)));
+    end = last;
+  }
+  marked.push(text.slice(end), opening ? h("i", {}, opening) : null);
+  const said = answer?.answer ?? (answer?.probabilities ? Object.entries(answer.probabilities).sort((a, b) => b[1] - a[1])[0][0] : null);
+  fill(pane.body, h("pre", { class: "prompt", tabindex: "0" }, marked), h("p", { class: said === correct ? "right" : "wrong" }, said === null ? "Not answered yet. True: " : "The model says ", h("b", {}, said ?? correct), said === null ? "" : said === correct ? " ✓" : ` ✗ true: ${correct}`, right === null || right === undefined ? "" : `; the chance that it is right: ${number(right)}`));
+  const all = state.about.llm.questions;
+  pane.hint(`${kind}, number ${index} of ${all}`);
+  fill(pane.tools, select("Which kind of question", state.about.llm.kinds.map((its) => [its, its]), kind, (its) => state.set({ asked: its }, "none")),
+    button("‹", () => state.set({ ex: Math.max(0, state.ex - 1) }), { class: "icon", "aria-label": "The question before", disabled: !state.ex }),
+    button("next", () => state.set({ ex: Math.min(all - 1, state.ex + 1) }), { class: "plain" }));
+  pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
 }
 
 function numbers(state) {
-  return { columns: ["questions", "hops", "accuracy", "low", "high", "guessing"],
-    rows: (state.about.accuracies ?? []).map((its) => { const [low, high] = its.interval ?? [its.low, its.high]; return [its.kind, its.hops, its.accuracy, low, high, its.guessing]; }) };
+  return { columns: ["questions", "hops", "count", "accuracy", "low", "high", "guessing"],
+    rows: (state.about.results ?? []).map((its) => [its.kind, its.hops, its.count, its.accuracy, ...its.interval, its.guessing]) };
 }

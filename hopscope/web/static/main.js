@@ -8,7 +8,7 @@ import { headsPane } from "./heads.js";
 import { forgetColours } from "./heat.js";
 import { helpDialog, listen, searchBox } from "./keys.js";
 import { Live } from "./live.js";
-import { llmPane } from "./llm.js";
+import { llmPanes } from "./llm.js";
 import { lossesPane } from "./losses.js";
 import { ngramPanes } from "./ngram.js";
 import { arrows } from "./paths.js";
@@ -23,7 +23,7 @@ const FIRST = "gallery-demo", THEMES = ["auto", "light", "dark"];
 async function begin() {
   const source = openSource(), state = new State(), live = new Live(state, source), tip = tipOf();
   const runs = runsPane(state, source), help = helpDialog();
-  const panes = [examplePane(state), circuitPane(state, tip), headsPane(state), lossesPane(state, live), fleetPane(state, source), ...ngramPanes(state, source), llmPane(state), timePane(state)];
+  const panes = [examplePane(state), circuitPane(state, tip), headsPane(state), lossesPane(state, live), fleetPane(state, source), ...ngramPanes(state, source), ...llmPanes(state, source), timePane(state)];
   const board = h("main", { class: "board", id: "board" }, panes.map((pane) => pane.element)), error = errorLine(state);
   const find = searchBox(state, arrows), showRuns = () => { document.body.classList.toggle("no-runs"); document.querySelector(".show-runs").setAttribute("aria-expanded", String(!document.body.classList.contains("no-runs"))); };
   fill(document.getElementById("page"), header(state, source, { find, help, showRuns }), error, h("div", { class: "frame" }, runs.element, board), tip.element, help);

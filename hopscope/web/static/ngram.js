@@ -24,8 +24,8 @@ export function ngramPanes(state) {
 
 const ready = (state) => state.about?.kind === "ngram" && state.values && state.steps?.length;
 const epochs = (state) => [...(state.values.epochs ?? state.values.steps).data];
-const model = (state) => state.about.recipe.model;
-const parents = (state) => state.about.recipe.process.parents;
+const model = (state) => state.about.ngram;
+const parents = (state) => state.about.ngram.parents;
 const setName = (set) => `{${set.map((head) => head + 1).join(",")}}`;
 
 /** Parameters at one recorded epoch. */
@@ -78,7 +78,7 @@ function showValues(pane, state, place) {
 
 /** The sequence that is looked at, as numbers: what was typed, or one with some order in it. */
 function tokens(state) {
-  const { alphabet } = state.about.recipe.process, window = model(state).window;
+  const { alphabet } = state.about.ngram, window = model(state).window;
   const typed = (state.tokens ?? []).map((its) => LETTERS.indexOf(its)).filter((its) => its >= 0 && its < alphabet);
   if (typed.length > window) return typed.slice(-MOST);
   const made = [0, 1 % alphabet, 1 % alphabet];
@@ -90,7 +90,7 @@ function tokens(state) {
 }
 
 function both(state) {
-  const { alphabet } = state.about.recipe.process, seen = tokens(state), plain = (model(state).first ?? "copies") === "copies";
+  const { alphabet } = state.about.ngram, seen = tokens(state), plain = (model(state).first ?? "copies") === "copies";
   return { alphabet, seen, plain, said: plain ? predict(seen, alphabet, at(state, state.at), model(state)) : null, head: inductionHead(seen, alphabet, model(state).window, parents(state)) };
 }
 
@@ -112,7 +112,7 @@ function showSequence(pane, state, chips, place) {
   pane.svg = svg;
   fill(place, svg);
   pane.hint(`bars over letters: attention of the last layer · ${head.matches} earlier place${head.matches === 1 ? "" : "s"} with the same parents`);
-  pane.told(state.about.command?.sequence ?? "", state.about.python?.sequence ?? "");
+  pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
   pane.refreshNumbers();
 }
 
