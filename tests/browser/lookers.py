@@ -51,7 +51,7 @@ def settled(page: Any) -> None:
     page.wait_for_function(
         """() => { const state = globalThis.hopscope?.state, about = state?.about;
         if (!about || state.opening) return false;
-        if (!about.task) return true;
+        if (!about.task) return about.kind !== "ngram" || Boolean(state.values);
         return state.maps && (state.example || !state.steps.length) && !state.asking; }""",
         timeout=SOON,
     )

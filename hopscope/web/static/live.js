@@ -47,6 +47,7 @@ export class Live {
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
       const options = { signal }, about = await source.run(id, { ...options, seed: state.seed });
+      if (typeof about.task !== "object") about.task = null; // the name of a task that has no facts
       const steps = about.checkpoints ?? [], seed = state.seed;
       const has = new Set(about.arrays ?? []), gone = { example: null, answer: null, costs: null, overTime: null, maps: null, losses: null, contents: null, fleet: null, values: null, curves: null, spot: null, hover: null, pair: null };
       const again = this.shown === `${id} ${seed}`; // the same model, trained further: what is drawn stays until there is better
