@@ -140,7 +140,7 @@ def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]
     story = " --over-training" * (len(checkpoint_steps(folder)) > 1)
     return {
         "example": f"hopscope maps {which} --example 0 --json",
-        "circuit": f"hopscope circuit {which}",
+        "circuit": f"hopscope circuit show {which}",
         "maps": f"hopscope maps {which} --json",
         "time": f"hopscope emergence {which} --json",
         "losses": f"hopscope ablate {which} --json",

@@ -15,7 +15,8 @@ def test_a_cell_is_no_formula(page: Any, site: str) -> None:
     page.goto(f"{site}/blank")
     cells = ["=1+1", "+1", "-1", "@a", "a,b", 'say "x"', "plain", -0.5, 1e-7, None]
     text = page.evaluate(
-        "async (cells) => (await import('/save.js')).csv(['a', 'b'], cells.map((cell) => [cell, 1]))", cells
+        "async (cells) => (await import('/save.js')).csv(['a', 'b'], cells.map((cell) => [cell, 1]))",
+        cells,
     )
     rows = [row[0] for row in csv.reader(io.StringIO(text))][1:]
     assert rows[:4] == ["'=1+1", "'+1", "'-1", "'@a"]

@@ -83,9 +83,7 @@ def test_by_keyboard_alone(page: Any, explorer: str) -> None:
             break
     assert here == "1.3 value 0 ← value 1"
     page.keyboard.press("Enter")
-    assert measured(page) == pytest.approx(
-        by_command(["1.3:value 0=uniform"], step=2500), abs=1e-6
-    )
+    assert measured(page) == pytest.approx(by_command(["1.3:value 0=uniform"], step=2500), abs=1e-6)
     page.keyboard.press("a")
     page.wait_for_function("() => hopscope.state.off.length === 0")
     page.keyboard.press("u")

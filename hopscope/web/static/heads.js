@@ -100,7 +100,7 @@ function enlarged(state, place) {
     h("div", { class: "columns" }, order.map((role) => h("span", {}, shortRole(role)))),
     h("div", { class: "rows" }, order.map((role) => h("span", { title: role }, shortRole(role)))), h("div", { class: "field" }, canvas, h("i", { class: "spot", hidden: true })));
   const mark = grid.querySelector(".spot");
-  fill(place, h("div", { class: "top" }, title, off), h("div", { class: "pair" }, grid, h("figure", {}, tokens, h("figcaption", {}, "in this example"))), said);
+  fill(place, h("div", { class: "top" }, title, off), said, h("div", { class: "pair" }, grid, h("figure", {}, tokens, h("figcaption", {}, "in this example"))));
   tokens.addEventListener("pointermove", (event) => {
     const size = state.example?.json.tokens.length, at = size ? under(tokens, event, size, size) : null;
     state.set({ pair: at }, "none");
