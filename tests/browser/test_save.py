@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.browser.lookers import opened
 
 from hopscope.study import load
+from tests.browser.lookers import opened
 
 
 def test_a_cell_is_no_formula(page: Any, site: str) -> None:
     page.goto(f"{site}/blank")
     cells = ["=1+1", "+1", "-1", "@a", "a,b", 'say "x"', "plain", -0.5, 1e-7, None]
     text = page.evaluate(
-        "async (cells) => (await import('/save.js')).csv(['a', 'b'], cells.map((cell) => [cell, 1]))",
+        """async (cells) => {
+          const { csv } = await import("/save.js");
+          return csv(["a", "b"], cells.map((cell) => [cell, 1]));
+        }""",
         cells,
     )
     rows = [row[0] for row in csv.reader(io.StringIO(text))][1:]

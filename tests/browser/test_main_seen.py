@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from tests.browser.lookers import complaints_of_axe, measured, opened, settled
 
 STATES = {

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.browser.lookers import asked, bars, measured, opened, settled, state
 
 from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
 from hopscope.circuits.changes import changes_of
 from hopscope.study import load
+from tests.browser.lookers import asked, bars, measured, opened, settled, state
 
 EXAMPLES = 1024
 """The page measures few examples at once, and in the end so many."""
@@ -17,8 +17,7 @@ def by_command(changes: list[str], step: int | None = None) -> list[float]:
     """What `hopscope ablate` measures."""
     model = load("gallery/demo", step=step)
     ablator = Ablator(subject_of(model.model), exam_of(model.task, EXAMPLES, 0))
-    losses = ablator.losses([Ablation.of(changes_of(changes, {}))]).double().mean(1)[0].tolist()
-    return losses
+    return ablator.losses([Ablation.of(changes_of(changes, {}))]).double().mean(1)[0].tolist()
 
 
 def test_by_mouse(page: Any, explorer: str, requests: list[str]) -> None:
@@ -103,26 +102,6 @@ def test_by_keyboard_alone(page: Any, explorer: str) -> None:
     assert page.is_visible("dialog")
     page.keyboard.press("Escape")
     assert not page.is_visible("dialog")
-
-
-def test_a_typed_symbol_is_answered_and_one_that_is_unknown_is_a_line(
-    page: Any, explorer: str
-) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    first = page.locator(".token").first
-    before = first.locator("b").inner_text()
-    first.dblclick()
-    page.keyboard.type("b1" if before != "b1" else "c1")
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => hopscope.state.tokens !== null")
-    settled(page)
-    first = page.locator(".token").first
-    first.dblclick()
-    page.keyboard.type("zz9")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".error:visible")
-    assert "zz9" in page.inner_text(".error")
-    assert page.is_visible(".scene")  # everything else goes on
 
 
 def test_costs_come_one_after_the_other(page: Any, explorer: str) -> None:
