@@ -120,6 +120,23 @@ class Group:
     """The page itself is public."""
 
 
+WHOLE = (b"/", b"/nothing")
+ROTATION = 11
+"""Of the other files of the page, each gets one of so many attacks, and each attack some file."""
+
+
+def of_group(name: str, routes: list[Route]) -> list[Ask]:
+    """The attacks of a group."""
+    return [
+        ask
+        for number, ask in enumerate(GROUPS[name].asks(good(routes)))
+        if name == "path"
+        or ask.path.startswith(b"/api")
+        or ask.path in WHOLE
+        or number % ROTATION == 0
+    ]
+
+
 def good(routes: list[Route]) -> list[Ask]:
     """A request of each route that would be answered, as far as its guards are concerned."""
     found = []

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from asking import Answer, Ask, answered, ask_all, made
@@ -120,6 +121,26 @@ def test_what_is_no_question_is_not_asked(body: bytes) -> None:
         assert answer.status in (400, 422)
         assert len(answer.body) < 1_000
     assert views.asked == []
+
+
+def test_without_strict_reading_one_would_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Ask("PUT", f"{OF_RUN}/views/mine".encode(), body=b'{"a": 1, "a": 2}')
+    assert asked(ask)[0].status == 400
+    monkeypatch.setattr("hopscope.web.app.read_json", json.loads)
+    assert asked(ask)[0].status == 200
+
+
+@pytest.mark.parametrize("form", ["ID", "VIEW"])
+def test_without_the_form_of_a_name_others_would_be_looked_up(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "x" * 101
+    paths = {"ID": f"/api/runs/{RUN}/arrays/{name}", "VIEW": f"{OF_RUN}/views/{name}"}
+    ask = Ask("GET" if form == "ID" else "PUT", paths[form].encode())
+    assert asked(ask)[0].status == 404
+    monkeypatch.setattr(f"hopscope.web.app.{form}", re.compile(".*"))
+    monkeypatch.setattr("hopscope.web.app._named.__defaults__", ("id", re.compile(".*")))
+    assert asked(ask)[0].status == 200
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,13 @@ def test_half_a_request_is_not_waited_for(impatient: Served, begun: bytes) -> No
         assert closed(client, 5)
 
 
+def test_without_that_guard_it_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "patience", 1_000)
+    with served() as running, running.connect() as client:
+        client.sendall(GOOD[:-2])
+        assert not closed(client, 0.6)
+
+
 def test_nor_is_one_that_comes_byte_by_byte(impatient: Served) -> None:
     begun = time.monotonic()
     with impatient.connect() as client:
