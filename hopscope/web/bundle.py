@@ -1,0 +1,120 @@
+"""The page as static files, which open without a server: a folder, or a single file.
+
+    site/index.html     the page, with the policy that it keeps to
+    site/page.js        its modules, joined
+    site/data.js        the run
+    site/….css, ….svg   as they are
+
+A single file holds the same inline, and the policy names each script and style by its hash.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hopscope.errors import ConfigError
+from hopscope.store.files import write_bytes
+from hopscope.web.carried import carried
+from hopscope.web.joined import joined
+
+if TYPE_CHECKING:
+    from hopscope.web.views import Views
+
+STATIC = Path(__file__).parent / "static"
+ENTRY = "saved.js"
+HEAD = '<meta charset="utf-8">'
+STYLE = re.compile(r'<link rel="stylesheet" href="([\w-]+\.css)">\n')
+ICON = re.compile(r'<link rel="icon" href="([\w-]+\.svg)" type="image/svg\+xml">\n')
+SCRIPT = re.compile(r'<script type="module" src="[\w-]+\.js"></script>\n')
+UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""Characters that could end a script, or a line of it, written so that they do not."""
+
+
+def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:
+    """Write the page of a run into a folder, made if need be; the files that were written."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; expected a folder, or --single for one file")
+    page = _text("index.html")
+    assets = [*STYLE.findall(page), *ICON.findall(page)]
+    data, script = data_script(carried(views, id_)), page_script()
+    # The word `file:` lets the page load its own two scripts where it is opened from a disk.
+    policy = _policy("'self' file:", "'self' file:")
+    scripts = '<script src="data.js" defer></script>\n<script src="page.js" defer></script>\n'
+    files = {name: (STATIC / name).read_bytes() for name in assets}
+    files |= {"data.js": data.encode(), "page.js": script.encode()}
+    files["index.html"] = _filled(page, policy, scripts, {}).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():  # the page last: what it loads is there by then
+        write_bytes(folder / name, content)
+    return [folder / name for name in files]
+
+
+def single(views: "Views", id_: str, file: Path) -> Path:
+    """Write the page of a run as one file, with everything inside."""
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder; expected the name of a file, such as page.html")
+    page = _text("index.html")
+    styles = {name: f"\n{_text(name)}" for name in STYLE.findall(page)}
+    scripts = [data_script(carried(views, id_)), page_script()]
+    policy = _policy(" ".join(map(_hash, scripts)), " ".join(map(_hash, styles.values())))
+    inline = "".join(f"<script>{script}</script>\n" for script in scripts)
+    write_bytes(file, _filled(page, policy, inline, styles).encode())
+    return file
+
+
+def data_script(data: Mapping[str, Any]) -> str:
+    """The run as a script that sets one global name."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for letter, escaped in UNSAFE.items():
+        text = text.replace(letter, escaped)
+    return f"globalThis.hopscopeData = {text};\n"
+
+
+def page_script() -> str:
+    """The page's modules as one script."""
+    return joined(ENTRY, _text)
+
+
+def _filled(page: str, policy: str, scripts: str, styles: Mapping[str, str]) -> str:
+    """The page with its policy and scripts, and with its styles inside if they are given."""
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'
+    page = _replaced(page, re.compile(re.escape(HEAD)), f"{HEAD}\n{meta}")
+    page = _replaced(page, SCRIPT, "")
+    page = _replaced(page, re.compile("</body>"), f"{scripts}</body>")
+    if not styles:
+        return page
+    for name, style in styles.items():
+        page = page.replace(f'<link rel="stylesheet" href="{name}">', f"<style>{style}</style>")
+    return ICON.sub(lambda match: f'<link rel="icon" href="{_as_data(match[1])}">\n', page)
+
+
+def _replaced(page: str, pattern: re.Pattern[str], text: str) -> str:
+    page, count = pattern.subn(lambda _: text, page)
+    assert count == 1, f"index.html has {pattern.pattern!r} {count} times"
+    return page
+
+
+def _policy(scripts: str, styles: str) -> str:
+    """No request goes anywhere; a page may be shown in a frame of another."""
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src {styles}; "
+        "img-src 'self' file: data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(inline: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'"
+
+
+def _as_data(name: str) -> str:
+    content = base64.b64encode((STATIC / name).read_bytes()).decode()
+    return f"data:image/svg+xml;base64,{content}"
+
+
+def _text(name: str) -> str:
+    return (STATIC / name).read_text(encoding="utf-8")

@@ -1,0 +1,135 @@
+"""What a saved page carries of a training, so that it lives without a server.
+
+Everything that needs no weights is carried for all checkpoints: losses, role maps, emergence, the
+first example's attention, and the losses with every head and every path made uniform. Weights take
+far more room, and are carried (as float16) of some checkpoints alone: there the page computes.
+"""
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import safetensors.numpy
+
+from hopscope.circuits.circuit import Circuit
+from hopscope.configs import Experiment
+from hopscope.errors import ConfigError
+from hopscope.web.questions import CostsQuestion, ExampleQuestion
+from hopscope.web.tables import circuit_changes, engine_tables
+from hopscope.web.tensors import packed, unpacked
+from hopscope.web.trained import Trained
+
+if TYPE_CHECKING:
+    from hopscope.web.views import Views
+
+WEIGHTS_BYTES = 1_250_000
+"""Room for weights, as text; the last checkpoint is carried even if it takes more."""
+KNOWN_EXAMPLES = 256
+"""Examples on which losses are measured beforehand."""
+ARRAYS = ("losses", "maps", "contents", "emergence")
+"""Arrays that are carried, where a run has them."""
+
+
+def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, Any]:
+    """The data of a saved page, ready for JSON."""
+    row = _row(views, id_)
+    trained = _trained(views, id_)
+    described = views.run(id_)
+    weights = _weights(trained, described, room)
+    others = [step for step in trained.steps if str(step) not in weights]
+    names = [name for name in ARRAYS if name in described["arrays"]]
+    described |= {"arrays": names, "seeds": [trained.seed]}
+    return {
+        "row": row,
+        "description": described,
+        "arrays": {name: _text(views.arrays(id_, name, None)) for name in names},
+        "engine": engine_tables(trained.recipe),
+        "circuit": _circuit(trained.circuit),
+        "weights": weights,
+        "known": {str(step): _known(views, id_, step) for step in others},
+        "examples": {str(step): _example(views, id_, step) for step in others},
+    }
+
+
+def _row(views: "Views", id_: str) -> dict[str, Any]:
+    views.shelf.folder(id_)  # says in one line if there is no such run
+    row: dict[str, Any] = next(row for row in views.runs()["rows"] if row["id"] == id_)
+    return row
+
+
+def _trained(views: "Views", id_: str) -> Trained:
+    folder = views.shelf.folder(id_)
+    if not isinstance(folder.experiment, Experiment):
+        raise ConfigError(
+            f"{folder.name} is a run of kind {folder.experiment.kind}, which has no static form; "
+            "open it with `hopscope view`"
+        )
+    trained = Trained(folder, views.memory)
+    trained.step(None)
+    return trained
+
+
+def _weights(trained: Trained, described: dict[str, Any], room: int) -> dict[str, str]:
+    """The weights after the most telling steps, as many as there is room for."""
+    found: dict[int, str] = {}
+    for step in telling(trained.steps, described):
+        text = _text(_halves(trained, step))
+        if found and sum(map(len, found.values())) + len(text) > room:
+            break
+        found[step] = text
+    return {str(step): found[step] for step in sorted(found)}
+
+
+def telling(steps: list[int], described: dict[str, Any]) -> list[int]:
+    """Checkpoints in the order of what they tell: the last, those by which each hop was learned,
+    those by which each path emerged, the first.
+
+    >>> telling([0, 100, 200, 300], {"learned": [120], "emerged": {"1.0:query<value 0": 90.5}})
+    [300, 200, 100, 0]
+    """
+    moments = [*(described["learned"] or []), *(described["emerged"] or {}).values()]
+    after = [
+        next((step for step in steps if step >= moment), steps[-1])
+        for moment in moments
+        if moment is not None
+    ]
+    return list(dict.fromkeys((steps[-1], *after, steps[0])))
+
+
+def _halves(trained: Trained, step: int) -> bytes:
+    """The weights as float16; an error where that is too small for them."""
+    tensors = {}
+    for name, weight in trained.model(step).state_dict().items():
+        number = weight.detach().cpu().numpy()
+        tensors[name] = number.astype(np.float16)
+        if not np.isfinite(tensors[name]).all():
+            raise ConfigError(
+                f"{trained.folder.name} has weights up to {np.abs(number).max():g} in {name}, which "
+                "float16 cannot hold: open it with `hopscope view`"
+            )
+    return safetensors.numpy.save(tensors)
+
+
+def _circuit(circuit: Circuit | None) -> list[dict[str, Any]] | None:
+    return None if circuit is None else circuit_changes(circuit)
+
+
+def _known(views: "Views", id_: str, step: int) -> dict[str, Any]:
+    """Losses after a step: of the model as it is, and with each head and path made uniform."""
+    asked = CostsQuestion(step=step, examples=KNOWN_EXAMPLES)
+    rows = list(views.costs(id_, asked, lambda: False))
+    return {
+        "examples": KNOWN_EXAMPLES,
+        "clean": rows[0]["clean"],
+        "changes": {row["change"]: row["changed"] for row in rows},
+    }
+
+
+def _example(views: "Views", id_: str, step: int) -> str:
+    """The first example after a step, with all attention."""
+    arrays, about = unpacked(views.example(id_, ExampleQuestion(step=step)))
+    return _text(packed({"attention": arrays["attention"]}, about))
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

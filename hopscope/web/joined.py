@@ -1,0 +1,72 @@
+"""Modules of the page become one classic script, since browsers load no modules from files.
+
+Every module becomes a function that is called once, after those that it imports. The modules are
+our own, so only the forms that they use are read; any other is an error, and nothing is guessed:
+
+    import { a, b } from "./x.js";      import "./x.js";
+    export function f …                 export async function f …    export function* f …
+    export class C …                    export const c …
+"""
+
+import re
+from collections.abc import Callable
+
+from hopscope.errors import HopscopeError
+
+IMPORT = re.compile(r'import (?:\{ ([\w$, ]+) \} from )?"\./([\w-]+\.js)";')
+EXPORT = re.compile(r"export ((?:async )?function\*? |class |const )([\w$]+)")
+KEYWORD = re.compile(r"^\s*(?:import|export)\b|\bimport\s*\(|\bimport\.meta\b", re.MULTILINE)
+NAMES = re.compile(r"[\w$]+(?:, [\w$]+)*")
+CLOSING = re.compile(r"</script|<!--", re.IGNORECASE)
+
+
+class ModuleUnreadable(HopscopeError):
+    """A module of the page has a form that is not joined."""
+
+
+def joined(entry: str, read: Callable[[str], str]) -> str:
+    """The script that does what the module `entry` does; `read` gives a module's text by name."""
+    done: dict[str, str] = {}
+    _join(entry, read, done, ())
+    body = "\n".join(done.values())
+    script = f'(() => {{\n"use strict";\nconst modules = {{}};\n{body}\n}})();\n'
+    if found := CLOSING.search(script):
+        raise ModuleUnreadable(
+            f"the page's script holds {found[0]!r}, which would end it inside a page: write it in "
+            "two parts"
+        )
+    return script
+
+
+def _join(
+    name: str, read: Callable[[str], str], done: dict[str, str], open_: tuple[str, ...]
+) -> None:
+    """Put a module behind those that it imports."""
+    if name in done:
+        return
+    if name in open_:
+        raise ModuleUnreadable(f"modules import one another: {' → '.join((*open_, name))}")
+    lines, exported = [], list[str]()
+    for number, line in enumerate(read(name).splitlines(), 1):
+        if match := IMPORT.fullmatch(line):
+            _join(match[2], read, done, (*open_, name))
+            lines.append(_imported(match))
+        elif match := EXPORT.match(line):
+            exported.append(match[2])
+            lines.append(line.removeprefix("export "))
+        elif KEYWORD.search(line) and not line.lstrip().startswith(("//", "*", "/*")):
+            raise ModuleUnreadable(f"{name}, line {number}: {line.strip()[:80]!r} is not joined")
+        else:
+            lines.append(line)
+    body = "\n".join(lines)
+    done[name] = (
+        f"modules[{name!r}] = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();"
+    )
+
+
+def _imported(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return ""
+    if not NAMES.fullmatch(match[1]):
+        raise ModuleUnreadable(f"{match[0]!r} renames what it imports, which is not joined")
+    return f"const {{ {match[1]} }} = modules[{match[2]!r}];"
