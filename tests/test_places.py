@@ -77,6 +77,9 @@ ELSEWHERE = {
     "study/circuits.py": "study/test_comparison.py",
     # What the page's own engine is told of a task: it draws the same examples.
     "web/tables.py": "browser/test_draw.py",
+    # A saved page is written to be opened.
+    "web/bundle.py": "browser/test_bundled.py",
+    "web/carried.py": "browser/test_bundled.py",
     # What is asked of the page is asked of a whole view, and held to what commands print.
     **{
         f"web/{name}.py": "web/test_views.py"

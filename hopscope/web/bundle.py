@@ -30,6 +30,7 @@ ENTRY = "saved.js"
 HEAD = '<meta charset="utf-8">'
 STYLE = re.compile(r'<link rel="stylesheet" href="([\w-]+\.css)">\n')
 ICON = re.compile(r'<link rel="icon" href="([\w-]+\.svg)" type="image/svg\+xml">\n')
+URL = re.compile(r'url\("([\w-]+\.svg)"\)')
 SCRIPT = re.compile(r'<script type="module" src="[\w-]+\.js"></script>\n')
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script, or a line of it, written so that they do not."""
@@ -59,7 +60,7 @@ def single(views: "Views", id_: str, file: Path) -> Path:
     if file.is_dir():
         raise ConfigError(f"{file} is a folder; expected the name of a file, such as page.html")
     page = _text("index.html")
-    styles = {name: f"\n{_text(name)}" for name in STYLE.findall(page)}
+    styles = {name: f"\n{_with_icons(_text(name))}" for name in STYLE.findall(page)}
     scripts = [data_script(carried(views, id_)), page_script()]
     policy = _policy(" ".join(map(_hash, scripts)), " ".join(map(_hash, styles.values())))
     inline = "".join(f"<script>{script}</script>\n" for script in scripts)
@@ -109,6 +110,11 @@ def _policy(scripts: str, styles: str) -> str:
 
 def _hash(inline: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'"
+
+
+def _with_icons(style: str) -> str:
+    """The style with the pictures that it names inside."""
+    return URL.sub(lambda match: f'url("{_as_data(match[1])}")', style)
 
 
 def _as_data(name: str) -> str:

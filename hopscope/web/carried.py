@@ -6,6 +6,7 @@ far more room, and are carried (as float16) of some checkpoints alone: there the
 """
 
 import base64
+import gzip
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,8 +105,8 @@ def _halves(trained: Trained, step: int) -> bytes:
         tensors[name] = number.astype(np.float16)
         if not np.isfinite(tensors[name]).all():
             raise ConfigError(
-                f"{trained.folder.name} has weights up to {np.abs(number).max():g} in {name}, which "
-                "float16 cannot hold: open it with `hopscope view`"
+                f"{trained.folder.name} has weights up to {np.abs(number).max():g} in {name}, "
+                "which float16 cannot hold: open it with `hopscope view`"
             )
     return safetensors.numpy.save(tensors)
 
@@ -132,4 +133,5 @@ def _example(views: "Views", id_: str, step: int) -> str:
 
 
 def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+    """The file as text: compressed, the same bytes for the same file, in base64."""
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()

@@ -144,7 +144,7 @@ def test_nothing_is_computed_twice(page: Any, site: str) -> None:
     counted = page.evaluate("""async () => {
       let drives = 0;
       const asked = { examples: 4, changes: ["1.0=uniform"] };
-      const bench = engine.bench(undefined, 0, 4), losses = bench.losses.bind(bench);
+      const bench = await engine.bench(undefined, 0, 4), losses = bench.losses.bind(bench);
       bench.losses = (changes) => { drives += 1; return losses(changes); };
       for (let n = 0; n < 3; n++) await engine.ablate(asked);
       return drives;

@@ -16,7 +16,7 @@ export class Bundle {
     this.steps = Object.keys(carried.weights).map(Number);
     this.engine = new Engine({
       tables: carried.engine, hops: carried.description.task.hops, circuit: carried.circuit,
-      weights: (step) => readSafetensors(bytes(carried.weights[step])).tensors,
+      weights: async (step) => readSafetensors(await bytes(carried.weights[step])).tensors,
     });
   }
 
@@ -34,7 +34,7 @@ export class Bundle {
     if (!Object.hasOwn(this.carried.arrays, name)) {
       throw new Error(`this page carries no arrays "${name}"; it has ${Object.keys(this.carried.arrays).join(", ")}`);
     }
-    return unpacked(bytes(this.carried.arrays[name]));
+    return unpacked(await bytes(this.carried.arrays[name]));
   }
 
   async example(id, question, options = {}) {
@@ -46,7 +46,7 @@ export class Bundle {
     const plain = !asked.index && !asked.sample && !asked.changes?.length && !asked.circuit;
     const found = this.carried.examples[asked.step];
     if (!plain || found === undefined) throw this.withoutWeights(asked.step, "its first example can be seen");
-    return unpacked(bytes(found));
+    return unpacked(await bytes(found));
   }
 
   async ablate(id, question, options = {}) {
@@ -124,8 +124,10 @@ export class Bundle {
   }
 }
 
+/** The file that is carried as text: gzip, in base64. */
 function bytes(text) {
-  return Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer;
+  const packed = new Blob([Uint8Array.from(atob(text), (one) => one.charCodeAt(0))]);
+  return new Response(packed.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 /** The page that holds data answers by itself. */

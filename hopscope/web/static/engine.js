@@ -22,7 +22,7 @@ export class Engine {
   /** Losses as the model is (or its circuit), and with the changes. */
   async ablate(asked, { signal } = {}) {
     const { examples = 256, sample = 0, step } = asked;
-    const bench = this.bench(step, sample, examples);
+    const bench = await this.bench(step, sample, examples);
     const [base, changes] = this.changes(asked, bench);
     const losses = (which) => this.losses(bench, which, signal);
     const count = this.tables.task.asked;
@@ -35,7 +35,7 @@ export class Engine {
   /** Every head in turn, then every row that makes a path (without paths, of every role). */
   async *costs(asked, paths, { signal } = {}) {
     const { examples = 256, sample = 0, step, instead = "uniform" } = asked;
-    const bench = this.bench(step, sample, examples);
+    const bench = await this.bench(step, sample, examples);
     const [, before] = this.changes(asked, bench);
     const clean = await this.losses(bench, before, signal);
     for (const change of this.inTurn(instead, paths, before)) {
@@ -69,17 +69,17 @@ export class Engine {
     return [base, changesOf(changes, base, model, exam.table)];
   }
 
-  model(step) {
+  async model(step) {
     if (!this.models.has(step)) {
-      this.models.set(step, new Transformer(this.tables.model, this.weights(step)));
+      this.models.set(step, new Transformer(this.tables.model, await this.weights(step)));
     }
     return this.models.get(step);
   }
 
   /** The model on the first examples of a sample; the last few are kept. */
-  bench(step, sample, examples) {
+  async bench(step, sample, examples) {
     const key = `${step} ${sample} ${examples}`;
-    const found = this.benches.get(key) ?? new Bench(this.model(step), drawn(this.tables.task, sample, examples));
+    const found = this.benches.get(key) ?? new Bench(await this.model(step), drawn(this.tables.task, sample, examples));
     this.benches.delete(key);
     this.benches.set(key, found);
     if (this.benches.size > OPEN) this.benches.delete(this.benches.keys().next().value);
@@ -90,7 +90,7 @@ export class Engine {
   async example(asked) {
     const { sample = 0, index = 0, step } = asked;
     const one = drawn(this.tables.task, sample, 1, index);
-    const model = this.model(step);
+    const model = await this.model(step);
     const [base, changes] = this.changes(asked, { model, exam: one });
     const others = base.size || changes.size ? OTHERS : 1;
     const exam = others === 1 ? one : joined(one, drawn(this.tables.task, sample, others));

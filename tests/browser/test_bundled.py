@@ -1,0 +1,167 @@
+"""A saved page opens from a file with the network cut, and is alive: its numbers are torch's.
+
+The run is gallery/demo with three of its checkpoints, under a name that tries to be markup.
+"""
+
+import html
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hopscope.errors import ConfigError, RunMissing
+from hopscope.store import Store
+from hopscope.web import carried
+from hopscope.web.bundle import bundle, data_script, single
+from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.tensors import unpacked
+from hopscope.web.trained import Trained
+from hopscope.web.views import Views
+from tests.browser.test_engine import close
+
+ID, STEPS = "gallery-demo", [500, 2400, 2500]
+HOSTILE = '</script><img src=x onerror="window.pwned=1">\'\u2028`${window.pwned=2}`'
+
+
+class Some(Views):
+    """The views of a store, in which runs have hostile names and three checkpoints."""
+
+    def run(self, id: str, seed: int | None = None) -> dict[str, Any]:  # noqa: A002
+        found = super().run(id, seed)
+        named = {"name": f"a{HOSTILE}", "checkpoints": STEPS, "arrays": ["losses", "maps"]}
+        found |= named | {"tags": [HOSTILE], "command": dict.fromkeys(found["command"], HOSTILE)}
+        found["about"]["what"] = HOSTILE
+        return found
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Views]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trained, "steps", property(lambda _: STEPS))
+        patch.setattr(carried, "WEIGHTS_BYTES", 0)
+        yield Some(Store(tmp_path_factory.mktemp("runs")))
+
+
+@pytest.fixture(scope="module")
+def saved(views: Views, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The addresses of the page as a folder and as one file."""
+    folder = tmp_path_factory.mktemp("saved")
+    data = carried.carried(views, ID, room=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hopscope.web.bundle.carried", lambda *_: data)
+        bundle(views, ID, folder / "site")
+        single(views, ID, folder / "page.html")
+    return (folder / "site" / "index.html").as_uri(), (folder / "page.html").as_uri()
+
+
+def opened(page: Any, address: str, rest: str = "") -> None:
+    page.context.set_offline(True)
+    page.goto(f"{address}{rest}")
+    page.wait_for_function("() => globalThis.hopscope?.state.about")
+
+
+def ask(page: Any, method: str, question: dict[str, Any]) -> Any:
+    return page.evaluate(
+        """async ([method, id, question]) => {
+          try {
+            const found = await hopscope.source[method](id, question);
+            if (found[Symbol.asyncIterator] === undefined) return found;
+            const rows = [];
+            for await (const row of found) rows.push(row);
+            return rows;
+          } catch (error) { return error.message; }
+        }""",
+        [method, ID, question],
+    )
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_it_opens_from_a_file_and_asks_nobody(
+    page: Any, saved: tuple[str, str], requests: list[str], form: int
+) -> None:
+    opened(page, saved[form])
+    page.wait_for_function("() => hopscope.state.example && hopscope.state.maps")
+    assert all(url.startswith(("file:", "data:")) for url in requests)
+    assert form == 0 or [url for url in requests if not url.startswith("data:")] == [saved[1]]
+    assert page.evaluate("() => hopscope.state.error") is None
+
+
+def test_hostile_words_stay_words(page: Any, saved: tuple[str, str], views: Views) -> None:
+    for address in saved:
+        opened(page, address)
+        page.wait_for_function("() => hopscope.state.example")
+        assert page.evaluate("() => window.pwned") is None
+        assert page.locator("img").count() == 0
+        title = page.evaluate("() => document.querySelector('h1').textContent")
+        assert title == views.run(ID)["name"]
+    text = data_script({"x": HOSTILE})
+    assert not set("<>&\u2028") & set(text)
+
+
+def test_switching_a_head_off_moves_the_losses(
+    page: Any, saved: tuple[str, str], views: Views
+) -> None:
+    opened(page, saved[0], f"#/run/{ID}?off=1.0;2.1:query")
+    page.wait_for_function("() => hopscope.state.answer?.examples >= 64")
+    answer = page.evaluate("() => hopscope.state.answer")
+    changes = ("1.0=uniform", "2.1:query=uniform")
+    asked = AblateQuestion(changes=changes, examples=answer["examples"])
+    answer.pop("at")
+    close(answer, views.ablate(ID, asked, lambda: False))
+
+
+def test_what_was_measured_beforehand(page: Any, saved: tuple[str, str], views: Views) -> None:
+    opened(page, saved[1])
+    never = lambda: False  # noqa: E731
+    for changes in ((), ("1.1=uniform",), ("2.0:query=uniform",)):
+        asked = AblateQuestion(step=500, changes=changes)
+        expected = views.ablate(ID, asked, never)
+        close(ask(page, "ablate", {"step": 500, "changes": [*changes]}), expected)
+    costs = list(views.costs(ID, CostsQuestion(step=2400), never))
+    close(ask(page, "costs", {"step": 2400}), costs)
+    both = {"changes": ["1.1=uniform", "1.2=uniform"], "examples": 16}
+    assert [row["step"] for row in ask(page, "overTime", both)] == [2500]
+    one = ask(page, "overTime", {"changes": ["1.1=uniform"], "examples": 16})
+    assert [row["step"] for row in one] == STEPS
+
+
+def test_the_first_example_of_every_checkpoint(
+    page: Any, saved: tuple[str, str], views: Views
+) -> None:
+    opened(page, saved[0])
+    _, about = unpacked(views.example(ID, ExampleQuestion(step=500)))
+    close(ask(page, "example", {"step": 500})["about"], about)
+
+
+@pytest.mark.parametrize(
+    ("method", "question", "said"),
+    [
+        ("ablate", {"step": 500, "changes": ["1.0=itself"]}, "at step 500 this page carries no"),
+        ("ablate", {"step": 7}, "there is no checkpoint after step 7; there are 500, 2400, 2500"),
+        ("example", {"step": 500, "index": 3}, "only its first example can be seen; it computes"),
+        ("example", {"tokens": ["a"]}, "to type one, open the run with `hopscope view`"),
+        ("costs", {"step": 500, "instead": "mean"}, "at step 500 this page carries no weights"),
+        ("arrays", "fleet", 'this page carries no arrays "fleet"; it has losses, maps'),
+        ("keep", {}, "a saved page keeps no views: copy its address"),
+    ],
+)
+def test_what_it_cannot_answer_is_one_line(
+    page: Any, saved: tuple[str, str], method: str, question: Any, said: str
+) -> None:
+    opened(page, saved[1])
+    assert said in ask(page, method, question)
+
+
+def test_what_has_no_static_form(views: Views, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a run of kind markov, which has no static form"):
+        bundle(views, "gallery-ngram", tmp_path / "site")
+    with pytest.raises(RunMissing):
+        single(views, "0123456789", tmp_path / "page.html")
+    with pytest.raises(ConfigError, match="is a folder; expected the name of a file"):
+        single(views, ID, tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="is a file; expected a folder"):
+        bundle(views, ID, tmp_path / "file")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+    assert html.escape(HOSTILE) != HOSTILE
