@@ -33,7 +33,7 @@ def test_the_page_itself_can_be_joined() -> None:
     ("line", "said"),
     [
         ('import x from "./b.js";', "a.js, line 1"),
-        ('import { one as two } from "./b.js";', "a.js, line 1"),
+        ('import { one as two } from "./b.js";', "renames what it imports"),
         ('import { one,, two } from "./b.js";', "renames what it imports"),
         ('import { one } from "elsewhere";', "a.js, line 1"),
         ('import { one } from "../b.js";', "a.js, line 1"),
@@ -50,6 +50,6 @@ def test_the_page_itself_can_be_joined() -> None:
 )
 def test_other_forms_are_refused(line: str, said: str) -> None:
     modules = {**MODULES, "a.js": line, "d.js": 'import "./a.js";'}
-    with pytest.raises(ModuleUnreadable, match="") as caught:
+    with pytest.raises(ModuleUnreadable) as caught:
         joined("a.js", modules.__getitem__)
     assert said in str(caught.value)
