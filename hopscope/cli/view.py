@@ -20,6 +20,7 @@ from hopscope.cli.health import lacking
 from hopscope.cli.output import flush, note, say
 from hopscope.errors import ConfigError
 from hopscope.store import Store
+from hopscope.store.writable import check_files, check_folder
 from hopscope.web.address import HERE, PORT, Address, decided, names_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 NEEDED = ("starlette>=1.10", "uvicorn>=0.54")
 """What the extra `web` brings."""
+FIRST = "gallery/demo"
+"""The run that is shown where none is named."""
 PAGE = """<!doctype html><html lang="en"><title>hopscope</title>
 <meta http-equiv="refresh" content="0; url={url}"><a href="{url}">hopscope</a></html>
 """
@@ -60,6 +63,11 @@ class ViewArguments(ServeArguments):
     """The run's name, or enough of it to be unique; unset: gallery/demo, beside all runs."""
     no_browser: bool = False
     """Only print the URL."""
+    to: Path | None = None
+    """Start no server: write the page into this folder, as files that open from a disk or on any
+    web server, with weights of some checkpoints, so that heads can be switched off there, too."""
+    single: Path | None = None
+    """The same as one HTML file."""
 
 
 def serve(chosen: ServeArguments) -> int:
@@ -67,6 +75,8 @@ def serve(chosen: ServeArguments) -> int:
 
 
 def view(chosen: ViewArguments) -> int:
+    if chosen.to or chosen.single:
+        return _saved(chosen)
     return _served(chosen, chosen.run, browser=not chosen.no_browser)
 
 
@@ -93,6 +103,27 @@ def _served(chosen: ServeArguments, run: str, *, browser: bool) -> int:
         flush()
         with opened_in_browser(url, wanted=browser and has_browser(found)):
             answer(app, opened)
+    return 0
+
+
+def _saved(chosen: ViewArguments) -> int:
+    """The page as files; the extra of the server is not needed."""
+    from hopscope.web.bundle import bundle, single
+    from hopscope.web.views import Views
+
+    if chosen.to:
+        check_folder(chosen.to)
+    if chosen.single:
+        check_files(chosen.single)
+    views = Views(Store(chosen.store), read_only=True)
+    id_ = _id_of(views, chosen.run or FIRST)
+    pages = []
+    if chosen.to:
+        pages.append(next(file for file in bundle(views, id_, chosen.to) if file.suffix == ".html"))
+    if chosen.single:
+        pages.append(single(views, id_, chosen.single))
+    for page in pages:
+        say(f"page: {page}")
     return 0
 
 
