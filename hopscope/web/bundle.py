@@ -10,7 +10,6 @@ A single file holds the same inline, and the policy names each script and style 
 
 import base64
 import hashlib
-import html
 import json
 import re
 from collections.abc import Mapping
@@ -83,7 +82,7 @@ def page_script() -> str:
 
 def _filled(page: str, policy: str, scripts: str, styles: Mapping[str, str]) -> str:
     """The page with its policy and scripts, and with its styles inside if they are given."""
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     page = _replaced(page, re.compile(re.escape(HEAD)), f"{HEAD}\n{meta}")
     page = _replaced(page, SCRIPT, "")
     page = _replaced(page, re.compile("</body>"), f"{scripts}</body>")
