@@ -79,7 +79,8 @@ def test_it_opens_from_a_file_and_asks_nobody(
     page: Any, saved: tuple[str, str], requests: list[str], form: int
 ) -> None:
     opened(page, saved[form])
-    page.wait_for_function("() => hopscope.state.example && hopscope.state.maps")
+    page.wait_for_function("() => hopscope.state.maps && hopscope.state.losses")
+    assert ask(page, "example", {"index": 9})["about"]["answers"]
     assert all(url.startswith(("file:", "data:")) for url in requests)
     assert form == 0 or [url for url in requests if not url.startswith("data:")] == [saved[1]]
     assert page.evaluate("() => hopscope.state.error") is None
@@ -88,7 +89,7 @@ def test_it_opens_from_a_file_and_asks_nobody(
 def test_hostile_words_stay_words(page: Any, saved: tuple[str, str], views: Views) -> None:
     for address in saved:
         opened(page, address)
-        page.wait_for_function("() => hopscope.state.example")
+        page.wait_for_function("() => hopscope.state.maps")
         assert page.evaluate("() => window.pwned") is None
         assert page.locator("img").count() == 0
         title = page.evaluate("() => document.querySelector('h1').textContent")
@@ -100,7 +101,12 @@ def test_hostile_words_stay_words(page: Any, saved: tuple[str, str], views: View
 def test_switching_a_head_off_moves_the_losses(
     page: Any, saved: tuple[str, str], views: Views
 ) -> None:
-    opened(page, saved[0], f"#/run/{ID}?off=1.0;2.1:query")
+    opened(page, saved[0])
+    page.wait_for_function("() => hopscope.state.maps")
+    page.evaluate("""() => hopscope.state.set({ off: [
+      { layer: 1, head: 0, reader: "", as: "uniform" },
+      { layer: 2, head: 1, reader: "query", as: "uniform" },
+    ] })""")
     page.wait_for_function("() => hopscope.state.answer?.examples >= 64")
     answer = page.evaluate("() => hopscope.state.answer")
     changes = ("1.0=uniform", "2.1:query=uniform")
