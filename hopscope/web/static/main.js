@@ -32,7 +32,7 @@ async function begin() {
   state.watch("about pane", () => arrange(state, panes, board));
   arrange(state, panes, board);
   state.watch("stale", () => live.openRun());
-  theme(state, localStorage.getItem("hopscope-theme") ?? "auto");
+  theme(state, keptTheme() ?? "auto");
   globalThis.hopscope = { state, source };
   try { await runs.start(); } catch (problem) { state.set({ error: { text: problem.message, kind: "runs" } }, "none"); }
   const first = runs.rows.has(FIRST) ? FIRST : [...runs.rows.keys()][0] ?? "";
@@ -87,9 +87,19 @@ function header(state, source, { find, help, showRuns }) {
     button("?", () => help.showModal(), { class: "icon", "aria-label": "Keys", title: "Keys (?)" }));
 }
 
+/** The theme that somebody chose; a page in a frame of its own origin may keep nothing. */
+function keptTheme(name) {
+  try {
+    if (name) localStorage.setItem("hopscope-theme", name);
+    return localStorage.getItem("hopscope-theme");
+  } catch {
+    return null;
+  }
+}
+
 function theme(state, name, keep = false) {
   document.documentElement.dataset.theme = THEMES.includes(name) ? name : "auto";
-  if (keep) localStorage.setItem("hopscope-theme", name);
+  if (keep) keptTheme(name);
   forgetColours();
   state.set({ theme: `${name}${matchMedia("(prefers-color-scheme: dark)").matches}` }, "none");
 }
