@@ -11,9 +11,10 @@ import tyro
 
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import note, say, say_json
-from hopscope.configs import Prompts
+from hopscope.configs import LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
+from hopscope.store import RunFolder, Store
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_folder
 
@@ -50,12 +51,17 @@ class LlmHeadsArguments(JsonArguments):
     """Which questions: another number draws others."""
     out: Path = Path("reports")
     """The folder for the figure and the numbers."""
+    keep: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
+    """Also keep the numbers beside this benchmark of the same model, where the page shows them."""
+    store: Path | None = None
+    """Folder of runs; unset: $HOPSCOPE_STORE, or ./runs."""
 
 
 def heads(chosen: LlmHeadsArguments) -> int:
     if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
         raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
     check_folder(chosen.out)
+    bench = _bench(chosen)
     from hopscope.llm.heads import head_scores
     from hopscope.llm.local import LocalModel
     from hopscope.llm.models import load
@@ -81,7 +87,26 @@ def heads(chosen: LlmHeadsArguments) -> int:
     name = Path(chosen.model).name.removesuffix(".gguf")
     path = chosen.out / f"{name}-{prompts.label}-heads"
     save_heads(scores, off, path, note if chosen.json else say)
+    if bench is not None:
+        with bench.locked():
+            kept = json.dumps(data_of(scores, off)).encode()
+            bench.commit({f"heads-{prompts.label}.json": kept})
+        (note if chosen.json else say)(f"kept with {bench.name}")
     return 0
+
+
+def _bench(chosen: LlmHeadsArguments) -> RunFolder | None:
+    """The benchmark that heads are kept with, if one is named; it must be of this model."""
+    if chosen.keep is None:
+        return None
+    folder = Store(chosen.store).find(chosen.keep)
+    folder.check_writable()
+    asked = folder.recipe_as(LlmBench).model
+    if asked != chosen.model:
+        raise ConfigError(
+            f"--keep names {folder.name}, a benchmark of {asked}; the heads are of {chosen.model}"
+        )
+    return folder
 
 
 def print_heads(scores: "HeadScores") -> None:

@@ -37,16 +37,15 @@ def strays(folder: Path, named: Collection[str]) -> Strays:
 
 def all_in(folder: Path) -> list[tuple[str, bool]]:
     """Every file below the folder, and whether it is a regular one; a link is not followed."""
-    found, open_ = [], [folder]
+    found, open_, start = [], [str(folder)], len(str(folder / "x")) - 1
     try:
         while open_:
             inner = open_.pop()
             for entry in os.scandir(inner):
                 if entry.is_dir(follow_symlinks=False):
-                    open_.append(Path(entry.path))
+                    open_.append(entry.path)
                 else:
-                    name = str(Path(entry.path).relative_to(folder))
-                    found.append((name, entry.is_file(follow_symlinks=False)))
+                    found.append((entry.path[start:], entry.is_file(follow_symlinks=False)))
     except OSError as error:
         raise RunDamaged(f"cannot read {inner}: {error.strerror}") from error
     return found

@@ -94,13 +94,13 @@ def _size(path: Path) -> int:
     total = 0
     try:
         for name, _ in all_in(path):
-            total += _bytes(path / name) or 0
+            total += _bytes(f"{path}{os.sep}{name}") or 0
     except RunDamaged:  # of a folder that may not be looked into nothing is known
         return total
     return total
 
 
-def _bytes(path: Path) -> int | None:
+def _bytes(path: str) -> int | None:
     try:
         return os.lstat(path).st_size
     except OSError:
@@ -110,7 +110,7 @@ def _bytes(path: Path) -> int | None:
 def _check_sizes(folder: RunFolder) -> None:
     """Refuse a run of which a file is gone or has another size; `verify` reads them all."""
     for name, entry in folder.manifest.files.items():
-        if (found := _bytes(folder.path / name)) != entry.size:
+        if (found := _bytes(f"{folder.path}{os.sep}{name}")) != entry.size:
             path, bytes_ = folder.path / name, f"({found} bytes, expected {entry.size})"
             raise RunDamaged(
                 f"{path} is {'missing' if found is None else f'damaged {bytes_}'}: restore it "

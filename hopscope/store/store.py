@@ -134,8 +134,11 @@ class Store:
             raise ConfigError(f"{run} has no tag {missing[0]!r}; it has {', '.join(had) or 'none'}")
         return self._retag(run, lambda had: {*had} - {*tags})
 
-    def listed(self, look: Look = listed) -> tuple[list[Listed], list[str]]:
-        """Every run with its state, oldest first; and a line for each problem there is.
+    def listed(
+        self, look: Look = listed, names: Sequence[str] | None = None
+    ) -> tuple[list[Listed], list[str]]:
+        """Every run (or those of these names) with its state, oldest first; and a line for each
+        problem there is.
 
         `look` may be another function than the one that looks at each run anew.
         """
@@ -144,7 +147,8 @@ class Store:
             tags = read_tags(self.root)
         except StoreError as error:
             tags, problems = {}, [*problems, str(error)]
-        looked_at = [look(self.root / name, tags.get(name, ())) for name in self.names()]
+        names = self.names() if names is None else names
+        looked_at = [look(self.root / name, tags.get(name, ())) for name in names]
         found = [run for run in looked_at if os.path.lexists(self.root / run.name)]  # else removed
         return found, [*(run.problem for run in found if run.problem), *problems]
 
@@ -155,15 +159,15 @@ class Store:
     def names(self) -> list[str]:
         """The runs there are, oldest first."""
         try:
-            entries = [Path(entry.path) for entry in os.scandir(self.root)]
+            entries = [entry.path for entry in os.scandir(self.root) if entry.name[0] != "."]
         except FileNotFoundError:
             return []
         except OSError as error:
             raise StoreError(
                 f"cannot read {self.root}: {error.strerror}; expected a folder of runs"
             ) from error
-        runs = [p for p in entries if not p.name.startswith(".") and _is_run(p)]
-        return [path.name for path in sorted(runs, key=lambda path: (_born(path), path))]
+        runs = sorted((_born(path), path) for path in entries if _is_run(path))
+        return [os.path.basename(path) for _, path in runs]  # noqa: PTH119  (of thousands)
 
     def readable(self) -> tuple[list[RunFolder], list[str]]:
         """All runs that can be read, and one line for each that cannot."""
@@ -233,10 +237,10 @@ class Store:
             yield
 
 
-def _is_run(folder: Path) -> bool:
+def _is_run(folder: str) -> bool:
     """Has the folder a manifest? One that may not be looked into may have."""
     try:
-        (folder / MANIFEST).lstat()
+        os.lstat(f"{folder}{os.sep}{MANIFEST}")
     except PermissionError:
         return True
     except OSError:
@@ -252,8 +256,8 @@ def _listed(name: str, names: Sequence[str]) -> str:
     return f"{', '.join(near)} and {len(names) - NEAREST} more"
 
 
-def _born(folder: Path) -> float:
+def _born(folder: str) -> float:
     try:
-        return (folder / CONFIG).lstat().st_mtime
+        return os.lstat(f"{folder}{os.sep}{CONFIG}").st_mtime
     except OSError:
         return 0.0

@@ -5,10 +5,12 @@ It is looked up among the runs that were found, and never made into a path.
 """
 
 import hashlib
+import operator
 import os
 import re
 import secrets
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -22,6 +24,8 @@ from hopscope.store.manifest import MANIFEST
 
 HASH = re.compile(r"(?:.*-)?([0-9a-f]{10})", re.ASCII | re.DOTALL)
 Signature = tuple[int, ...]
+MOMENT = 0.2
+"""Seconds for which one call looks at runs that nobody looked at yet."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,9 @@ class Shelf:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.problems: list[str] = []
+        self.more = False
+        """Are there runs that nobody looked at yet?"""
+        self._found: list[Listed] | None = None
         self._nonce, self._version = secrets.token_hex(4), 0
         self._seen: dict[Path, tuple[Signature, tuple[str, ...], Listed]] = {}
         self._entries: dict[str, Entry] = {}
@@ -60,6 +67,7 @@ class Shelf:
                 "cursor": f"{self._nonce}.{self._version}",
                 "rows": rows,
                 "gone": gone,
+                "more": self.more,
                 "problems": self.problems,
             }
 
@@ -69,6 +77,8 @@ class Shelf:
             entry = self._entries.get(id_)
             if entry is None or self._changed(entry):
                 self.look()
+                while self.more and id_ not in self._entries:
+                    self.look()
                 entry = self._entries.get(id_)
         if entry is None:
             gone = " any more: it was removed" if id_ in self._gone else ""
@@ -81,10 +91,29 @@ class Shelf:
         return entry.run.folder or RunFolder(entry.path)
 
     def look(self) -> None:
-        """Look at every run that changed since the last look."""
-        found, self.problems = self.store.listed(self._look)
+        """Look at every run that changed since the last look; of those that nobody looked at yet,
+        at the newest, for a moment. Others follow at the next look.
+        """
+        names = self.store.names()
+        until = time.monotonic() + MOMENT
+        for name in reversed(names):
+            if self.store.root / name not in self._seen:
+                if time.monotonic() > until:
+                    break
+                self._look(self.store.root / name, ())
+        known = [name for name in names if self.store.root / name in self._seen]
+        self.more = len(known) < len(names)
+        found, self.problems = self.store.listed(self._look, known)
+        last = self._found
+        if (
+            before is not None
+            and len(found) == len(before)
+            and all(map(operator.is_, found, before))
+        ):
+            return  # nothing changed
+        self._found = found
         paths = [self.store.root / run.name for run in found]
-        self._seen = {path: self._seen[path] for path in paths if path in self._seen}
+        self._seen = {path: self._seen[path] for path in paths}
         runs = [*zip((gallery.ROOT / run.name.removeprefix(GALLERY) for run in self._gallery),
                      self._gallery, strict=True), *zip(paths, found, strict=True)]  # fmt: skip
         rows = {id_: (path, run, row_of(id_, run, path)) for id_, path, run in _named(runs)}
@@ -108,7 +137,8 @@ class Shelf:
         now = signature(path, seen is None or seen[2].state != "complete")
         if seen is not None and seen[:2] == (now, tags):
             return seen[2]
-        found = listed(path, tags)
+        same = seen is not None and seen[0] == now
+        found = replace(seen[2], tags=tags) if same and seen else listed(path, tags)
         self._seen[path] = (now, tags, found)
         return found
 
@@ -121,7 +151,7 @@ class Shelf:
 def signature(path: Path, asked: bool) -> Signature:
     """What changes with every commit to a run, and (if asked) with who trains it."""
     try:
-        stat = os.lstat(path / MANIFEST)
+        stat = os.lstat(f"{path}{os.sep}{MANIFEST}")
     except OSError:
         return ()
     trained = is_locked(path) if asked else False

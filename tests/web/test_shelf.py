@@ -10,6 +10,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import RunDamaged, RunMissing, RunTooNew
 from hopscope.store import Store, gallery
 from hopscope.store.folder import GALLERY
+from hopscope.web import shelf as module
 from hopscope.web.shelf import Shelf
 
 
@@ -66,6 +67,21 @@ def test_a_damaged_run_takes_one_line_and_the_others_go_on(store: Store, tiny: E
     (bad.path / "manifest.json").write_bytes(b"{")
     with pytest.raises(RunDamaged, match="is not a manifest"):
         shelf.folder(id_of(bad.name))
+
+
+def test_many_runs_come_in_portions_the_newest_first(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [store.create(tiny.model_copy(update={"seeds": (seed,)})).name for seed in range(4)]
+    store.tag(names[0], "first")
+    monkeypatch.setattr(module, "MOMENT", -1.0)
+    shelf = Shelf(store)
+    assert (shelf.since()["more"], len(shelf.since()["rows"])) == (True, len(gallery.names()))
+    monkeypatch.setattr(module, "MOMENT", 60.0)
+    found = shelf.since("x")
+    assert (found["more"], len(found["rows"])) == (False, len(gallery.names()) + 4)
+    tags = {row["name"]: row["tags"] for row in found["rows"]}
+    assert tags[names[0]] == ["first"]
 
 
 def test_a_run_that_goes_away_is_missed(store: Store, tiny: Experiment) -> None:

@@ -23,7 +23,7 @@ export function runsPane(state, source) {
   };
   const ask = async () => {
     if (document.hidden) return;
-    const { rows: changed, cursor: now, gone = [] } = await source.runs(cursor);
+    const { rows: changed, cursor: now, gone = [], more: others = false } = await source.runs(cursor);
     cursor = now;
     for (const id of gone) rows.delete(id);
     for (const row of changed) {
@@ -32,15 +32,16 @@ export function runsPane(state, source) {
     if (changed.length + gone.length) show();
     if (changed.some((row) => row.id === state.run) && state.about) state.set({ stale: changed.find((row) => row.id === state.run) }, "none");
     if (!rows.size) fill(list, h("li", { class: "quiet" }, "No run yet: `hopscope train demo` makes one."));
+    return others;
   };
   state.watch("run about", show);
   return { element, search, rows, async start() {
-    await ask();
+    let others = await ask();
     const again = async () => {
-      try { await ask(); if (state.error?.kind === "runs") state.set({ error: null }, "none"); } catch (error) { state.set({ error: { text: error.message, kind: "runs" } }, "none"); }
-      setTimeout(again, source.live ? POLL : 1e9);
+      try { others = await ask(); if (state.error?.kind === "runs") state.set({ error: null }, "none"); } catch (error) { state.set({ error: { text: error.message, kind: "runs" } }, "none"); }
+      setTimeout(again, source.live ? (others ? 0 : POLL) : 1e9);
     };
-    setTimeout(again, POLL);
+    setTimeout(again, others ? 0 : POLL);
   } };
 }
 
