@@ -105,11 +105,7 @@ class Shelf:
         self.more = len(known) < len(names)
         found, self.problems = self.store.listed(self._look, known)
         last = self._found
-        if (
-            before is not None
-            and len(found) == len(before)
-            and all(map(operator.is_, found, before))
-        ):
+        if last is not None and len(found) == len(last) and all(map(operator.is_, found, last)):
             return  # nothing changed
         self._found = found
         paths = [self.store.root / run.name for run in found]

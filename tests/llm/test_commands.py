@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hopscope.cli.main import main
+from hopscope.configs import LlmBench, Prompts
 from hopscope.llm.local import LocalModel
-from hopscope.store import Store
+from hopscope.store import RunFolder, Store
 
 Say = Callable[..., tuple[int, str, str]]
 SMALL = (
@@ -91,6 +92,23 @@ def test_heads_are_read_and_switched_off(say: Say, tmp_path: Path) -> None:
     )
     assert len(scores) == 8
     assert (tmp_path / "reports" / "mine-equations-d1-heads.svg").exists()
+
+
+def test_heads_are_kept_with_a_benchmark_of_their_model(say: Say, tmp_path: Path) -> None:
+    store = Store(tmp_path / "kept")
+    prompts = (Prompts(formulation="f1", hops=1),)
+    mine, other = (
+        store.create(LlmBench(model=model, prompts=prompts)) for model in ("mine", "other")
+    )
+    words = "--model mine --template raw --hops 1 --questions 2 --draws 1 --top 1".split()
+    words = [*words, "--store", str(store.root), "--keep"]
+    code, out, err = say("llm", "heads", *words, mine.name)
+    assert (code, f"kept with {mine.name}" in out) == (0, True), err
+    kept = json.loads(RunFolder(mine.path).read("heads-equations-d1.json"))
+    assert len(kept["own"]) == len(kept["routes"])
+    code, _, err = say("llm", "heads", *words, other.name)
+    assert code == 2
+    assert "a benchmark of other; the heads are of mine" in err
 
 
 def test_a_mechanism_from_its_pairs_to_its_figure(
