@@ -24,9 +24,10 @@ from hopscope.facts import Role
 
 MOST_TIMES = 8
 """The largest number of times that a relation is followed from one position."""
-SELDOM = 0.05
+SELDOM = 0.01
 """A relation is followed no further once it leads somewhere from less than this share of positions;
-an aim, or what takes its place, must lead somewhere from more than this share of them."""
+an aim, or what takes its place, must lead somewhere from more than this share of them. Positions
+whose hops lead nowhere may be as few as three in a hundred, and yet be what a circuit fails at."""
 LONGEST = 3
 """How many aims may stand one behind the other, or targets beside each other."""
 MIXED = 0.1
