@@ -42,7 +42,7 @@ class Elsewhere(nn.Module):
         library = pytest.importorskip("x_transformers")
         shape = task.interface()
         self.into = nn.Linear(shape.inputs, 16)
-        self.layers = library.Decoder(dim=16, depth=2, heads=2, attn_dim_head=8, flash=False)
+        self.layers = library.Decoder(dim=16, depth=2, heads=2, attn_dim_head=8)
         self.out, self.read = nn.Linear(16, shape.outputs), shape.read
 
     def attentions(self) -> list[Any]:
