@@ -122,3 +122,25 @@ def test_bars_without_changes_are_those_of_the_training(page: Any, explorer: str
     run = load("gallery/demo").run
     steps, losses = run.losses("validation")
     assert bars(page) == pytest.approx(losses[steps == 700][0, 0].tolist(), abs=1e-6)
+
+
+def test_a_typed_symbol_is_answered_and_one_that_is_unknown_is_a_line(
+    page: Any, explorer: str, complaints: list[str]
+) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    first = page.locator(".token").first
+    before = first.locator("b").inner_text()
+    first.dblclick()
+    page.keyboard.type("b1" if before != "b1" else "c1")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => hopscope.state.tokens !== null")
+    settled(page)
+    first = page.locator(".token").first
+    first.dblclick()
+    page.keyboard.type("zz9")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".error:visible")
+    assert "zz9" in page.inner_text(".error")
+    assert page.is_visible(".scene")  # everything else goes on
+    assert all("422" in each or "400" in each for each in complaints)
+    complaints.clear()  # the browser notes an answer that is no 200
