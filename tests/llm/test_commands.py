@@ -139,13 +139,13 @@ def test_a_mechanism_from_its_pairs_to_its_figure(
 
 MISTAKES = [
     ("llm mechanism --model http://127.0.0.1:9/v1#x --hops 1", "is an endpoint, which shows no"),
-    ("llm mechanism --model mine --formulation f3 --elsewhere f5", "hops is"),
+    ("llm mechanism --model mine --formulation f3 --elsewhere f5", "kingdoms has no role"),
     ("llm mechanism --model mine --hops 2 --chains 2", "cannot be paired: answers are measured"),
     (
         "llm mechanism --model mine --template raw --hops 2 --questions 4 --searched 2",
         "mine answers equations-d2 at guessing level",
     ),
-    ("llm mechanism --model mine --hops 2 --elsewhere f4", "has no role"),
+    ("llm mechanism --model mine --hops 2 --elsewhere f4", "hops is 2; functions always has"),
     ("llm mechanism --model nothing --hops 1", "no model 'nothing': expected one of"),
     ("llm bogus", "unknown action 'bogus' of llm: there are bench, show, heads, mechanism, export"),
     ("llm bench --formulations f9", "'equations', 'lives-with', 'kingdoms'"),
