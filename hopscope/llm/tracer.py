@@ -45,7 +45,8 @@ def prepare(recipe: LlmMechanism, device: str) -> Begin:
     if device not in ("auto", "cpu"):
         raise ConfigError(f"device is {device!r}; language models are patched on the processor")
     model, tokenizer = load(recipe.model, recipe.precision, "sdpa")
-    local = LocalModel(model, tokenizer, recipe.model, recipe.template)
+    # Answers are not sampled: a prompt and the answers that are spelled need room, no more.
+    local = LocalModel(model, tokenizer, recipe.model, recipe.template, max_tokens=1)
     return lambda folder: Tracer(recipe, local, folder)
 
 
