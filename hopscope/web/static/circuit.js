@@ -17,7 +17,7 @@ export function circuitPane(state, tip) {
   pane.body.append(place, below);
   const rebuild = () => { if (state.about?.task) { build(pane, state, place, below, tip); update(pane, state); } };
   new ResizeObserver(() => { if (place.clientWidth !== pane.width) rebuild(); }).observe(place);
-  state.watch("about maps contents ghost colour theme other", rebuild);
+  state.watch("about maps contents fleet ghost colour theme", rebuild);
   state.watch("step off head busy", () => {
     if (!pane.svg) return;
     if (!state.about?.circuit) return rebuild();
@@ -40,7 +40,7 @@ function build(pane, state, place, below, tip) {
   pane.svg = s("svg", { class: "scene", viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "The circuit: paths and heads; each can be switched off" });
   pane.svg.append(streams(scene), labels(scene));
   const real = found.filter((its) => roles.includes(its.reader) && roles.includes(its.source));
-  pane.svg.append(ghosts(ghostOf(about, state.ghost, maps), scene));
+  pane.svg.append(ghosts(ghostOf(about, state.ghost, maps, state.fleet), scene));
   pane.arrows = real.map((path) => arrow(path, real, { scene, state, tip, about }));
   const layer = s("g", { class: "arrows" }, pane.arrows.map((its) => its.group));
   pane.nodes = nodes(scene, state);

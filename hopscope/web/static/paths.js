@@ -80,6 +80,9 @@ function symbols(cargo, facts) {
   return { carried, told };
 }
 
+/** A ghost shows rows that give at least this much. */
+const FAINT = 0.15;
+
 /** Where there is no circuit yet: rows that give a role of their chain more than `least`. */
 export function strong(maps, at, least = 0.3) {
   const { own, roles, layers, heads } = maps, found = [];
@@ -91,14 +94,12 @@ export function strong(maps, at, least = 0.3) {
   return found;
 }
 
-/** The ghost's paths: truth, theory's schedule, another step, another seed. */
-export function ghostOf(about, ghost, maps) {
+/** The ghost's paths: truth, theory's schedule, another step, or another seed of the fleet after its last step. */
+export function ghostOf(about, ghost, maps, fleet) {
   if (ghost === "planted") return (about.planted ?? []).map(readPath).filter(Boolean).map((its) => ({ ...its, share: 1 }));
   if (ghost === "theory") return (about.theory?.readings ?? []).map((its) => ({ ...readPath(its), share: 1 }));
-  const step = /^step-(\d+)$/.exec(ghost);
-  if (step && maps) {
-    const at = maps.steps.indexOf(Number(step[1]));
-    if (at >= 0) return strong(maps, at, 0.15).map((its) => ({ ...its, share: maps.of(at, its) }));
-  }
-  return [];
+  const [, what, which] = /^(step|seed)-(\d+)$/.exec(ghost) ?? [];
+  const seen = what === "seed" ? fleet?.maps : maps, known = what === "seed" ? fleet?.seeds : maps?.steps;
+  const at = known?.indexOf(Number(which)) ?? -1;
+  return at < 0 ? [] : strong(seen, at, FAINT).map((its) => ({ ...its, share: seen.of(at, its) }));
 }
