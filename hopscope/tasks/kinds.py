@@ -71,6 +71,10 @@ class Speller(Protocol):
         """The same example with other symbols in its places."""
         ...
 
+    def tables(self) -> dict[str, Any]:
+        """How examples are drawn and marked, as plain data for whoever draws them elsewhere."""
+        ...
+
 
 SAMPLERS: dict[str, type[Sampler]] = {
     "retrieval": VectorSampler,

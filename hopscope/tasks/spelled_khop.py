@@ -1,6 +1,7 @@
 """k-hop induction in words: tokens are letters; whoever types them asks a question of their own."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -23,6 +24,14 @@ class KHopSpeller:
         """The example of a key; with another, the same letters in another order."""
         tokens = self.sampler.batch(key).inputs
         return self._of(tokens if order is None else tokens[:, shuffled(order, tokens.shape[1])])
+
+    def tables(self) -> dict[str, Any]:
+        """How examples are drawn and marked, as plain data."""
+        task = self.task
+        return {
+            "way": "khop", "dim": 1, "answers": 1, "classes": task.alphabet + 1,
+            "times": task.hops, "alphabet": task.alphabet,
+        }  # fmt: skip
 
     def typed(self, words: Sequence[str], shown: Spelled) -> Spelled:  # noqa: ARG002  (all is new)
         """A sequence of these letters."""

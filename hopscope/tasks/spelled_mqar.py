@@ -1,6 +1,7 @@
 """Associative recall in words: k3 is a key, v5 a value, · a blank. A key that comes again asks."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -33,6 +34,16 @@ class MQARSpeller:
             pairs = tokens[:context].view(-1, 2)[shuffled(order, self.task.pairs)]
             tokens = torch.cat([pairs.flatten(), tokens[context:]])
         return self._of(tokens)
+
+    def tables(self) -> dict[str, Any]:
+        """How examples are drawn and marked, as plain data."""
+        task = self.task
+        return {
+            "way": "mqar", "dim": 1, "answers": task.asked, "classes": task.alphabet,
+            "alphabet": task.alphabet, "keys": task.keys, "pairs": task.pairs,
+            "asked_pairs": task.asked, "filler": task.filler,
+            "weight": self.sampler.weight.tolist(),
+        }  # fmt: skip
 
     def typed(self, words: Sequence[str], shown: Spelled) -> Spelled:  # noqa: ARG002  (all is new)
         """A sequence of these tokens; a key that comes again asks for its value."""

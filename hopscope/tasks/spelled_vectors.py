@@ -8,6 +8,7 @@ is no truth. A fact belongs to the chain of the first question that comes by.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -48,6 +49,25 @@ class VectorSpeller:
             candidates=names,
             vectors=vectors,
         )
+
+    def tables(self) -> dict[str, Any]:
+        """How examples are drawn and marked, as plain data."""
+        sampler, task = self.sampler, self.task
+        names = ("group", "chain", "symbol", "role", "columns", "code")
+        return {
+            "way": "vector",
+            "dim": task.dim,
+            "symbols": task.symbols,
+            "position": task.position,
+            "chains": task.chains,
+            "known": sampler.known,
+            "answers": task.chains,
+            "count": task.chains * self.each,
+            "slots": sampler.slots,
+            "ragged": sampler.ragged,
+            "wanted": sampler.answers.tolist(),
+            **{name: getattr(sampler, name).tolist() for name in names},
+        }
 
     def typed(self, words: Sequence[str], shown: Spelled) -> Spelled:
         """The same example with other symbols in its places."""

@@ -14,7 +14,7 @@ import safetensors.numpy
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, RunMismatch
 from hopscope.web.questions import CostsQuestion, ExampleQuestion
 from hopscope.web.tables import circuit_changes, engine_tables
 from hopscope.web.tensors import packed, unpacked
@@ -60,11 +60,14 @@ def _row(views: "Views", id_: str) -> dict[str, Any]:
 
 def _trained(views: "Views", id_: str) -> Trained:
     folder = views.shelf.folder(id_)
-    if not isinstance(folder.experiment, Experiment):
+    try:
+        folder.recipe_as(Experiment)
+    except RunMismatch as error:
+        kind = folder.experiment.kind
         raise ConfigError(
-            f"{folder.name} is a run of kind {folder.experiment.kind}, which has no static form; "
+            f"{folder.name} is a run of kind {kind}, which has no static form; "
             "open it with `hopscope view`"
-        )
+        ) from error
     trained = Trained(folder, views.memory)
     trained.step(None)
     return trained

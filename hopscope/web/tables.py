@@ -9,7 +9,7 @@ from typing import Any
 from hopscope.circuits.ablation import Carried, Change
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.mechanism import Aim
-from hopscope.configs import MQAR, Experiment, KHop, Task, VectorTask
+from hopscope.configs import Experiment, Task
 from hopscope.errors import ConfigError
 
 PAINTED = (
@@ -40,6 +40,7 @@ def engine_tables(recipe: Experiment) -> dict[str, Any]:
 def task_tables(task: Task) -> dict[str, Any]:
     """How the examples of a task are drawn and marked."""
     from hopscope.tasks import spelled
+    from hopscope.tasks.kinds import speller_of
 
     interface = task.interface()
     shared = {
@@ -54,53 +55,7 @@ def task_tables(task: Task) -> dict[str, Any]:
         "facts": [role.fact for role in task.roles()],
         "guess": task.guess(),
     }
-    if isinstance(task, VectorTask):
-        return shared | _of_vectors(task)
-    return shared | (_of_hops(task) if isinstance(task, KHop) else _of_pairs(task))
-
-
-def _of_vectors(task: VectorTask) -> dict[str, Any]:
-    import torch
-
-    from hopscope.tasks.vector import VectorSampler
-
-    sampler = VectorSampler(task, torch.device("cpu"))
-    tables = ("group", "chain", "symbol", "role", "columns", "code")
-    return {
-        "way": "vector",
-        "dim": task.dim,
-        "symbols": task.symbols,
-        "position": task.position,
-        "chains": task.chains,
-        "known": sampler.known,
-        "answers": task.chains,
-        "count": task.chains * sampler.layout.size.symbols,
-        "slots": sampler.slots,
-        "ragged": sampler.ragged,
-        "wanted": sampler.answers.tolist(),
-        **{name: getattr(sampler, name).tolist() for name in tables},
-    }
-
-
-def _of_hops(task: KHop) -> dict[str, Any]:
-    classes = task.alphabet + 1
-    return {
-        "way": "khop", "dim": 1, "answers": 1, "classes": classes,
-        "times": task.hops, "alphabet": task.alphabet,
-    }  # fmt: skip
-
-
-def _of_pairs(task: MQAR) -> dict[str, Any]:
-    import torch
-
-    from hopscope.tasks.mqar import MQARSampler
-
-    sampler = MQARSampler(task, torch.device("cpu"))
-    return {
-        "way": "mqar", "dim": 1, "answers": task.asked, "classes": task.alphabet,
-        "alphabet": task.alphabet, "keys": task.keys, "pairs": task.pairs,
-        "asked_pairs": task.asked, "filler": task.filler, "weight": sampler.weight.tolist(),
-    }  # fmt: skip
+    return shared | speller_of(task).tables()
 
 
 def circuit_changes(circuit: Circuit) -> list[dict[str, Any]]:

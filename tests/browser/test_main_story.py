@@ -20,7 +20,7 @@ def by_command(changes: list[str], step: int | None = None) -> list[float]:
     return ablator.losses([Ablation.of(changes_of(changes, {}))]).double().mean(1)[0].tolist()
 
 
-def test_by_mouse(page: Any, explorer: str, requests: list[str]) -> None:
+def test_by_mouse(page: Any, explorer: str) -> None:
     opened(page, explorer)
     assert "/run/gallery-demo" in page.url
     assert "token" not in page.url
@@ -46,14 +46,12 @@ def test_by_mouse(page: Any, explorer: str, requests: list[str]) -> None:
     assert row["changed"]["mean"] == pytest.approx(own.double().mean(1)[0].tolist(), abs=1e-6)
     page.click(".tray button:text('all on')")
     settled(page)
-    before = len(requests)
     page.locator(".slider").scroll_into_view_if_needed()
     notches = page.locator(".slider .notch")
     for number in (25, 20, 12, 7, 5):
         notch = notches.nth(number).bounding_box()
         page.mouse.move(notch["x"], notch["y"] + 4)
         page.mouse.down()
-    assert [url for url in requests[before:] if "since=" not in url] == []  # scrubbing asks nothing
     page.mouse.up()
     assert state(page, "step") == 500
     settled(page)
@@ -61,6 +59,25 @@ def test_by_mouse(page: Any, explorer: str, requests: list[str]) -> None:
     page.wait_for_function("() => hopscope.state.ex === 1")
     page.click('.map[data-head="0.1"]')
     assert "Head 0.1" in page.inner_text(".large")
+
+
+SCRUB = """() => { for (let n = 0; n < 20; n++) {
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
+} }"""
+
+
+def test_scrubbing_asks_for_nothing_until_one_rests(
+    page: Any, explorer: str, requests: list[str]
+) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    settled(page)
+    with page.expect_response("**/example") as rested:
+        before = len(requests)
+        page.evaluate(SCRUB)
+    assert rested.value.ok
+    assert state(page, "step") == 500
+    asked_for = [url for url in requests[before:] if "/api/" in url and "since=" not in url]
+    assert [url.rsplit("/", 1)[1] for url in asked_for] == ["example"]
 
 
 def test_by_keyboard_alone(page: Any, explorer: str) -> None:

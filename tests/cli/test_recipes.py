@@ -15,11 +15,13 @@ from hopscope.configs import (
     Induction,
     KHop,
     LlmBench,
+    LlmMechanism,
     MarkovExperiment,
     Prompts,
     Recipe,
     Retrieval,
     Task,
+    Tracing,
     read_recipe,
 )
 from hopscope.configs.kinds import KINDS
@@ -33,6 +35,12 @@ RECIPES: list[Recipe] = [
     *(Experiment(task=task, seeds=(3, 5)) for task in TASKS),
     MarkovExperiment(seeds=(1, 2)),
     LlmBench(model="mine.gguf", prompts=(Prompts(formulation="equations", hops=2),), questions=7),
+    LlmMechanism(
+        model="mine.gguf",
+        prompts=Prompts(formulation="equations", hops=2),
+        elsewhere=Prompts(formulation="lives-with", hops=2),
+        tracing=Tracing(searched=2, every=4),
+    ),
 ]
 
 

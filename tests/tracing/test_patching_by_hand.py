@@ -117,7 +117,7 @@ def test_all_sites_together_are_each_by_hand(
     pairs = pairs_of(task, 3)
     monkeypatch.setattr("hopscope.tracing.patching.check_answers", lambda *_: None)
     monkeypatch.setattr("hopscope.tracing.patching.KEPT", 0.0)
-    monkeypatch.setattr("hopscope.tracing.patching._share", _ratio)
+    monkeypatch.setattr("hopscope.tracing.patching.share_of", _ratio)
     found = cargo(random_model, pairs, SITES)
     with torch.no_grad():
         outputs = random_model(pairs.exam.inputs)
