@@ -83,6 +83,7 @@ def page(chromium: Any, requests: list[str], complaints: list[str]) -> Iterator[
     """A page in a context of its own: nothing kept, nothing shared."""
     context = chromium.new_context()
     context.on("request", lambda request: requests.append(request.url))
+    context.set_default_timeout(60_000)  # milliseconds: machines may be busy
     page = context.new_page()
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda said: _note(said, complaints))

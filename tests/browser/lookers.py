@@ -49,8 +49,8 @@ def opened(page: Any, site: str, state: str = "") -> None:
 def settled(page: Any) -> None:
     """Wait until a run is drawn, and nothing more is asked."""
     page.wait_for_function(
-        """() => { const state = globalThis.hopscope?.state, about = state?.about;
-        if (!about || state.opening) return false;
+        """() => { const { state, live } = globalThis.hopscope ?? {}, about = state?.about;
+        if (!about || state.opening || live.busy) return false;
         if (!about.task) return about.kind !== "ngram" || Boolean(state.values);
         return state.maps && (state.example || !state.steps.length) && !state.asking; }""",
         timeout=SOON,

@@ -141,6 +141,19 @@ def test_bars_without_changes_are_those_of_the_training(page: Any, explorer: str
     assert bars(page) == pytest.approx(losses[steps == 700][0, 0].tolist(), abs=1e-6)
 
 
+def test_what_is_being_typed_stays_when_another_answer_arrives(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.locator(".token").first.dblclick()
+    page.keyboard.type("zz")
+    page.evaluate("() => hopscope.state.set({ example: { ...hopscope.state.example } }, 'none')")
+    settled(page)
+    page.keyboard.type("9")
+    assert page.input_value(".token input") == "zz9"
+    page.keyboard.press("Escape")
+    assert not page.locator(".token input").count()
+    assert page.evaluate("() => document.activeElement.dataset.place") == "0"
+
+
 def test_a_typed_symbol_is_answered_and_one_that_is_unknown_is_a_line(
     page: Any, explorer: str, complaints: list[str]
 ) -> None:

@@ -15,7 +15,12 @@ export function examplePane(state) {
   pane.body.append(strip);
   Object.assign(pane, { strip, arcs, chips });
   const tokens = () => state.example?.json.tokens ?? [];
-  state.watch("example", () => { fill(chips, tokens().map((token, place) => chip(state, token, place))); pane.refreshNumbers(); });
+  pane.refill = () => fill(chips, tokens().map((token, place) => chip(pane, state, token, place)));
+  state.watch("example", () => {
+    const typing = chips.querySelector("input") && chips.children.length === tokens().length; // what is being typed stays
+    if (!typing) pane.refill();
+    pane.refreshNumbers();
+  });
   state.watch("example step head hover spot pair theme width off", () => { if (state.about?.task) draw(pane, state); });
   state.watch("about example ex head", () => { if (state.about?.task) tools(pane, state); });
   new ResizeObserver(() => state.set({ width: innerWidth + strip.clientWidth / 1e4 }, "none")).observe(strip);
@@ -37,16 +42,16 @@ function tools(pane, state) {
   pane.told(`hopscope maps ${state.about.name}`, state.about.python?.example ?? `hopscope.load("${state.about.name}").maps()`);
 }
 
-function chip(state, token, place) {
+function chip(pane, state, token, place) {
   const element = h("li", { class: "token", tabindex: "0", data: { place: String(place), role: token.role }, style: { "--chain": ofChain(token.chain) },
     "aria-label": `${token.text}, ${token.role}${token.chain >= 0 ? `, chain ${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[token.chain % 26]}` : ""}` },
   h("b", {}, token.text), h("small", {}, shortRole(token.role)));
   const enter = () => state.set({ hover: place }, "none"), leave = () => state.set({ hover: null }, "none");
   element.addEventListener("pointerenter", enter); element.addEventListener("pointerleave", leave);
   element.addEventListener("focus", enter); element.addEventListener("blur", leave);
-  element.addEventListener("dblclick", () => edit(state, element, token, place));
+  element.addEventListener("dblclick", () => edit(pane, state, element, token, place));
   element.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") edit(state, element, token, place);
+    if (event.key === "Enter") edit(pane, state, element, token, place);
     const to = { ArrowRight: element.nextElementSibling, ArrowLeft: element.previousElementSibling }[event.key];
     if (to && event.target === element) { event.preventDefault(); event.stopPropagation(); to.focus(); }
   });
@@ -54,7 +59,7 @@ function chip(state, token, place) {
 }
 
 /** Type another symbol for a position. */
-function edit(state, element, token, place) {
+function edit(pane, state, element, token, place) {
   const typed = h("input", { type: "text", value: token.text, size: 3, maxlength: "12", "aria-label": `Symbol at position ${place}` });
   let done = false;
   const end = (keep) => {
@@ -64,9 +69,13 @@ function edit(state, element, token, place) {
     if (keep && text && text !== token.text && !/\s/.test(text)) {
       const texts = state.example.json.tokens.map((its) => its.text);
       texts[place] = text;
+      fill(element, h("b", {}, text), h("small", {}, shortRole(token.role)));
       state.set({ tokens: texts });
-    } else fill(element, h("b", {}, token.text), h("small", {}, shortRole(token.role)));
-    element.focus();
+      element.focus();
+    } else {
+      pane.refill();
+      pane.chips.children[place]?.focus();
+    }
   };
   typed.addEventListener("keydown", (event) => {
     event.stopPropagation();

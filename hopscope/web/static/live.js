@@ -35,9 +35,15 @@ export class Live {
   rest(kind, keys, run) {
     if (!this.state.about?.task || !this.state.steps.length) return;
     clearTimeout(this.timers[kind]);
+    delete this.timers[kind];
     this.open[kind]?.abort();
     if (kind === "ablate" && this.state.off.length) this.state.set({ asking: true }, "none");
-    this.timers[kind] = setTimeout(run, keys.has("step") ? SCRUB : keys.has("about") ? 0 : REST);
+    this.timers[kind] = setTimeout(() => { delete this.timers[kind]; run(); }, keys.has("step") ? SCRUB : keys.has("about") ? 0 : REST);
+  }
+
+  /** Is something asked, or about to be? */
+  get busy() {
+    return this.state.waiting || [this.timers, this.open].some((its) => Object.keys(its).length > 0);
   }
 
   openRun() {

@@ -33,7 +33,7 @@ async function begin() {
   arrange(state, panes, board);
   state.watch("stale", () => live.openRun());
   theme(state, keptTheme() ?? "auto");
-  globalThis.hopscope = { state, source };
+  globalThis.hopscope = { state, source, live };
   try { await runs.start(); } catch (problem) { state.set({ error: { text: problem.message, kind: "runs" } }, "none"); }
   const first = runs.rows.has(FIRST) ? FIRST : [...runs.rows.keys()][0] ?? "";
   if (!state.run && first) state.set({ run: first }, "replace");
