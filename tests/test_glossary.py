@@ -9,7 +9,10 @@ import pytest
 GLOSSARY = Path(__file__).parent.parent / "docs" / "glossary.md"
 ROOMS = (
     "hopscope",
-    *(f"hopscope.{room}" for room in ("circuits", "runs", "store", "study", "theory", "tracing")),
+    *(
+        f"hopscope.{room}"
+        for room in ("circuits", "runs", "store", "study", "theory", "tracing", "workers")
+    ),
 )
 
 

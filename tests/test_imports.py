@@ -9,7 +9,7 @@ import pytest
 LIGHT = [
     "hopscope", "hopscope.configs", "hopscope.facts", "hopscope.store", "hopscope.theory",
     "hopscope.circuits", "hopscope.circuits.circuit", "hopscope.circuits.emergence",
-    "hopscope.circuits.maps", "hopscope.tracing", "hopscope.tracing.contents",
+    "hopscope.circuits.maps", "hopscope.tracing", "hopscope.tracing.contents", "hopscope.workers",
     "hopscope.papers", "hopscope.papers.registry",
     "hopscope.intervals", "hopscope.milestones", "hopscope.cli.main", "hopscope.cli.commands",
     "hopscope.cli.complete",

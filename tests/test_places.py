@@ -67,6 +67,8 @@ ELSEWHERE = {
     # Protocols, and one that does nothing: those who keep to them are tested.
     "runs/watcher.py": "runs/test_life.py",
     "runs/work.py": "runs/test_life.py",
+    "workers/here.py": "workers/test_contract.py",
+    "workers/pool.py": "workers/test_contract.py",
     "report/markov.py": "cli/test_markov.py",
     # How a language model comes to its answer: beside hooks, or in models of known circuit.
     "cli/mechanism.py": "llm/test_commands.py",
@@ -98,6 +100,7 @@ OF_SEVERAL = {
     "cli/test_recipes.py": "recipes that leave as files and come back, of every command",
     "cli/test_streams.py": "commands in processes of their own, whose output nobody reads",
     "llm/test_commands.py": "all commands about language models",
+    "workers/test_contract.py": "what every pool of workers keeps to",
     "training/test_kills.py": "a process that is killed, as a benchmark does it fifty times",
     "training/test_kinds.py": "what is asked of the wrong function",
 }

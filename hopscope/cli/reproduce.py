@@ -131,7 +131,8 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
 
     from hopscope.cli.display import display
     from hopscope.papers.merge_rows import merged
-    from hopscope.runs import Stop, carry_out
+    from hopscope.runs import Stop
+    from hopscope.workers import carry_out
 
     protocol, recipes = target.runs(chosen.protocol)
     say(f"{target.name}, {protocol} protocol: {target.shows}")

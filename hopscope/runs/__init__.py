@@ -1,6 +1,6 @@
 """The life of a run, whatever is computed in it."""
 
-from hopscope.runs.carry import Outcome, carry_out, opened, train
+from hopscope.runs.carry import opened, train
 from hopscope.runs.stop import TIME, Stop
 from hopscope.runs.watcher import NobodyWatches, Watcher
 from hopscope.runs.work import Begin, Work
@@ -9,11 +9,9 @@ __all__ = [
     "TIME",
     "Begin",
     "NobodyWatches",
-    "Outcome",
     "Stop",
     "Watcher",
     "Work",
-    "carry_out",
     "opened",
     "train",
 ]

@@ -16,8 +16,9 @@ from hopscope.configs import (
     Training,
 )
 from hopscope.errors import Diverged, Interrupted, ModelUnavailable, RunBusy
-from hopscope.runs import Outcome, Stop, carry_out
+from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store
+from hopscope.workers import Outcome, carry_out
 
 STEPS = 6
 TRAINING = Training(

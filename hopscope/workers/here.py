@@ -1,0 +1,32 @@
+"""The pool of one: this process does one job after another."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hopscope.workers.job import Job, Report, done
+from hopscope.workers.pool import Pack
+
+if TYPE_CHECKING:
+    from hopscope.runs import Stop, Watcher
+
+
+@dataclass(frozen=True)
+class Here:
+    """One job after another, in this process."""
+
+    pack: Pack = 1
+
+    @property
+    def slots(self) -> int:
+        """One job at a time."""
+        return 1
+
+    def reports(
+        self, jobs: Sequence[Job], stop: "Stop", watcher: "Watcher | None"
+    ) -> Generator[Report, None, None]:
+        """The reports of all jobs, in their order."""
+        for job in jobs:
+            if stop.reason:
+                return
+            yield from done(job, watcher, stop)

@@ -1,0 +1,40 @@
+"""Jobs and reports travel as text, and errors as data."""
+
+from hopscope.configs import Experiment
+from hopscope.errors import Diverged, HopscopeError, Interrupted
+from hopscope.runs import Stop
+from hopscope.store import Store
+from hopscope.workers import Job, Report, done
+from hopscope.workers.job import Trouble
+
+
+def test_a_job_is_text_and_is_done(tiny: Experiment, store: Store) -> None:
+    job = Job.of((tiny,), store, "cpu", 1)
+    assert Job.from_json(job.canonical_json()) == job
+    (report,) = done(job)
+    assert (report.name, report.state, report.trouble) == (tiny.run_name(), "complete", None)
+    assert Report.from_json(report.canonical_json()) == report
+    assert store.has_complete(tiny)
+
+
+def test_who_asks_to_stop_is_told_where_it_stopped(tiny: Experiment, store: Store) -> None:
+    stop = Stop()
+    stop.ask("a reason")
+    (report,) = done(Job.of((tiny,), store, "cpu", 1), stop=stop)
+    assert report.state == "stopped"
+    assert report.trouble is not None
+    assert report.trouble.reason == "a reason"
+    assert report.trouble.text.startswith("stopped by a reason at step 1, ")
+    assert not report.failed
+
+
+def test_errors_are_data_and_errors_again(store: Store, tiny: Experiment) -> None:
+    (report,) = done(Job.of((tiny,), store, "nowhere", 1))
+    assert report.failed
+    assert report.trouble is not None
+    assert str(report.trouble.error()) == "device is 'nowhere'; expected auto, cpu or cuda"
+    again = Trouble.of(Diverged("too far")).error()
+    assert (type(again), str(again)) == (Diverged, "too far")
+    later = Trouble(kind="OfALaterVersion", text="nobody knows")
+    assert (type(later.error()), str(later.error())) == (HopscopeError, "nobody knows")
+    assert type(Trouble.of(Interrupted("no HopscopeError")).error()) is HopscopeError
