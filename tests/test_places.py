@@ -67,6 +67,7 @@ ELSEWHERE = {
     # Protocols, and one that does nothing: those who keep to them are tested.
     "runs/watcher.py": "runs/test_life.py",
     "runs/work.py": "runs/test_life.py",
+    "runs/carry.py": "workers/test_carry.py",
     "workers/here.py": "workers/test_contract.py",
     "workers/pool.py": "workers/test_contract.py",
     "report/markov.py": "cli/test_markov.py",
