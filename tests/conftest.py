@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import sparing  # before hopscope, whose functions it wraps
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
@@ -24,6 +25,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker("no_cover")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    sparing.TESTS.append(item.nodeid)
 
 
 @pytest.fixture(scope="session", autouse=True)
