@@ -27,8 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("no_cover")
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    sparing.TESTS.append(item.nodeid)
+def pytest_runtest_setup() -> None:
+    sparing.next_test()
 
 
 @pytest.fixture(scope="session", autouse=True)

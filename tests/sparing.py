@@ -7,34 +7,43 @@ now and then one of those that come late. `conftest.py` imports this before hops
 
 import functools
 import inspect
+from collections import defaultdict
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import jaxtyping
 
 EVERY = jaxtyping.jaxtyped
-TESTS: list[str] = []
-"""Those that have begun."""
+CALLS: dict[CodeType, list[int]] = defaultdict(lambda: [0])
+"""In this test, of every function: one within another is made anew, and counted on."""
+
+
+def next_test() -> None:
+    for calls in CALLS.values():
+        calls[0] = 0
 
 
 def jaxtyped(function: Any = None, *, typechecker: Any) -> Any:
     """In place of jaxtyping's own, which its import hook writes above every function and class."""
     if function is None:
         return functools.partial(jaxtyped, typechecker=typechecker)
-    checked = EVERY(function, typechecker=typechecker)
-    return sparing(function, checked) if inspect.isfunction(function) else checked
+    check = functools.partial(EVERY, typechecker=typechecker)
+    return sparing(function, check) if inspect.isfunction(function) else check(function)
 
 
-def sparing(function: Callable[..., Any], checked: Callable[..., Any]) -> Callable[..., Any]:
-    test = calls = 0
+def sparing(function: Any, check: Callable[..., Any]) -> Callable[..., Any]:
+    calls = CALLS[function.__code__]
+    checked = None
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        nonlocal test, calls
-        if test != len(TESTS):
-            test, calls = len(TESTS), 0
-        calls += 1
-        return (function if calls & (calls - 1) else checked)(*args, **kwargs)
+        nonlocal checked
+        calls[0] += 1
+        if calls[0] & (calls[0] - 1):
+            return function(*args, **kwargs)
+        checked = checked or check(function)
+        return checked(*args, **kwargs)
 
     return called
 

@@ -1,5 +1,7 @@
 """Which calls are checked, and that checks are on."""
 
+from collections.abc import Callable
+
 import jaxtyping
 import pytest
 import sparing
@@ -10,14 +12,26 @@ from hopscope.milestones import learned_below
 
 
 def test_calls_whose_number_is_a_power_of_two_are_checked_in_every_test() -> None:
-    asked: list[str] = []
-    called = sparing.sparing(lambda: asked.append("plain"), lambda: asked.append("checked"))
-    for _ in range(9):
-        called()
-    assert [n for n, kind in enumerate(asked, 1) if kind == "checked"] == [1, 2, 4, 8]
-    sparing.TESTS.append("another")
-    called()
-    assert asked[-1] == "checked"
+    seen: list[int] = []
+    checked: list[int] = []
+
+    def check(function: Callable[[int], None]) -> Callable[[int], None]:
+        def called(number: int) -> None:
+            checked.append(number)
+            function(number)
+
+        return called
+
+    for number in range(1, 12):
+        if number == 10:
+            sparing.next_test()
+
+        def note(number: int) -> None:
+            seen.append(number)
+
+        sparing.sparing(note, check)(number)
+    assert seen == list(range(1, 12))
+    assert checked == [1, 2, 4, 8, 10, 11]
 
 
 def test_what_is_of_a_wrong_type_is_refused() -> None:
