@@ -67,12 +67,17 @@ def test_the_best_path_is_usual(elsewhere: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", compiled.possible())
-def test_the_environment_names_a_path(path: str) -> None:
+def test_the_environment_names_a_path(elsewhere: pytest.MonkeyPatch, path: str) -> None:
+    elsewhere.setenv(compiled.VARIABLE, path)
+    assert compiled.path() == path
+
+
+def test_the_environment_of_a_process_names_a_path() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FRESH], env={compiled.VARIABLE: path}, capture_output=True,
+        [sys.executable, "-c", FRESH], env={compiled.VARIABLE: "torch"}, capture_output=True,
         text=True, check=True, cwd=Path(compiled.__file__).parents[2],
     )  # fmt: skip
-    assert done.stdout.strip() == path
+    assert done.stdout.strip() == "torch"
 
 
 def test_a_path_is_taken_inside_and_not_outside() -> None:

@@ -29,7 +29,7 @@ def numbers(*shape):
     x = torch.frombuffer(memory, dtype=torch.bfloat16, count=size // 2, offset=whole - size)
     return x.view(shape).copy_(torch.randn(shape)).requires_grad_()
 
-with compiled.using(sys.argv[1]):
+def call_all():
     for rows, (ins, outs) in itertools.product((1, 17, 31, 65, 257), ((64, 64), (128, 384))):
         x, weight, bias = numbers(1, rows, ins), numbers(outs, ins), numbers(outs)
         kernels.affine(x, weight, bias).backward(numbers(1, rows, outs))
@@ -54,14 +54,21 @@ with compiled.using(sys.argv[1]):
         kernels.attend(
             numbers(1, seq, 4 * width), numbers(1, read, 2 * width), 2, causal
         ).backward(numbers(1, read, 2 * width))
-print("done")
+
+for path in sys.argv[1:]:
+    with compiled.using(path):
+        call_all()
+    print(path)
 """
 
 
-@pytest.mark.parametrize("path", [path for path in compiled.possible() if path != "torch"])
-def test_nothing_is_read_beyond_the_end(path: str) -> None:
+PATHS = [path for path in compiled.possible() if path != "torch"]
+
+
+@pytest.mark.skipif(not PATHS, reason="no kernels in C")
+def test_nothing_is_read_beyond_the_end() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CALLS, path], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", CALLS, *PATHS], capture_output=True, text=True, check=False,
         cwd=Path(compiled.__file__).parents[2],
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert (done.returncode, done.stdout.split()) == (0, PATHS), done.stderr

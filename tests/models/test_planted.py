@@ -12,7 +12,7 @@ from hopscope.models.planted import Planted, planted
 from hopscope.tasks import Batch, dataset, hop_losses
 from hopscope.theory import Path, depths, flow
 
-EXAMPLES = 200
+EXAMPLES = 64
 
 
 def one_hot(hops: int, chains: int = 4) -> Retrieval:
@@ -50,10 +50,11 @@ def test_it_solves_the_task_with_fresh_examples(task: VectorTask) -> None:
     assert grown.model.interface == task.interface()
     batch = dataset(task, 3, EXAMPLES, "validation")
     bound = 1e-6 if task.symbols == "one-hot" else 1e-3
+    worst = losses(grown, batch).max()
+    assert worst < bound
     # Unit vectors vary by 1/dim per number: hold the error against that as well.
-    assert losses(grown, batch).max() < bound
     if task.chains > 1:
-        assert losses(grown, batch).max() < 0.01 * task.guess()
+        assert worst < 0.01 * task.guess()
 
 
 @pytest.mark.parametrize("hops", [*range(1, 8), 15])
@@ -98,7 +99,7 @@ BROKEN = [
 @pytest.mark.slow
 @pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
 def test_removing_any_path_breaks_it(grown: Planted) -> None:
-    batch = dataset(grown.task, 0, EXAMPLES, "validation")
+    batch = dataset(grown.task, 0, 32, "validation")
     whole = losses(grown, batch).mean()
     for path in grown.paths:
         cut = losses(grown, batch, without(path, grown.task, batch)).mean()
