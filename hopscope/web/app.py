@@ -1,7 +1,8 @@
 """The routes of the explorer: what the page asks, in HTTP, of a store's views.
 
-Short questions are answered by one thread, computations by another; neither has more than one in
-hand. An answer is JSON, arrays are a file of safetensors, and what grows comes line by line.
+Short questions are answered by one thread, single examples by another, computations by a third;
+none has more than one in hand, and nobody waits for what is heavier than his own question. An
+answer is JSON, arrays are a file of safetensors, and what grows comes line by line.
 """
 
 import asyncio
@@ -53,8 +54,12 @@ class Answers(Protocol):
         """Everything about a run that is no array."""
         ...
 
-    def arrays(self, id_: str, name: str, seed: int | None = None, /) -> bytes:
-        """Arrays of a run, by name."""
+    def at_hand(self, id_: str, name: str, seed: int | None = None, /) -> bytes | None:
+        """Arrays of a run, by name, if nothing has to be computed for them."""
+        ...
+
+    def arrays(self, id_: str, name: str, seed: int | None, stop: Stop, /) -> bytes:
+        """Arrays of a run, computed if need be."""
         ...
 
     def example(self, id_: str, asked: ExampleQuestion, /) -> bytes:
@@ -89,6 +94,8 @@ class Api:
     views: Answers
     short: Worker
     """Answers what takes no computing."""
+    looking: Worker
+    """Looks at one example at a time."""
     long: Worker
     """Computes."""
     read_only: bool = False
@@ -125,12 +132,20 @@ class Api:
     async def arrays(self, request: Request) -> Response:
         """Arrays of a run."""
         id_, name, seed = _named(request), _named(request, "name"), _seed(request)
-        return await self._bytes(request, lambda _: self.views.arrays(id_, name, seed))
+        async with leaving(request.receive) as left:
+            found = await self.short.answer(lambda _: self.views.at_hand(id_, name, seed), left)
+            if found is None:
+                found = await self.long.answer(
+                    lambda stop: self.views.arrays(id_, name, seed, stop), left
+                )
+        return Response(found, media_type=ARRAYS)
 
     async def example(self, request: Request) -> Response:
         """One example."""
         id_, asked = _named(request), ExampleQuestion.parse(await _body(request))
-        return await self._bytes(request, lambda _: self.views.example(id_, asked))
+        async with leaving(request.receive) as left:
+            found = await self.looking.answer(lambda _: self.views.example(id_, asked), left)
+        return Response(found, media_type=ARRAYS)
 
     async def ablate(self, request: Request) -> Response:
         """Losses with changes."""
@@ -173,10 +188,6 @@ class Api:
         async with leaving(request.receive) as left:
             found = await worker.answer(lambda stop: written(compute(stop)), left)
         return Response(found, media_type="application/json")
-
-    async def _bytes(self, request: Request, compute: Callable[[Stop], bytes]) -> Response:
-        async with leaving(request.receive) as left:
-            return Response(await self.long.answer(compute, left), media_type=ARRAYS)
 
 
 @dataclass(frozen=True)

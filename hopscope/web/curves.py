@@ -6,6 +6,8 @@ from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.metrics import SPLITS, losses
+from hopscope.web.memory import Memory
+from hopscope.web.tensors import packed
 
 POINTS = 2_000
 """Points of a curve; of a longer training, each is the mean of several steps."""
@@ -26,6 +28,12 @@ def curves(folder: RunFolder) -> dict[str, np.ndarray]:
         found[f"{split}_steps"] = steps[starts + counts - 1]
         found[split] = values.astype(np.float32)
     return found
+
+
+def remembered_curves(folder: RunFolder, memory: Memory) -> bytes:
+    """The same as a file of arrays, made once for each state of the run."""
+    files = tuple(folder.manifest.files[name].sha256 for name in folder.files("metrics/"))
+    return memory.get(("losses", folder.name, files), lambda: packed(curves(folder)), len)
 
 
 def seed_of(folder: RunFolder, recipe: Recipe, seed: int | None) -> int:

@@ -154,6 +154,7 @@ class Reply:
             (b"content-type", b"application/json"),
             (b"content-length", str(len(answer)).encode()),
             (b"connection", b"close"),
+            *([(b"retry-after", b"1")] if refused.status == 503 else []),
         ]
         await self({"type": "http.response.start", "status": refused.status, "headers": headers})
         await self({"type": "http.response.body", "body": answer})

@@ -15,7 +15,7 @@ from hopscope.web.address import PORT, Address
 
 NEXT = 100
 """Ports that are tried, from the first on."""
-WAITING = 128
+WAITING = 1024
 """Connections that may wait to be accepted."""
 
 

@@ -3,7 +3,9 @@
 The examples are those of `hopscope ablate` (the same number and sample), so are the numbers.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,8 +20,12 @@ from hopscope.models import Transformer
 from hopscope.web.questions import AblateQuestion, CostsQuestion, Question
 
 Stop = Callable[[], bool]
-CHUNK = 8
-"""Changes that are measured together while others wait to hear of them."""
+CHUNK, MOMENT = 8, 0.2
+"""Changes that are measured together, at most, and seconds that this may take: others wait to hear
+of them, and whoever clicks meanwhile for their turn."""
+Spread = dict[str, list[float]]
+Key = tuple[int, int, int, Ablation]
+"""A step, a number of examples, a sample, and what heads do."""
 
 
 @runtime_checkable
@@ -34,6 +40,9 @@ class Opened(Protocol):
     def circuit(self) -> Circuit | None: ...
     def ablator(self, step: int, examples: int, sample: int) -> Ablator: ...
     def model(self, step: int) -> Transformer: ...
+    def spreads(
+        self, keys: list[Key], measure: Callable[[list[Key]], list[Spread]]
+    ) -> list[Spread]: ...
 
 
 def asked_to_stop(stop: Stop) -> Callable[[], None]:
@@ -58,8 +67,8 @@ def changed_by(run: Opened, asked: Question) -> tuple[dict[Head, Change], dict[H
 
 def ablated(run: Opened, step: int, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:
     """Losses as the model is, and with the changes."""
-    ablator = run.ablator(step, asked.examples, asked.sample)
-    return _told(run, ablator, asked, asked_to_stop(stop))
+    ablator = cache(lambda: run.ablator(step, asked.examples, asked.sample))
+    return _told(run, step, asked, ablator, asked_to_stop(stop))
 
 
 def over_time(
@@ -67,11 +76,11 @@ def over_time(
 ) -> Iterator[dict[str, Any]]:
     """The same at every checkpoint."""
     ask = asked_to_stop(stop)
-    exam = exam_of(run.task, asked.examples, asked.sample)
+    exam = cache(lambda: exam_of(run.task, asked.examples, asked.sample))
     for step in steps:
         ask()
-        ablator = Ablator(subject_of(run.model(step)), exam)
-        yield {"step": step, **_told(run, ablator, asked, ask)}
+        ablator = cache(lambda step=step: Ablator(subject_of(run.model(step)), exam()))
+        yield {"step": step, **_told(run, step, asked, ablator, ask)}
 
 
 def costs(run: Opened, step: int, asked: CostsQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
@@ -80,16 +89,18 @@ def costs(run: Opened, step: int, asked: CostsQuestion, stop: Stop) -> Iterator[
     ablator = run.ablator(step, asked.examples, asked.sample)
     _, before = changed_by(run, asked)
     texts = [*_heads(ablator, asked), *_rows(run, ablator, asked, before)]
-    for start in range(0, len(texts), CHUNK):
-        some = texts[start : start + CHUNK]
-        variants = [Ablation.of(changes_of([text], before)) for text in some]
-        found = ablator.losses([Ablation.of(before), *variants], ask=ask).double().cpu().numpy()
-        clean = spread(found[0])
-        for text, losses in zip(some, found[1:], strict=True):
-            yield {"change": text, "clean": clean, "changed": spread(losses)}
+    clean, done, size = _losses(ablator, [Ablation.of(before)], ask)[0], 0, 1
+    while done < len(texts):
+        some, begun = texts[done : done + size], time.monotonic()
+        found = _losses(ablator, [Ablation.of(changes_of([text], before)) for text in some], ask)
+        for text, changed in zip(some, found, strict=True):
+            yield {"change": text, "clean": clean, "changed": changed}
+        done += size
+        took = time.monotonic() - begun
+        size = min(CHUNK, 2 * size) if 2 * took < MOMENT else max(1, size // 2)
 
 
-def spread(losses: np.ndarray) -> dict[str, list[float]]:
+def spread(losses: np.ndarray) -> Spread:
     """The mean of each hop over examples [example, hop], and half its 95 % interval."""
     each = [intervals.mean(losses[:, hop]) for hop in range(losses.shape[1])]
     return {
@@ -99,18 +110,32 @@ def spread(losses: np.ndarray) -> dict[str, list[float]]:
 
 
 def _told(
-    run: Opened, ablator: Ablator, asked: AblateQuestion, ask: Callable[[], None]
+    run: Opened,
+    step: int,
+    asked: AblateQuestion,
+    ablator: Callable[[], Ablator],
+    ask: Callable[[], None],
 ) -> dict[str, Any]:
-    base, changes = changed_by(run, asked)
-    both = [Ablation.of(base), Ablation.of(changes)]
-    clean, changed = ablator.losses(both, ask=ask).double().cpu().numpy()
+    """Both halves; what was measured before (the model as it is, mostly) is not measured again."""
+
+    def measured(missing: list[Key]) -> list[Spread]:
+        return _losses(ablator(), [key[-1] for key in missing], ask)
+
+    both = [Ablation.of(changes) for changes in changed_by(run, asked)]
+    keys = [(step, asked.examples, asked.sample, ablation) for ablation in both]
+    clean, changed = run.spreads(keys, measured)
     return {
         "names": run.hops,
         "examples": asked.examples,
-        "guess": [ablator.exam.guess] * len(run.hops),
-        "clean": spread(clean),
-        "changed": spread(changed),
+        "guess": [run.task.guess()] * len(run.hops),
+        "clean": clean,
+        "changed": changed,
     }
+
+
+def _losses(ablator: Ablator, ablations: list[Ablation], ask: Callable[[], None]) -> list[Spread]:
+    found = ablator.losses(ablations, ask=ask).double().cpu().numpy()
+    return [spread(losses) for losses in found]
 
 
 def _heads(ablator: Ablator, asked: CostsQuestion) -> list[str]:

@@ -18,11 +18,9 @@ class Memory:
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """The value of this key, made if it is not there. One too large on its own is not kept."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                found: T = self._values[key][0]
-                return found
+        found: T | None = self.known(key)
+        if found is not None:
+            return found
         made = make()
         bytes_ = size(made)
         with self._lock:
@@ -32,6 +30,14 @@ class Memory:
             while self.held > self.limit:
                 self.held -= self._values.popitem(last=False)[1][1]
         return made
+
+    def known(self, key: Hashable) -> Any:
+        """The value of this key; None if it is not there."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._values

@@ -1,5 +1,6 @@
 """What the page can ask of a run of the n-gram experiment. torch is imported when it is opened."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -8,10 +9,9 @@ from hopscope.configs import MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
-from hopscope.web.curves import curves, seed_of
+from hopscope.web.curves import remembered_curves, seed_of
 from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
-from hopscope.web.tensors import packed
 
 if TYPE_CHECKING:
     from hopscope.markov.run import Course
@@ -61,13 +61,18 @@ class Ngram:
             },
         }
 
-    def arrays(self, name: str) -> bytes:
+    def at_hand(self, name: str) -> bytes | None:
+        """Arrays that need no computing."""
         if name not in ARRAYS:
             raise ConfigError(
                 f"{self.folder.name} has no arrays {name[:40]!r}; it has {', '.join(ARRAYS)}"
             )
-        if name == "losses":
-            return packed(curves(self.folder))
+        return remembered_curves(self.folder, self.memory) if name == "losses" else None
+
+    def arrays(self, name: str, _: Callable[[], bool]) -> bytes:
+        found = self.at_hand(name)
+        if found is not None:
+            return found
         from hopscope.web.sequences import parameters
 
         return parameters(self.recipe.model, self.course)

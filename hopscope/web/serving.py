@@ -1,4 +1,4 @@
-"""The server that answers: an app behind its guard, two threads that work for it, and uvicorn."""
+"""The server that answers: an app behind its guard, three threads that work for it, and uvicorn."""
 
 import asyncio
 import signal
@@ -27,6 +27,8 @@ GRACE = 2
 """Seconds that answers have to go out when the server ends."""
 SWITCH = 0.0005
 """Seconds after which a thread that computes lets the one that answers have its turn."""
+AT_ONCE = 16
+"""Connections that are accepted before others are answered; more of them wait in the system."""
 LOOK = 0.25
 """Seconds between looks at whether it is to end."""
 
@@ -60,10 +62,12 @@ def explorer(
 ) -> Explorer:
     """An app that answers from these views, to whom this policy lets through."""
     limits = limits or Limits()
-    short, long = (Worker(limits.waiting, limits.computing) for _ in range(2))
-    site = routed(Api(views, short, long, read_only))
+    short, looking, long = (Worker(limits.waiting, limits.computing) for _ in range(3))
+    site = routed(Api(views, short, looking, long, read_only))
     guard = Guard(site, policy, partial(refusal, told=views.told), note, limits)
-    return Explorer(guard, [each for each in site.routes if isinstance(each, Route)], (short, long))
+    return Explorer(
+        guard, [each for each in site.routes if isinstance(each, Route)], (short, looking, long)
+    )
 
 
 def public() -> list[str]:
@@ -89,11 +93,17 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,  # any neighbour could forge them
                 server_header=False,
-                backlog=WAITING,
+                backlog=AT_ONCE,
                 h11_max_incomplete_event_size=HEADER_BYTES,
                 timeout_graceful_shutdown=GRACE,
             )
         )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let more wait than asyncio, which takes the number that it accepts at once."""
+        await super().startup(sockets)
+        for opened in sockets or ():
+            opened.listen(WAITING)
 
     async def main_loop(self) -> None:
         """Wait for the end; uvicorn looks ten times a second, which an idle server need not."""

@@ -1,11 +1,13 @@
 """Arrays over all checkpoints of a training, computed from fresh examples."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from hopscope.circuits.maps import KINDS, RoleMaps
 from hopscope.configs import Experiment
+from hopscope.models import Transformer
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.study import Study
@@ -14,20 +16,34 @@ from hopscope.training import Run
 from hopscope.web.described import name_of
 from hopscope.web.tensors import packed
 
+Ask = Callable[[], None]
+"""Is called before each model, and raises where nobody waits any more."""
 EXAMPLES = 64
 """Examples that are handed out whole, for a page that computes by itself."""
 
 
-def maps(folder: RunFolder, seed: int) -> bytes:
+@dataclass(frozen=True)
+class Watched(Run):
+    """A training whose models are opened as long as somebody waits for what they tell."""
+
+    ask: Ask
+
+    def model_at(self, step: int) -> Transformer:
+        """The model (or fleet) after a step."""
+        self.ask()
+        return super().model_at(step)
+
+
+def maps(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
     """Role maps of every checkpoint, as `hopscope maps` measures them, in half precision."""
     steps = checkpoint_steps(folder)
-    found = [Study(Run(folder), seed, step).maps() for step in steps]
+    found = [Study(Watched(folder, ask), seed, step).maps() for step in steps]
     return _of_maps(found, "steps", steps)
 
 
-def contents(folder: RunFolder, seed: int) -> bytes:
+def contents(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
     """What roles hold: at every checkpoint, or of a single one in full."""
-    model, steps = Study(Run(folder), seed), checkpoint_steps(folder)
+    model, steps = Study(Watched(folder, ask), seed), checkpoint_steps(folder)
     if len(steps) > 1:
         story = model.contents_story()
         own, roles, symbols = story.own, story.roles, story.symbols
@@ -39,9 +55,9 @@ def contents(folder: RunFolder, seed: int) -> bytes:
     return packed({"steps": at, "own": own.astype(np.float16)}, about)
 
 
-def emergence(folder: RunFolder, seed: int) -> bytes:
+def emergence(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
     """Attention along every path of the circuit, at every checkpoint."""
-    story = Study(Run(folder), seed).emergence()
+    story = Study(Watched(folder, ask), seed).emergence()
     about = {
         "paths": [name_of(path) for path in story.paths],
         "emerged": [story.emerged(path) for path in story.paths],
@@ -55,13 +71,15 @@ def emergence(folder: RunFolder, seed: int) -> bytes:
     return packed(arrays, about)
 
 
-def fleet(folder: RunFolder, _: int) -> bytes:
+def fleet(folder: RunFolder, _: int, ask: Ask = lambda: None) -> bytes:
     """Role maps of every model of a fleet, in their last state."""
     seeds = folder.experiment.seeds
-    return _of_maps([Study(Run(folder), seed).maps() for seed in seeds], "seeds", list(seeds))
+    return _of_maps(
+        [Study(Watched(folder, ask), seed).maps() for seed in seeds], "seeds", list(seeds)
+    )
 
 
-def examples(folder: RunFolder, _: int) -> bytes:
+def examples(folder: RunFolder, _: int, _ask: Ask = lambda: None) -> bytes:
     """The first examples of sample 0, with their targets: what `ablate` is measured on."""
     task = folder.recipe_as(Experiment).task
     batch = dataset(task, 0, EXAMPLES, "validation")
@@ -84,7 +102,7 @@ def _of_maps(found: list[RoleMaps], axis: str, values: list[int]) -> bytes:
     return packed({axis: np.array(values, np.int32), **arrays}, about)
 
 
-STORIES: dict[str, Callable[[RunFolder, int], bytes]] = {
+STORIES: dict[str, Callable[[RunFolder, int, Ask], bytes]] = {
     "maps": maps,
     "contents": contents,
     "emergence": emergence,

@@ -2,27 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
-from hopscope.web.curves import curves, seed_of
+from hopscope.web.curves import remembered_curves, seed_of
 from hopscope.web.described import arrays, description
 from hopscope.web.kept import CONTENTS, MAPS, circuit_file, kept_arrays, kept_circuit
 from hopscope.web.memory import Memory
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
-from hopscope.web.tensors import packed
 
 if TYPE_CHECKING:
     from hopscope.circuits import Ablator, Circuit
     from hopscope.configs import Task
     from hopscope.models import Transformer
+    from hopscope.web.measuring import Key, Spread
 
 ABLATOR_BYTES = 2**27
 """What an ablator keeps to be faster, at most (`hopscope.circuits.budget`)."""
+CIRCUIT_BYTES = 2**20
+"""What a circuit takes, at most."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,11 @@ class Trained:
 
     @cached_property
     def circuit(self) -> "Circuit | None":
-        return kept_circuit(self.folder, self.seed)
+        return self.memory.get(
+            ("circuit", self.circuit_sha),
+            lambda: kept_circuit(self.folder, self.seed),
+            lambda _: CIRCUIT_BYTES,
+        )
 
     @property
     def circuit_sha(self) -> str:
@@ -104,23 +110,33 @@ class Trained:
     def description(self) -> dict[str, Any]:
         return description(self.folder, self.recipe, self.seed)
 
-    def arrays(self, name: str) -> bytes:
+    def at_hand(self, name: str) -> bytes | None:
+        """Arrays that are kept or remembered; None if they have to be computed."""
         known = arrays(self.steps, self.circuit, len(self.recipe.seeds))
         if name not in known:
             raise ConfigError(
                 f"{self.folder.name} has no arrays {name[:40]!r}; it has {', '.join(known)}"
             )
         if name == "losses":
-            return packed(curves(self.folder))
+            return remembered_curves(self.folder, self.memory)
         kept = {"maps": MAPS, "contents": CONTENTS}.get(name)
         found = kept_arrays(self.folder, kept, self.seed) if kept else None
+        return self.memory.known(self._key(name)) if found is None else found
+
+    def arrays(self, name: str, stop: Callable[[], bool]) -> bytes:
+        found = self.at_hand(name)
         if found is not None:
             return found
+        from hopscope.web.measuring import asked_to_stop
         from hopscope.web.stories import STORIES
 
-        shas = tuple(map(self.sha, self.steps))
-        key = (name, shas, self.seed, self.circuit_sha)
-        return self.memory.get(key, lambda: STORIES[name](self.folder, self.seed), len)
+        ask = asked_to_stop(stop)
+        return self.memory.get(
+            self._key(name), lambda: STORIES[name](self.folder, self.seed, ask), len
+        )
+
+    def _key(self, name: str) -> tuple[object, ...]:
+        return name, tuple(map(self.sha, self.steps)), self.seed, self.circuit_sha
 
     def example(self, asked: ExampleQuestion) -> bytes:
         from hopscope.web.examples import example
@@ -130,10 +146,18 @@ class Trained:
     def ablate(self, asked: AblateQuestion, stop: Callable[[], bool]) -> dict[str, Any]:
         from hopscope.web.measuring import ablated
 
-        step = self.step(asked.step)
-        of_circuit = self.circuit_sha if asked.circuit else ""
-        key = (self.sha(step), self.seed, asked.examples, asked.sample, asked.changes, of_circuit)
-        return self.memory.get(key, lambda: ablated(self, step, asked, stop), lambda _: 2_000)
+        return ablated(self, self.step(asked.step), asked, stop)
+
+    def spreads(
+        self, keys: "list[Key]", measure: "Callable[[list[Key]], list[Spread]]"
+    ) -> "list[Spread]":
+        """Losses that are remembered, and those that are measured because they are not."""
+        names = {key: ("spread", self.sha(key[0]), self.seed, *key[1:]) for key in keys}
+        found = {key: self.memory.known(name) for key, name in names.items()}
+        missing = [key for key, spread in found.items() if spread is None]
+        for key, spread in zip(missing, measure(missing) if missing else (), strict=True):
+            found[key] = self.memory.get(names[key], partial(dict, spread), lambda _: 1_000)
+        return [found[key] for key in keys]
 
     def over_time(
         self, asked: AblateQuestion, stop: Callable[[], bool]

@@ -33,6 +33,10 @@ MOST_VIEWS, MOST_LETTERS = 100, 16_384
 Stop = Callable[[], bool]
 
 
+def _never() -> bool:
+    return False
+
+
 class Views:
     """A store (and the gallery) as the page asks for it."""
 
@@ -58,9 +62,16 @@ class Views:
         shown: dict[str, Any] = plain(found)
         return shown
 
-    def arrays(self, id: str, name: str, seed: int | None = None) -> bytes:  # noqa: A002
+    def at_hand(self, id: str, name: str, seed: int | None = None) -> bytes | None:  # noqa: A002
+        """The same arrays, if nothing has to be computed for them."""
+        found: bytes | None = self._able(id, "at_hand", seed)(name)
+        return found
+
+    def arrays(
+        self, id: str, name: str, seed: int | None = None, stop: Stop = _never  # noqa: A002
+    ) -> bytes:  # fmt: skip
         """Arrays of a run, by name, as a file of safetensors."""
-        found: bytes = self._able(id, "arrays", seed)(name)
+        found: bytes = self._able(id, "arrays", seed)(name, stop)
         return found
 
     def example(self, id: str, asked: ExampleQuestion) -> bytes:  # noqa: A002

@@ -1,15 +1,17 @@
 """One thread that computes, one thing after the other, while the server goes on answering.
 
-A request takes its place in a short queue, or is told that too many wait. A stream takes one turn
-for each of its lines, so that short questions come between. A computation is told to stop when its
+A request takes its place in a short queue, or is told that too many wait. A stream takes a turn for
+the lines of a moment, so that short questions come between. A computation is told to stop when its
 client has left or its time is up: `stop()` is then true, and a line later the thread is free.
 """
 
 import asyncio
+import gc
+import sys
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -22,6 +24,8 @@ Left = asyncio.Future[None]
 """Is done when the client has left."""
 ENDING = 5.0
 """Seconds that a computation has to end when the server does."""
+MOMENT = 0.02
+"""Seconds for which a stream has its turn, if its lines come faster than that."""
 
 
 class Worker:
@@ -40,18 +44,32 @@ class Worker:
             return await self._turn(lambda: compute(stop.is_set), stop, left)
 
     async def lines(self, compute: Callable[[Stop], Iterator[T]], left: Left) -> AsyncGenerator[T]:
-        """What a computation gives line by line, each in a turn of its own."""
+        """What a computation gives line by line, in many turns."""
         with self._place() as stop:
             found: list[Iterator[T]] = []  # closed where it was opened: in the thread
+            failed: list[Exception] = []
 
             def following() -> list[T]:
                 if not found:
                     found.append(iter(compute(stop.is_set)))
-                return list(islice(found[0], 1))
+                end, some = time.monotonic() + MOMENT, list[T]()
+                if failed:
+                    raise failed.pop()
+                try:
+                    for line in found[0]:
+                        some.append(line)
+                        if time.monotonic() >= end:
+                            break
+                except Exception as error:
+                    if not some:
+                        raise
+                    failed.append(error)  # after the lines that came before it
+                return some
 
             try:
-                while line := await self._turn(following, stop, left):
-                    yield line[0]
+                while some := await self._turn(following, stop, left):
+                    for line in some:
+                        yield line
             finally:
                 self._turns.put(lambda: _close(found))
 
@@ -70,7 +88,7 @@ class Worker:
     def _place(self) -> Iterator[threading.Event]:
         """A place among those who ask."""
         if len(self._asking) >= self.most:
-            raise Refused(429, f"{self.most} computations wait already: try again")
+            raise Refused(503, f"{self.most} computations wait already: try again")
         stop = threading.Event()
         self._asking.add(stop)
         try:
@@ -89,7 +107,9 @@ class Worker:
                 loop.call_soon_threadsafe(lambda: None if done.done() else set_it())
 
         def turn() -> None:
-            if stop.is_set():
+            if stop.is_set():  # those whose client has left, or whose time is up, heard of it
+                ended = Refused(503, "the server ends: start `hopscope view` again")
+                settle(lambda: done.set_exception(ended))
                 return
             try:
                 value = compute()
@@ -114,8 +134,14 @@ class Worker:
         raise Refused(503, f"this took longer than {self.seconds:g} s, and was stopped")
 
     def _work(self) -> None:
+        known = 0
         while (turn := self._turns.get()) is not None:
             turn()
+            if len(sys.modules) > known:
+                # What was imported stays for ever. The collector need not walk through it again
+                # and again: of torch that takes a tenth of a second, in which nobody is answered.
+                known = len(sys.modules)
+                gc.freeze()
 
 
 def _close(found: Sequence[Iterator[object]]) -> None:

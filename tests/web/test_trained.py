@@ -171,3 +171,32 @@ def test_answers_are_remembered_and_models_shared(views: Views) -> None:
     small = Views(views.store, memory=1)
     assert small.ablate(ID, asked, never) == first
     assert len(small.memory) == 0
+
+
+def test_the_model_as_it_is_is_measured_once(root: Path) -> None:
+    views, walked = Views(Store(root)), list[int]()
+
+    def noted() -> bool:
+        walked.append(len(walked))  # asked before every layer that is computed
+        return False
+
+    def asked(*changes: str) -> int:
+        walked.clear()
+        views.ablate(ID, AblateQuestion(examples=4, changes=changes), noted)
+        return len(walked)
+
+    layers = FLEET.model.layers
+    assert asked() == layers
+    assert asked("0.0=uniform") == layers  # the changed half alone
+    assert asked("0.0=uniform") == 0
+
+
+def test_arrays_that_nobody_waits_for_are_given_up(root: Path) -> None:
+    views = Views(Store(root))
+    for name in ("maps", "contents", "fleet"):
+        assert views.at_hand(ID, name) is None
+        with pytest.raises(Withdrawn):
+            views.arrays(ID, name, None, iter([False, True]).__next__)
+    found = views.arrays(ID, "maps")
+    assert views.at_hand(ID, "maps") == found
+    assert views.at_hand(ID, "losses") == views.arrays(ID, "losses")

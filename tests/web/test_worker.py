@@ -1,14 +1,17 @@
 """One computation at a time, a short queue, an end for each."""
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hopscope.web import worker as worker_module
 from hopscope.web.guard import ClientLeft
 from hopscope.web.policy import Refused
 from hopscope.web.worker import Stop, Worker
@@ -66,7 +69,7 @@ def test_too_many_are_told_so_at_once() -> None:
 
     *fine, refused = run(five)
     assert fine == [None] * 4
-    assert (refused.status, str(refused)) == (429, "4 computations wait already: try again")
+    assert (refused.status, str(refused)) == (503, "4 computations wait already: try again")
 
 
 def test_what_takes_too_long_is_stopped_and_the_next_is_answered() -> None:
@@ -117,7 +120,10 @@ def counting(events: list[str], most: int = 3) -> Callable[[Stop], Iterator[int]
     return lines
 
 
-def test_short_questions_come_between_the_lines_of_a_stream() -> None:
+def test_short_questions_come_between_the_lines_of_a_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_module, "MOMENT", 0)
     events: list[str] = []
 
     async def between(worker: Worker) -> list[int]:
@@ -132,7 +138,26 @@ def test_short_questions_come_between_the_lines_of_a_stream() -> None:
     assert events[:5] == ["line 0", "question", "line 1", "question", "line 2"]
 
 
-def test_a_stream_that_nobody_reads_on_is_closed_where_it_was_opened() -> None:
+def test_lines_of_a_moment_take_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "MOMENT", 60)
+    events: list[str] = []
+
+    async def between(worker: Worker) -> list[int]:
+        found = []
+        async with aclosing(worker.lines(counting(events), never())) as lines:
+            async for line in lines:
+                found.append(line)
+                await worker.answer(lambda _: events.append("question"), never())
+        return found
+
+    assert run(between) == [0, 1, 2]
+    assert events[:5] == ["line 0", "line 1", "line 2", "closed in hopscope-worker", "question"]
+
+
+def test_a_stream_that_nobody_reads_on_is_closed_where_it_was_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_module, "MOMENT", 0)
     events: list[str] = []
 
     async def once(worker: Worker) -> int:
@@ -160,3 +185,33 @@ def test_the_end_stops_what_is_computed() -> None:
         return await worker.answer(until, never())
 
     assert run(end) == "stopped"
+
+
+def test_the_end_is_told_to_those_who_wait() -> None:
+    async def end(worker: Worker) -> list[Any]:
+        asyncio.get_running_loop().call_later(0.02, worker.stop)
+        waiting = worker.answer(lambda _: "computed", never())
+        both = (worker.answer(until, never()), waiting)
+        return await asyncio.gather(*both, return_exceptions=True)
+
+    begun = time.monotonic()
+    stopped, refused = run(end, seconds=60)
+    assert (stopped, str(refused)) == ("stopped", "the server ends: start `hopscope view` again")
+    assert time.monotonic() - begun < 30
+
+
+def test_the_collector_leaves_alone_what_was_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "large_module.py").write_text("table = [[number] for number in range(5_000)]")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    async def load(worker: Worker) -> int:
+        before = await worker.answer(lambda _: gc.get_freeze_count(), never())
+        await worker.answer(lambda _: __import__("large_module"), never())
+        return await worker.answer(lambda _: gc.get_freeze_count() - before, never())
+
+    try:
+        assert run(load) > 5_000
+    finally:
+        gc.unfreeze()
