@@ -29,6 +29,7 @@ from torch import Tensor
 
 from hopscope import __version__
 from hopscope.circuits import Circuit, discover, exam_of
+from hopscope.circuits.kept import EMERGENCE
 from hopscope.configs import Experiment, MarkovExperiment, Recipe, Retrieval, Task, Training
 from hopscope.errors import RunMissing
 from hopscope.markov import train as train_markov
@@ -48,7 +49,7 @@ from hopscope.study import Study
 from hopscope.training import Run, train
 from hopscope.web import stories
 from hopscope.web.described import path_of
-from hopscope.web.kept import CONTENTS, EMERGENCE, MAPS, PLANTED
+from hopscope.web.kept import CONTENTS, MAPS, PLANTED
 
 TRANSFORMER_A = preset("musat/transformer-a").experiment
 FRESH = 2_048

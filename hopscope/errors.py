@@ -21,6 +21,7 @@
     ├── ResultsError       anything about the results of a paper
     │   ├── ResultsMissing    not measured yet
     │   └── ResultsUnreadable damaged, of another version, or in the way
+    ├── SharingError       a tracker or a hub is not there, refuses, or sends what is no run
     ├── Withdrawn          a question whose asker left, or that took too long
     ├── OutputLost         what a command prints cannot be written
     └── TrainingError
@@ -124,6 +125,10 @@ class Interrupted(KeyboardInterrupt):
 
 class Withdrawn(HopscopeError):
     """A question to a model whose asker left before the answer, or that took too long."""
+
+
+class SharingError(HopscopeError):
+    """A tracker or a hub that is not there, refuses, or sends what is no run."""
 
 
 class OutputLost(HopscopeError):

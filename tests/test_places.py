@@ -32,6 +32,7 @@ ELSEWHERE = {
     "cli/subject.py": "cli/test_circuits.py",
     "cli/arguments.py": "cli/test_main.py",
     "cli/tables.py": "cli/test_runs.py",
+    "circuits/kept.py": "web/test_views.py",
     "cli/kinds.py": "runs/test_life.py",
     "cli/completion.py": "cli/test_complete.py",
     "cli/flags.py": "cli/test_commands.py",

@@ -81,6 +81,10 @@ GROUPS = (
         Command("gallery list", "List the models that come with hopscope.", "gallery:listing"),
         Command("gallery copy", "Copy one of them into a store, to write to.", "gallery:copy"),
     )),
+    Group("Sharing", "sharing.md", (
+        Command("export", "Send a run to a tracker, or its model to transformers.",
+                "sharing:export"),
+    )),
     Group("The papers", "papers.md", (
         Command("reproduce", "Run, measure and draw what papers show.", "reproduce:reproduce"),
         Command("claims", "What the papers say, what we measured, a verdict.", "claims:claims"),

@@ -63,6 +63,11 @@ class Speller(Protocol):
 
     def __init__(self, task: Any) -> None: ...
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each symbol or token is called, and behind them answers that are no token."""
+        ...
+
     def drawn(self, key: Int[Tensor, "rows"], order: Int[Tensor, "rows"] | None = None) -> Spelled:
         """The example of a key; of another key, its order alone."""
         ...

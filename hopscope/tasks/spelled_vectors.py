@@ -40,7 +40,7 @@ class VectorSpeller:
         batch = self.sampler.batch(place)
         spelling = self.sampler.spelling(place)[0]
         askers = self.sampler.askers(place)[0].tolist()
-        names, vectors = self.names(), self.sampler.vectors(key)[0]
+        names, vectors = self.names, self.sampler.vectors(key)[0]
         return Spelled(
             inputs=self._inputs(vectors, spelling, batch.inputs[0]),
             roles=row(batch.roles),
@@ -80,6 +80,7 @@ class VectorSpeller:
         roles = Roles(shown.roles.role, chain)
         return replace(shown, inputs=inputs, roles=roles, texts=tuple(words), asked=asked)
 
+    @property
     def names(self) -> tuple[str, ...]:
         """What every symbol is called, by its number."""
         own = [_short(name) for name in self.graph.symbols]

@@ -5,13 +5,14 @@ from typing import Any
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.kept import kept_circuit, kept_emergence
 from hopscope.configs import Experiment, Task
 from hopscope.milestones import learned, learned_below
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import losses
 from hopscope.theory import Path, flow
-from hopscope.web.kept import kept_circuit, kept_emergence, kept_truth
+from hopscope.web.kept import kept_truth
 
 DRAWN = 32
 """Facts whose schedule is worked out for the page."""

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from hopscope.circuits.kept import circuit_file, kept_circuit
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
 from hopscope.web.curves import remembered_curves, seed_of
 from hopscope.web.described import arrays, description
-from hopscope.web.kept import CONTENTS, MAPS, circuit_file, kept_arrays, kept_circuit
+from hopscope.web.kept import CONTENTS, MAPS, kept_arrays
 from hopscope.web.memory import Memory
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 

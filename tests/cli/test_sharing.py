@@ -1,0 +1,103 @@
+"""`hopscope export` as a user calls it."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hopscope.cli import sharing
+from hopscope.configs import Experiment, KHop, Model, Training
+from hopscope.errors import Interrupted
+from hopscope.runs import Stop
+from hopscope.store import RunFolder, Store
+from hopscope.training import train
+
+Called = Callable[..., tuple[int, str, str]]
+KHOP = Experiment(
+    task=KHop(hops=1, length=6, alphabet=3),
+    model=Model(layers=1, heads=1, d_model=8),
+    training=Training(steps=4, batch=2, examples=4, checkpoint_every=2, validate_every=2),
+    seeds=(0, 1),
+)
+
+
+@pytest.fixture
+def half(root: Path) -> RunFolder:
+    """A fleet that was stopped after its first step."""
+    stop = Stop()
+    stop.ask("the test")
+    with pytest.raises(Interrupted):
+        train(KHOP, root / "runs", stop=stop)
+    return Store(root / "runs").find("khop")
+
+
+def test_a_run_goes_to_tensorboard(root: Path, hopscope: Called) -> None:
+    code, out, _ = hopscope("export", "gallery/demo")
+    assert code == 0
+    (file,) = root.rglob("*tfevents*")
+    place = file.parent.relative_to(root)
+    assert out == f"tensorboard: {place.name}: 2,501 new steps, {place}\n"
+    assert place.parent == Path("exports/tensorboard")
+
+
+def test_one_model_of_a_fleet_goes_alone(half: RunFolder, hopscope: Called) -> None:
+    assert "-seed-1: 2 new steps" in hopscope("export", "khop", "--seed", "1")[1]
+    code, out, err = hopscope("export", "khop", "--seed", "7")
+    assert (code, out) == (2, "")
+    assert "--seed is 7; khop-d1" in err
+
+
+def test_an_unfinished_run_is_exported_as_it_is(
+    half: RunFolder, hopscope: Called, root: Path
+) -> None:
+    code, out, _ = hopscope("export", "khop", "--format", "transformers")
+    assert code == 0
+    folder = root / "exports" / f"{half.name}-seed-0-transformers"
+    assert "after step 1: exports/" in out
+    assert {path.name for path in folder.iterdir()} >= {"config.json", "model.safetensors"}
+    code, _, err = hopscope("export", "khop", "--format", "transformers")
+    assert code == 2
+    assert "is not empty: choose another folder, or remove it" in err
+
+
+def test_ctrl_c_ends_the_following(
+    half: RunFolder, hopscope: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sharing.time, "sleep", interrupted)
+    code, out, err = hopscope("export", "khop", "--follow", "--to", "logs")
+    assert code == 130
+    assert out.count("2 new steps") == 2
+    assert err.splitlines() == [
+        f"{half.name} is not being trained at this moment: waiting (Ctrl-C ends it)",
+        "hopscope: interrupted",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("gallery/planted", "gallery/planted has no numbers to send: it was not trained"),
+        ("gallery/nobody", "no model 'gallery/nobody' in the gallery"),
+        ("gallery/demo --format excel", "--format"),
+        ("gallery/demo --format trackio", "pip install 'hopscope[trackio]'"),
+        ("gallery/demo --step 3", "--step is for --format transformers"),
+        ("gallery/demo --format transformers --follow", "--follow is for trackers"),
+        ("gallery/demo --format transformers", "no GPT-2 computes what this model does: its in"),
+        ("gallery/ngram --format transformers", "expected one of kind facts"),
+        ("gallery/demo --to file/logs", "cannot write file/logs"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    words: str, answer: str, root: Path, hopscope: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    (root / "file").touch()
+    code, out, err = hopscope("export", *words.split())
+    assert (code, out) == (2, "")
+    assert answer in err
+    assert err.count("\n") == 1
+    assert not (root / "exports").exists()

@@ -1,0 +1,99 @@
+"""Sending and following, to a tracker that is a dictionary."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from hopscope.configs import Experiment
+from hopscope.errors import SharingError
+from hopscope.sharing.tracked import Row, Tracked, tracked
+from hopscope.sharing.tracker import TRACKERS, Place, follow, library, send, tracker
+from hopscope.store import RunFolder, Store
+
+
+class Book:
+    """Keeps all that it is told."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, list[Row]] = {}
+        self.open = 0
+
+    def begin(self, run: Tracked) -> "Page":
+        self.open += 1
+        return Page(self, self.runs.setdefault(run.id, []))
+
+
+class Page:
+    where = "the book"
+
+    def __init__(self, book: Book, rows: list[Row]) -> None:
+        self.book, self.rows = book, rows
+        self.last = rows[-1][0] if rows else -1
+
+    def add(self, rows: Sequence[Row]) -> None:
+        assert rows[0][0] > (self.rows[-1][0] if self.rows else -1)
+        self.rows += rows
+
+    def close(self) -> None:
+        self.book.open -= 1
+
+
+def test_a_run_that_is_sent_twice_is_there_once(fleet: RunFolder) -> None:
+    book, runs = Book(), tracked(fleet)
+    assert [sent.steps for sent in send(runs, book)] == [7, 7]
+    assert [sent.steps for sent in send(runs, book)] == [0, 0]
+    assert book.runs == {run.id: run.rows() for run in runs}
+    assert book.open == 0
+
+
+def test_a_run_without_numbers_is_refused(empty: RunFolder) -> None:
+    with pytest.raises(SharingError, match="has no numbers to send: it was not trained"):
+        list(send(tracked(empty), Book()))
+
+
+def test_a_run_is_followed_until_it_is_complete(store: Store, tiny: Experiment) -> None:
+    from hopscope.errors import Interrupted
+    from hopscope.runs import Stop
+    from hopscope.training import train
+
+    book, folder = Book(), store.create(tiny)
+    pauses = 0
+
+    def pause() -> None:
+        """The training goes on for a step, and then to its end."""
+        nonlocal pauses
+        pauses += 1
+        if pauses == 1:
+            stop = Stop()
+            stop.ask("the test")
+            with pytest.raises(Interrupted):
+                train(tiny, store, stop=stop)
+        else:
+            train(tiny, store)
+
+    sent = list(follow(tracked(folder), book, pause))
+    assert [each.steps for each in sent] == [2, 11]
+    assert book.runs == {tracked(folder)[0].id: tracked(RunFolder(folder.path))[0].rows()}
+    assert (pauses, book.open) == (2, 0)
+
+
+def test_an_interruption_closes_what_is_open(fleet: RunFolder, empty: RunFolder) -> None:
+    def pause() -> None:
+        raise KeyboardInterrupt
+
+    book = Book()
+    with pytest.raises(KeyboardInterrupt):
+        list(follow(tracked(empty), book, pause))
+    assert book.open == 0
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_library_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, name, None)
+    if name == "tensorboard":  # written by ourselves
+        assert tracker(name, Place())
+        return
+    with pytest.raises(SharingError, match=f"pip install 'hopscope\\[{name}\\]'"):
+        tracker(name, Place())
+    with pytest.raises(SharingError, match=f"{name} is not installed"):
+        library(name)
