@@ -5,7 +5,7 @@ Measured in `hopscope.tracing.accounting`.
 
 from pydantic import Field
 
-from hopscope.circuits.carrying import Cargo
+from hopscope.circuits.carrying import Averaged, Cargo, Site
 from hopscope.circuits.parts import Part
 from hopscope.configs import Config
 from hopscope.facts import FactGraph, Role
@@ -43,25 +43,30 @@ class Account(Config):
     bring from each role."""
     examples: int
     """Pairs of examples on which cargo was measured."""
+    averaged: tuple[Averaged, ...] = ()
+    """Of each part that brings no symbol: what is left when it brings its mean."""
     asked: dict[str, int] = Field(default_factory=dict)
     """The hop that asks for each symbol, from 1, in a circuit of no task; else the task says."""
 
     def of(self, part: Part, path: Path | None = None) -> Cargo | None:
         """What a part brings in all, or along one of its paths."""
         source = None if path is None else path.source
-        for its in self.cargo:
-            site = its.site
-            if (site.layer, site.heads, site.source) == (
-                part.layer,
-                (part.head, *part.also),
-                source,
-            ) and ({*site.readers} == {*part.readers}):
-                return its
-        return None
+        return next((its for its in self.cargo if _is(its.site, part, source)), None)
+
+    def mean_of(self, part: Part) -> Averaged | None:
+        """What is left when a part brings its mean; of parts that bring symbols it is not asked."""
+        return next((its for its in self.averaged if _is(its.site, part, None)), None)
 
     def arrows(self, part: Part) -> list[Cargo | None]:
         """What a part brings along each of its paths; of rows without paths, in all."""
         return [self.of(part, path) for path in part.paths] or [self.of(part)]
+
+    def symbols(self, part: Part) -> tuple[str, ...]:
+        """Every symbol that a part brings, along all of its arrows: answers leave when it is
+        another chain's.
+        """
+        every = [its for its in self.arrows(part) if its is not None]
+        return tuple(dict.fromkeys(symbol for its in every for symbol in its.symbols))
 
     def fetched(self, part: Part) -> list[Cargo]:
         """What the rows of a part that form no path bring from single roles to single roles."""
@@ -86,6 +91,12 @@ class Account(Config):
             and source in its.site.readers
             and symbol in its.symbols
         ]
+
+
+def _is(site: Site, part: Part, source: Role | None) -> bool:
+    """Is it what this part brings, in all or from this source?"""
+    mine = (part.layer, (part.head, *part.also), {*part.readers}, source)
+    return (site.layer, site.heads, {*site.readers}, site.source) == mine
 
 
 def answers(graph: FactGraph) -> dict[str, int]:

@@ -6,7 +6,7 @@ Numbers are measured in `hopscope.tracing.patching`.
 from typing import Literal
 
 from hopscope.circuits.parts import Estimate
-from hopscope.configs import Config
+from hopscope.configs import Config, Discovery
 from hopscope.facts import Role
 from hopscope.theory import Path
 
@@ -103,6 +103,32 @@ class Cargo(Config):
     def symbols(self) -> tuple[str, ...]:
         """Every symbol that matters here: answers leave when it is another chain's."""
         return tuple(dict.fromkeys(move.symbol for move in self.moves if _counts(move.left)))
+
+
+class Averaged(Config):
+    """Losses when a site brings a mean instead of what it brings: what symbols add is gone, and
+    then what the place adds, too (mean ablation, twice).
+    """
+
+    site: Site
+    clean: Estimate
+    """Loss of the model as it is."""
+    by_place: Estimate
+    """Loss when the site brings its mean over examples, position by position."""
+    by_role: Estimate
+    """Loss when it brings its mean over examples and over all positions of a role."""
+    floor: float
+    """The lowest loss that others are compared with."""
+
+    @property
+    def brings(self) -> Literal["place", "constant", "symbols"]:
+        """What the answers need of it: where the reader stands, or only that it brings what it
+        usually does; else something that depends on symbols.
+        """
+        most = Discovery().needed * max(self.clean.mean, self.floor)
+        if self.by_role.mean < most:
+            return "constant"
+        return "place" if self.by_place.mean < most else "symbols"
 
 
 def _counts(share: Estimate) -> bool:

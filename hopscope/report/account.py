@@ -2,7 +2,7 @@
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account, answers
-from hopscope.circuits.carrying import Cargo
+from hopscope.circuits.carrying import Averaged, Cargo
 from hopscope.circuits.parts import Part
 from hopscope.tracing.contradictions import accounted_for, contradictions
 
@@ -32,18 +32,22 @@ def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
     account = circuit.account
     if account is None:
         return []
-    rows = []
-    for part in circuit.parts:
+    return [row for part in circuit.parts for row in _rows_of(circuit, account, part)]
+
+
+def _rows_of(circuit: Circuit, account: Account, part: Part) -> list[tuple[str, ...]]:
+    rows = [
+        _row(circuit, account.of(part, path), f"{path.reader} ← {path.source}")
+        for path in part.paths
+    ]
+    if not part.paths:
+        rows = [_row(circuit, account.of(part), circuit.described(part))]
         rows += [
-            _row(circuit, account.of(part, path), f"{path.reader} ← {path.source}")
-            for path in part.paths
+            _row(circuit, its, f"… {its.site.arrow}{_from(account, part, its)}")
+            for its in account.fetched(part)
         ]
-        if not part.paths:
-            rows.append(_row(circuit, account.of(part), circuit.described(part)))
-            rows += [
-                _row(circuit, its, f"… {its.site.arrow}{_from(account, part, its)}")
-                for its in account.fetched(part)
-            ]
+    if told := _told_by_means(account.mean_of(part)):
+        rows[-1] = (*rows[-1][:-1], told)
     return rows
 
 
@@ -63,6 +67,18 @@ def _row(circuit: Circuit, its: Cargo | None, arrow: str) -> tuple[str, ...]:
         arrow,
         ", ".join(f"{s} {e.mean:.2f} ± {e.mean - e.low:.2f}" for s, e in carried.items()) or "·",
         ", ".join(told) or "·",
+    )
+
+
+def _told_by_means(mean: Averaged | None) -> str:
+    """What a part tells that brings no symbol: loss with its mean at each place, and without."""
+    if mean is None or mean.brings == "symbols":
+        return ""
+    with_it, without, clean = mean.by_place.mean, mean.by_role.mean, mean.clean.mean
+    if mean.brings == "constant":
+        return f"nothing but a constant (loss {clean:.3f}; {without:.3f} with its mean)"
+    return (
+        f"where it stands (loss {clean:.3f}; {with_it:.3f} with that alone, {without:.3f} without)"
     )
 
 

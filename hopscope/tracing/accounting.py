@@ -2,7 +2,8 @@
 
 Rows that form paths are patched path by path. Rows that form none (by position, by place) are
 patched whole; where that moves an answer, reader by reader and source by source, so that it can be
-said what is fetched there, and from where.
+said what is fetched there, and from where. Where no symbol moves an answer, the part brings its
+mean instead (`hopscope.tracing.averaging`): it may tell a place.
 """
 
 from collections.abc import Sequence
@@ -18,8 +19,10 @@ from hopscope.circuits.parts import Part
 from hopscope.circuits.subject import Subject, Whole
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+from hopscope.tracing.averaging import averaged
 from hopscope.tracing.contents import Contents
 from hopscope.tracing.pairs import pairs_of
+from hopscope.tracing.patched import walkable
 from hopscope.tracing.patching import EXAMPLES, cargo
 from hopscope.tracing.reading import contents
 
@@ -52,6 +55,9 @@ def accounted(
         cargo=(*whole, *single),
         examples=examples,
     )
+    silent = [_row(part) for part in circuit.parts if not account.symbols(part)]
+    means = averaged(walkable(subject), pairs.exam, silent)
+    account = account.model_copy(update={"averaged": means})
     return circuit.model_copy(update={"account": account})
 
 

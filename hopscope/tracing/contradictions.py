@@ -11,14 +11,17 @@ from hopscope.theory import follow
 
 
 def accounted_for(circuit: Circuit) -> tuple[Part, ...]:
-    """The parts with a causal account: answers leave when they bring another chain's symbol."""
+    """The parts with a causal account: answers leave when they bring another chain's symbol, or
+    stay when they bring their mean, so that they tell a place, or nothing but a constant.
+    """
     account = circuit.account
     if account is None:
         return ()
     return tuple(
         part
         for part in circuit.parts
-        if any(its is not None and its.symbols for its in account.arrows(part))
+        if account.symbols(part)
+        or ((mean := account.mean_of(part)) is not None and mean.brings != "symbols")
     )
 
 
@@ -82,9 +85,9 @@ def _cargo_and_contents(circuit: Circuit, account: Account, graph: FactGraph) ->
 def _cargo_and_kinds(circuit: Circuit, account: Account) -> Iterator[str]:
     """A part that is needed should bring something, and the rest nothing."""
     for part in circuit.parts:
-        every = [its for its in account.arrows(part) if its is not None]
-        symbols = dict.fromkeys(symbol for its in every for symbol in its.symbols)
-        if part.kind in ("carries", "locates") and not symbols:
+        symbols, mean = account.symbols(part), account.mean_of(part)
+        tells_place = mean is not None and mean.brings == "place"
+        if part.kind in ("carries", "locates") and not symbols and not tells_place:
             yield (
                 f"{part.name} {circuit.described(part)} is needed ({part.kind}), yet brings no "
                 "symbol: no answer leaves when it brings what another chain has"

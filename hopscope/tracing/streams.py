@@ -43,7 +43,7 @@ class Streams:
         x = self.subject.enter(inputs)
         yield (0, None), _seen(self.subject, 0, x)
         for layer in range(self.subject.layers):
-            mixed = _mixed(self.subject, layer, x)
+            mixed = brought(self.subject, layer, x)
             if self.heads is not None:
                 for head, ways in enumerate(_ways(self.heads, layer, mixed)):
                     yield (layer + 1, head), mixed[:, head] @ ways
@@ -61,7 +61,7 @@ class Streams:
             return subject.outputs(inputs, lambda _, pattern: pattern).cpu()
         x = subject.enter(inputs)
         for layer in range(subject.layers):
-            x = subject.write(layer, x, _mixed(subject, layer, x))
+            x = subject.write(layer, x, brought(subject, layer, x))
         return subject.leave(x[:, -read_of(subject, exam) :]).cpu()
 
 
@@ -71,7 +71,7 @@ def read_of(subject: Subject, exam: Exam) -> int:
     return min(known, default=1)
 
 
-def _mixed(subject: Subject, layer: int, x: Tensor) -> Float[Tensor, "batch head seq d_head"]:
+def brought(subject: Subject, layer: int, x: Tensor) -> Float[Tensor, "batch head seq d_head"]:
     """What a layer's heads carry."""
     return subject.look(layer, x, x.shape[1], range(subject.heads)) @ subject.values(layer, x)
 

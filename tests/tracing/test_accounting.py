@@ -7,8 +7,9 @@ import torch
 
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.account import answers
-from hopscope.circuits.carrying import Site
+from hopscope.circuits.carrying import Averaged, Site
 from hopscope.circuits.mechanism import Mechanism, aim
+from hopscope.circuits.parts import Estimate
 from hopscope.configs import Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -76,6 +77,7 @@ def test_other_contradictions_are_named(found: Circuit) -> None:
         for line in said
     )
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
+    assert account.averaged == ()  # only what brings no symbol is asked for its mean
     muted = found.model_copy(update={"account": account.model_copy(update={"cargo": silent})})
     assert sum("yet brings no symbol" in line for line in contradictions(muted)) == len(found.parts)
     kinds = tuple(part.model_copy(update={"kind": "background"}) for part in found.parts)
@@ -85,6 +87,32 @@ def test_other_contradictions_are_named(found: Circuit) -> None:
     assert accounted_for(found.model_copy(update={"account": None})) == ()
     assert account_rows(found.model_copy(update={"account": None})) == []
     assert account_remarks(found.model_copy(update={"account": None})) == []
+
+
+def test_parts_that_bring_no_symbol_bring_their_place_or_a_constant(found: Circuit) -> None:
+    """The first part, as if no exchange of symbols had moved an answer."""
+    account, part = found.account, found.parts[0]
+    assert account is not None
+    silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
+    site = Site(layer=part.layer, heads=(part.head,), readers=part.readers)
+
+    def told(by_place: float, by_role: float) -> Circuit:
+        clean, place, role = (Estimate(mean=x, low=x, high=x) for x in (0.01, by_place, by_role))
+        mean = Averaged(site=site, clean=clean, by_place=place, by_role=role, floor=0.001)
+        its = account.model_copy(update={"cargo": silent, "averaged": (mean,)})
+        return found.model_copy(update={"account": its})
+
+    assert accounted_for(told(0.011, 0.5)) == (part,)
+    row = "where it stands (loss 0.010; 0.011 with that alone, 0.500 without)"
+    assert row in {row[3] for row in account_rows(told(0.011, 0.5))}
+    needed = f"{part.name} {found.described(part)} is needed"
+    assert not any(line.startswith(needed) for line in contradictions(told(0.011, 0.5)))
+    assert accounted_for(told(0.01, 0.02)) == (part,)
+    constant = "nothing but a constant (loss 0.010; 0.020 with its mean)"
+    assert constant in {row[3] for row in account_rows(told(0.01, 0.02))}
+    assert any(line.startswith(needed) for line in contradictions(told(0.01, 0.02)))
+    assert accounted_for(told(0.5, 0.6)) == ()
+    assert any(line.startswith(needed) for line in contradictions(told(0.5, 0.6)))
 
 
 def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(

@@ -1,0 +1,93 @@
+"""What a part brings that depends on no symbol: its place, or nothing but a constant.
+
+A head that goes by position may matter without carrying anything: it tells every position where it
+stands. No exchange of symbols shows that. So what its rows bring is replaced by its mean over the
+examples: position by position, which leaves the place and nothing of the symbols; then over all
+positions of a role, which leaves a constant.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopscope.circuits.carrying import Averaged, Site
+from hopscope.circuits.exam import Exam
+from hopscope.circuits.parts import Estimate
+from hopscope.circuits.subject import Subject
+from hopscope.configs import Discovery
+from hopscope.intervals import mean
+from hopscope.tracing.streams import Streams, brought, read_of
+
+Brought = Float[Tensor, "batch head seq d_head"]
+
+
+@torch.no_grad()
+def averaged(subject: Subject, exam: Exam, sites: Sequence[Site]) -> tuple[Averaged, ...]:
+    """What is left of the answers when each site, rows of one layer, brings its mean."""
+    if not sites:
+        return ()
+    chunks = list(Streams(subject, heads=False).chunks(exam))
+    inputs = [exam.inputs[some].to(subject.device) for some in chunks]
+    clean = _losses(exam, [_answers(subject, exam, 0, subject.enter(its)) for its in inputs])
+    return tuple(_one(subject, exam, site, inputs, clean) for site in sites)
+
+
+def _one(
+    subject: Subject, exam: Exam, site: Site, inputs: Sequence[Tensor], clean: Estimate
+) -> Averaged:
+    before = [_before(subject, site.layer, its) for its in inputs]
+    mixed = torch.cat([brought(subject, site.layer, x) for x in before])
+    by_place, by_role = (
+        _with_means(subject, exam, site, before, _means(exam, mixed, site, over))
+        for over in (0, (0, 2))
+    )
+    floor = Discovery().floor * exam.guess
+    return Averaged(site=site, clean=clean, by_place=by_place, by_role=by_role, floor=floor)
+
+
+def _before(subject: Subject, layer: int, inputs: Tensor) -> Tensor:
+    """The stream before a layer."""
+    x = subject.enter(inputs)
+    for number in range(layer):
+        x = subject.write(number, x, brought(subject, number, x))
+    return x
+
+
+def _means(exam: Exam, mixed: Brought, site: Site, over: int | tuple[int, int]) -> Brought:
+    """In the site's rows, for each reader the mean over all its rows, or over those at the same
+    position; all else as it is.
+    """
+    heads = torch.zeros(mixed.shape[1], 1, 1, dtype=torch.bool, device=mixed.device)
+    heads[list(site.heads)] = True
+    found = mixed
+    for role in site.readers:
+        here = exam.positions(role).bool().to(mixed.device)[:, None, :, None]
+        total = torch.where(here, mixed, 0.0).sum(over, keepdim=True)
+        means = total / here.sum(over, keepdim=True).clamp_min(1)
+        found = torch.where(here & heads, means, found)
+    return found
+
+
+def _with_means(
+    subject: Subject, exam: Exam, site: Site, before: Sequence[Tensor], means: Brought
+) -> Estimate:
+    """The loss when the layer's heads bring this."""
+    answers, layer = [], site.layer
+    for x, its in zip(before, means.split(len(before[0])), strict=True):
+        answers.append(_answers(subject, exam, layer + 1, subject.write(layer, x, its)))
+    return _losses(exam, answers)
+
+
+def _answers(subject: Subject, exam: Exam, first: int, x: Tensor) -> Tensor:
+    """What the model answers, from a layer on."""
+    for layer in range(first, subject.layers):
+        x = subject.write(layer, x, brought(subject, layer, x))
+    return subject.leave(x[:, -read_of(subject, exam) :])
+
+
+def _losses(exam: Exam, answers: list[Tensor]) -> Estimate:
+    losses = exam.marks(torch.cat(answers).cpu()).mean(-1).double().numpy()
+    low, high = mean(losses)
+    return Estimate(mean=float(losses.mean()), low=low, high=high)
