@@ -63,9 +63,17 @@ def khop_drawn(count: int, seed: int) -> Drawn:
         answers,
         roles=["count", *["letter"] * (tokens.shape[1] - 1)],
         hop=(hops - 1)[:, None].expand_as(answers),
-        relations={"hop": hop, "same": torch.where(hop > 0, hop - 1, -1)},
+        relations={"hop": hop, "same": torch.where(hop > 0, hop - 1, -1), "firsts": _firsts(hop)},
         conditions={f"k={k}": hops == k for k in range(1, MOST + 1)},
     )
+
+
+def _firsts(hop: Tensor) -> Tensor:
+    """From every letter: all letters so far that stand there for the first time."""
+    count, length = hop.shape
+    letters = torch.arange(length) > 0
+    first = (hop < 0) & letters
+    return first[:, None] & letters[:, None] & torch.ones(count, 1, 1).bool()
 
 
 def khop_task() -> OwnTask:

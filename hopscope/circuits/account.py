@@ -45,6 +45,8 @@ class Account(Config):
     """Pairs of examples on which cargo was measured."""
     averaged: tuple[Averaged, ...] = ()
     """Of each part that brings no symbol: what is left when it brings its mean."""
+    idle: tuple[Path, ...] = ()
+    """Paths of the model (what roles look at in their own chain) that the circuit does without."""
     asked: dict[str, int] = Field(default_factory=dict)
     """The hop that asks for each symbol, from 1, in a circuit of no task; else the task says."""
 

@@ -1,8 +1,9 @@
 """What a model is examined with: inputs, roles of their positions, and how answers are marked.
 
 Beside roles, of which each position has one, an exam may name *relations*, which lead from every
-position to another (the previous occurrence of the same letter), and *conditions*, which hold at
-some positions (everywhere behind a count token that says 2).
+position to another (the previous occurrence of the same letter) or to a set of others (all first
+occurrences of letters), and *conditions*, which hold at some positions (everywhere behind a count
+token that says 2).
 """
 
 from collections.abc import Callable, Mapping
@@ -14,10 +15,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hopscope.circuits.budget import check_examples
+from hopscope.circuits.mechanism import TIMES
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, Role
 from hopscope.tasks import Roles, dataset, question_losses
+
+AND = " and "
+"""Between two conditions that hold together."""
+LEADS = " leads"
+"""Behind the name of a relation: the condition that it leads somewhere."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +42,9 @@ class Exam:
     """The loss of an answer that ignores how the facts connect."""
     read: int | None = None
     """How many of the last positions the loss looks at; unset: all that the model answers at."""
-    relations: Mapping[str, Int[Tensor, "batch seq"]] = field(default_factory=dict)
-    """Where each relation leads from every position; -1 where it leads nowhere."""
+    relations: Mapping[str, Tensor] = field(default_factory=dict)
+    """Where each relation leads: [batch, seq] a position from every position, -1 where it leads
+    nowhere; or [batch, reader, source] True at the sources of a set."""
     conditions: Mapping[str, Bool[Tensor, "batch seq"]] = field(default_factory=dict)
     """For each condition by its name, True at the positions where it holds."""
     graph: FactGraph | None = None
@@ -92,17 +100,49 @@ class Exam:
         """1 where a position has the role, 0 elsewhere."""
         return (self.roles.role == self.number(role)).long()
 
-    def followed(self, relation: str, times: int = 1) -> Int[Tensor, "batch seq"]:
-        """Where a relation leads from every position if it is followed so many times."""
-        first = _named("relation", relation, self.relations)
-        here = first
+    def sources(
+        self,
+        relation: str,
+        times: int,
+        example: Int[Tensor, "spot"],
+        row: Int[Tensor, "spot"],
+    ) -> Bool[Tensor, "spot seq"]:
+        """True where a relation leads from some rows if it is followed so many times."""
+        leads = _named("relation", relation, self.relations)
+        if leads.dim() == 2:
+            there = _followed(leads, times)[example, row, None]
+            found: Tensor = torch.arange(self.length, device=leads.device) == there
+            return found
+        every = leads
         for _ in range(times - 1):
-            here = torch.where(here >= 0, first.gather(1, here.clamp_min(0)), here)
-        return here
+            every = (every.float() @ leads.float()) > 0
+        return every[example, row]
+
+    def leads(self, relation: str, times: int = 1) -> Bool[Tensor, "batch seq"]:
+        """True where a relation leads somewhere if it is followed so many times."""
+        leads = _named("relation", relation, self.relations)
+        if leads.dim() == 2:
+            return _followed(leads, times) >= 0
+        somewhere = leads.any(-1)
+        for _ in range(times - 1):
+            somewhere = (leads & somewhere[:, None]).any(-1)
+        return somewhere
 
     def condition(self, name: str) -> Bool[Tensor, "batch seq"]:
-        """True at the positions where this condition holds; refuses a name that is not known."""
-        return _named("condition", name, self.conditions)
+        """True at the positions where this condition holds; refuses a name that is not known.
+
+        Several hold together as `k=3 and hop leads`: where a relation leads somewhere is a
+        condition, too.
+        """
+        if name in self.conditions:
+            return self.conditions[name]
+        first, _, rest = name.partition(AND)
+        relation, _, times = first.removesuffix(LEADS).partition(TIMES)
+        if first.endswith(LEADS) and relation in self.relations:
+            holds = self.leads(relation, int(times) if times.isdecimal() else 1)
+        else:
+            holds = _named("condition", first, self.conditions)
+        return holds & self.condition(rest) if rest else holds
 
     def marks(self, outputs: Tensor) -> Float[Tensor, "*variant batch hop"]:
         """The loss of each example and hop; refuses what a function of one's own got wrong."""
@@ -129,6 +169,14 @@ class Exam:
                 "positions; expected one for each example and hop: take the mean over positions"
             )
         return found
+
+
+def _followed(leads: Int[Tensor, "batch seq"], times: int) -> Int[Tensor, "batch seq"]:
+    """Where a relation leads from every position if it is followed so many times."""
+    here = leads
+    for _ in range(times - 1):
+        here = torch.where(here >= 0, leads.gather(1, here.clamp_min(0)), here)
+    return here
 
 
 def _named(kind: str, name: str, known: Mapping[str, Tensor]) -> Tensor:
@@ -186,7 +234,7 @@ def check_exam(exam: object, examples: int) -> None:
     check_places("the role of positions", exam.roles.role, shape, (0, len(exam.table)))
     check_places("the chain of positions", exam.roles.chain, shape, (0, None))
     for name, leads in exam.relations.items():
-        check_places(f"the relation {name!r}", leads, shape, (-1, exam.length))
+        check_relation(name, leads, shape)
     for name, holds in exam.conditions.items():
         check_places(f"the condition {name!r}", holds, shape, (0, 2))
     if exam.read is not None and not 1 <= exam.read <= exam.length:
@@ -195,6 +243,18 @@ def check_exam(exam: object, examples: int) -> None:
         )
     if not 0 < exam.guess < inf:
         raise CircuitError(f"guess is {exam.guess}; expected the loss of guessing, above 0")
+
+
+def check_relation(name: str, leads: object, shape: tuple[int, int]) -> None:
+    """Refuse what leads neither to a position nor to a set of positions from each."""
+    if not isinstance(leads, Tensor) or leads.dim() != 3:
+        check_places(f"the relation {name!r}", leads, shape, (-1, shape[1]))
+    elif leads.dtype != torch.bool or tuple(leads.shape) != (*shape, shape[1]):
+        raise CircuitError(
+            f"the relation {name!r} is {leads.dtype} {list(leads.shape)}; expected a position from "
+            f"each, {list(shape)}, or a set of them, torch.bool {[*shape, shape[1]]} (example, "
+            "reader, source)"
+        )
 
 
 def check_places(

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopscope.circuits.attention import patterns
-from hopscope.circuits.exam import Exam
+from hopscope.circuits.exam import AND, LEADS, Exam
 from hopscope.circuits.mechanism import Aim, Target
 from hopscope.circuits.painter import Painter, Spots
 from hopscope.circuits.state import Row
@@ -109,10 +109,11 @@ def _aims(seen: Seen, head: int, inside: dict[str, Tensor], least: float) -> lis
     if overall:
         aims += [_joined(overall), *overall[:1]]
     if aims:
-        mixed = {name: _mixture(seen, head, here) for name, here in inside.items()}
-        aims.append(_mixture(seen, head, everywhere))
-        if any(_apart(aim, aims[-1]) for aim in mixed.values()):
-            aims.append(_joined([aim.if_(name) for name, aim in mixed.items()]))
+        mixed = {name: _mixtures(seen, head, here, name) for name, here in inside.items()}
+        overall = _mixtures(seen, head, everywhere)
+        aims.append(_joined(overall))
+        if any(_all_apart(its, overall) for its in mixed.values()):
+            aims.append(_joined([aim for its in mixed.values() for aim in its]))
     return list(dict.fromkeys(aims))
 
 
@@ -120,6 +121,12 @@ def _apart(one: Aim, other: Aim) -> bool:
     """Do two mixtures differ by more than what they leave out?"""
     here, there = dict(one.parts), dict(other.parts)
     return any(abs(here.get(t, 0.0) - there.get(t, 0.0)) > 1.5 * MIXED for t in {*here, *there})
+
+
+def _all_apart(several: list[Aim], others: list[Aim]) -> bool:
+    if len(several) != len(others):
+        return True
+    return any(_apart(one, other) for one, other in zip(several, others, strict=True))
 
 
 def _joined(aims: Sequence[Aim]) -> Aim:
@@ -139,6 +146,23 @@ def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> l
         chain.append(Aim(((seen.targets[best], 1.0),)))
         left = left & ~seen.there[best]
     return chain
+
+
+def _mixtures(seen: Seen, head: int, here: Bool[Tensor, "spot"], when: str = "") -> list[Aim]:
+    """A mixture for these positions; another for those from which its relation leads nowhere, if
+    that is another.
+    """
+    whole = _mixture(seen, head, here)
+    told = [n for n, target in enumerate(seen.targets) if target in whole.targets]
+    led = next((n for n in told if seen.targets[n].relation), None)
+    if led is not None:
+        there = seen.there[led]
+        if int((here & ~there).sum()) > SELDOM * int(here.sum()):
+            first, rest = (_mixture(seen, head, here & side) for side in (there, ~there))
+            if _apart(first, rest):
+                leads = f"{seen.targets[led]}{LEADS}"
+                return [first.if_(AND.join(filter(None, (when, leads)))), rest.if_(when)]
+    return [whole.if_(when)]
 
 
 def _mixture(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> Aim:
@@ -174,7 +198,7 @@ def _targets(painter: Painter, reader: Role) -> Iterator[Target]:
     exam = painter.exam
     for name in exam.relations:
         for times in range(1, MOST_TIMES + 1):
-            if float((exam.followed(name, times) >= 0).float().mean()) < SELDOM:
+            if float(exam.leads(name, times).float().mean()) < SELDOM:
                 break
             yield Target("relation", None, name, times)
     yield from (Target("own", role) for role in exam.table if role != reader)

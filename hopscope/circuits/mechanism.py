@@ -23,6 +23,8 @@ OF_A_ROLE = ("own", "all", "others", "elsewhere", "place")
 """Targets that name a role."""
 FROM_MODEL = ("position", "place", "model")
 """Targets that stand for the attention of the model itself, averaged or as it is."""
+TIMES = " ×"
+"""Between the name of a relation and how many times it is followed."""
 CHAIN_WORDS = {"all": " of all chains", "others": " of other chains"}
 
 
@@ -63,7 +65,7 @@ class Target:
 
     def __str__(self) -> str:
         if self.relation:
-            return self.relation if self.times == 1 else f"{self.relation} ×{self.times}"
+            return self.relation if self.times == 1 else f"{self.relation}{TIMES}{self.times}"
         if self.role is None:
             return {"position": "by position", "model": "as it is"}.get(self.where, self.where)
         if self.where == "place":

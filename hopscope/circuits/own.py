@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from hopscope.circuits.exam import Exam, check_places
+from hopscope.circuits.exam import Exam, check_places, check_relation
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, parse_facts, parse_role
 from hopscope.tasks import Roles
@@ -44,7 +44,8 @@ class Drawn:
     hop: Tensor | None = None
     """[example, answer]: the hop that each answer belongs to, from 0; unset: all to one."""
     relations: Mapping[str, Tensor] = field(default_factory=dict)
-    """Name → [example, position], the position that the relation leads to; -1 for nowhere."""
+    """Name → [example, position], the position that the relation leads to; -1 for nowhere. Or,
+    where it leads to a set: [example, reader, source], True for each source."""
     conditions: Mapping[str, Tensor] = field(default_factory=dict)
     """Name → [example, position] or [example]: True where the condition holds."""
 
@@ -117,7 +118,7 @@ class OwnTask:
         check_places("the role of positions", role, shape, (0, len(self.table)))
         check_places("the chain of positions", chain, shape, (0, None))
         for name, leads in drawn.relations.items():
-            check_places(f"the relation {name!r}", leads, shape, (-1, shape[1]))
+            check_relation(name, leads, shape)
         return Exam(
             inputs=drawn.inputs,
             roles=Roles(role, chain),

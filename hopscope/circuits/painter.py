@@ -199,8 +199,7 @@ class Painter:
         """True at the positions that are the target, for each of the rows."""
         at = spots.row[:, None]
         if target.where == "relation":
-            there = self.exam.followed(target.relation, target.times)
-            return self.places == there[spots.example, spots.row][:, None]
+            return self.exam.sources(target.relation, target.times, spots.example, spots.row)
         if target.role is not None:
             return self._of_role(target, target.role, spots)
         if target.where not in SAME_FOR_ALL:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hopscope.circuits.account import Account
-    from hopscope.circuits.carrying import Cargo, Move, Site
+    from hopscope.circuits.carrying import Averaged, Cargo, Move, Site
     from hopscope.tracing.accounting import accounted
     from hopscope.tracing.contents import Contents, Held
     from hopscope.tracing.contents_story import ContentsStory
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Account",
     "Arrow",
+    "Averaged",
     "Baselines",
     "Cargo",
     "Contents",
@@ -37,7 +38,7 @@ __all__ = [
 
 _FILES = {
     "circuits.account": ("Account",),
-    "circuits.carrying": ("Cargo", "Move", "Site"),
+    "circuits.carrying": ("Averaged", "Cargo", "Move", "Site"),
     "tracing.accounting": ("accounted",),
     "tracing.contents": ("Contents", "Held"),
     "tracing.contents_story": ("ContentsStory",),

@@ -8,17 +8,22 @@ mean instead (`hopscope.tracing.averaging`): it may tell a place.
 
 from collections.abc import Sequence
 
+import numpy as np
 from torch import nn
 
 from hopscope.circuits.account import Account, Holdings
 from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.attention import role_maps
 from hopscope.circuits.carrying import Site
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.exam import Questions
+from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.parts import Part
 from hopscope.circuits.subject import Subject, Whole
+from hopscope.configs import Discovery
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+from hopscope.theory import Path
 from hopscope.tracing.averaging import averaged
 from hopscope.tracing.contents import Contents
 from hopscope.tracing.pairs import pairs_of
@@ -57,7 +62,8 @@ def accounted(
     )
     silent = [_row(part) for part in circuit.parts if not account.symbols(part)]
     means = averaged(walkable(subject), pairs.exam, silent)
-    account = account.model_copy(update={"averaged": means})
+    idle = _idle(role_maps(subject, pairs.exam), circuit)
+    account = account.model_copy(update={"averaged": means, "idle": idle})
     return circuit.model_copy(update={"account": account})
 
 
@@ -65,6 +71,18 @@ def holdings_of(found: Contents) -> Holdings:
     """Contents as a circuit keeps them."""
     numbers = found.to_dict()["stream"]["own"]
     return Holdings(roles=found.roles, symbols=found.symbols, shares=numbers)
+
+
+def _idle(maps: RoleMaps, circuit: Circuit) -> tuple[Path, ...]:
+    """What roles look at in their own chain, beside the paths of the circuit."""
+    settings = circuit.switches.settings or Discovery()
+    found = np.argwhere(maps.own >= settings.path_share)
+    paths = [
+        Path(int(layer), int(head), maps.roles[reader], maps.roles[source])
+        for layer, head, reader, source in found
+        if reader != source and maps.roles[source].kind != "other"
+    ]
+    return tuple(path for path in paths if path not in circuit.paths)
 
 
 def _sites(circuit: Circuit) -> list[Site]:

@@ -1,6 +1,7 @@
-"""Where contents, patching, discovery and theory disagree on a circuit."""
+"""Where contents, patching, discovery and theory disagree on a circuit, and why, if it is known."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from hopscope.circuits.account import Account, Holdings, answers
 from hopscope.circuits.circuit import Circuit
@@ -25,8 +26,20 @@ def accounted_for(circuit: Circuit) -> tuple[Part, ...]:
     )
 
 
-def contradictions(circuit: Circuit) -> tuple[str, ...]:
-    """Where contents, cargo, discovery and theory say different things, one line each."""
+@dataclass(frozen=True)
+class Contradiction:
+    """Two of them say different things."""
+
+    what: str
+    reason: str = ""
+    """How both can be true; empty if it is not known."""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.reason})" if self.reason else self.what
+
+
+def contradictions(circuit: Circuit) -> tuple[Contradiction, ...]:
+    """Where contents, cargo, discovery and theory say different things."""
     account, graph = circuit.account, circuit.task.graph() if circuit.task else None
     if account is None or graph is None:
         return ()
@@ -37,7 +50,9 @@ def contradictions(circuit: Circuit) -> tuple[str, ...]:
     )
 
 
-def _theory_and_contents(circuit: Circuit, holdings: Holdings, graph: FactGraph) -> Iterator[str]:
+def _theory_and_contents(
+    circuit: Circuit, holdings: Holdings, graph: FactGraph
+) -> Iterator[Contradiction]:
     """Information followed along the paths, against what is measured."""
     known = {*graph.roles}
     readings = [path.reading for path in circuit.paths if {path.reader, path.source} <= known]
@@ -46,29 +61,44 @@ def _theory_and_contents(circuit: Circuit, holdings: Holdings, graph: FactGraph)
         for symbol in holdings.symbols:
             share, after = holdings.most(role, symbol)
             if symbol in theory[role] and share <= HALF:
-                yield (
+                yield Contradiction(
                     f"along the paths {role} comes to hold {symbol}; measured is {share:.2f} of it "
                     "at most"
                 )
             if symbol not in theory[role] and share > HALF:
-                yield (
+                yield Contradiction(
                     f"{role} holds {share:.2f} of {symbol} after layer {-after - 1}, and no path "
-                    f"brings it there{_bringers(circuit, role, symbol)}"
+                    "brings it there",
+                    _bringers(circuit, role, symbol, -after),
                 )
 
 
-def _bringers(circuit: Circuit, role: Role, symbol: str) -> str:
-    """Rows without paths that do."""
+def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
+    """Rows without paths that do; or paths of the model, up to where it is held, that its answers
+    do not need.
+    """
     account = circuit.account
+    assert account is not None
     sites = [
         str(its.site)
-        for its in (account.cargo if account else ())
+        for its in account.cargo
         if role in its.site.readers and its.site.source is not None and symbol in its.symbols
     ]
-    return f" (but {', '.join(sites)})" if sites else ""
+    if sites:
+        return f"but {', '.join(sites)}"
+    idle = [
+        f"{path.layer}.{path.head} {path.reader} ← {path.source}"
+        for path in account.idle
+        if path.reader == role
+        and path.layer < after
+        and account.holdings.share(path.source, symbol, path.layer) > HALF
+    ]
+    return f"but {', '.join(idle)}, which the answers do not need" if idle else ""
 
 
-def _cargo_and_contents(circuit: Circuit, account: Account, graph: FactGraph) -> Iterator[str]:
+def _cargo_and_contents(
+    circuit: Circuit, account: Account, graph: FactGraph
+) -> Iterator[Contradiction]:
     """What is carried to a role must be there behind the layer."""
     for part in circuit.parts:
         for path in part.paths:
@@ -76,24 +106,27 @@ def _cargo_and_contents(circuit: Circuit, account: Account, graph: FactGraph) ->
             for symbol, share in (its.carried(answers(graph)) if its else {}).items():
                 there = account.holdings.share(path.reader, symbol, path.layer + 1)
                 if there <= HALF:
-                    yield (
+                    yield Contradiction(
                         f"{path} carries {symbol} ({share.mean:.2f}), of which {path.reader} then "
                         f"holds {there:.2f}"
                     )
 
 
-def _cargo_and_kinds(circuit: Circuit, account: Account) -> Iterator[str]:
+def _cargo_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradiction]:
     """A part that is needed should bring something, and the rest nothing."""
     for part in circuit.parts:
         symbols, mean = account.symbols(part), account.mean_of(part)
         tells_place = mean is not None and mean.brings == "place"
         if part.kind in ("carries", "locates") and not symbols and not tells_place:
-            yield (
+            yield Contradiction(
                 f"{part.name} {circuit.described(part)} is needed ({part.kind}), yet brings no "
-                "symbol: no answer leaves when it brings what another chain has"
+                "symbol: no answer leaves when it brings what another chain has",
+                "its mean will do: it brings a constant"
+                if mean and mean.brings == "constant"
+                else "",
             )
         if part.kind == "background" and symbols:
-            yield (
+            yield Contradiction(
                 f"{part.name} {circuit.described(part)} counts as background, yet answers leave "
                 f"when it brings another chain's {', '.join(symbols)}"
             )

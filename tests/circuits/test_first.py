@@ -1,5 +1,7 @@
 """First answers: on planted models they are the circuit, without any search."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,11 +9,13 @@ from torch import Tensor
 
 from hopscope.circuits import Ablator, Circuit, Drawn, OwnTask, discover, exam_of, subject_of
 from hopscope.circuits.first import attending, first_answer, steps_of
+from hopscope.circuits.glances import _mixtures, _seen
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, along
+from hopscope.circuits.painter import Painter
 from hopscope.circuits.search import Search
 from hopscope.facts import Role
 from hopscope.models.planted import Planted
-from hopscope.tasks import dataset
+from hopscope.tasks import Roles, dataset
 from tests.conftest import TWO_HOPS
 
 QUERY, VALUES = Role("query"), (Role("value", 0), Role("value", 1))
@@ -92,6 +96,25 @@ def test_without_relations_the_first_answer_is_for_the_asking(two_hops: Planted)
     assert quick.solved
     assert quick.switches.settings is not None
     assert quick.switches.settings.quick
+
+
+def test_a_mixture_has_another_where_its_relation_leads_nowhere(task: OwnTask) -> None:
+    """A head looks 0.6 onward and 0.4 at itself, and from elsewhere at the first position."""
+    exam = exam_of(task, 8)
+    places = torch.arange(exam.length)
+    there = exam.relations["onward"]
+    itself, onward = (torch.eye(exam.length)[at] for at in (places, there.clamp_min(0)))
+    nowhere = torch.eye(exam.length)[0].expand_as(onward)
+    pattern = torch.where((there >= 0)[..., None], 0.4 * itself + 0.6 * onward, nowhere)
+    letter = Role("other")
+    every = replace(exam, table=(letter,), roles=Roles(torch.zeros_like(there), exam.roles.chain))
+    painter = Painter(every, causal=True)
+    spots = painter.spots(letter, exam.length)
+    seen = _seen(pattern[:, None], painter, spots, letter)
+    led, rest = _mixtures(seen, 0, torch.ones(len(spots)).bool(), "twice")
+    assert str(led) == "0.60 onward + 0.40 itself if twice and onward leads"
+    assert rest.when == "twice"
+    assert not any(target.relation for target in rest.targets)
 
 
 def test_the_first_answer_is_what_its_loss_says(two_hops: Planted, task: OwnTask) -> None:

@@ -76,7 +76,13 @@ def test_answers_are_read_at_chosen_positions() -> None:
 def test_conditions_and_relations_stand_at_every_position() -> None:
     exam = exam_of(own(), 2)
     assert exam.condition("twice").tolist() == [[False] * LENGTH, [True] * LENGTH]
-    assert exam.followed("before", 3).tolist()[0] == [-1, -1, -1, 0, 1, 2]
+    rows = torch.arange(LENGTH)
+    three = exam.sources("before", 3, torch.zeros_like(rows), rows)
+    assert torch.equal(three, rows == rows[:, None] - 3)
+    leads = [False] * 3 + [True] * 3
+    assert exam.leads("before", 3).tolist() == [leads, leads]
+    assert exam.condition("before ×3 leads").tolist() == [leads, leads]
+    assert exam.condition("twice and before ×3 leads").tolist() == [[False] * LENGTH, leads]
 
 
 def as_own(task: Retrieval) -> OwnTask:
@@ -170,6 +176,14 @@ MISTAKES = {
         lambda: own(draw=broken(relations={"on": torch.zeros(4).long()})),
         r"the relation 'on' is \[4\]; expected a tensor \[4, 6\]",
     ),
+    "a set without sources": (
+        lambda: own(draw=broken(relations={"on": torch.ones(4, 6, 5).bool()})),
+        r"the relation 'on' is torch.bool \[4, 6, 5\]; expected a position from each, \[4, 6\], or",
+    ),
+    "a set of numbers": (
+        lambda: own(draw=broken(relations={"on": torch.ones(4, 6, 6).long()})),
+        r"'on' is torch.int64 \[4, 6, 6\]; .* or a set of them, torch.bool \[4, 6, 6\] \(example",
+    ),
     "a condition of nobody": (
         lambda: own(draw=broken(conditions={"if": torch.ones(3)})),
         r"the condition 'if' is \[3\]; expected \[4\] or \[4, 6\]",
@@ -237,6 +251,8 @@ def test_positions_that_are_not_there_are_refused() -> None:
 def test_relations_and_conditions_that_are_not_there_are_named_with_those_that_are() -> None:
     exam = exam_of(own(), 4)
     with pytest.raises(CircuitError, match="there is no relation 'hop' here; the relations are b"):
-        exam.followed("hop")
+        exam.leads("hop")
     with pytest.raises(CircuitError, match="there is no condition '3 hops' here; .* are twice"):
         exam.condition("3 hops")
+    with pytest.raises(CircuitError, match="there is no condition 'hop leads' here; the cond"):
+        exam.condition("twice and hop leads")

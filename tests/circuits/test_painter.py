@@ -104,6 +104,31 @@ def test_a_relation_is_followed_as_a_loop_would(task: Retrieval | KHop, times: i
         assert bool(possible[0, row]) == any(expected)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_set_is_followed_as_a_loop_would_and_looked_at_evenly(times: int) -> None:
+    """From every third position nowhere, else to all with the same remainder, later ones too."""
+    exam = exam_of(TASKS[0], 2)
+    places = torch.arange(exam.length)
+    leads = (places[:, None] % 3 == places % 3) & (places[:, None] % 3 > 0)
+    leads[4:, 1] = False  # so that twice is not once
+    leads = torch.stack((leads, torch.zeros_like(leads)))
+    exam = replace(exam, relations={"alike": leads})
+    rows, possible = Painter(exam, causal=True).rows(along("alike", times))
+    for row in range(exam.length):
+        reached = {row}
+        for _ in range(times):
+            reached = {
+                there for here in reached for there in leads[0, here].nonzero().flatten().tolist()
+            }
+        seen = [place for place in sorted(reached) if place <= row]
+        expected = [float(place in seen) / max(1, len(seen)) for place in range(exam.length)]
+        assert rows[0, row].tolist() == pytest.approx(expected, abs=1e-6)
+        assert bool(possible[0, row]) == bool(seen)
+        assert bool(exam.leads("alike", times)[0, row]) == bool(reached)
+    assert not possible[1].any()
+    assert not rows[1].any()
+
+
 def test_where_an_aim_leads_nowhere_or_its_condition_fails_the_next_is_taken() -> None:
     exam = with_relations(exam_of(TASKS[1], 4))
     wanted = along("back", 2).if_("odd").or_else(along("back"), PREVIOUS)

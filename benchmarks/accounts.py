@@ -1,0 +1,92 @@
+"""How much of each circuit has a causal account, and what contradicts what?
+
+    python benchmarks/accounts.py gallery/demo gallery/transformer-a gallery/planted >> rows.jsonl
+    hopscope train demo --seeds 0 1 2 3 4 5 6 7 8 9 --threads 1 --store STORE
+    python benchmarks/accounts.py RUN --store STORE >> rows.jsonl     # all of its seeds
+    python benchmarks/accounts.py --table
+
+A row per model: its loss, the parts of its circuit by what their account says (they bring symbols;
+they tell a place; they bring nothing but a constant; none), and every contradiction between
+contents, patching, discovery and theory, with its reason where one is known. A circuit that is not
+kept with its run is searched for.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from markdown import table
+
+import hopscope
+from hopscope.study import Study
+from hopscope.tracing.accounting import accounted
+from hopscope.tracing.contradictions import accounted_for, contradictions
+
+RESULTS = Path(__file__).parents[1] / "results" / "accounts.jsonl"
+KINDS = ("symbols", "place", "constant", "none")
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("models", nargs="*")
+    reader.add_argument("--store")
+    reader.add_argument("--seeds", type=int, nargs="*", help="unset: all of a fleet")
+    reader.add_argument("--examples", type=int, default=64)
+    reader.add_argument("--table", action="store_true")
+    chosen = reader.parse_args()
+    if chosen.table:
+        show()
+    for name in chosen.models:
+        for study in members(name, chosen):
+            print(json.dumps(row(name, study, chosen.examples), ensure_ascii=False), flush=True)
+
+
+def members(name: str, chosen: argparse.Namespace) -> Iterator[Study]:
+    study = hopscope.load(name, store=chosen.store)
+    for seed in chosen.seeds or study.experiment.seeds:
+        yield hopscope.load(name, seed=seed, store=chosen.store)
+
+
+def row(name: str, study: Study, examples: int) -> dict[str, Any]:
+    """One model: what is known of the parts of its circuit."""
+    begun = time.process_time()
+    circuit = study.circuit if study.has_circuit else study.discover()
+    searched = time.process_time()
+    circuit = accounted(study.model, circuit, study.task, examples)
+    account, known = circuit.account, accounted_for(circuit)
+    assert account is not None
+    kinds = dict.fromkeys(KINDS, 0)
+    for part in circuit.parts:
+        mean = account.mean_of(part)
+        kinds["symbols" if mean is None else mean.brings if part in known else "none"] += 1
+    return {
+        "benchmark": "accounts", "model": name, "seed": study.seed, "examples": examples,
+        "loss": circuit.losses.mean("clean"), "circuit": circuit.losses.mean("ideal"),
+        "parts": len(circuit.parts), "accounted": len(known), **kinds,
+        "without": [f"{part.name} {circuit.described(part)} ({part.kind})"
+                    for part in circuit.parts if part not in known],
+        "contradictions": [{"what": each.what, "reason": each.reason}
+                           for each in contradictions(circuit)],
+        "search_cpu_seconds": round(searched - begun, 1),
+        "account_cpu_seconds": round(time.process_time() - searched, 1),
+    }  # fmt: skip
+
+
+def show() -> None:
+    """The rows as a table."""
+    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    lines = [
+        (f"{row['model']}, seed {row['seed']}", f"{row['loss']:.4f}", f"{row['circuit']:.4f}",
+         row["parts"], row["accounted"], *(row[kind] for kind in KINDS[:3]),
+         len(row["contradictions"]), sum(bool(its["reason"]) for its in row["contradictions"]))
+        for row in rows
+    ]  # fmt: skip
+    table(("model", "loss", "circuit alone", "parts", "with an account", "symbols", "place",
+           "constant", "contradictions", "with a reason"), lines)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
