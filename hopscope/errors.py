@@ -23,6 +23,7 @@
     │   └── ResultsUnreadable damaged, of another version, or in the way
     ├── SharingError       a tracker or a hub is not there, refuses, or sends what is no run
     ├── Withdrawn          a question whose asker left, or that took too long
+    ├── WorkerDied         a process that trained runs was killed, again and again
     ├── OutputLost         what a command prints cannot be written
     └── TrainingError
         └── Diverged       the loss is not a number, or far above any guess
@@ -129,6 +130,10 @@ class Withdrawn(HopscopeError):
 
 class SharingError(HopscopeError):
     """A tracker or a hub that is not there, refuses, or sends what is no run."""
+
+
+class WorkerDied(HopscopeError):
+    """The process that trained a run was killed, several times without coming further."""
 
 
 class OutputLost(HopscopeError):

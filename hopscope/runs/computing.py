@@ -75,6 +75,8 @@ def _difference(before: Stretch | None, here: Stretch) -> str:
         return "without knowing how it was computed, as an earlier hopscope did not note it"
     old, new = before.model_dump(exclude={"first"}), here.model_dump(exclude={"first"})
     changed = [
-        f"{name} {new[name]} (before: {old[name]})" for name in new if new[name] != old[name]
+        f"{name} {new.get(name, 'none')} (before: {old.get(name, 'none')})"
+        for name in sorted({*new, *old}, key=[*new, *old].index)
+        if new.get(name) != old.get(name)
     ]
     return f"with {', '.join(changed)}"

@@ -74,6 +74,11 @@ class RunFolder:
         own = self.path.absolute().name
         return f"{GALLERY}{own}" if self.gallery else own
 
+    @property
+    def begun(self) -> bool:
+        """Was anything of it computed and committed?"""
+        return any("/" in name for name in self.manifest.files)
+
     def recipe_as(self, wanted: type[R]) -> R:
         """The recipe, of a run that must be of this kind."""
         found = self.experiment

@@ -5,10 +5,16 @@ It is written last, so it is the commit: files that it does not name do not exis
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import (
+    Field,
+    ValidationError,
+    field_validator,
+    model_serializer,
+)
 
 from hopscope.configs import Config
 from hopscope.errors import ConfigError, RunDamaged, RunTooNew
@@ -60,6 +66,14 @@ class Stretch(Config):
     torch: str
     """The version of torch."""
     processor: str
+    fleet: tuple[Count, ...] = ()
+    """The seeds of the fleet in which these steps of a single model were trained, if it was."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, fields: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """What was in no fleet is written as it was before there was this field."""
+        written = fields(self)
+        return written if self.fleet else {k: v for k, v in written.items() if k != "fleet"}
 
 
 class Manifest(Config):

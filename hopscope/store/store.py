@@ -39,13 +39,15 @@ class Store:
     def __init__(self, root: Path | str | None = None) -> None:
         self.root = default_root() if root is None else Path(root)
 
-    def create(self, recipe: Recipe) -> RunFolder:
-        """The run of this recipe: the one that exists, or a new one of which nothing is done."""
+    def create(self, recipe: Recipe, beside: Mapping[str, bytes] | None = None) -> RunFolder:
+        """The run of this recipe: the one that exists, or a new one of which nothing is done, with
+        these files beside the recipe.
+        """
         path = self.root / recipe.run_name()
         if not os.path.lexists(path / MANIFEST):
-            config = recipe.written()
-            manifest = Manifest(name=recipe.run_name(), files={CONFIG: FileEntry.of(config)})
-            self._make(path, {CONFIG: config}, manifest)
+            files = {CONFIG: recipe.written(), **(beside or {})}
+            entries = {name: FileEntry.of(data) for name, data in files.items()}
+            self._make(path, files, Manifest(name=recipe.run_name(), files=entries))
         return RunFolder(path)
 
     def copy(self, folder: RunFolder, name: str) -> RunFolder:

@@ -4,5 +4,6 @@ from hopscope.workers.carry import Outcome, carry_out
 from hopscope.workers.here import Here
 from hopscope.workers.job import Job, Report, done
 from hopscope.workers.pool import Pool
+from hopscope.workers.processes import Processes
 
-__all__ = ["Here", "Job", "Outcome", "Pool", "Report", "carry_out", "done"]
+__all__ = ["Here", "Job", "Outcome", "Pool", "Processes", "Report", "carry_out", "done"]

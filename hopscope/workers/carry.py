@@ -6,17 +6,19 @@ a stop, a kill or a reboot does the rest, with the same workers or with others.
 
 import signal
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hopscope.configs import Recipe
+from hopscope.configs import Experiment, Recipe
 from hopscope.errors import ConfigError, HopscopeError, Interrupted, RunWarning, StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.workers.here import Here
 from hopscope.workers.job import Job, Report
+from hopscope.workers.packing import Size, packed
 from hopscope.workers.pool import Pool
+from hopscope.workers.sizing import best_size, measured
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
@@ -58,10 +60,13 @@ def carry_out(  # noqa: PLR0913  (the one call there is)
     check_different(recipes)
     stop, pool = stop or Stop(), workers or Here()
     missing = [recipe for recipe in recipes if _complete(store, recipe) is None]
-    jobs = [Job.of((recipe,), store, device, threads) for recipe in missing]
+    share = pool.threads(threads)
+    size = sizes(pool, device, share)
+    packs = packed(recipes, missing, store, size)
+    jobs = [Job.of(each, store, device, share) for each in packs]
     reports: dict[str, Report] = {}
     with closing(pool.reports(jobs, stop, watcher)) as coming:
-        for report in filter(None, coming):
+        for report in _until_interrupted(coming):
             reports[report.name] = report
             for line in report.notes:
                 warnings.warn(line, RunWarning, stacklevel=2)
@@ -71,6 +76,28 @@ def carry_out(  # noqa: PLR0913  (the one call there is)
     failed = [each for recipe in recipes if (each := reports.get(recipe.run_name()))]
     troubles = [each.trouble.error() for each in failed if each.trouble and each.state == "failed"]
     return Outcome(tuple(folders), len(recipes), tuple(troubles))
+
+
+def _until_interrupted(coming: Iterator[Report | None]) -> Iterator[Report]:
+    """The reports there are; that a pool was interrupted, the stop tells."""
+    with suppress(Interrupted):
+        yield from filter(None, coming)
+
+
+def sizes(pool: Pool, device: str, threads: int | None) -> Size:
+    """How large fleets may be for a pool: as it says, or as was measured."""
+
+    def size(recipe: Experiment, count: int) -> int:
+        if pack != "auto":  # the same fleets, and so the same bits, with any number of workers
+            return min(pack, count)
+        most = -(-count // pool.slots)
+        if most == 1:
+            return 1
+        found = measured(recipe, most, device, threads)
+        return best_size(found, count, pool.slots)
+
+    pack = pool.pack
+    return size
 
 
 def check_different(recipes: Sequence[Recipe]) -> None:

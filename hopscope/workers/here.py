@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hopscope.workers.job import Job, Report, done
+from hopscope.workers.packing import check_pack
 from hopscope.workers.pool import Pack
 
 if TYPE_CHECKING:
@@ -17,10 +18,17 @@ class Here:
 
     pack: Pack = 1
 
+    def __post_init__(self) -> None:
+        check_pack(self.pack)
+
     @property
     def slots(self) -> int:
         """One job at a time."""
         return 1
+
+    def threads(self, asked: int | None) -> int | None:
+        """The threads of the job."""
+        return asked
 
     def reports(
         self, jobs: Sequence[Job], stop: "Stop", watcher: "Watcher | None"

@@ -4,13 +4,16 @@ Both travel as text, so that a worker may be another process on another machine.
 fail: what went wrong with a run is in its report, as data. Only what nobody foresaw is raised.
 """
 
+import json
 import socket
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from hopscope import errors
-from hopscope.configs import Config, Recipe, read_recipe
-from hopscope.errors import HopscopeError, Interrupted
+from hopscope.configs import Config, Experiment, Recipe, read_recipe
+from hopscope.errors import HopscopeError, Interrupted, StoreError
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -20,10 +23,11 @@ State = Literal["complete", "stopped", "failed"]
 
 
 class Job(Config):
-    """What one worker does in one go: the run of one recipe."""
+    """What one worker does in one go: the run of one recipe, or a fleet of several."""
 
     recipes: tuple[str, ...]
-    """The recipes as JSON that names their kind (`Recipe.written`)."""
+    """The recipes as JSON that names their kind (`Recipe.written`). Several differ in their seeds
+    alone, and are trained as one fleet (`hopscope.workers.fleet`)."""
     store: str
     """The path of the store, the same for every worker."""
     device: str = "auto"
@@ -67,7 +71,7 @@ class Report(Config):
     name: str
     state: State
     seconds: float
-    """How long the worker was at it."""
+    """How long the worker was at it, or its share of the time of a fleet."""
     host: str
     """The machine that it was on."""
     trouble: Trouble | None = None
@@ -84,22 +88,52 @@ class Report(Config):
 def done(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -> list[Report]:
     """Do the job in this process; a report for each of its recipes, in their order."""
     from hopscope.runs import train  # torch
+    from hopscope.workers.fleet import train_fleet
 
-    reports = []
-    for recipe in map(read_recipe, job.recipes):
-        begun, trouble = time.monotonic(), None
-        state: State = "complete"
-        try:
-            train(recipe, job.store, job.device, watcher, job.threads, stop)
-        except Interrupted as error:
-            state, trouble = "stopped", Trouble.of(error)
-        except HopscopeError as error:
-            state, trouble = "failed", Trouble.of(error)
-        seconds = round(time.monotonic() - begun, 3)
-        reports.append(
-            Report(
-                name=recipe.run_name(), state=state, seconds=seconds, host=socket.gethostname(),
-                trouble=trouble,
-            )
-        )  # fmt: skip
-    return reports
+    recipes, store = [read_recipe(text) for text in job.recipes], Store(job.store)
+    rest, troubles = recipes, dict[str, Trouble | None]()
+    begun = time.monotonic()
+    if len(recipes) > 1:
+        alike = [recipe for recipe in recipes if isinstance(recipe, Experiment)]
+        trouble = _trouble(
+            lambda: train_fleet(alike, store, job.device, watcher, job.threads, stop)
+        )
+        left = [recipe for recipe in recipes if not _is_complete(recipe, store)]
+        troubles = {recipe.run_name(): trouble for recipe in left}
+        rest = [] if trouble else left
+    for recipe in rest:
+        act = partial(train, recipe, store, job.device, watcher, job.threads, stop)
+        troubles[recipe.run_name()] = _trouble(act)
+    seconds = round((time.monotonic() - begun) / len(recipes), 3)
+    return [
+        report_of(recipe.run_name(), seconds, troubles.get(recipe.run_name())) for recipe in recipes
+    ]
+
+
+def _is_complete(recipe: Recipe, store: Store) -> bool:
+    try:
+        return store.has_complete(recipe)
+    except StoreError:
+        return False
+
+
+def _trouble(act: Callable[[], object]) -> Trouble | None:
+    """What a user can cause goes wrong, as data."""
+    try:
+        act()
+    except (HopscopeError, Interrupted) as error:
+        return Trouble.of(error)
+    return None
+
+
+def report_of(name: str, seconds: float, trouble: Trouble | None) -> Report:
+    """What became of a run on this machine."""
+    stopped = trouble is not None and trouble.kind == Interrupted.__name__
+    state: State = "stopped" if stopped else "failed" if trouble else "complete"
+    host = socket.gethostname()
+    return Report(name=name, state=state, seconds=seconds, host=host, trouble=trouble)
+
+
+def reports_of(line: str | bytes) -> list[Report]:
+    """The reports that a worker wrote as a line."""
+    return [Report(**fields) for fields in json.loads(line)]

@@ -1,0 +1,136 @@
+"""Runs that differ in their seeds alone, trained as one fleet and kept as runs of their own.
+
+While it trains, a fleet is an ordinary run: it is stopped, killed and carried on as any other. Then
+every member becomes the run of its own recipe, with its share of the fleet's tensors and losses to
+the bit, and the fleet is removed. A file in it says that it was made so; a fleet that somebody
+trained as such has none, and stays.
+"""
+
+import json
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from hopscope.configs import Experiment
+from hopscope.errors import OF_ONE_RUN, Diverged
+from hopscope.runs import Stop, Watcher, train
+from hopscope.runs.checkpoint import OPTIMISERS, read_tensors, saved
+from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.folder import discard
+from hopscope.store.metrics import LOSSES, losses, part, part_name, to_parquet
+from hopscope.training.learner import initial_model
+from hopscope.training.weights import FlatWeights
+from hopscope.workers.packing import PACKED, member, together
+
+
+def train_fleet(
+    recipes: Sequence[Experiment],
+    store: Store,
+    device: str,
+    watcher: Watcher | None,
+    threads: int | None,
+    stop: Stop | None,
+) -> None:
+    """Train these as one; when nothing is raised, each is the run of its own recipe.
+
+    Where one of them diverges, all are parted at the last checkpoint, to go on alone.
+    """
+    fleet = together(recipes)
+    names = json.dumps({"members": [each.run_name() for each in recipes]})
+    folder = store.create(fleet, {PACKED: f"{names}\n".encode()})
+    try:
+        train(fleet, store, device, watcher, threads, stop)
+    except Diverged:
+        part_ways(folder, store)
+    else:
+        part_ways(folder, store)
+
+
+def part_ways(fleet: RunFolder, store: Store) -> None:
+    """Make each member of a fleet a run of its own, as far as the fleet came.
+
+    What was begun or is complete under a member's name stays as it is.
+    """
+    troubles = []
+    with fleet.locked():
+        for number, seed in enumerate(fleet.experiment.seeds):
+            try:
+                _keep(member(fleet.recipe_as(Experiment), seed), fleet, number, store)
+            except OF_ONE_RUN as error:  # of the run under the member's name, say
+                troubles.append(error)
+        if troubles:
+            raise troubles[0]
+        if PACKED in fleet.manifest.files:
+            discard(fleet.path)
+
+
+def _keep(recipe: Experiment, fleet: RunFolder, number: int, store: Store) -> None:
+    own = store.create(recipe)
+    with own.locked():
+        if not own.begun:
+            own.sweep_leftovers()
+            _settle(own, fleet, number)
+
+
+def _settle(own: RunFolder, fleet: RunFolder, number: int) -> None:
+    """One commit that makes a member what the fleet made of it."""
+    state, seeds = fleet.manifest, fleet.experiment.seeds
+    files = {
+        **_metrics(own, fleet, number),
+        **_weights(own, fleet, number),
+        **_moments(own, fleet, number),
+    }
+    own.commit(
+        files,
+        step=state.step,
+        complete=state.complete,
+        precision=state.precision,
+        seconds=round(state.seconds / len(seeds), 3),
+        computed=tuple(each.model_copy(update={"fleet": seeds}) for each in state.computed),
+    )
+
+
+def _metrics(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
+    """A member's rows of the fleet's losses."""
+    step, complete = fleet.manifest.step, fleet.manifest.complete
+    parts = []
+    for split in ("train", "validation"):
+        steps, values = losses(fleet, split)
+        parts.append(part(split, own.experiment.seeds, steps, values[:, number : number + 1]))
+    return {LOSSES if complete else part_name(0, step): to_parquet(parts)}
+
+
+def _weights(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
+    """A member's weights at every checkpoint of the fleet."""
+    files = {}
+    for name in map(checkpoint_name, checkpoint_steps(fleet)):
+        stacked, about = read_tensors(fleet.read(name), f"{fleet.name}/{name}")
+        state = {key: each[number].contiguous() for key, each in stacked.items()}
+        files[name] = saved(state, own.experiment.digest(), about.step, about.precision)
+    return files
+
+
+def _moments(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
+    """A member's share of what the optimiser keeps of each weight, in one vector each."""
+    files = {}
+    for name in fleet.files(OPTIMISERS):
+        stacked, about = read_tensors(fleet.read(name), f"{fleet.name}/{name}")
+        state = _share(stacked, own.recipe_as(Experiment), fleet.recipe_as(Experiment), number)
+        files[name] = saved(state, own.experiment.digest(), about.step, about.precision)
+    return files
+
+
+@torch.no_grad()
+def _share(
+    stacked: dict[str, Tensor], own: Experiment, fleet: Experiment, number: int
+) -> dict[str, Tensor]:
+    """The vectors are laid out as weights are, so weights they are for as long as it takes."""
+    all_, one = (FlatWeights(initial_model(each), torch.float32) for each in (fleet, own))
+    state = {}
+    for name, vector in stacked.items():
+        all_.master.copy_(vector)
+        one.load({key: each[number] for key, each in all_.named().items()})
+        state[name] = one.master.detach().clone()
+    return state

@@ -1,0 +1,97 @@
+"""Pack first, place second: which recipes are trained together.
+
+Runs of one shape, that differ in their seeds alone, become fleets: eight models as one take a third
+of the time that they take one by one. What was begun goes on as it began: a run alone, a fleet as
+that fleet.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from hopscope.configs import Experiment, Recipe
+from hopscope.errors import ConfigError, StoreError
+from hopscope.store import RunFolder, Store
+from hopscope.store.manifest import MANIFEST
+
+PACKED = "packed.json"
+"""The file by which a fleet is known that will be parted into runs of their own."""
+
+Size = Callable[[Experiment, int], int]
+"""How many models of a recipe's shape to train as one, if there are so many."""
+
+
+def member(fleet: Experiment, seed: int) -> Experiment:
+    """The recipe of one model of a fleet."""
+    return Experiment.model_validate({**fleet.model_dump(), "seeds": (seed,)})
+
+
+def together(recipes: Sequence[Experiment]) -> Experiment:
+    """The recipe of the fleet of these models."""
+    seeds = tuple(seed for recipe in recipes for seed in recipe.seeds)
+    assert len({shape(recipe) for recipe in recipes}) == 1
+    return Experiment.model_validate({**recipes[0].model_dump(), "seeds": seeds})
+
+
+def shape(recipe: Experiment) -> str:
+    """What recipes have in common that differ in their seeds alone."""
+    return member(recipe, 0).digest()
+
+
+def packed(
+    recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store, size: Size
+) -> list[tuple[Recipe, ...]]:
+    """The jobs that make the missing ones of these recipes complete, each for one worker."""
+    fleets = _begun_fleets(recipes, store)
+    taken = {each.run_name() for fleet in fleets for each in fleet}
+    left = [recipe for recipe in missing if recipe.run_name() not in taken]
+    groups: dict[str, list[Recipe]] = {}
+    for recipe in left:
+        groups.setdefault(_key(recipe, store), []).append(recipe)
+    return [*fleets, *(job for group in groups.values() for job in _cut(group, size))]
+
+
+def check_pack(pack: object) -> None:
+    """Refuse a number of models that makes no sense."""
+    if pack != "auto" and (not isinstance(pack, int) or pack < 1):
+        raise ConfigError(f"pack is {pack!r}; expected auto, or a number of models from 1 on")
+
+
+def _key(recipe: Recipe, store: Store) -> str:
+    """What is equal for those that can be trained as one."""
+    if isinstance(recipe, Experiment) and len(recipe.seeds) == 1 and not _begun(recipe, store):
+        return shape(recipe)
+    return recipe.run_name()
+
+
+def _cut(group: Sequence[Recipe], size: Size) -> list[tuple[Recipe, ...]]:
+    """Recipes of one shape as jobs of nearly the same size."""
+    first = group[0]
+    most = size(first, len(group)) if len(group) > 1 and isinstance(first, Experiment) else 1
+    count = -(-len(group) // most)
+    ends = [number * len(group) // count for number in range(count + 1)]
+    return [tuple(group[a:b]) for a, b in pairwise(ends)]
+
+
+def _begun(recipe: Recipe, store: Store) -> bool:
+    """Is there more of its run than the recipe? One that cannot be read is left to itself."""
+    path = store.root / recipe.run_name()
+    try:
+        return os.path.lexists(path / MANIFEST) and RunFolder(path).begun
+    except StoreError:
+        return True
+
+
+def _begun_fleets(recipes: Sequence[Recipe], store: Store) -> list[tuple[Recipe, ...]]:
+    """The fleets that were packed before, and in which some of these recipes are."""
+    wanted = {recipe.run_name() for recipe in recipes}
+    found: list[tuple[Recipe, ...]] = []
+    for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
+        try:
+            fleet = RunFolder(mark.parent).recipe_as(Experiment)
+        except StoreError:  # `hopscope runs` tells of it; its members are trained anew
+            continue
+        members = tuple(member(fleet, seed) for seed in fleet.seeds)
+        if wanted & {each.run_name() for each in members}:
+            found.append(members)
+    return found

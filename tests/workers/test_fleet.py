@@ -1,0 +1,136 @@
+"""Members of a fleet become runs of their own, to the bit what the fleet trained."""
+
+import numpy as np
+import pytest
+import torch
+
+from hopscope.configs import Experiment
+from hopscope.errors import Diverged, Interrupted, RunWarning
+from hopscope.runs import Stop, train
+from hopscope.runs.checkpoint import weights_of
+from hopscope.store import RunFolder, Store
+from hopscope.training import prolong
+from hopscope.training.learner import Learner
+from hopscope.training.state import unpack
+from hopscope.workers import Here, Job, carry_out, done, fleet
+from hopscope.workers.packing import PACKED, member, together
+
+SEEDS = (3, 0, 2)
+
+
+@pytest.fixture
+def recipes(tiny: Experiment) -> list[Experiment]:
+    return [member(tiny, seed) for seed in SEEDS]
+
+
+def changed(recipe: Experiment, **training: object) -> Experiment:
+    fields = recipe.model_dump()
+    return Experiment.model_validate({**fields, "training": {**fields["training"], **training}})
+
+
+def test_a_member_is_its_slice_of_the_fleet(
+    recipes: list[Experiment], store: Store, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    whole = train(together(recipes), tmp_path_factory.mktemp("fleet"), "cpu", threads=1)
+    outcome = carry_out(recipes, store, device="cpu", threads=1, workers=Here(pack=3))
+    assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
+    assert [folder.experiment for folder in outcome.folders] == recipes
+    for number, folder in enumerate(outcome.folders):
+        run = train(recipes[number], store)
+        assert run.checkpoints == whole.checkpoints
+        for step in run.checkpoints:
+            own = dict(run.model_at(step).named_parameters())
+            for name, stacked in whole.model_at(step).named_parameters():
+                assert torch.equal(own[name], stacked[number])
+        for split in ("train", "validation"):
+            assert np.array_equal(run.losses(split)[1][:, 0], whole.losses(split)[1][:, number])
+        assert [each.fleet for each in folder.manifest.computed] == [SEEDS]
+        assert folder.verify() == []
+
+
+def test_a_member_is_kept_as_a_run_that_was_trained_alone(
+    recipes: list[Experiment], store: Store, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    alone = train(recipes[0], tmp_path_factory.mktemp("alone"), "cpu", threads=1).folder
+    packed = carry_out(recipes, store, device="cpu", workers=Here(pack=3)).folders[0]
+    assert {*packed.manifest.files} == {*alone.manifest.files}
+    for name in packed.manifest.files:
+        if name.startswith("checkpoints"):
+            ours, its = (weights_of(each.read(name), name) for each in (packed, alone))
+            assert {k: t.shape for k, t in ours.items()} == {k: t.shape for k, t in its.items()}
+            for key, tensor in ours.items():
+                torch.testing.assert_close(tensor, its[key], rtol=1e-3, atol=1e-5)
+
+
+def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> None:
+    packed = carry_out(recipes, store, device="cpu", threads=1, workers=Here(pack=3)).folders[0]
+    longer = changed(recipes[0], steps=20, validate_every=4)
+    prolong(packed, longer, store)
+    learner = Learner(longer, torch.device("cpu"), "float32")
+    unpack(learner, store.create(longer))
+    assert learner.step == 12
+    stacked = Learner(together(recipes), torch.device("cpu"), "float32")
+    for _ in range(12):
+        stacked.advance()
+    for name, moment in learner.optimiser_state().items():
+        stacked.weights.master.data.copy_(stacked.moments[name])
+        expected = {key: each[0].clone() for key, each in stacked.weights.named().items()}
+        learner.weights.master.data.copy_(moment)
+        assert all(torch.equal(each, expected[k]) for k, each in learner.weights.named().items())
+    with pytest.warns(RunWarning, match=r"with fleet none \(before: \(3, 0, 2\)\): the last bits"):
+        assert train(longer, store, "cpu", threads=1).folder.manifest.complete
+
+
+def test_a_fleet_that_was_stopped_goes_on_as_that_fleet(
+    recipes: list[Experiment], store: Store
+) -> None:
+    stop = Stop()
+    stop.ask("a friend")
+    reports = done(Job.of(tuple(recipes), store, "cpu", 1), stop=stop)
+    assert [report.state for report in reports] == ["stopped"] * 3
+    (name,) = store.names()
+    assert RunFolder(store.root / name).manifest.step == 1
+    # Asked for in another way, and packed in another way: what was begun goes on as it began.
+    assert carry_out(recipes[1:], store, device="cpu", workers=Here(pack=1)).complete
+    folders = [RunFolder(store.root / each) for each in store.names()]
+    assert [folder.manifest.computed[0].fleet for folder in folders] == [SEEDS] * 3
+
+
+def test_a_kill_while_members_are_kept_changes_nothing(
+    recipes: list[Experiment], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        kept = []
+
+        def killed(own: RunFolder, *rest: object) -> dict[str, bytes]:
+            kept.append(own.name)
+            if len(kept) == 2:
+                raise Interrupted("killed")
+            return weights(own, *rest)  # type: ignore[arg-type]
+
+        weights = fleet._weights
+        patch.setattr(fleet, "_weights", killed)
+        reports = done(Job.of(tuple(recipes), store, "cpu", 1))
+        assert [each.state for each in reports] == ["complete", "stopped", "stopped"]
+    first = RunFolder(store.root / recipes[0].run_name())
+    assert first.manifest.complete
+    assert carry_out(recipes, store, device="cpu", threads=1, workers=Here(pack=3)).complete
+    assert RunFolder(first.path).manifest == first.manifest
+    assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
+
+
+def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: Store) -> None:
+    train(together(recipes), store, "cpu")
+    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
+    assert together(recipes).run_name() in store.names()
+    assert len(store.names()) == 4
+
+
+def test_a_member_that_diverges_takes_no_other_along(tiny: Experiment, store: Store) -> None:
+    fields = tiny.model_dump()
+    # A rate at which the seeds differ.
+    wild = changed(Experiment.model_validate(fields), steps=40, lr=1e9)
+    bad = [member(wild, seed) for seed in (0, 1)]
+    outcome = carry_out(bad, store, device="cpu", threads=1, workers=Here(pack=2))
+    assert [type(each) for each in outcome.troubles] == [Diverged] * 2
+    assert not [name for name in store.names() if (store.root / name / PACKED).exists()]
