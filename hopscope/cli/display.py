@@ -62,7 +62,7 @@ class Progress:
         """The step, the rate and the time left in one line."""
         (begun, first), (now, last) = self.marks[0], self.marks[-1]
         rate = (last - first) / (now - begun) if now > begun else 0.0
-        left = f"{_clock((self.steps - self.step) / rate)} left" if rate else "…"
+        left = f"{clock_time((self.steps - self.step) / rate)} left" if rate else "…"
         return f"{self.unit} {self.step:,} of {self.steps:,} · {rate:,.1f} {self.unit}s/s · {left}"
 
     def hop_rows(self) -> list[tuple[str, str, str]]:
@@ -179,11 +179,16 @@ class Dispensable:
 
 def display() -> Watcher:
     """The display that fits where the output goes."""
-    live = sys.stdout is not None and sys.stdout.isatty() and Console().is_terminal
-    return Dispensable(LiveDisplay() if live else LineDisplay())
+    return Dispensable(LiveDisplay() if in_terminal() else LineDisplay())
 
 
-def _clock(seconds: float) -> str:
+def in_terminal() -> bool:
+    """Does the output go where a picture can be drawn again and again?"""
+    return sys.stdout is not None and sys.stdout.isatty() and Console().is_terminal
+
+
+def clock_time(seconds: float) -> str:
+    """A length of time as clocks show it."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -9,6 +9,7 @@ import tyro
 
 from hopscope.cli.arguments import DeviceArguments, JsonArguments, ResultsArguments, StoreArguments
 from hopscope.cli.output import say, warn
+from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
 from hopscope.errors import (
     OF_ONE_RUN,
     CircuitError,
@@ -24,7 +25,9 @@ from hopscope.store import Store
 
 
 @dataclass(frozen=True)
-class ReproduceArguments(StoreArguments, ResultsArguments, DeviceArguments, JsonArguments):
+class ReproduceArguments(
+    StoreArguments, ResultsArguments, DeviceArguments, JsonArguments, WorkersArguments
+):
     """Reproduce a figure, a paper, or both papers: run what is missing, measure, draw."""
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")] = ""
@@ -57,6 +60,7 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
     from hopscope.runs.computing import check_threads
 
     check_threads(chosen.threads)
+    pool_of(chosen)  # a mistake is better heard of now
     failed: list[HopscopeError] = []
     complete = True
     left = still_open(found, chosen.protocol, results)
@@ -129,10 +133,8 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     """
     import torch
 
-    from hopscope.cli.display import display
     from hopscope.papers.merge_rows import merged
     from hopscope.runs import Stop
-    from hopscope.workers import carry_out
 
     protocol, recipes = target.runs(chosen.protocol)
     say(f"{target.name}, {protocol} protocol: {target.shows}")
@@ -141,7 +143,7 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     if before.rows:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
-    outcome = carry_out(left, store, display(), Stop(seconds), chosen.device, chosen.threads)
+    outcome = carried_out(left, store, chosen, Stop(seconds), chosen.device, chosen.threads)
     here = machine(chosen.threads or torch.get_num_threads())
     found = merged(target, protocol, outcome.folders, before, here)
     if outcome.complete:

@@ -1,5 +1,6 @@
 """`hopscope train`, `resume` and `demo`."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from hopscope.cli.arguments import (
 )
 from hopscope.cli.commands import HELP
 from hopscope.cli.kinds import show_run
-from hopscope.cli.output import say
+from hopscope.cli.output import say, warn
+from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
@@ -24,10 +26,13 @@ from hopscope.store.files import read_bytes
 from hopscope.store.writable import check_files
 
 R = TypeVar("R", bound=Recipe)
+SEEDS = "--seeds"
+MOST_SEEDS = 100_000
+"""How many seeds a range may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(StoreArguments, DeviceArguments):
+class TrainOptions(StoreArguments, DeviceArguments, WorkersArguments):
     """How to train, whatever is trained."""
 
     prolong: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
@@ -66,8 +71,11 @@ def train(words: Sequence[str]) -> int:
         raise ConfigError("train needs a preset first: `hopscope train demo`, `hopscope presets`")
     recipe = _recipe(words[0])
     form = arguments_for(recipe)
-    chosen: Any = parse(form, f"train {words[0]}", words[1:], default=form(recipe))
+    chosen: Any = parse(form, f"train {words[0]}", with_ranges(words[1:]), default=form(recipe))
     store = Store(chosen.store)
+    if chosen.workers is not None:
+        return _train_all(chosen, store)
+    pool_of(chosen)  # refuses what is for several workers alone
     if chosen.prolong is not None:
         from hopscope.training import prolong
 
@@ -75,6 +83,50 @@ def train(words: Sequence[str]) -> int:
         prolong(shorter, chosen.recipe, store)
     show_run(_train(chosen.recipe, store, chosen.device, chosen.threads))
     return 0
+
+
+def _train_all(chosen: Any, store: Store) -> int:
+    """One run for each seed, shared out among workers."""
+    if chosen.prolong is not None:
+        raise ConfigError("--prolong goes on with one run: leave out --workers")
+    fields = chosen.recipe.model_dump()
+    kind = type(chosen.recipe)
+    recipes = [kind.model_validate({**fields, "seeds": (seed,)}) for seed in chosen.recipe.seeds]
+    outcome = carried_out(recipes, store, chosen, None, chosen.device, chosen.threads)
+    for trouble in outcome.troubles:
+        warn(trouble)
+    say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
+    return outcome.troubles[0].exit_code if outcome.troubles else int(not outcome.complete)
+
+
+def with_ranges(words: Sequence[str]) -> list[str]:
+    """The words of a line, where `--seeds 0..3` is `--seeds 0 1 2 3`.
+
+    >>> with_ranges(["--seeds", "0..2", "7", "--device", "cpu"])
+    ['--seeds', '0', '1', '2', '7', '--device', 'cpu']
+    """
+    written: list[str] = []
+    of_seeds = False
+    for word in words:
+        flag, _, value = word.partition("=")
+        if word.startswith("--"):
+            of_seeds = flag == SEEDS
+        if not of_seeds or ".." not in word:
+            written.append(word)
+        else:
+            written += [SEEDS] * (flag == SEEDS) + _range(value if flag == SEEDS else word)
+    return written
+
+
+def _range(text: str) -> list[str]:
+    """The numbers that FIRST..LAST stands for, both included."""
+    found = re.fullmatch(r"(\d{1,10})\.\.(\d{1,10})", text, re.ASCII)
+    first, last = (int(found[1]), int(found[2])) if found else (0, -1)
+    if not 0 <= last - first < MOST_SEEDS:
+        raise ConfigError(
+            f"{SEEDS} is {text!r}; expected FIRST..LAST, such as 0..7, of at most {MOST_SEEDS:,}"
+        )
+    return [str(seed) for seed in range(first, last + 1)]
 
 
 def resume(chosen: ResumeArguments) -> int:

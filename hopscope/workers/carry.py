@@ -6,18 +6,20 @@ a stop, a kill or a reboot does the rest, with the same workers or with others.
 
 import signal
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import ConfigError, HopscopeError, Interrupted, RunWarning, StoreError
+from hopscope.machine import cores
 from hopscope.store import RunFolder, Store
 from hopscope.workers.here import Here
 from hopscope.workers.job import Job, Report
 from hopscope.workers.packing import Size, packed
 from hopscope.workers.pool import Pool
+from hopscope.workers.progress import Progress
 from hopscope.workers.sizing import best_size, measured
 
 if TYPE_CHECKING:
@@ -49,27 +51,31 @@ def carry_out(  # noqa: PLR0913  (the one call there is)
     threads: int | None = None,
     *,
     workers: Pool | None = None,
+    look: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Complete every recipe's run, until the stop's time is over.
 
     A run that another process trains, or that fails, is left out: the others need not wait for it.
-    A signal ends all of it.
+    A signal ends all of it. Whoever is to `look` is told how far all of it is every now and then.
     """
     from hopscope.runs import TIME, Stop  # torch
 
     check_different(recipes)
     stop, pool = stop or Stop(), workers or Here()
     missing = [recipe for recipe in recipes if _complete(store, recipe) is None]
-    share = pool.threads(threads)
-    size = sizes(pool, device, share)
+    size = sizes(pool, device, threads or max(1, cores() // pool.slots))
     packs = packed(recipes, missing, store, size)
-    jobs = [Job.of(each, store, device, share) for each in packs]
-    reports: dict[str, Report] = {}
+    jobs = [Job.of(each, store, device, threads) for each in packs]
+    progress = Progress(jobs)
+    reports = progress.reports
     with closing(pool.reports(jobs, stop, watcher)) as coming:
         for report in _until_interrupted(coming):
-            reports[report.name] = report
-            for line in report.notes:
-                warnings.warn(line, RunWarning, stacklevel=2)
+            if report is not None:
+                reports[report.name] = report
+                for line in report.notes:
+                    warnings.warn(line, RunWarning, stacklevel=2)
+            if look is not None:
+                look(progress)
     if stop.reason not in (None, TIME):  # a person asked, not the clock
         raise _interrupted(stop.reason, reports, len(missing))
     folders = [folder for recipe in recipes if (folder := _complete(store, recipe))]
@@ -78,10 +84,10 @@ def carry_out(  # noqa: PLR0913  (the one call there is)
     return Outcome(tuple(folders), len(recipes), tuple(troubles))
 
 
-def _until_interrupted(coming: Iterator[Report | None]) -> Iterator[Report]:
+def _until_interrupted(coming: Iterator[Report | None]) -> Iterator[Report | None]:
     """The reports there are; that a pool was interrupted, the stop tells."""
     with suppress(Interrupted):
-        yield from filter(None, coming)
+        yield from coming
 
 
 def sizes(pool: Pool, device: str, threads: int | None) -> Size:

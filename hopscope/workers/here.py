@@ -26,10 +26,6 @@ class Here:
         """One job at a time."""
         return 1
 
-    def threads(self, asked: int | None) -> int | None:
-        """The threads of the job."""
-        return asked
-
     def reports(
         self, jobs: Sequence[Job], stop: "Stop", watcher: "Watcher | None"
     ) -> Generator[Report, None, None]:

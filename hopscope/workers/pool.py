@@ -24,9 +24,6 @@ class Pool(Protocol):
     def slots(self) -> int:
         """How many jobs are worked on at the same time."""
 
-    def threads(self, asked: int | None) -> int | None:
-        """The threads of each job, if so many were asked for (None: none were named)."""
-
     def reports(
         self, jobs: Sequence[Job], stop: "Stop", watcher: "Watcher | None"
     ) -> Generator[Report | None, None, None]:

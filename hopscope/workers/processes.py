@@ -79,6 +79,7 @@ class Processes:
         watcher: "Watcher | None",  # noqa: ARG002  (it sees runs of this process alone)
     ) -> Generator[Report | None, None, None]:
         """The reports of all jobs as they come in."""
+        jobs = [job.model_copy(update={"threads": self.threads(job.threads)}) for job in jobs]
         gpus = gpus_for({job.device for job in jobs})
         crew = _Crew(min(self.count, len(jobs)), gpus)
         with stop.listening():

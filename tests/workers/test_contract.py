@@ -1,17 +1,23 @@
 """What every pool of workers keeps to: the same outcomes in the same order as one by one."""
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from hopscope.configs import Experiment, Model, Recipe, Retrieval, Training
 from hopscope.errors import ConfigError, RunDamaged
-from hopscope.runs import train
+from hopscope.machine import cores
+from hopscope.runs import Stop, train
 from hopscope.store import Store
 from hopscope.store.manifest import MANIFEST
-from hopscope.workers import Here, Pool, carry_out
+from hopscope.workers import Here, Job, Pool, Processes, carry_out, done
 
-POOLS = {"here": Here()}
+PACK = 2
+POOLS: dict[str, Callable[[], Pool]] = {
+    "here": Here,
+    "here, packed": lambda: Here(PACK),
+    "processes, packed": lambda: Processes(2, PACK),
+}
 TRAINING = Training(
     steps=6, batch=4, examples=16, checkpoint_every=4, validation_examples=4, precision="float32"
 )
@@ -26,22 +32,29 @@ def recipe(seed: int) -> Experiment:
     )
 
 
-RECIPES: tuple[Recipe, ...] = tuple(map(recipe, (2, 0, 1)))
+RECIPES: tuple[Recipe, ...] = tuple(map(recipe, (2, 0, 1, 4, 3)))
 NAMES = [each.run_name() for each in RECIPES]
+DAMAGED, COMPLETE = 1, 3
+"""Which of them are so before all the others are carried out."""
 
 
 @pytest.fixture(params=POOLS)
 def pool(request: pytest.FixtureRequest) -> Pool:
-    return POOLS[request.param]
+    if "processes" in request.param and cores() < 2:
+        pytest.skip("needs two cores")
+    return POOLS[request.param]()
 
 
 @pytest.fixture(scope="session")
-def serial(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """The runs of all recipes, trained one after the other."""
-    store = Store(tmp_path_factory.mktemp("serial"))
-    for each in RECIPES:
-        train(each, store, "cpu", threads=1)
-    return store
+def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[object, Store]:
+    """The runs of the others, one after the other in this process: alone, and as fleets."""
+    alone, packed = (Store(tmp_path_factory.mktemp("serial")) for _ in range(2))
+    left = [each for n, each in enumerate(RECIPES) if n not in (DAMAGED, COMPLETE)]
+    for each in left:
+        train(each, alone, "cpu", threads=1)
+    for first, last in ((0, 1), (1, 3)):  # pieces of nearly one size
+        done(Job.of(tuple(left[first:last]), packed, "cpu", 1))
+    return {1: alone, PACK: packed}
 
 
 def content(store: Store, name: str) -> dict[str, object]:
@@ -51,29 +64,33 @@ def content(store: Store, name: str) -> dict[str, object]:
     return {**files, MANIFEST: folder.manifest.model_dump(exclude={"seconds"})}
 
 
-def test_the_runs_are_those_of_one_after_the_other(pool: Pool, store: Store, serial: Store) -> None:
-    outcome = carry_out(RECIPES, store, device="cpu", threads=1, workers=pool)
-    assert outcome.complete
-    assert [folder.name for folder in outcome.folders] == NAMES
-    assert [content(store, name) for name in NAMES] == [content(serial, name) for name in NAMES]
-    assert sorted(store.names()) == sorted(NAMES)
-
-
-def test_a_damaged_run_stops_no_other_and_what_is_complete_is_untouched(
-    pool: Pool, store: Store
+def test_the_runs_are_those_of_one_after_the_other(
+    pool: Pool, store: Store, serial: dict[object, Store]
 ) -> None:
-    complete = train(RECIPES[2], store, "cpu", threads=1).folder
-    (store.create(RECIPES[0]).path / MANIFEST).write_text("{}")
-    before = {path: path.stat().st_mtime_ns for path in Path(complete.path).rglob("*")}
+    """A damaged one stops no other, and what is complete is untouched."""
+    complete = train(RECIPES[COMPLETE], store, "cpu", threads=1).folder
+    before = {path: path.stat().st_mtime_ns for path in complete.path.rglob("*")}
+    (store.create(RECIPES[DAMAGED]).path / MANIFEST).write_text("{}")
     outcome = carry_out(RECIPES, store, device="cpu", threads=1, workers=pool)
-    assert [folder.name for folder in outcome.folders] == NAMES[1:]
+    assert [folder.name for folder in outcome.folders] == [n for n in NAMES if n != NAMES[DAMAGED]]
     (trouble,) = outcome.troubles
     assert isinstance(trouble, RunDamaged)
-    assert NAMES[0] in str(trouble)
+    assert NAMES[DAMAGED] in str(trouble)
     assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert sorted(store.names()) == sorted(NAMES)
+    expected = serial[pool.pack]
+    for name in expected.names():
+        assert content(store, name) == content(expected, name)
+    assert len(expected.names()) == 3
 
 
 def test_one_run_twice_is_a_mistake(pool: Pool, store: Store) -> None:
-    with pytest.raises(ConfigError, match=f"recipes 1 and 3 are the same run, {NAMES[0]}: leave"):
-        carry_out((*RECIPES[:2], RECIPES[0]), store, workers=pool)
+    with pytest.raises(ConfigError, match=f"recipes 1 and 6 are the same run, {NAMES[0]}: leave"):
+        carry_out((*RECIPES, RECIPES[0]), store, workers=pool)
+    assert store.names() == []
+
+
+def test_without_time_nothing_is_begun(pool: Pool, store: Store) -> None:
+    outcome = carry_out(RECIPES, store, stop=Stop(0.0), device="cpu", threads=1, workers=pool)
+    assert (outcome.folders, outcome.wanted, outcome.troubles) == ((), 5, ())
     assert store.names() == []

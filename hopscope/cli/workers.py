@@ -1,0 +1,142 @@
+"""Who carries out several runs: this process, others beside it, or a Ray; how far they are."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from hopscope.cli.output import flush, say
+from hopscope.configs import Recipe
+from hopscope.configs.kinds import fetched
+from hopscope.errors import ConfigError
+from hopscope.store import Store
+
+if TYPE_CHECKING:
+    from hopscope.runs import Stop
+    from hopscope.workers import Outcome, Pool
+    from hopscope.workers.pool import Pack
+    from hopscope.workers.progress import Progress
+
+POOLS = {"ray": "hopscope.workers.cluster:Cluster"}
+"""Pools beside the processes of this machine, by the word that --workers takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkersArguments:
+    """Who carries out several runs."""
+
+    workers: Annotated[str | None, tyro.conf.arg(metavar="N|ray")] = None
+    """How many processes of this machine share the runs, one for each seed; or `ray`."""
+    pack: str = "auto"
+    """With --workers: how many models of one shape are trained as one; auto: as is fastest here."""
+
+
+def pool_of(chosen: WorkersArguments) -> "Pool":
+    """The pool that the flags ask for."""
+    from hopscope.workers import Here, Processes
+
+    if chosen.workers is None:
+        if chosen.pack != "auto":
+            raise ConfigError("--pack is for several runs: say --workers N as well")
+        return Here()
+    pack = pack_of(chosen.pack)
+    if chosen.workers in POOLS:
+        try:
+            pool: Pool = fetched(POOLS[chosen.workers])(pack=pack)
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"--workers is {chosen.workers!r}, and that is not installed ({error}): give a "
+                "number of processes"
+            ) from error
+        return pool
+    if not chosen.workers.isascii() or not chosen.workers.isdigit():
+        raise ConfigError(
+            f"--workers is {chosen.workers!r}; expected a number of processes, or "
+            f"{', '.join(POOLS)}"
+        )
+    return Processes(int(chosen.workers), pack)
+
+
+def pack_of(text: str) -> "Pack":
+    """What --pack says."""
+    if text == "auto":
+        return "auto"
+    if not (text.isascii() and text.isdigit()):
+        raise ConfigError(f"--pack is {text!r}; expected auto, or a number of models")
+    return int(text)
+
+
+def carried_out(
+    recipes: Sequence[Recipe],
+    store: Store,
+    chosen: WorkersArguments,
+    stop: "Stop | None",
+    device: str,
+    threads: int | None,
+) -> "Outcome":
+    """The runs of all recipes, by whom the flags ask for, with what one sees meanwhile."""
+    from hopscope.cli.display import display
+    from hopscope.workers import Here, carry_out
+
+    pool = pool_of(chosen)
+    if isinstance(pool, Here):
+        return carry_out(recipes, store, display(), stop, device, threads)
+    shown = ManyDisplay()
+    try:
+        return carry_out(recipes, store, None, stop, device, threads, workers=pool, look=shown.look)
+    finally:
+        shown.stop()
+
+
+class ManyDisplay:
+    """A line on all runs together: drawn again and again in a terminal, now and then elsewhere."""
+
+    def __init__(self) -> None:
+        from hopscope.cli.display import in_terminal
+
+        self.live = Live(console=Console(), auto_refresh=False) if in_terminal() else None
+        self.shown: float | None = None
+
+    def look(self, progress: "Progress") -> None:
+        """Show how far all of it is, if it is time."""
+        from hopscope.cli.display import LINE_SECONDS
+
+        now = time.monotonic()
+        every = 1.0 if self.live else LINE_SECONDS
+        ended = len(progress.reports) == progress.runs
+        if self.shown is not None and now - self.shown < every and not ended:
+            return
+        if self.live is None:
+            say(headline(progress))
+            flush()
+        else:
+            if self.shown is None:
+                self.live.start()
+            self.live.update(Text(headline(progress)), refresh=True)
+        self.shown = now
+
+    def stop(self) -> None:
+        """Nothing more is shown."""
+        if self.live is not None and self.shown is not None:
+            self.live.stop()
+
+
+def headline(progress: "Progress") -> str:
+    """How many runs are complete, and how long the others take, in one line."""
+    from hopscope.cli.display import clock_time
+
+    steps = progress.steps()
+    left = progress.seconds_left(steps)
+    failed = progress.count("failed")
+    parts = [
+        f"{progress.count('complete')} of {progress.runs} runs complete",
+        *([f"{failed} failed"] if failed else []),
+        f"{steps:,} of {progress.all_steps:,} steps of all models",
+        "…" if left is None else f"{clock_time(left)} left",
+    ]
+    return " · ".join(parts)

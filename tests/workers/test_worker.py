@@ -1,0 +1,75 @@
+"""A worker hears of jobs by its input, of the end of its parent too, and answers by its output."""
+
+import json
+import os
+import queue
+import signal
+import threading
+from io import StringIO
+
+import pytest
+
+from hopscope.configs import Experiment
+from hopscope.store import Store
+from hopscope.workers import Job, worker
+
+
+def test_warnings_are_in_the_report(
+    tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    import warnings
+
+    from hopscope.errors import RunWarning
+    from hopscope.workers.job import report_of
+
+    def warned(job: Job) -> list[object]:
+        warnings.warn("bits differ", RunWarning, stacklevel=1)
+        warnings.warn("of torch", UserWarning, stacklevel=1)
+        return [report_of("a", 0.0, None), report_of("b", 0.0, None)]
+
+    monkeypatch.setattr(worker, "done", warned)
+    first, second = worker._reports(Job.of((tiny,), store, "cpu", 1).canonical_json())
+    assert (first.notes, second.notes) == (("bits differ",), ())
+    assert capsys.readouterr().err == "of torch\n"
+
+
+@pytest.mark.parametrize("at_work", [False, True])
+def test_a_parent_that_is_gone_asks_to_stop(at_work: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(os, "kill", lambda *what: asked.append(what))
+    jobs: queue.Queue[str | None] = queue.Queue()
+    busy = threading.Event()
+    if at_work:
+        busy.set()
+    worker._receive(StringIO("one\ntwo\n"), jobs, busy)
+    assert [jobs.get() for _ in range(3)] == ["one\n", "two\n", None]
+    assert asked == ([(os.getpid(), signal.SIGTERM)] if at_work else [])
+
+
+def test_what_libraries_print_is_no_report(
+    tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
+    from hopscope.workers.job import report_of, reports_of
+
+    def loud(job: Job) -> list[object]:
+        os.write(1, b"a library is talking\n")
+        return [report_of("a", 0.0, None)]
+
+    line = Job.of((tiny,), store, "cpu", 1).canonical_json()
+    script, out = tmp_path / "jobs", tmp_path / "out"
+    script.write_text(f"{line}\n{line}\n")
+    monkeypatch.setattr(worker, "done", loud)
+    with script.open() as jobs, out.open("w") as replies, (tmp_path / "err").open("w") as errors:
+        streams = {"stdin": jobs, "stdout": replies, "stderr": errors}
+        for name, stream in streams.items():
+            monkeypatch.setattr(worker.sys, name, stream)
+        before = os.dup(1)
+        try:
+            os.dup2(replies.fileno(), 1)
+            worker.main()
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+    lines = out.read_text().splitlines()
+    assert [reports_of(each)[0].name for each in lines if each.startswith("[")] == ["a", "a"]
+    assert json.loads(lines[0])
