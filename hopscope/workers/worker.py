@@ -11,6 +11,8 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TextIO
 
 from hopscope.errors import RunWarning
@@ -22,21 +24,23 @@ def main() -> None:
     # What libraries print must not come between the reports.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    with suppress(BrokenPipeError), replies:  # nobody to be told is left; the store knows it all
+        _work(replies)
+
+
+def _work(replies: TextIO) -> None:
     jobs: queue.Queue[str | None] = queue.Queue()
     busy = threading.Event()
     threading.Thread(target=_receive, args=(sys.stdin, jobs, busy), daemon=True).start()
     while (line := jobs.get()) is not None:
         busy.set()
         text = json.dumps([report.model_dump(mode="json") for report in _reports(line)])
-        try:
-            replies.write(f"{text}\n")
-            replies.flush()
-        except BrokenPipeError:  # nobody is left to be told; the store knows all of it
-            return
+        replies.write(f"{text}\n")
+        replies.flush()
         busy.clear()
 
 
-def _receive(lines: TextIO, jobs: "queue.Queue[str | None]", busy: threading.Event) -> None:
+def _receive(lines: Iterable[str], jobs: "queue.Queue[str | None]", busy: threading.Event) -> None:
     for line in lines:
         jobs.put(line)
     jobs.put(None)
