@@ -22,7 +22,7 @@ class Fake:
 
     pack, slots = 2, 1
 
-    def reports(self, jobs, stop, watcher):  # noqa: ANN201
+    def reports(self, jobs, stop, watcher):
         yield from Here().reports(jobs, stop, watcher)
 
 
