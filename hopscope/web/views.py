@@ -23,6 +23,7 @@ KINDS = {
     "facts": "hopscope.web.trained:Trained",
     "ngram": "hopscope.web.ngram:Ngram",
     "llm": "hopscope.web.bench:Bench",
+    "llm-mechanism": "hopscope.web.mechanism:Traced",
 }
 """What a run of each kind is seen through."""
 VIEWS = "views.json"

@@ -17,6 +17,7 @@ from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestio
 from hopscope.web.tensors import unpacked
 from hopscope.web.trained import Trained
 from hopscope.web.views import Views
+from tests.browser.lookers import complaints_of_axe
 from tests.browser.test_engine import close
 
 ID, STEPS = "gallery-demo", [500, 2400, 2500]
@@ -84,6 +85,12 @@ def test_it_opens_from_a_file_and_asks_nobody(
     assert all(url.startswith(("file:", "data:")) for url in requests)
     assert form == 0 or [url for url in requests if not url.startswith("data:")] == [saved[1]]
     assert page.evaluate("() => hopscope.state.error") is None
+
+
+def test_axe_finds_nothing_on_it(page: Any, saved: tuple[str, str]) -> None:
+    opened(page, saved[1])
+    page.wait_for_function("() => hopscope.state.maps && hopscope.state.example")
+    assert complaints_of_axe(page) == []
 
 
 def test_hostile_words_stay_words(page: Any, saved: tuple[str, str], views: Views) -> None:

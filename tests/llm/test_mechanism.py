@@ -9,6 +9,7 @@ from hopscope.circuits import Circuit
 from hopscope.facts import parse_role
 from hopscope.llm.mechanism import LlmFindings, MechanismRun
 from hopscope.store import RunFolder, Store
+from hopscope.web.views import Views
 
 BEGIN = {"0.0 value 0 ← key 0", "0.0 value 1 ← key 1", "0.2 answer ← query"}
 TRUE = {
@@ -100,3 +101,14 @@ def test_stacked_and_in_place_are_told_apart(traced: Callable[[bool], Path]) -> 
     assert seen.probability[answer, -1] > 0.99
     assert seen.rank[answer, -1] == 0
     assert seen.probability[answer, 0] == pytest.approx(0.25)
+
+
+def test_the_page_tells_what_was_found(traced: Callable[[bool], Path]) -> None:
+    run = run_at(traced(True))
+    views = Views(Store(run.folder.path.parent))
+    told = views.run(run.name.rpartition("-")[2])["traced"]
+    assert told["model"] == "planted"
+    found = told["findings"]
+    assert {f"{part['name']} {part['told']}" for part in found["circuit"]} == TRUE[True]
+    assert found["verdict"] == run.findings.verdict()
+    assert set(found["follows"]) == set(run.findings.shares)

@@ -26,6 +26,7 @@ export class Live {
     } catch (error) {
       if (error.name === "AbortError" || stop.signal.aborted) return;
       if (!quiet) this.state.set({ error: { text: error.message, kind } }, "none");
+      if (kind === "run") this.state.set({ opening: false }, "none");
     } finally {
       if (this.open[kind] === stop) delete this.open[kind];
     }

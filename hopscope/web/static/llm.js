@@ -5,12 +5,12 @@ import { ofChain } from "./colours.js";
 import { Pane } from "./pane.js";
 import { number } from "./words.js";
 
-const LEFT = 190, ROW = 28;
+const LEFT = 190, ROW = 28, EDGE = 24;
 
 export function llmPanes(state, source) {
   const pane = new Pane(state, "llm", "Accuracy", { drawing: () => pane.svg, rows: () => numbers(state) });
   const question = new Pane(state, "question", "Questions", {});
-  const chart = h("div", { class: "drawing" }), heads = h("div", { class: "routes" });
+  const chart = h("div", { class: "drawing" }), heads = h("div", { class: "routes", tabindex: "0", role: "region", "aria-label": "Heads that look things up" });
   pane.body.append(chart, heads);
   for (const each of [pane, question]) each.fits = (about) => about.kind === "llm";
   state.watch("about theme width", () => {
@@ -36,9 +36,12 @@ export function llmPanes(state, source) {
 
 /** Every kind of question: a dot with its 95 % interval, a tick where guessing stands. */
 function show(pane, state, place) {
-  const rows = state.about.results ?? [], width = Math.min(900, Math.max(340, place.clientWidth)), right = width - 70, at = (share) => LEFT + share * (right - LEFT);
-  const svg = pane.svg = s("svg", { class: "values accuracies", viewBox: `0 0 ${width} ${rows.length * ROW + 34}`, role: "img", "aria-label": `Accuracy: ${rows.map((its) => `${its.kind} ${number(its.accuracy)}`).join(", ")}` });
-  for (const share of [0, 0.25, 0.5, 0.75, 1]) svg.append(s("line", { class: "rule", x1: at(share), x2: at(share), y1: 4, y2: rows.length * ROW + 8 }), s("text", { x: at(share), y: rows.length * ROW + 24, "text-anchor": "middle" }, `${share * 100} %`));
+  // A pane that was hidden until now has no width yet; the board has.
+  const rows = state.about.results ?? [], room = document.getElementById("board").clientWidth - 2 * EDGE;
+  const width = Math.min(900, Math.max(340, room)), right = width - 70;
+  const at = (share) => LEFT + share * (right - LEFT);
+  const svg = pane.svg = s("svg", { class: "values accuracies", viewBox: `0 0 ${width} ${rows.length * ROW + 34}`, style: { "max-width": `${width}px` }, role: "img", "aria-label": `Accuracy: ${rows.map((its) => `${its.kind} ${number(its.accuracy)}`).join(", ")}` });
+  for (const share of width < 600 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) svg.append(s("line", { class: "rule", x1: at(share), x2: at(share), y1: 4, y2: rows.length * ROW + 8 }), s("text", { x: at(share), y: rows.length * ROW + 24, "text-anchor": "middle" }, `${share * 100} %`));
   rows.forEach((its, n) => {
     const y = n * ROW + 20, [low, high] = its.interval;
     svg.append(s("text", { class: "strong", x: 0, y: y + 4 }, its.kind), s("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, `${its.hops} hop${its.hops === 1 ? "" : "s"}`),
@@ -54,7 +57,7 @@ function show(pane, state, place) {
 
 /** Along each route the best head: what it gives to the chain that is asked, and to the others. */
 function routes({ model, kind, routes: all }) {
-  const plain = (its) => its.name ?? [its.reader, its.source].filter(Boolean).join(" ← ");
+  const plain = (its) => its.route;
   return h("section", {}, h("h3", {}, "Heads that look things up ", h("small", {}, `${model}, ${kind}`)),
     table(["route", "best head", "own chain", "other chains", "threshold", "heads beyond it"], all.map((its) => [plain(its), `${its.layer}.${its.head}`, number(its.own), number(its.others), number(its.threshold), its.beyond])));
 }

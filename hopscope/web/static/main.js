@@ -17,13 +17,14 @@ import { openSource } from "./source.js";
 import { State } from "./state.js";
 import { timePane } from "./time.js";
 import { tipOf } from "./tip.js";
+import { tracedPane } from "./traced.js";
 
 const FIRST = "gallery-demo", THEMES = ["auto", "light", "dark"];
 
 async function begin() {
   const source = openSource(), state = new State(), live = new Live(state, source), tip = tipOf();
   const runs = runsPane(state, source), help = helpDialog();
-  const panes = [examplePane(state), circuitPane(state, tip), headsPane(state), lossesPane(state, live), fleetPane(state, source), ...ngramPanes(state, source), ...llmPanes(state, source), timePane(state)];
+  const panes = [examplePane(state), circuitPane(state, tip), headsPane(state), lossesPane(state, live), fleetPane(state, source), ...ngramPanes(state, source), ...llmPanes(state, source), tracedPane(state), timePane(state)];
   const board = h("main", { class: "board", id: "board" }, panes.map((pane) => pane.element)), error = errorLine(state);
   const find = searchBox(state, arrows), showRuns = () => { document.body.classList.toggle("no-runs"); document.querySelector(".show-runs").setAttribute("aria-expanded", String(!document.body.classList.contains("no-runs"))); };
   fill(document.getElementById("page"), header(state, source, { find, help, showRuns }), error, h("div", { class: "frame" }, runs.element, board), tip.element, help);
@@ -72,9 +73,9 @@ function header(state, source, { find, help, showRuns }) {
       }) : null);
     } catch { fill(kept); }
   };
-  state.watch("about", () => {
-    const { about } = state;
-    title.textContent = about?.name ?? "";
+  state.watch("about opening", () => {
+    const { about, opening } = state;
+    title.textContent = about?.name ?? (opening ? "" : "no run");
     told.textContent = about ? [about.about?.what, about.task ? `${about.task.kind}, ${about.task.hops.length} hop${about.task.hops.length === 1 ? "" : "s"} · ${about.model.layers} layer${about.model.layers === 1 ? "" : "s"} × ${about.model.heads} head${about.model.heads === 1 ? "" : "s"}` : about.kind, about.state === "finished" || about.state === "complete" ? null : about.state].filter(Boolean).join(" · ") : "";
     const list = about?.seeds ?? [];
     fill(seeds, list.length > 1 ? select("Seed", list.map((seed) => [seed, `seed ${seed}`]), state.seed ?? list[0], (seed) => state.set({ seed: Number(seed) })) : null);

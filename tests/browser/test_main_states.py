@@ -1,0 +1,103 @@
+"""Every kind and state of run opens to something that everybody can use, at any size."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hopscope.configs import Experiment, LlmBench, LlmMechanism, Model, Prompts, Retrieval, Training
+from hopscope.llm.kept import ANSWERS
+from hopscope.store import Store
+from hopscope.web.mechanism import Traced
+from tests.browser.lookers import SOON, TOKEN, complaints_of_axe, served
+
+KIND = Prompts(formulation="equations", hops=2)
+HEADS = {
+    "model": "x", "kind": KIND.label, "questions": 4, "correct": 3, "switched_off": None,
+    "routes": [{"route": "query → key 0", "purpose": "look-up"}],
+    "own": [[[0.1, 0.2], [0.9, 0.1]]], "others": [[[0.1, 0.1], [0.2, 0.1]]], "threshold": [0.3],
+}  # fmt: skip
+ANSWER = {"kind": KIND.label, "index": 0, "correct": "0", "probabilities": {"0": 0.6, "1": 0.2}}
+HALF = {"mean": 0.5, "low": 0.4, "high": 0.6}
+PROOF = {"knocked": HALF, "alone": HALF, "everything": HALF, "random": [0.1], "questions": 3}
+FOUND = {
+    "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "guessing": 0.25},
+    "roles": ["query", "answer"], "layers": list(range(29)), "verdict": ["look-ups: stacked"],
+    "follows": {"x1": [[HALF] * 29] * 2},
+    "circuit": [{"name": "1.0", "told": "answer ← value 0"}],
+    "proof": [{"exchange": "x1…", **PROOF}], "elsewhere": [],
+}  # fmt: skip
+PANES = {
+    "training": ".time",
+    "llm": ".accuracies",
+    "questions": ".prompt",
+    "mechanism": ".shares",
+    "error": ".error",
+    "demo": ".scene",
+}
+"""What is there when a state is drawn."""
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The address of each state."""
+    root = tmp_path_factory.mktemp("states")
+    store = Store(root)
+    bench = store.create(LlmBench(model="x", prompts=(KIND,), questions=3))
+    line = json.dumps(ANSWER).encode() + b"\n"
+    bench.commit({ANSWERS: line, f"heads-{KIND.label}.json": json.dumps(HEADS).encode()})
+    traced = store.create(LlmMechanism(model="x", prompts=KIND))
+    traced.commit({}, complete=True)
+    training = Training(steps=12, batch=8, examples=64, checkpoint_every=5, precision="float32")
+    model = Model(layers=2, heads=2, d_model=16)
+    begun = store.create(Experiment(task=Retrieval(hops=2), model=model, training=training))
+    names = {"llm": bench, "questions": bench, "mechanism": traced, "training": begun}
+    ids = {state: folder.name.rpartition("-")[2] for state, folder in names.items()}
+    ids |= {"error": "0000000000", "demo": "gallery-demo"}
+    with pytest.MonkeyPatch.context() as patch, begun.locked(), served(Path(root)) as address:
+        patch.setattr(Traced, "_findings", lambda _: FOUND)
+        yield {state: f"{address}/#token={TOKEN}&/run/{id_}" for state, id_ in ids.items()}
+
+
+def shown(page: Any, states: dict[str, str], name: str) -> None:
+    page.goto(states[name])
+    page.wait_for_selector(f"{PANES[name]}:visible", timeout=SOON)
+    page.wait_for_function("() => !hopscope.live.busy && !hopscope.state.opening", timeout=SOON)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["training", "llm", "mechanism", "error"])
+def test_axe_finds_nothing(
+    page: Any, states: dict[str, str], complaints: list[str], scheme: Any, name: str
+) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    shown(page, states, name)
+    assert complaints_of_axe(page) == []
+    if name == "error":
+        assert "no run" in page.inner_text(".error")
+        complaints.clear()  # the browser notes an answer that is no 200
+
+
+CUT = """() => [...document.querySelectorAll(".bar > *, .pane header > *")].filter((each) => {
+  const { left, right, width } = each.getBoundingClientRect();
+  return width && each.checkVisibility() && (left < -1 || right > innerWidth + 1);
+}).map((each) => each.outerHTML.slice(0, 100))"""
+ZOOMED = {"200 %": (640, 2), "400 px": (400, 1), "2,560 px": (2560, 1)}
+"""A window of 1,280 pixels at 200 % is laid out as one of 640."""
+
+
+@pytest.mark.parametrize("size", ZOOMED)
+@pytest.mark.parametrize("name", ["training", "llm", "mechanism", "demo"])
+def test_nothing_is_cut_and_the_page_does_not_scroll_sideways(
+    page: Any, states: dict[str, str], name: str, size: str
+) -> None:
+    width, scale = ZOOMED[size]
+    page.set_viewport_size({"width": width, "height": 800})
+    screen = {"width": width, "height": 800, "deviceScaleFactor": scale, "mobile": False}
+    page.context.new_cdp_session(page).send("Emulation.setDeviceMetricsOverride", screen)
+    shown(page, states, name)
+    assert page.evaluate("() => devicePixelRatio") == scale
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CUT) == []
