@@ -22,6 +22,7 @@ from hopscope.errors import NotLearned
 from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import MechanismRun
 from hopscope.llm.models import load
+from hopscope.llm.packed import pack
 from hopscope.llm.tracer import trace
 from hopscope.runs.computing import using_threads
 from hopscope.store import RunFolder
@@ -35,8 +36,10 @@ def equations(hops: int) -> Prompts:
 
 RECIPES = {
     "smollm2-1": LlmMechanism(
-        model=SMOL, prompts=equations(1), questions=200, precision="bf16",
-        tracing=Tracing(searched=16, proved=200, every=2),
+        model=SMOL, prompts=equations(1), questions=100, precision="bf16",
+        tracing=Tracing(mapped=16, searched=8, proved=200, proved_elsewhere=40, met=2, every=2,
+                        gains=0.1, most=16),
+        elsewhere=Prompts(formulation="lives-with", hops=1, opening=True),
     ),
     "smollm2-2": LlmMechanism(
         model=SMOL, prompts=equations(2), questions=100, precision="bf16",
@@ -50,8 +53,9 @@ RECIPES = {
         tracing=Tracing(searched=2, proved=8, every=4),
     ),
     "qwen-2-whole": LlmMechanism(
-        model=QWEN, prompts=equations(2), questions=200, precision="bf16",
-        tracing=Tracing(searched=16, proved=200, every=2),
+        model=QWEN, prompts=equations(2), questions=20, precision="bf16",
+        tracing=Tracing(mapped=4, searched=4, proved=200, proved_elsewhere=24, met=1, every=2,
+                        gains=0.1, most=16, given=False),
         elsewhere=Prompts(formulation="lives-with", hops=2, opening=True),
     ),
 }  # fmt: skip
@@ -86,7 +90,9 @@ def main() -> None:
     recipe = RECIPES[chosen.which]
 
     def local() -> LocalModel:
-        return LocalModel(*load(recipe.model, recipe.precision, "sdpa"), recipe.model)
+        model, tokenizer = load(recipe.model, recipe.precision, "sdpa")
+        pack(model)
+        return LocalModel(model, tokenizer, recipe.model, max_tokens=1)
 
     try:
         with using_threads(chosen.threads):

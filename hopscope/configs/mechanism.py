@@ -12,14 +12,26 @@ from hopscope.configs.recipe import Recipe, Seeds
 class Tracing(Config):
     """How much is measured, and what counts."""
 
+    mapped: Annotated[Whole, Field(ge=2)] | None = None
+    """Questions, the first of all, whose streams are patched at every role; unset: all."""
     searched: Annotated[Whole, Field(ge=2)] = 24
     """Questions, the first of all, on which single heads are patched."""
     proved: Annotated[Whole, Field(ge=2)] = 200
     """Fresh questions on which the circuit is knocked out, and runs alone."""
+    proved_elsewhere: Annotated[Whole, Field(ge=2)] | None = None
+    """Questions of the other formulation; unset: as many as are proved."""
     draws: Positive = 20
     """Random draws of as many rows of the same layers, beside the circuit."""
+    met: Positive | None = None
+    """Draws that one question meets, each question the next ones; unset: all."""
+    given: bool = True
+    """Also exchange what the question gives (x0); without it, what is brought for its sake alone
+    is not looked for."""
     every: Positive = 1
     """Residual streams are patched before each such layer: 1 is all of them."""
+    gains: Annotated[Real, Field(gt=0, lt=1)] = 0.02
+    """A role gains in a layer if the answer follows it by so much more behind it: there heads are
+    patched, with the exchanges that it gains."""
     counts: Annotated[Real, Field(gt=0, lt=1)] = 0.1
     """The least share of the way to the donor's answer that a head's row moves it, to count."""
     most: Positive = 24
@@ -38,7 +50,7 @@ class LlmMechanism(Recipe):
     elsewhere: Prompts | None = None
     """Another formulation, on which the same circuit is proved as well."""
     questions: Annotated[Whole, Field(ge=2)] = 200
-    """Pairs of questions whose residual streams are patched."""
+    """Pairs of questions that are answered, and patched."""
     tracing: Tracing = Tracing()
     template: Literal["chat", "raw"] = "chat"
     """The model's own chat template, or the bare prompt and "Answer:" on a line of its own."""
@@ -56,10 +68,11 @@ class LlmMechanism(Recipe):
             )
         if len(self.seeds) > 1:
             raise ValueError(f"seeds are {self.seeds}: a mechanism is searched with one")
-        if self.tracing.searched > self.questions:
-            raise ValueError(
-                f"searched is {self.tracing.searched} of {self.questions} questions: ask for fewer"
-            )
+        for name in ("mapped", "searched"):
+            if (count := getattr(self.tracing, name) or 0) > self.questions:
+                raise ValueError(f"{name} is {count} of {self.questions} questions: ask for fewer")
+        if (self.tracing.met or 0) > self.tracing.draws:
+            raise ValueError(f"met is {self.tracing.met} of {self.tracing.draws} draws: fewer")
         for prompts in filter(None, (self.prompts, self.elsewhere)):
             if prompts.chains < 3:
                 raise ValueError(
@@ -88,11 +101,11 @@ class LlmMechanism(Recipe):
         its = self.tracing
         return (
             ("answers", self.questions),
-            ("roles", self.questions),
+            ("roles", its.mapped or self.questions),
             ("heads", its.searched),
             ("paths", its.searched),
             ("proof", its.proved),
-            ("elsewhere", its.proved if self.elsewhere else 0),
+            ("elsewhere", (its.proved_elsewhere or its.proved) if self.elsewhere else 0),
         )
 
     @property

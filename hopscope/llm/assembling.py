@@ -147,8 +147,9 @@ def _losses(rows: Sequence[Measured]) -> Losses:
     """Losses among the acceptable answers: as it is, with the circuit alone, with nothing."""
     its = answered(of_phase(rows, "answers"))
     proof = of_phase(rows, "proof")
-    clean = np.array([[c[2] for c in row["clean"].values()] for row in proof])  # [q, name]
-    moved = np.array([row["moved"] for row in proof])[..., 2]  # [q, name, variant]
+    # However the answer is held against others, its loss is the same.
+    clean = np.array([[next(iter(row["clean"].values()))[2]] for row in proof])  # [q, 1]
+    moved = np.array([row["moved"] for row in proof], dtype=float)[..., 2]  # [q, name, variant]
     alone, none = (float((clean + moved[:, :, n]).mean()) for n in (ALONE, ALL))
     guess = log(1 / its.guessing)
     limit = Limits.of(np.array([clean.mean()]), guess, Discovery()).mean
@@ -162,7 +163,8 @@ def _holdings(recipe: LlmMechanism, rows: Sequence[Measured], layers: int) -> Ho
     """How far answers follow the stream at each role, symbol by symbol; where not every layer was
     patched, as before the last that was.
     """
-    shares, symbols = role_shares(recipe, rows), recipe.prompts.graph().symbols
+    shares = role_shares(recipe, rows)
+    symbols = tuple(s for s in recipe.prompts.graph().symbols if s in shares)
     table, every = role_table(recipe.prompts), recipe.tracing.every
     measured = [*range(0, layers, every), layers]
     at = [max(n for n, its in enumerate(measured) if its <= layer) for layer in range(layers + 1)]

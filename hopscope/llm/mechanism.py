@@ -18,15 +18,20 @@ from hopscope.configs import LlmMechanism
 from hopscope.facts import Role
 from hopscope.llm.assembling import ALL, ALONE, circuit_of
 from hopscope.llm.exchange import proving
-from hopscope.llm.heads import ANSWER
-from hopscope.llm.pairs import OPENING, OTHER, role_table
+from hopscope.llm.pairs import role_table
 from hopscope.llm.rows import Measured, of_phase, rows_of
-from hopscope.llm.weighing import Answered, answered, estimate, role_shares, surety
+from hopscope.llm.weighing import (
+    ASKING,
+    Answered,
+    answered,
+    estimate,
+    followed,
+    role_shares,
+    surety,
+)
 from hopscope.milestones import HALF
 from hopscope.store import RunFolder
 
-ASKING = (Role("query"), OPENING, OTHER, ANSWER)
-"""The roles from the question on."""
 KNOCKED, DRAWN = 0, 3
 """The variants of a proof: the circuit knocked out; from there on, random rows."""
 
@@ -40,6 +45,8 @@ class Proof:
     """How far answers follow the circuit's rows, brought from the donor; all else is as it is."""
     random: tuple[float, ...]
     """The same of as many random rows, draw by draw."""
+    drawn: Estimate
+    """The same of random rows, of all draws that a question met."""
     alone: Estimate
     """How far answers follow the donor if all is brought from there but the circuit's rows: 0 if
     these are enough."""
@@ -51,6 +58,17 @@ class Proof:
     def beaten(self) -> int:
         """How many random draws move the answers at least as far."""
         return sum(each >= self.knocked.mean for each in self.random)
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What a role holds before a layer, on fresh questions."""
+
+    exchange: str
+    role: Role
+    layer: int
+    share: Estimate
+    questions: int
 
 
 @dataclass(frozen=True)
@@ -114,10 +132,24 @@ class LlmFindings:
         moved = np.array([row["moved"] for row in rows], dtype=float)[..., 0]
         for number, name in enumerate(proving(prompts)):
             sure, its = surety(rows, name), moved[:, number]
-            drawn = tuple(estimate(sure, one).mean for one in its[:, DRAWN:].T)
+            draws = its[:, DRAWN:]
+            random = tuple(estimate(sure, one).mean for one in draws.T if np.isfinite(one).any())
             knocked, alone, everything = (estimate(sure, its[:, n]) for n in (KNOCKED, ALONE, ALL))
-            found.append(Proof(name, knocked, drawn, alone, everything, len(rows)))
+            drawn = estimate(sure, np.nanmean(draws, 1))
+            found.append(Proof(name, knocked, random, drawn, alone, everything, len(rows)))
         return found
+
+    @cached_property
+    def confirmed(self) -> list[Confirmed]:
+        """What roles hold where they hold most, on the fresh questions of the proof."""
+        rows, all_names = of_phase(self.rows, "proof"), followed(self.recipe)
+        found = []
+        cells = [(*cell, n) for *cell, its in (rows[0]["cells"] if rows else ()) for n in its]
+        for number, (layer, role, n) in enumerate(cells):
+            sure = surety(rows, all_names[n])
+            share = estimate(sure, np.array([row["held"][number][0] for row in rows], dtype=float))
+            found.append(Confirmed(all_names[n], self.roles[role], layer, share, len(rows)))
+        return sorted(found, key=lambda its: (its.exchange, self.roles.index(its.role)))
 
     def held(self, role: Role, name: str) -> tuple[int, int] | None:
         """From which of the patched layers to which a role holds a symbol by more than half."""
@@ -177,6 +209,11 @@ class LlmFindings:
                 for symbol, its in self.lens.items()
             },
             "verdict": self.verdict(),
+            "confirmed": [
+                {"exchange": its.exchange, "role": str(its.role), "layer": its.layer,
+                 "share": its.share.model_dump(), "questions": its.questions}
+                for its in self.confirmed
+            ],
             "circuit": self.circuit.to_dict(),
             "proof": [_told(each) for each in self.proofs()],
             "elsewhere": [_told(each) for each in self.proofs("elsewhere")],
@@ -184,10 +221,10 @@ class LlmFindings:
 
 
 def _told(proof: Proof) -> dict[str, Any]:
-    names = ("knocked", "alone", "everything")
+    shares = ("knocked", "drawn", "alone", "everything")
     return {
         "exchange": proof.name,
-        **{name: getattr(proof, name).model_dump() for name in names},
+        **{name: getattr(proof, name).model_dump() for name in shares},
         "random": list(proof.random),
         "questions": proof.questions,
     }

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from hopscope.llm.walking import MARKS, Batch, Marks
+from hopscope.llm.walking import MARKS, ROWS, Batch, Marks, first_of
 
 Row = tuple[int, int, int]
 """What one head brings to one role: layer, head, number of the role."""
@@ -20,22 +20,26 @@ def by_role(
     """How answers move if one role's stream before a layer is the donor's (the number of layers:
     behind the last).
     """
-    clean = batch.clean(names)
     found = torch.zeros(len(names), batch.roles, len(layers), len(batch.pairs), MARKS).double()
     for column, layer in enumerate(layers):
-        own = batch.own.streams[layer]
         for role in range(batch.roles):
-            at = batch.at(role)
-            theirs = [batch.given[name].streams[layer] for name in names]
-            changed = [bool((at[:, :, None] & (own != its)).any()) for its in theirs]
-            some = [n for n, its in enumerate(changed) if its]
-            if not some:
-                continue
-            first = int(at.int().argmax(1)[at.any(1)].min())
-            patched = torch.stack([torch.where(at[:, :, None], theirs[n], own) for n in some])
-            end = batch.onward(layer, patched[:, :, first:])
-            its_names = [names[n] for n in some]
-            found[some, role, column] = batch.marks(end, its_names) - clean[some]
+            found[:, role, column] = at_role(batch, layer, role, names)
+    return found
+
+
+def at_role(
+    batch: Batch, layer: int, role: int, names: Sequence[str]
+) -> Float[Tensor, "name batch mark"]:
+    """How answers move if one role's stream before one layer is the donor's."""
+    found = torch.zeros(len(names), len(batch.pairs), MARKS).double()
+    at, own = batch.at(role)[:, :, None], batch.own.streams[layer]
+    patched = [torch.where(at, batch.given(name).streams[layer], own) for name in names]
+    changed = [(its != own).any(-1).any(0) for its in patched]
+    if some := [n for n, its in enumerate(changed) if its.any()]:
+        first = min(int(changed[n].int().argmax()) for n in some)
+        end = batch.onward(layer, torch.stack([patched[n] for n in some])[:, :, first:])
+        its_names = [names[n] for n in some]
+        found[some] = batch.marks(end, its_names) - batch.clean(its_names)
     return found
 
 
@@ -49,7 +53,7 @@ def by_head(
     x, own = batch.own.streams[layer][:, first:], batch.own.mixed[layer][:, :, first:]
     marked = []
     for number, name in enumerate(names):
-        theirs = batch.given[name].mixed[layer][:, :, first:]
+        theirs = batch.given(name).mixed[layer][:, :, first:]
         patched = []
         for head in range(heads):
             mixed = own.clone()
@@ -62,22 +66,42 @@ def by_head(
 
 @dataclass(frozen=True)
 class Rerun:
-    """Which rows are the donor's in some variants; all others are computed anew."""
+    """Which rows are the donor's in some variants, question by question; all others are computed
+    anew, from the first layer and position on that a variant changes.
+    """
 
-    donor: Bool[Tensor, "variant layer head role"]
+    donor: Bool[Tensor, "variant batch layer head role"]
 
     def marks(self, batch: Batch, name: str) -> Marks:
         """How the answers move, in each variant."""
-        subject, count = batch.subject, len(self.donor)
-        x = batch.own.streams[0].repeat(count, 1, 1)
-        for layer in range(subject.layers):
-            pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
-            mixed = pattern @ subject.values(layer, x)
-            taken = self.donor[:, layer][:, :, batch.role].transpose(1, 2).flatten(0, 1)
-            theirs = batch.given[name].mixed[layer].repeat(count, 1, 1, 1)
-            x = subject.write(layer, x, torch.where(taken[..., None], theirs, mixed))
-        end = x[:, -1:].unflatten(0, (count, -1))
-        return batch.marks(end, [name] * count) - batch.clean([name])
+        by_layer = self.donor.flatten(3).any(-1).any(1)  # [variant, layer]
+        found = torch.zeros(len(self.donor), len(batch.pairs), MARKS).double()
+        begins = [first_of(its) for its in by_layer]
+        for begin in sorted({its for its in begins if its < batch.subject.layers}):
+            some = [n for n, its in enumerate(begins) if its == begin]
+            for part in torch.tensor(some).split(max(1, ROWS // batch.tokens.numel())):
+                end = self._rerun(batch, name, self.donor[part], begin)
+                its_names = [name] * len(part)
+                found[part] = batch.marks(end, its_names) - batch.clean([name])
+        return found
+
+    def _rerun(self, batch: Batch, name: str, donor: Tensor, begin: int) -> Tensor:
+        subject, count, length = batch.subject, len(donor), batch.tokens.shape[1]
+        places = batch.role[None, :, None].expand(count, -1, subject.heads, -1)
+        there = donor.flatten(2, 3).any(2).any(0).gather(-1, batch.role)  # [batch, seq]
+        first = min(max(batch.exchanged(name), first_of(there.any(0))), length - 1)
+        x = batch.own.streams[begin][:, first:].repeat(count, 1, 1)
+        for layer in range(begin, subject.layers):
+            before = batch.own.streams[layer][:, :first].repeat(count, 1, 1)
+            whole = torch.cat([before, x], 1)
+            read = length - first if layer < subject.layers - 1 else 1
+            pattern = subject.look(layer, whole, read, range(subject.heads))
+            mixed = pattern @ subject.values(layer, whole)
+            taken = donor[:, :, layer].gather(-1, places).flatten(0, 1)[:, :, -read:, None]
+            theirs = batch.given(name).mixed[layer][:, :, -read:].repeat(count, 1, 1, 1)
+            x = subject.write(layer, whole[:, -read:], torch.where(taken, theirs, mixed))
+        last: Tensor = x[:, -1:].unflatten(0, (count, -1))
+        return last
 
 
 def proofs(
@@ -95,6 +119,15 @@ def proofs(
         for row in others(shape, rows, Random(seed * 1_009 + draw)):  # noqa: S311
             variants[-1][row] = True
     return torch.stack(variants)
+
+
+def met(index: int, draws: int, each: int) -> list[int]:
+    """The variants that a question meets: all that are not drawn, and the next of the draws.
+
+    >>> met(0, 4, 2), met(1, 4, 2), met(2, 4, 2)
+    ([0, 1, 2, 3, 4], [0, 1, 2, 5, 6], [0, 1, 2, 3, 4])
+    """
+    return [0, 1, 2, *sorted(3 + (index * each + n) % draws for n in range(each))]
 
 
 def others(shape: tuple[int, int, int], rows: Sequence[Row], rng: Random) -> list[Row]:

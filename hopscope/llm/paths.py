@@ -4,6 +4,7 @@ Pairs of questions are pairs of examples as circuits know them, so what is patch
 here: see `hopscope.tracing.patching`.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from hopscope.circuits.carrying import KEPT, Cargo, Move, Site, Way
 from hopscope.circuits.exam import Exam
 from hopscope.configs import LlmMechanism
+from hopscope.llm.exchange import ON
 from hopscope.llm.pairs import role_table
 from hopscope.llm.rows import Measured, numbers, of_phase
 from hopscope.llm.walking import Batch
@@ -23,30 +25,40 @@ from hopscope.tracing.patched import Patching, chunks_of
 WAYS: tuple[Way, ...] = ("all", "values", "queries", "keys")
 
 
-def sites(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[Site]:
-    """Every row that counts, whole, and then by the roles that it looks at."""
-    table = role_table(recipe.prompts)
-    found = []
+def sites(recipe: LlmMechanism, rows: Sequence[Measured]) -> dict[Site, set[str]]:
+    """Every row that counts, whole, and then by the roles that it looks at; with the symbols whose
+    exchange it follows.
+    """
+    table, found = role_table(recipe.prompts), {}
     for row in counting(recipe, head_rows(recipe, rows)):
+        follows = {
+            name.removesuffix(ON)
+            for name, share in row.shares.items()
+            if share.mean >= recipe.tracing.counts
+        }
         whole = Site(layer=row.layer, heads=(row.head,), readers=(table[row.role],))
-        found.append(whole)
-        found += [whole.model_copy(update={"source": table[source]}) for source in row.sources]
+        found[whole] = follows
+        for source in row.sources:
+            found[whole.model_copy(update={"source": table[source]})] = follows
     return found
 
 
 def path_rows(recipe: LlmMechanism, rows: Sequence[Measured], batch: Batch) -> list[Measured]:
     """How answers move and leave, for each site, symbol and way, question by question."""
-    symbols, its = recipe.prompts.graph().symbols, sites(recipe, rows)
+    symbols, follows = recipe.prompts.graph().symbols, sites(recipe, rows)
+    its = list(follows)
     moved = torch.zeros(len(symbols), len(its), len(WAYS), 2, len(batch.pairs)).double()
     for number, symbol in enumerate(symbols):
+        some = [n for n, site in enumerate(its) if symbol in follows[site]]
+        if not some:
+            continue
         pairs = as_pairs(recipe, batch, symbol)
-        for layer in sorted({site.layer for site in its}):
-            some = [n for n, site in enumerate(its) if site.layer == layer]
-            variants = [(n, symbol) for n in some]
-            chunks = chunks_of(batch.subject, pairs.exam, len(variants) * len(WAYS))
-            parts = [Patching(batch.subject, pairs, its, c).moved(variants, WAYS) for c in chunks]
-            found = torch.cat([part[1] for part in parts], 3)
-            moved[number, some] = found[..., 0].permute(2, 1, 0, 3)
+        most = max(Counter(its[n].layer for n in some).values())
+        chunks = chunks_of(batch.subject, pairs.exam, most * len(WAYS))
+        variants = [(n, symbol) for n in some]
+        parts = [Patching(batch.subject, pairs, its, c).moved(variants, WAYS) for c in chunks]
+        found = torch.cat([part[1] for part in parts], 3)
+        moved[number, some] = found[..., 0].permute(2, 1, 0, 3)
     clean = batch.clean(symbols)
     return [
         {

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.subject import Dissected
@@ -25,12 +27,13 @@ from hopscope.llm.exchange import names, proving
 from hopscope.llm.lens import lens
 from hopscope.llm.local import LocalModel
 from hopscope.llm.models import load
+from hopscope.llm.packed import pack
 from hopscope.llm.pairs import Paired, pairs, role_table
-from hopscope.llm.patches import Rerun, by_head, by_role, proofs
+from hopscope.llm.patches import Rerun, at_role, by_head, by_role, met, proofs
 from hopscope.llm.paths import path_rows
 from hopscope.llm.rows import PART, ROWS, Measured, line, numbers, of_phase, rows_of
-from hopscope.llm.walking import Batch, batches
-from hopscope.llm.weighing import cells, check_answers
+from hopscope.llm.walking import MARKS, Batch, batches
+from hopscope.llm.weighing import Cell, cells, check_answers, followed, peaks
 from hopscope.runs.life import complete
 from hopscope.runs.watcher import Watcher
 from hopscope.runs.work import Begin, Losses
@@ -46,6 +49,7 @@ def prepare(recipe: LlmMechanism, device: str) -> Begin:
         raise ConfigError(f"device is {device!r}; language models are patched on the processor")
     model, tokenizer = load(recipe.model, recipe.precision, "sdpa")
     # Answers are not sampled: a prompt and the answers that are spelled need room, no more.
+    pack(model)
     local = LocalModel(model, tokenizer, recipe.model, recipe.template, max_tokens=1)
     return lambda folder: Tracer(recipe, local, folder)
 
@@ -78,7 +82,7 @@ class Tracer:
         self.step = self.kept = len(self.rows)
         self.precision = recipe.precision
         self.planned = range(1, recipe.steps + 1)
-        self.names = names(recipe.prompts)
+        self.names = followed(recipe)
         self.layers = [*range(0, subject.layers, recipe.tracing.every), subject.layers]
         self.roles = len(role_table(recipe.prompts))
         self.pieces = self._pieces()
@@ -145,27 +149,27 @@ class Tracer:
         )
 
     @cached_property
-    def _cells(self) -> list[list[int]]:
+    def _cells(self) -> list[Cell]:
         return cells(self.recipe, self.rows, self.layers)
 
+    @cached_property
+    def _peaks(self) -> list[Cell]:
+        return peaks(self.recipe, self.rows, self.layers)
+
     def answers(self, piece: Sequence[Paired]) -> list[Measured]:
-        """How the questions are answered as they are, and how their donors."""
+        """How the questions are answered as they are."""
         return self._each(piece, self._answers)
 
     def _answers(self, batch: Batch) -> list[Measured]:
         clean = batch.clean(self.names)
-        ends = torch.stack([batch.given[name].streams[-1][:, -1:] for name in self.names])
-        moved = batch.marks(ends, self.names) - clean
-        logits = self.subject.leave(batch.own.streams[-1][:, -1:])[:, -1].float()
+        right = batch.right()
         return [
             {
                 "model": self.digest,
                 "shape": [self.subject.layers, self.subject.heads],
                 "acceptable": len(pair.answers.acceptable),
-                "right": int(logits[row, list(pair.answers.acceptable)].argmax())
-                == pair.answers.acceptable.index(pair.answers.own),
+                "right": right[row],
                 "clean": self._clean(clean, self.names, row),
-                "moved": numbers(moved[:, row]),
             }
             for row, pair in enumerate(batch.pairs)
         ]
@@ -192,14 +196,17 @@ class Tracer:
 
     def _by_head(self, batch: Batch) -> list[Measured]:
         clean = batch.clean(self.names)
-        moved = [by_head(batch, layer, role, self.names) for layer, role in self._cells]
+        moved = [
+            by_head(batch, layer, role, [self.names[n] for n in its])
+            for layer, role, its in self._cells
+        ]
         return [
             {
                 "cells": self._cells,
                 "clean": self._clean(clean, self.names, row),
                 "moved": [numbers(its[:, :, row]) for its in moved],
                 "looks": [
-                    numbers(batch.own.looks[layer][row, :, role]) for layer, role in self._cells
+                    numbers(batch.own.looks[layer][row, :, role]) for layer, role, _ in self._cells
                 ],
             }
             for row in range(len(batch.pairs))
@@ -210,33 +217,55 @@ class Tracer:
         return self._each(piece, lambda batch: path_rows(self.recipe, self.rows, batch))
 
     def proof(self, piece: Sequence[Paired]) -> list[Measured]:
-        """The circuit knocked out, and alone."""
+        """The circuit knocked out, and alone; and what roles hold where they hold most."""
         return self._each(piece, lambda batch: self._proof(batch, self.recipe.prompts))
 
     def elsewhere(self, piece: Sequence[Paired]) -> list[Measured]:
-        """The same on another formulation."""
+        """The circuit on another formulation."""
         other = self.recipe.elsewhere
         assert other is not None
         return self._each(piece, lambda batch: self._proof(batch, other), other)
 
     def _proof(self, batch: Batch, prompts: Prompts) -> list[Measured]:
-        its, table = proving(prompts), role_table(prompts)
-        own = role_table(self.recipe.prompts)
+        every = names(prompts)
+        clean, moved, right = batch.clean(every), self._proved(batch, prompts), batch.right()
+        told: list[Measured] = [
+            {
+                "right": right[row],
+                "clean": self._clean(clean, every, row),
+                "moved": numbers(moved[:, :, row]),
+            }
+            for row in range(len(batch.pairs))
+        ]
+        if prompts == self.recipe.prompts:
+            held = [
+                at_role(batch, layer, role, [self.names[n] for n in its])
+                for layer, role, its in self._peaks
+            ]
+            for row, its in enumerate(told):
+                marks = [numbers(mark) for cell in held for mark in cell[:, row]]
+                its.update({"cells": self._peaks, "held": marks})
+        return told
+
+    def _proved(self, batch: Batch, prompts: Prompts) -> Float[Tensor, "name variant batch mark"]:
+        """How answers move; not a number for the random draws that a question does not meet."""
+        table, own, its = role_table(prompts), role_table(self.recipe.prompts), self.recipe.tracing
         rows = [
             (layer, head, table.index(own[role]))
             for layer, head, role in circuit_rows(self.recipe, self.rows)
             if own[role] in table
         ]
         shape = (self.subject.layers, self.subject.heads, len(table))
-        donor = proofs(shape, rows, self.recipe.tracing.draws, self.recipe.seeds[0])
-        clean, moved = batch.clean(its), [Rerun(donor).marks(batch, name) for name in its]
-        return [
-            {
-                "clean": self._clean(clean, its, row),
-                "moved": [numbers(each[:, row]) for each in moved],
-            }
-            for row in range(len(batch.pairs))
-        ]
+        every = proofs(shape, rows, its.draws, self.recipe.seeds[0])
+        chosen = [met(pair.index, its.draws, its.met or its.draws) for pair in batch.pairs]
+        donor = torch.stack([every[some] for some in chosen], 1)
+        exchanged = proving(prompts)
+        found = torch.full((len(exchanged), len(every), len(chosen), MARKS), torch.nan).double()
+        for number, name in enumerate(exchanged):
+            moved = Rerun(donor).marks(batch, name)
+            for row, some in enumerate(chosen):
+                found[number, some, row] = moved[:, row]
+        return found
 
     def _each(
         self,

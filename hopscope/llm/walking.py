@@ -1,7 +1,8 @@
 """Pairs of questions of one length, walked through a language model layer by layer.
 
 A patch at a layer needs the layers above alone, and of a position what stands behind it: all before
-is the own question's, and computed once. Patches of one place go through the layers together.
+is the own question's, and computed once. So donors are walked from the first word exchanged on, and
+what all questions begin with but once. Patches of one place go through the layers together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,39 +48,65 @@ class Batch:
         self.donors = {
             name: self._tensor([pair.donors[name] for pair in pairs]) for name in pairs[0].donors
         }
+        self._given: dict[str, Walked] = {}
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
         return torch.tensor(rows, device=self.subject.device)
 
     @cached_property
     def own(self) -> Walked:
-        """The own questions."""
-        return self._walked(self.tokens, looks=True)
+        """The own questions; what all begin with is walked once."""
+        differs = (self.tokens != self.tokens[:1]).any(0)
+        ends = [self.last(role) for role in range(self.roles)]
+        first = min(
+            first_of(differs), *(int(its[its >= 0].min()) for its in ends if (its >= 0).any())
+        )
+        begun = self._walked(self.tokens[:1, :first], None, 0) if first else None
+        return self._walked(self.tokens, begun, first, looks=True)
 
-    @cached_property
-    def given(self) -> dict[str, Walked]:
-        """The donors, by their names."""
-        return {name: self._walked(tokens, looks=False) for name, tokens in self.donors.items()}
+    def given(self, name: str) -> Walked:
+        """A donor; before the first word exchanged it is the own question."""
+        if name not in self._given:
+            self._given[name] = self._walked(self.donors[name], self.own, self.exchanged(name))
+        return self._given[name]
 
-    def _walked(self, tokens: Int[Tensor, "batch seq"], *, looks: bool) -> Walked:
-        subject = self.subject
-        found = Walked([subject.enter(tokens)], [], [])
+    def exchanged(self, name: str) -> int:
+        """Where the first word of an exchange stands."""
+        return first_of((self.tokens != self.donors[name]).any(0))
+
+    def _walked(
+        self,
+        tokens: Int[Tensor, "batch seq"],
+        known: Walked | None,
+        first: int,
+        looks: bool = False,
+    ) -> Walked:
+        """From a position on; what is before it is known."""
+        subject, read = self.subject, tokens.shape[1] - first
+        entered = subject.enter(tokens)[:, first:]
+        found = Walked([_behind(known.streams[0] if known else None, first, entered)], [], [])
         for layer in range(subject.layers):
             x = found.streams[-1]
-            pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
-            found.mixed.append(pattern @ subject.values(layer, x))
-            found.streams.append(subject.write(layer, x, found.mixed[-1]))
+            pattern = subject.look(layer, x, read, range(subject.heads))
+            mixed = pattern @ subject.values(layer, x)
+            out = subject.write(layer, x[:, first:], mixed)
+            before = (known.mixed[layer], known.streams[layer + 1]) if known else (None, None)
+            found.mixed.append(_behind(before[0], first, mixed))
+            found.streams.append(_behind(before[1], first, out))
             if looks:
                 found.looks.append(self._by_role(pattern))
         return found
 
     def _by_role(
-        self, pattern: Float[Tensor, "batch head seq seq"]
+        self, pattern: Float[Tensor, "batch head read seq"]
     ) -> Float[Tensor, "batch head reader source"]:
-        """Attention between roles of the chain asked about, from the last position of each."""
+        """Attention between roles of the chain asked about, from the last position of each; the
+        pattern is that of the last positions.
+        """
         length = self.role.shape[1]
         mine = self._one_hot & (self.chain == 0)[:, :, None]
-        last = length - 1 - mine.flip(1).int().argmax(1)  # [batch, role]
+        last = pattern.shape[2] - 1 - mine.flip(1).int().argmax(1)  # [batch, role]
+        last = last.clamp_min(0)  # of a role that is not there, any
         rows = pattern.gather(2, last[:, None, :, None].expand(-1, pattern.shape[1], -1, length))
         found: Tensor = rows.float() @ mine.float()[:, None]
         return found * mine.any(1)[:, None, :, None]
@@ -120,6 +147,13 @@ class Batch:
         """The marks of the own questions, for each exchange."""
         return self.marks(self.own.streams[-1][None, :, -1:].repeat(len(names), 1, 1, 1), names)
 
+    def right(self) -> list[bool]:
+        """Whether each own question's answer is the likeliest of the acceptable ones."""
+        logits = self.subject.leave(self.own.streams[-1][:, -1:])[:, -1].float()
+        answers = [pair.answers for pair in self.pairs]
+        best = [int(logits[n, list(a.acceptable)].argmax()) for n, a in enumerate(answers)]
+        return [a.acceptable[n] == a.own for n, a in zip(best, answers, strict=True)]
+
     def onward(
         self, layer: int, patched: Float[Tensor, "variant batch some d_model"]
     ) -> Float[Tensor, "variant batch one d_model"]:
@@ -142,6 +176,20 @@ class Batch:
             x = subject.write(number, whole[:, -read:], pattern @ subject.values(number, whole))
         last: Tensor = x[:, -1:].unflatten(0, (count, batch))
         return last
+
+
+def first_of(there: Bool[Tensor, "seq"]) -> int:
+    """The first position that something holds for; their number, if it holds for none."""
+    return int(there.int().argmax()) if bool(there.any()) else len(there)
+
+
+def _behind(known: Tensor | None, first: int, new: Tensor) -> Tensor:
+    """What is new, behind the first positions of what is known: of each question, or of all."""
+    if not first:
+        return new
+    assert known is not None
+    before = known[..., :first, :].expand(len(new), *new.shape[1:-2], -1, -1)
+    return torch.cat([before, new], -2)
 
 
 def batches(subject: Subject, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:

@@ -15,19 +15,24 @@ from hopscope import intervals
 from hopscope.circuits.parts import Estimate
 from hopscope.configs import LlmMechanism
 from hopscope.errors import NotLearned
+from hopscope.facts import Role
 from hopscope.llm.exchange import names
+from hopscope.llm.heads import ANSWER
+from hopscope.llm.pairs import OPENING, OTHER, role_table
 from hopscope.llm.rows import Measured, of_phase
+from hopscope.milestones import HALF
 from hopscope.tracing.patching import SURE, share_of
 
-GAIN = 0.02
-"""A role gains in a layer if the answer follows it by so much more behind it."""
+ASKING = (Role("query"), OPENING, OTHER, ANSWER)
+"""The roles from the question on."""
 LOOKS = 0.1
 """The least share of a row's attention to a role whose part of the row is patched."""
 
 
 def estimate(sure: Float[np.ndarray, "question"], moved: Float[np.ndarray, "question"]) -> Estimate:
     """The share of the way, with its interval; nothing of the way where nothing is sure."""
-    found = share_of(torch.from_numpy(sure.copy()), torch.from_numpy(moved.copy()))
+    measured = np.isfinite(moved)  # not every question meets every random draw
+    found = share_of(torch.from_numpy(sure[measured]), torch.from_numpy(moved[measured]))
     return found or Estimate(mean=0.0, low=0.0, high=0.0)
 
 
@@ -36,6 +41,12 @@ def surety(rows: Sequence[Measured], name: str) -> Float[np.ndarray, "question"]
     clean = np.array([row["clean"][name] for row in rows], dtype=float)
     found: np.ndarray = clean[:, 1] - clean[:, 0]
     return found
+
+
+def followed(recipe: LlmMechanism) -> tuple[str, ...]:
+    """The exchanges that a run makes."""
+    known = () if recipe.tracing.given else recipe.prompts.graph().known
+    return tuple(name for name in names(recipe.prompts) if name not in known)
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ def check_answers(recipe: LlmMechanism, rows: Sequence[Measured]) -> None:
     found = answered(rows)
     unsure = [
         name
-        for name in names(recipe.prompts)
+        for name in followed(recipe)
         if (sure := surety(rows, name)).sum() <= SURE * np.abs(sure).sum()
     ]
     if unsure or found.interval[0] <= found.guessing:
@@ -89,7 +100,7 @@ def role_shares(recipe: LlmMechanism, rows: Sequence[Measured]) -> dict[str, lis
     """For each exchange, role and layer (before it), how far answers follow the stream there."""
     its = of_phase(rows, "roles")
     found = {}
-    for number, name in enumerate(names(recipe.prompts)):
+    for number, name in enumerate(followed(recipe)):
         sure = surety(its, name)
         moved = np.array([row["moved"][number] for row in its], dtype=float)[..., 0]
         found[name] = [
@@ -99,16 +110,35 @@ def role_shares(recipe: LlmMechanism, rows: Sequence[Measured]) -> dict[str, lis
     return found
 
 
-def cells(recipe: LlmMechanism, rows: Sequence[Measured], layers: Sequence[int]) -> list[list[int]]:
-    """Layers and roles whose heads are worth patching: where a role gains, for any exchange."""
-    shares = role_shares(recipe, rows)
-    found = set()
-    for its in shares.values():
+Cell = tuple[int, int, list[int]]
+"""A layer, a role, and the numbers of the exchanges with which it is patched."""
+
+
+def cells(recipe: LlmMechanism, rows: Sequence[Measured], layers: Sequence[int]) -> list[Cell]:
+    """Layers and roles whose heads are worth patching: where a role gains, with what it gains."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for name, its in enumerate(role_shares(recipe, rows).values()):
         for role, by_layer in enumerate(its):
             for number, (before, behind) in enumerate(pairwise(by_layer)):
-                if behind.mean - before.mean >= GAIN:
-                    found |= {(layer, role) for layer in range(layers[number], layers[number + 1])}
-    return [list(cell) for cell in sorted(found)]
+                if behind.mean - before.mean >= recipe.tracing.gains:
+                    for layer in range(layers[number], layers[number + 1]):
+                        found.setdefault((layer, role), []).append(name)
+    return [(*cell, found[cell]) for cell in sorted(found)]
+
+
+def peaks(recipe: LlmMechanism, rows: Sequence[Measured], layers: Sequence[int]) -> list[Cell]:
+    """Where every role holds a symbol most clearly, behind some layer: to be measured on fresh
+    questions. Roles from the question on are asked whatever they hold, the others by a half.
+    """
+    table, known = role_table(recipe.prompts), recipe.prompts.graph().known
+    found: dict[tuple[int, int], list[int]] = {}
+    for name, (exchange, its) in enumerate(role_shares(recipe, rows).items()):
+        for role, by_layer in enumerate(its if exchange not in known else ()):
+            behind = by_layer[1:]
+            best = max(range(len(behind)), key=lambda n: behind[n].mean)
+            if behind[best].mean > HALF or table[role] in ASKING:
+                found.setdefault((layers[best + 1], role), []).append(name)
+    return [(*cell, found[cell]) for cell in sorted(found)]
 
 
 @dataclass(frozen=True)
@@ -119,6 +149,7 @@ class HeadRow:
     head: int
     role: int
     shares: dict[str, Estimate]
+    """For each exchange that it was patched with."""
     loss: Estimate
     """The loss if the row is the donor's, of that exchange which costs most."""
     agree: float
@@ -138,22 +169,23 @@ def head_rows(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[HeadRow]:
     if not its:
         return []
     found = []
-    moved = np.array([row["moved"] for row in its], dtype=float)  # [q, cell, name, head, mark]
     looks = np.array([row["looks"] for row in its], dtype=float).mean(0)  # [cell, head, role]
-    all_names = names(recipe.prompts)
+    all_names = followed(recipe)
     sure = {name: surety(its, name) for name in all_names}
     clean = np.array([row["clean"][all_names[0]][2] for row in its])
-    for cell, (layer, role) in enumerate(its[0]["cells"]):
-        for head in range(moved.shape[3]):
+    for cell, (layer, role, exchanged) in enumerate(its[0]["cells"]):
+        its_names = [all_names[n] for n in exchanged]
+        moved = np.array([row["moved"][cell] for row in its], dtype=float)  # [q, name, head, mark]
+        for head in range(moved.shape[2]):
             shares = {
-                name: estimate(sure[name], moved[:, cell, number, head, 0])
-                for number, name in enumerate(all_names)
+                name: estimate(sure[name], moved[:, number, head, 0])
+                for number, name in enumerate(its_names)
             }
-            losses = clean[:, None] + moved[:, cell, :, head, 2]
+            losses = clean[:, None] + moved[:, :, head, 2]
             worst = losses[:, losses.mean(0).argmax()]
             sources = tuple(int(n) for n in np.flatnonzero(looks[cell, head] >= LOOKS))
-            farthest = max(range(len(all_names)), key=lambda n: shares[all_names[n]].mean)
-            agree = float((moved[:, cell, farthest, head, 0] > 0).mean())
+            farthest = max(range(len(its_names)), key=lambda n: shares[its_names[n]].mean)
+            agree = float((moved[:, farthest, head, 0] > 0).mean())
             found.append(HeadRow(layer, head, role, shares, plain(worst), agree, sources))
     return sorted(found, key=lambda row: -row.most.mean)
 

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from hopscope.circuits import Circuit
+from hopscope.configs import LlmMechanism, Tracing
 from hopscope.facts import parse_role
+from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import LlmFindings, MechanismRun
+from hopscope.llm.tracer import trace
 from hopscope.store import RunFolder, Store
 from hopscope.web.views import Views
 
@@ -86,6 +89,33 @@ def test_the_circuit_is_proved(case: tuple[bool, LlmFindings]) -> None:
         assert max(its.random) < 0.01
         assert its.beaten == 0
     assert found.proofs("elsewhere") == []
+
+
+def test_what_roles_hold_is_confirmed_on_fresh_questions(case: tuple[bool, LlmFindings]) -> None:
+    stacked, found = case
+    for its in found.confirmed:
+        holds = HOLDS[stacked].get((its.exchange, str(its.role)), (1, 0))
+        assert its.share.mean == pytest.approx(float(holds[0] <= its.layer <= holds[1]), abs=0.01)
+        assert its.questions == 3
+    told = {(its.exchange, str(its.role)) for its in found.confirmed}
+    clear = {("x2", "answer"), ("x1…", "answer"), ("x1", "answer"), ("x2", "query")}
+    assert clear < told
+    assert not any(exchange == "x0" for exchange, _ in told)
+
+
+def test_fewer_questions_and_exchanges_find_the_same_of_what_is_exchanged(
+    planted: Callable[[bool], LocalModel], recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    tracing = Tracing(mapped=3, searched=2, proved=4, draws=2, met=1, gains=0.3, given=False)
+    thrifty = recipe.model_copy(update={"tracing": tracing})
+    found = MechanismRun(trace(thrifty, lambda: planted(True), str(tmp_path))).findings
+    assert set(found.shares) == {"x1", "x2", "x1…"}
+    paths = {f"{p.layer}.{p.head} {p.reader} ← {p.source}" for p in found.circuit.paths}
+    assert TRUE[True] - BEGIN < paths <= TRUE[True]
+    for its in found.proofs():
+        assert its.knocked.mean == pytest.approx(1, abs=0.01)
+        assert len(its.random) == 2
+        assert abs(its.drawn.mean) < 0.01
 
 
 def test_stacked_and_in_place_are_told_apart(traced: Callable[[bool], Path]) -> None:

@@ -93,6 +93,8 @@ MISTAKES = [
     ({"model": "http://127.0.0.1:1/v1#x"}, "is an endpoint, which shows no weights"),
     ({"seeds": (0, 1)}, "a mechanism is searched with one"),
     ({"questions": 4, "tracing": Tracing(searched=5)}, "searched is 5 of 4 questions"),
+    ({"questions": 4, "tracing": Tracing(mapped=5, searched=2)}, "mapped is 5 of 4 questions"),
+    ({"tracing": Tracing(searched=2, draws=2, met=3)}, "met is 3 of 2 draws"),
     ({"prompts": Prompts(formulation="f1", hops=2, chains=2)}, "cannot be paired: answers are"),
     ({"elsewhere": Prompts(formulation="functions")}, "equations-d2 has no role 'key 2'"),
     ({"elsewhere": Prompts(formulation="f2", hops=1)}, "lives-with-d1 has no role 'key 1'"),

@@ -14,7 +14,7 @@ from hopscope.llm.exchange import names
 from hopscope.llm.lens import lens
 from hopscope.llm.local import LocalModel
 from hopscope.llm.pairs import pairs, role_table
-from hopscope.llm.patches import Rerun, by_head, by_role, others, proofs
+from hopscope.llm.patches import Rerun, by_head, by_role, met, others, proofs
 from hopscope.llm.walking import Batch, batches
 
 TWO = Prompts(formulation="equations", hops=2)
@@ -111,7 +111,7 @@ def test_all_but_some_rows_are_the_donor_s(local: LocalModel, batch: Batch) -> N
     assert [int(its.sum()) for its in donor] == [3, 8 * batch.roles - 3, 8 * batch.roles, 3, 3]
     clean, size, name = logits(local, batch.tokens), local.model.config.head_dim, "x1…"
     with torch.no_grad():
-        found = Rerun(donor).marks(batch, name)
+        found = Rerun(donor[:, None].expand(-1, 3, -1, -1, -1)).marks(batch, name)
     modules = [layer.self_attn.o_proj for layer in local.model.model.layers]
     theirs = [entering(local, module, batch.donors[name]) for module in modules]
     for variant, chosen in enumerate(donor):
@@ -122,6 +122,31 @@ def test_all_but_some_rows_are_the_donor_s(local: LocalModel, batch: Batch) -> N
         with hooked(modules[0], changes[0]), hooked(modules[1], changes[1]):
             expected = marks(batch, name, logits(local, batch.tokens), clean)
         torch.testing.assert_close(found[variant], expected, atol=1e-4, rtol=1e-3)
+
+
+def test_questions_meet_variants_of_their_own(batch: Batch) -> None:
+    donor = proofs((2, 4, batch.roles), [(1, 2, batch.roles - 1)], 3, 0)
+    chosen = [met(pair.index, 3, 1) for pair in batch.pairs]
+    with torch.no_grad():
+        found = Rerun(torch.stack([donor[its] for its in chosen], 1)).marks(batch, "x2")
+        every = Rerun(donor[:, None].expand(-1, 3, -1, -1, -1)).marks(batch, "x2")
+    assert len({tuple(its) for its in chosen}) == 3
+    for row, its in enumerate(chosen):
+        torch.testing.assert_close(found[:, row], every[its, row], atol=1e-5, rtol=1e-4)
+
+
+def test_what_all_questions_begin_with_is_walked_once(local: LocalModel, batch: Batch) -> None:
+    same = Batch(batch.subject, [batch.pairs[0]] * 2, batch.roles)
+    with torch.no_grad():
+        whole = same._walked(same.tokens, None, 0, looks=True)
+        shared = [torch.equal(its[0], its[1]) for its in same.own.streams]
+    assert all(shared)
+    for name in ("streams", "mixed", "looks"):
+        for expected, found in zip(getattr(whole, name), getattr(same.own, name), strict=True):
+            torch.testing.assert_close(found, expected, atol=1e-3, rtol=1e-3)
+    right = logits(local, same.tokens)[:, list(batch.pairs[0].answers.acceptable)].argmax(-1)
+    own = batch.pairs[0].answers
+    assert same.right() == [own.acceptable[n] == own.own for n in right.tolist()]
 
 
 def test_random_rows_are_of_the_same_layers_and_never_the_circuit_s() -> None:
