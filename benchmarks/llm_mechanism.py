@@ -37,9 +37,7 @@ def equations(hops: int) -> Prompts:
 RECIPES = {
     "smollm2-1": LlmMechanism(
         model=SMOL, prompts=equations(1), questions=100, precision="bf16",
-        tracing=Tracing(mapped=16, searched=8, proved=200, proved_elsewhere=40, met=2, every=2,
-                        gains=0.1, most=16),
-        elsewhere=Prompts(formulation="lives-with", hops=1, opening=True),
+        tracing=Tracing(mapped=48, searched=24, proved=200, met=1, every=6, gains=0.15, most=16),
     ),
     "smollm2-2": LlmMechanism(
         model=SMOL, prompts=equations(2), questions=100, precision="bf16",

@@ -103,7 +103,7 @@ def print_findings(found: "LlmFindings") -> None:
     """What was found, phase by phase."""
     from hopscope.cli.findings import print_circuit
     from hopscope.cli.tables import table
-    from hopscope.report.mechanism import lens_rows, proof_rows, role_rows
+    from hopscope.report.mechanism import confirmed_rows, lens_rows, proof_rows, role_rows
 
     say("", f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}")
     columns, rows = role_rows(found)
@@ -112,6 +112,10 @@ def print_findings(found: "LlmFindings") -> None:
     columns, rows = lens_rows(found)
     if rows:
         table(columns, rows, title="the logit lens, where it sees a symbol by half or more")
+    columns, rows = confirmed_rows(found)
+    if rows:
+        title = f"where each role holds most, on {found.confirmed[0].questions} fresh questions"
+        table(columns, rows, title=title)
     print_circuit(found.circuit)
     for phase in ("proof", "elsewhere"):
         if proofs := found.proofs(phase):

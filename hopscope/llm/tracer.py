@@ -33,14 +33,14 @@ from hopscope.llm.patches import Rerun, at_role, by_head, by_role, met, proofs
 from hopscope.llm.paths import path_rows
 from hopscope.llm.rows import PART, ROWS, Measured, line, numbers, of_phase, rows_of
 from hopscope.llm.walking import MARKS, Batch, batches
-from hopscope.llm.weighing import Cell, cells, check_answers, followed, peaks
+from hopscope.llm.weighing import Cell, cells, check_answers, check_sure, followed, peaks
 from hopscope.runs.life import complete
 from hopscope.runs.watcher import Watcher
 from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder, Store
 
-PIECE = 4
-"""Questions that are measured between two commits."""
+CHECKED = {"heads": ("roles", "mapped"), "paths": ("heads", "searched")}  # were these enough?
+PIECE = 4  # questions that are measured between two commits
 
 
 def prepare(recipe: LlmMechanism, device: str) -> Begin:
@@ -115,6 +115,8 @@ class Tracer:
             done = len(of_phase(self.rows, phase))
             if phase == "roles" and count:
                 check_answers(self.recipe, of_phase(self.rows, "answers"))
+            if before := CHECKED.get(phase):
+                check_sure(self.recipe, of_phase(self.rows, before[0]), before[1])
             asked = self._pairs(phase)[:count] if done < count else []
             for first in range(done, count, PIECE):
                 yield phase, asked[first : first + PIECE]
@@ -238,13 +240,13 @@ class Tracer:
             for row in range(len(batch.pairs))
         ]
         if prompts == self.recipe.prompts:
-            held = [
-                at_role(batch, layer, role, [self.names[n] for n in its])
-                for layer, role, its in self._peaks
+            places = [
+                (layer, role, [self.names[n] for n in its]) for layer, role, its in self._peaks
             ]
+            held = [at_role(batch, *its) for its in places]
             for row, its in enumerate(told):
-                marks = [numbers(mark) for cell in held for mark in cell[:, row]]
-                its.update({"cells": self._peaks, "held": marks})
+                its["cells"] = self._peaks
+                its["held"] = [numbers(mark) for cell in held for mark in cell[:, row]]
         return told
 
     def _proved(self, batch: Batch, prompts: Prompts) -> Float[Tensor, "name variant batch mark"]:

@@ -83,17 +83,27 @@ def answered(rows: Sequence[Measured]) -> Answered:
 
 def check_answers(recipe: LlmMechanism, rows: Sequence[Measured]) -> None:
     """Refuse a model whose answers are no more the asked chain's than another's."""
-    found = answered(rows)
-    unsure = [
-        name
-        for name in followed(recipe)
-        if (sure := surety(rows, name)).sum() <= SURE * np.abs(sure).sum()
-    ]
+    found, unsure = answered(rows), _unsure(recipe, rows)
     if unsure or found.interval[0] <= found.guessing:
         raise NotLearned(
             f"{recipe.model} answers {recipe.prompts.label} at guessing level: {found}; no answer "
             "can follow another: ask for fewer hops, for an opening, or take another model"
         )
+
+
+def check_sure(recipe: LlmMechanism, rows: Sequence[Measured], which: str) -> None:
+    """Refuse to go on from so few questions that their answers are not their own."""
+    if unsure := _unsure(recipe, rows):
+        raise NotLearned(
+            f"{recipe.model} is as near to the partner's answer as to its own on the {len(rows)} "
+            f"questions that are {which} ({', '.join(unsure)}): take more (--{which})"
+        )
+
+
+def _unsure(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[str]:
+    """The exchanges whose partner's answer is as near as the own."""
+    its = {name: surety(rows, name) for name in followed(recipe)}
+    return [name for name, sure in its.items() if sure.sum() <= SURE * np.abs(sure).sum()]
 
 
 def role_shares(recipe: LlmMechanism, rows: Sequence[Measured]) -> dict[str, list[list[Estimate]]]:

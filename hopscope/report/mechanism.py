@@ -67,17 +67,26 @@ def lens_rows(found: LlmFindings) -> tuple[list[str], list[list[str]]]:
 
 def proof_rows(proofs: list[Proof]) -> tuple[list[str], list[list[str]]]:
     """Columns and rows of a table: the circuit knocked out, and alone."""
-    columns = ["exchange", "circuit of the donor", "random rows", "as far", "all but the circuit",
-               "everything"]  # fmt: skip
+    columns = ["exchange", "circuit of the donor", "random rows", "draw by draw", "as far",
+               "all but the circuit", "everything"]  # fmt: skip
     rows = [
         [
             exchanged(each.name), str(each.knocked),
-            f"{min(each.random):.3f} … {max(each.random):.3f}",
+            str(each.drawn), f"{min(each.random):.3f} … {max(each.random):.3f}",
             f"{each.beaten} of {len(each.random)}", str(each.alone), str(each.everything),
         ]
         for each in proofs
     ]  # fmt: skip
     return columns, rows
+
+
+def confirmed_rows(found: LlmFindings) -> tuple[list[str], list[list[str]]]:
+    """What roles hold where they hold most, on fresh questions."""
+    rows = [
+        [exchanged(its.exchange), str(its.role), str(its.layer), str(its.share)]
+        for its in found.confirmed
+    ]
+    return ["exchange", "role", "before layer", "the answer follows"], rows
 
 
 def mechanism_figure(found: LlmFindings) -> Figure:

@@ -11,6 +11,7 @@ from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import MechanismRun
 from hopscope.llm.rows import PART, ROWS, rows_of
 from hopscope.llm.tracer import Tracer, trace
+from hopscope.llm.weighing import check_sure, followed
 from hopscope.runs.life import complete
 from hopscope.runs.stop import Stop
 from hopscope.store import RunFolder, Store
@@ -70,6 +71,15 @@ def test_a_model_that_guesses_is_refused(
 ) -> None:
     with pytest.raises(NotLearned, match=r"planted answers equations-d2 at guessing level: \d+ of"):
         trace(recipe, lambda: make_tiny("raw", 3), str(tmp_path))
+
+
+def test_too_few_questions_are_refused(recipe: LlmMechanism) -> None:
+    clean = {name: [1.0, 1.0, 0.0] for name in followed(recipe)}
+    unsure = [{"clean": {**clean, "x1": [1.0, 3.0, 0.0]}}] * 3
+    with pytest.raises(
+        NotLearned, match=r"on the 3 questions that are mapped \(x0, x2, x1…\): take"
+    ):
+        check_sure(recipe, unsure, "mapped")
 
 
 def test_damaged_rows_are_refused(traced: Callable[[bool], Path], recipe: LlmMechanism) -> None:
