@@ -38,7 +38,7 @@ def main() -> None:
             print(f"\n{phase}, {proofs[0].questions} questions\n")
             table(*proof_rows(proofs))
     if found.confirmed:
-        print(f"\nwhere each role holds most, on {found.confirmed[0].questions} fresh questions\n")
+        print(f"\nwhat roles hold, on {found.confirmed[0].questions} fresh questions\n")
         table(*confirmed_rows(found))
 
 

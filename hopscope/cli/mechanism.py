@@ -114,7 +114,7 @@ def print_findings(found: "LlmFindings") -> None:
         table(columns, rows, title="the logit lens, where it sees a symbol by half or more")
     columns, rows = confirmed_rows(found)
     if rows:
-        title = f"where each role holds most, on {found.confirmed[0].questions} fresh questions"
+        title = f"what roles hold, on {found.confirmed[0].questions} fresh questions"
         table(columns, rows, title=title)
     print_circuit(found.circuit)
     for phase in ("proof", "elsewhere"):

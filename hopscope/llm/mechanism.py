@@ -141,7 +141,7 @@ class LlmFindings:
 
     @cached_property
     def confirmed(self) -> list[Confirmed]:
-        """What roles hold where they hold most, on the fresh questions of the proof."""
+        """What roles hold, on the fresh questions of the proof."""
         rows, all_names = of_phase(self.rows, "proof"), followed(self.recipe)
         found = []
         cells = [(*cell, n) for *cell, its in (rows[0]["cells"] if rows else ()) for n in its]

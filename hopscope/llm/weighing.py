@@ -137,17 +137,20 @@ def cells(recipe: LlmMechanism, rows: Sequence[Measured], layers: Sequence[int])
 
 
 def peaks(recipe: LlmMechanism, rows: Sequence[Measured], layers: Sequence[int]) -> list[Cell]:
-    """Where every role holds a symbol most clearly, behind some layer: to be measured on fresh
-    questions. Roles from the question on are asked whatever they hold, the others by a half.
+    """Where to ask fresh questions what every role holds: until where it holds the word that stands
+    there, from where on what is brought to it; roles behind the question wherever they hold most.
     """
     table, known = role_table(recipe.prompts), recipe.prompts.graph().known
     found: dict[tuple[int, int], list[int]] = {}
     for name, (exchange, its) in enumerate(role_shares(recipe, rows).items()):
         for role, by_layer in enumerate(its if exchange not in known else ()):
-            behind = by_layer[1:]
-            best = max(range(len(behind)), key=lambda n: behind[n].mean)
-            if behind[best].mean > HALF or table[role] in ASKING:
-                found.setdefault((layers[best + 1], role), []).append(name)
+            held = [n for n, share in enumerate(by_layer) if share.mean > HALF]
+            if held:
+                best = held[-1] if held[0] == 0 else held[0]
+            else:
+                best = max(range(1, len(by_layer)), key=lambda n: by_layer[n].mean)
+            if held or table[role] in ASKING:
+                found.setdefault((layers[best], role), []).append(name)
     return [(*cell, found[cell]) for cell in sorted(found)]
 
 

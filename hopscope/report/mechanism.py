@@ -81,7 +81,7 @@ def proof_rows(proofs: list[Proof]) -> tuple[list[str], list[list[str]]]:
 
 
 def confirmed_rows(found: LlmFindings) -> tuple[list[str], list[list[str]]]:
-    """What roles hold where they hold most, on fresh questions."""
+    """What roles hold, on fresh questions."""
     rows = [
         [exchanged(its.exchange), str(its.role), str(its.layer), str(its.share)]
         for its in found.confirmed

@@ -132,7 +132,7 @@ def test_a_mechanism_from_its_pairs_to_its_figure(
     assert "answer ← value 1" in say("circuit", "show", "circuit.json")[1]
     shown = say("show", name)[1]
     assert "answer holds x1 before layers 2 … 2" in shown
-    assert "where each role holds most, on 2 fresh questions" in shown
+    assert "what roles hold, on 2 fresh questions" in shown
     rows = json.loads(say("show", name, "--json")[1])["results"]
     assert {row["exchange"] for row in rows} == {"x0", "x1", "x2", "x1…"}
     assert say("show", name, "--figure", "maps.png")[0] == 0
