@@ -83,6 +83,7 @@ class Worker:
         self.stop()
         self._turns.put(None)
         self._thread.join(ENDING)
+        gc.unfreeze()  # what ends with the process is to be found
 
     @contextmanager
     def _place(self) -> Iterator[threading.Event]:

@@ -1,0 +1,100 @@
+"""How quickly the explorer's page is there, and how smoothly it is scrubbed, in a real Chromium.
+
+    python benchmarks/explorer_page.py [--rounds 8]
+
+First paint of gallery/demo: from the command to the picture, and from the browser's question to its
+first paint and to the picture. Scrubbing: one checkpoint a frame, forth and back through all; gaps
+between frames, what the page's thread works in each (all of it, and scripts alone), and how many
+requests that took (those for changes in the store aside). Prints a JSON row for each.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import time
+from itertools import pairwise
+from typing import Any
+
+from explorer_server import Server, started
+from playwright.sync_api import Page, sync_playwright
+
+DRAWN = """() => { const { state } = globalThis.hopscope ?? {};
+return state?.maps && state.contents && document.querySelector(".scene"); }"""
+PAINTED = """() => ({ paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
+drawn: performance.now() })"""
+SCRUB = """(rounds) => new Promise((done) => {
+  const steps = hopscope.state.steps.length, times = [], all = 2 * rounds * (steps - 1);
+  const press = (key) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  const frame = (now) => {
+    times.push(now);
+    if (times.length > all) return done(times);
+    press(Math.floor((times.length - 1) / (steps - 1)) % 2 ? "ArrowRight" : "ArrowLeft");
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+})"""  # noqa: E501
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=8)
+    chosen = parser.parse_args()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1600, "height": 1100})
+        begun = time.perf_counter()
+        with started() as server:
+            print(json.dumps(paint(page, server, begun)), flush=True)
+            print(json.dumps(scrub(page, chosen.rounds)), flush=True)
+        browser.close()
+
+
+def paint(page: Page, server: Server, begun: float) -> dict[str, object]:
+    """From the command, and from the question, to the picture."""
+    page.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&/run/gallery-demo")
+    page.wait_for_function(DRAWN, timeout=120_000)
+    from_command = 1_000 * (time.perf_counter() - begun)
+    found = page.evaluate(PAINTED)
+    return {
+        "benchmark": "explorer paint",
+        "first_paint_ms": round(found["paint"], 1),
+        "drawn_ms": round(found["drawn"], 1),
+        "from_command_ms": round(from_command, 1),
+    }
+
+
+def scrub(page: Page, rounds: int) -> dict[str, object]:
+    """One checkpoint a frame."""
+    page.wait_for_function("() => !hopscope.live.busy", timeout=120_000)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    before = metrics(session)
+    times = page.evaluate(SCRUB, rounds)
+    spent = {name: value - before[name] for name, value in metrics(session).items()}
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    return {
+        "benchmark": "explorer scrub",
+        "frames": len(gaps),
+        "median_gap_ms": round(statistics.median(gaps), 2),
+        "p95_gap_ms": round(statistics.quantiles(gaps, n=20)[-1], 2),
+        "over_20_ms": sum(gap > 20 for gap in gaps),
+        "script_ms_a_frame": round(1_000 * spent["ScriptDuration"] / len(gaps), 2),
+        "task_ms_a_frame": round(1_000 * spent["TaskDuration"] / len(gaps), 2),
+        "requests": sum("since=" not in url for url in asked),
+    }
+
+
+def metrics(session: Any) -> dict[str, float]:
+    """What the page's thread has spent so far, in seconds."""
+    return {
+        each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]
+    }
+
+
+if __name__ == "__main__":
+    main()
