@@ -84,6 +84,7 @@ GROUPS = (
     Group("Sharing", "sharing.md", (
         Command("export", "Send a run to a tracker, or its model to transformers.",
                 "sharing:export"),
+        Command("models push", "Put a run on a hub, with a card.", "models:push"),
     )),
     Group("The papers", "papers.md", (
         Command("reproduce", "Run, measure and draw what papers show.", "reproduce:reproduce"),
@@ -115,7 +116,8 @@ GROUPS = (
         Command("llm export", "Write the questions for RULER, lm-evaluation-harness, inspect_ai.",
                 "export:export", earlier={"--to": "--out", "--seed": "--sample"}),
         Command("models list", "List the language models that can be fetched.", "models:listing"),
-        Command("models pull", "Fetch one of them, or any OWNER/NAME of a hub.", "models:fetch"),
+        Command("models pull", "Fetch one of them, or any OWNER/NAME of a hub; runs, too.",
+                "models:fetch"),
     )),
     Group("The shell", "commands.md", (
         Command("doctor", "Check the installation, this machine and the store.", "doctor:doctor"),

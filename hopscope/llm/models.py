@@ -67,7 +67,7 @@ def cached(name: str) -> Path:
 def pull(name: str) -> Path:
     """Fetch a known model, or one of the hub, into the cache, if it is not there yet."""
     known = KNOWN.get(name)
-    if known is None and not _of_hub(name):
+    if known is None and not is_place(name):
         raise ModelUnavailable(
             f"unknown model {name!r}: there are {', '.join(KNOWN)}, and OWNER/NAME from the hub"
         )
@@ -88,7 +88,8 @@ def pull(name: str) -> Path:
     return folder
 
 
-def _of_hub(name: str) -> bool:
+def is_place(name: str) -> bool:
+    """Is this OWNER/NAME, or OWNER/NAME@REVISION, of a hub?"""
     return re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name) is not None
 
 
@@ -141,7 +142,7 @@ def load(where: str, precision: str = "float32", attention: Attention = "fast") 
         return _load(path.parent, path.name, precision, attention)
     if (path / "config.json").is_file():
         return _load(path, None, precision, attention)
-    named = where in KNOWN or _of_hub(where)
+    named = where in KNOWN or is_place(where)
     if named and cached(where).exists():
         return _load(cached(where), None, precision, attention)
     if named:

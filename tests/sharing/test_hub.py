@@ -1,0 +1,245 @@
+"""Runs go to a hub on this machine and come back; a hub that lies gets nothing into the store."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlparse
+
+import pytest
+
+from hopscope.errors import RunMismatch, SharingError
+from hopscope.sharing.hub import Hub, check_place
+from hopscope.store import RunFolder, Store
+from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
+
+pytest.importorskip("huggingface_hub")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Server:
+    """One repository, me/mine; what is committed is kept."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.refuses = False
+        self.asked: list[str] = []
+        self.url = ""
+
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        self.asked.append(f"{method} {path}")
+        if self.refuses:
+            return 403, b'{"error": "You may not do that"}'
+        if path == "/api/repos/create":
+            return 200, json.dumps({"url": f"{self.url}/me/mine"}).encode()
+        if path.startswith("/api/models/me/mine/preupload/"):
+            asked = [each["path"] for each in json.loads(body)["files"]]
+            told = [{"path": p, "uploadMode": "regular", "shouldIgnore": False} for p in asked]
+            return 200, json.dumps({"files": told}).encode()
+        if path.startswith("/api/models/me/mine/commit/"):
+            for line in map(json.loads, body.splitlines()):
+                self.change(line["key"], line["value"])
+            told = {"success": True, "commitOid": COMMIT, "commitUrl": f"{self.url}/commit"}
+            return 200, json.dumps(told).encode()
+        if path == "/api/validate-yaml":
+            return 200, b'{"errors": [], "warnings": []}'
+        if path.startswith("/api/models/me/mine"):
+            files = [{"rfilename": name} for name in self.files]
+            return 200, json.dumps({"id": "me/mine", "sha": COMMIT, "siblings": files}).encode()
+        name = path.removeprefix(f"/me/mine/resolve/{COMMIT}/")
+        return (200, self.files[name]) if name in self.files else (404, b"")
+
+    def change(self, key: str, value: dict[str, str]) -> None:
+        if key == "file":
+            self.files[value["path"]] = base64.b64decode(value["content"])
+        elif key == "deletedFile":
+            del self.files[value["path"]]
+
+    def promise(self, manifest: Manifest) -> None:
+        """Put another manifest there."""
+        self.files[MANIFEST] = manifest.to_bytes()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    mine = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            path = urlparse(self.path).path
+            status, data = mine.answer(self.command, path, self.rfile.read(length))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            return None
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=http.serve_forever, daemon=True).start()
+    mine.url = f"http://127.0.0.1:{http.server_port}"
+    monkeypatch.setenv("HF_TOKEN", "hf_key")
+    yield mine
+    http.shutdown()
+    http.server_close()
+
+
+@pytest.fixture
+def hub(server: Server) -> Hub:
+    return Hub(server.url)
+
+
+@pytest.fixture
+def pushed(server: Server, hub: Hub, fleet: RunFolder) -> Server:
+    """A hub that has the fleet, without what asking for that took."""
+    server.files = {name: fleet.read(name) for name in fleet.manifest.files}
+    server.promise(fleet.manifest)
+    return server
+
+
+def test_a_run_goes_there_and_comes_back(
+    server: Server, hub: Hub, fleet: RunFolder, store: Store
+) -> None:
+    server.files = {"README.md": b"old", "checkpoints/step-00000001.safetensors": b"old"}
+    server.promise(fleet.manifest)
+    assert hub.push(fleet, "me/mine", private=True) == f"{server.url}/me/mine"
+    assert {*server.files} == {*fleet.manifest.files, MANIFEST, "README.md"}
+    assert b"library_name: hopscope" in server.files["README.md"]
+    assert hub.is_run("me/mine")
+    found = hub.pull("me/mine", store)
+    assert found.name == fleet.name
+    assert found.verify() == []
+    assert not found.strays().foreign
+    assert found.manifest == fleet.manifest
+    assert hub.pull("me/mine@main", store).path == found.path
+    found.commit({"notes.json": b"{}"})
+    with pytest.raises(RunMismatch, match="is there already: `hopscope rm"):
+        hub.pull("me/mine", store)
+
+
+def test_a_model_of_the_gallery_comes_back_under_the_name_of_its_place(
+    server: Server, hub: Hub, demo: RunFolder, store: Store
+) -> None:
+    hub.push(demo, "me/mine")
+    assert server.files["circuit.png"].startswith(b"\x89PNG")
+    found = hub.pull("me/mine", store)
+    assert (found.name, found.verify()) == ("me--mine", [])
+
+
+LIES = {
+    "a name that leads out": ("../../evil.json", "no file of a run is called so"),
+    "a pickle": ("checkpoints/model.bin", "no file of a run is called so"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_names_that_no_run_has_are_refused(
+    lie: str, pushed: Server, hub: Hub, store: Store, fleet: RunFolder
+) -> None:
+    name, reason = LIES[lie]
+    content = json.loads(fleet.manifest.to_bytes())
+    content["files"][name] = {"sha256": "0" * 64, "size": 1}
+    del content["check"]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    content["check"] = hashlib.sha256(text).hexdigest()
+    pushed.files |= {name: b"x", MANIFEST: json.dumps(content).encode()}
+    with pytest.raises(SharingError, match=f"me/mine holds no sound run: .*{reason}"):
+        hub.pull("me/mine", store)
+    assert not any(name in asked for asked in pushed.asked)
+    assert not store.root.exists()
+
+
+def test_what_is_not_as_promised_is_refused(
+    pushed: Server, hub: Hub, store: Store, fleet: RunFolder
+) -> None:
+    name = "metrics/losses.parquet"
+    good = pushed.files[name]
+    pushed.files[name] = good[:-1] + b"x"
+    with pytest.raises(SharingError, match=f"{name} of me/mine is not what its manifest says"):
+        hub.pull("me/mine", store)
+    pushed.files[name] = good + b"x" * 100_000
+    with pytest.raises(SharingError, match=f"{name} is larger than the {len(good):,} bytes"):
+        hub.pull("me/mine", store)
+    del pushed.files[name]
+    with pytest.raises(SharingError, match=f"cannot fetch {name}: .*404"):
+        hub.pull("me/mine", store)
+    pushed.files[MANIFEST] = b"{}"
+    with pytest.raises(SharingError, match="me/mine holds no sound run: .*is not a manifest"):
+        hub.pull("me/mine", store)
+    assert not store.root.exists()
+
+
+def test_another_recipe_than_the_name_says_is_refused(
+    pushed: Server, hub: Hub, store: Store, fleet: RunFolder, demo: RunFolder
+) -> None:
+    config = demo.read("config.json")
+    entries = {**fleet.manifest.files, "config.json": FileEntry.of(config)}
+    pushed.files["config.json"] = config
+    pushed.promise(fleet.manifest.model_copy(update={"files": entries}))
+    with pytest.raises(SharingError, match="holds no sound run: .*the manifest is of run"):
+        hub.pull("me/mine", store)
+
+
+def test_more_than_this_machine_holds_is_not_fetched(
+    pushed: Server, hub: Hub, store: Store, fleet: RunFolder
+) -> None:
+    huge = FileEntry(sha256="0" * 64, size=2**60)
+    entries = {**fleet.manifest.files, "metrics/losses.parquet": huge}
+    pushed.promise(fleet.manifest.model_copy(update={"files": entries}))
+    with pytest.raises(SharingError, match="the run has .* files of 1,152,9.* this machine takes"):
+        hub.pull("me/mine", store)
+    assert [asked for asked in pushed.asked if "resolve" in asked] == [
+        f"GET /me/mine/resolve/{COMMIT}/{MANIFEST}"
+    ]
+
+
+def test_a_place_that_holds_something_else_is_left_alone(
+    server: Server, hub: Hub, fleet: RunFolder
+) -> None:
+    server.files = {"model.safetensors": b"a language model", "README.md": b""}
+    with pytest.raises(SharingError, match="me/mine holds model.safetensors, and no run"):
+        hub.push(fleet, "me/mine")
+    assert {*server.files} == {"model.safetensors", "README.md"}
+    assert not hub.is_run("me/mine")
+
+
+def test_a_hub_that_refuses_is_told_in_one_line(
+    server: Server, hub: Hub, fleet: RunFolder, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.refuses = True
+    with pytest.raises(SharingError, match="cannot push to me/mine: ") as refused:
+        hub.push(fleet, "me/mine")
+    assert str(refused.value).isprintable()
+    with pytest.raises(SharingError, match="cannot look at me/mine: "):
+        hub.pull("me/mine", store)
+    with pytest.raises(SharingError, match="cannot look at me/mine: "):
+        Hub("http://127.0.0.1:1").pull("me/mine", store)
+    hub.token = None
+    with pytest.raises(SharingError, match="there is no key for the hub: `hf auth login`"):
+        hub.push(fleet, "me/mine")
+
+
+def test_a_run_in_training_is_not_pushed(hub: Hub, fleet: RunFolder) -> None:
+    with fleet.locked(), pytest.raises(SharingError, match="is being trained: push it when"):
+        hub.push(fleet, "me/mine")
+
+
+@pytest.mark.parametrize("place", ["mine", "a/b/c", "../x", "me/../x", "me/", "-/-", "a b/c"])
+def test_a_place_is_owner_and_name(place: str) -> None:
+    with pytest.raises(SharingError, match="is no place on a hub; expected OWNER/NAME"):
+        check_place(place)
+
+
+def test_the_library_is_named_if_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
+    with pytest.raises(SharingError, match="pip install 'hopscope\\[hub\\]'"):
+        Hub()
