@@ -42,7 +42,11 @@ class Server:
         if path.startswith("/api/models/me/mine/commit/"):
             for line in map(json.loads, body.splitlines()):
                 self.change(line["key"], line["value"])
-            told = {"success": True, "commitOid": COMMIT, "commitUrl": f"{self.url}/commit"}
+            told = {
+                "success": True,
+                "commitOid": COMMIT,
+                "commitUrl": f"{self.url}/me/mine/commit/{COMMIT}",
+            }
             return 200, json.dumps(told).encode()
         if path == "/api/validate-yaml":
             return 200, b'{"errors": [], "warnings": []}'
