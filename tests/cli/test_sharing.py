@@ -1,8 +1,9 @@
-"""`hopscope export` as a user calls it."""
+"""`hopscope export`, and runs on a hub, as a user calls them."""
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -101,3 +102,39 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert answer in err
     assert err.count("\n") == 1
     assert not (root / "exports").exists()
+
+
+class Shelf:
+    """A hub that is a dictionary of runs; anything else there is a language model."""
+
+    runs: ClassVar[dict[str, RunFolder]] = {}
+
+    def is_run(self, place: str) -> bool:
+        return place in self.runs
+
+    def push(self, folder: RunFolder, place: str, licence: str, private: bool) -> str:
+        self.runs[place] = folder
+        return f"https://hub.example/{place} ({licence}, {private})"
+
+    def pull(self, place: str, store: Store) -> RunFolder:
+        return store.copy(self.runs[place], "pulled")
+
+
+def test_a_run_goes_to_a_hub_and_comes_back(
+    root: Path, hopscope: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hopscope.sharing.hub.Hub", Shelf)
+    monkeypatch.setattr("hopscope.llm.models.hub.fetch", lambda name, folder: folder.mkdir())
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(root / "cache"))
+    code, out, _ = hopscope("models", "push", "gallery/demo", "me/demo", "--license", "mit")
+    assert code == 0
+    assert out.endswith("files and a card, at https://hub.example/me/demo (mit, False)\n")
+    assert hopscope("models", "pull", "me/demo")[1] == (
+        f"pulled: from me/demo, in {root / 'runs' / 'pulled'}\n"
+    )
+    assert "as committed" in hopscope("verify", "pulled")[1]
+    code, out, _ = hopscope("models", "pull", "me/language")
+    assert (code, out) == (0, f"me/language: {root / 'cache/models/me--language'}\n")
+    code, out, err = hopscope("models", "push", "gallery/demo", "nowhere")
+    assert (code, out) == (2, "")
+    assert err == "hopscope: 'nowhere' is no place on a hub; expected OWNER/NAME\n"

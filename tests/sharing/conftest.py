@@ -1,34 +1,54 @@
-"""Runs to be shared: a fleet of two that trained for six steps."""
+"""Runs to be shared, written as a training writes them, without one: no torch is needed for it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 from hopscope.configs import Experiment, KHop, Model, Training
-from hopscope.store import RunFolder
+from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.gallery import find
+from hopscope.store.metrics import LOSSES, PART, merged, part, part_name, to_parquet
 
+STEPS = 6
 RECIPE = Experiment(
     task=KHop(hops=2, length=9, alphabet=5),
-    model=Model(layers=2, heads=2, d_model=12, init="fan-in"),
-    training=Training(
-        steps=6,
-        batch=4,
-        examples=16,
-        checkpoint_every=3,
-        validate_every=2,
-        validation_examples=8,
-        precision="float32",
-    ),
+    model=Model(layers=2, heads=2, d_model=12),
+    training=Training(steps=STEPS, batch=4, examples=16, checkpoint_every=3, validate_every=2),
     seeds=(3, 5),
 )
+Record = Callable[[RunFolder, int, int], None]
+
+
+def train(folder: RunFolder, first: int, last: int) -> None:
+    """Commit the losses of these steps: 1, 2, … in training, 0, 2, … in validation."""
+    parts = []
+    for number, split in enumerate(("train", "validation")):
+        steps = [s for s in range(first, last + 1) if (s % 2 == 0 if number else s > 0)]
+        shape = len(steps), 2, 2
+        found = np.random.default_rng([first, number]).random(shape, np.float32)
+        parts.append(part(split, RECIPE.seeds, np.array(steps, np.int32), found))
+    weights = safetensors.numpy.save({"w": np.full(3, last, np.float32)})
+    files = {part_name(first, last): to_parquet(parts), checkpoint_name(last): weights}
+    folder.commit(files, step=last, seconds=0.5 * last)
+    if last == STEPS:
+        folder.commit({LOSSES: merged(folder)}, tuple(folder.files(PART)), complete=True)
+
+
+@pytest.fixture(scope="session")
+def record() -> Record:
+    return train
 
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    from hopscope.training import train
-
-    return train(RECIPE, tmp_path_factory.mktemp("sharing") / "runs").folder
+    """A complete fleet of two."""
+    folder = Store(tmp_path_factory.mktemp("sharing") / "runs").create(RECIPE)
+    train(folder, 0, STEPS)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +58,5 @@ def demo() -> RunFolder:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> RunFolder:
-    """A run of which nothing is trained yet."""
-    from hopscope.store import Store
-
+    """The same before its first step."""
     return Store(tmp_path / "runs").create(RECIPE)

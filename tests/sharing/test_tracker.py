@@ -1,14 +1,15 @@
 """Sending and following, to a tracker that is a dictionary."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from hopscope.configs import Experiment
 from hopscope.errors import SharingError
 from hopscope.sharing.tracked import Row, Tracked, tracked
 from hopscope.sharing.tracker import TRACKERS, Place, follow, library, send, tracker
-from hopscope.store import RunFolder, Store
+from hopscope.store import RunFolder
+
+Record = Callable[[RunFolder, int, int], None]
 
 
 class Book:
@@ -51,30 +52,17 @@ def test_a_run_without_numbers_is_refused(empty: RunFolder) -> None:
         list(send(tracked(empty), Book()))
 
 
-def test_a_run_is_followed_until_it_is_complete(store: Store, tiny: Experiment) -> None:
-    from hopscope.errors import Interrupted
-    from hopscope.runs import Stop
-    from hopscope.training import train
-
-    book, folder = Book(), store.create(tiny)
-    pauses = 0
+def test_a_run_is_followed_until_it_is_complete(empty: RunFolder, record: Record) -> None:
+    book, portions = Book(), [(0, 2), (3, 6)]
 
     def pause() -> None:
-        """The training goes on for a step, and then to its end."""
-        nonlocal pauses
-        pauses += 1
-        if pauses == 1:
-            stop = Stop()
-            stop.ask("the test")
-            with pytest.raises(Interrupted):
-                train(tiny, store, stop=stop)
-        else:
-            train(tiny, store)
+        """Another process trains it meanwhile."""
+        record(RunFolder(empty.path), *portions.pop(0))
 
-    sent = list(follow(tracked(folder), book, pause))
-    assert [each.steps for each in sent] == [2, 11]
-    assert book.runs == {tracked(folder)[0].id: tracked(RunFolder(folder.path))[0].rows()}
-    assert (pauses, book.open) == (2, 0)
+    sent = list(follow(tracked(empty), book, pause))
+    assert [each.steps for each in sent] == [3, 3, 4, 4]
+    assert book.runs == {run.id: run.rows() for run in tracked(RunFolder(empty.path))}
+    assert (portions, book.open) == ([], 0)
 
 
 def test_an_interruption_closes_what_is_open(fleet: RunFolder, empty: RunFolder) -> None:
