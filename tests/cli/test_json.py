@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hopscope.cli.main import run
 from hopscope.cli.output import say_json
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError
+from hopscope.store import RunFolder
 from hopscope.training import train
 
 LISTS = {
@@ -53,13 +55,26 @@ NO_TABLE = {
 Captured = pytest.CaptureFixture[str]
 
 
+KEPT: list[RunFolder] = []
+"""The run, when the first test has trained it."""
+
+
 @pytest.fixture
-def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Experiment) -> str:
-    """The name of a run in the store of the folder."""
+def trained(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    tiny: Experiment,
+) -> str:
+    """The name of a run in the store of the folder: trained once, and copied for every test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HOPSCOPE_STORE", raising=False)
     monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
-    return train(tiny).name
+    if not KEPT:
+        KEPT.append(train(tiny, tmp_path_factory.mktemp("kept")).folder)
+    (run,) = KEPT
+    shutil.copytree(run.path, Path("runs") / run.name)
+    return run.name
 
 
 def answered(capsys: Captured, name: str, line: str, trained: str) -> Any:

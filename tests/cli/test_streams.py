@@ -15,6 +15,8 @@ from hopscope.store import Store
 from hopscope.training import train
 
 CALL = "from hopscope.cli.main import main; main()"
+TOLD = "from hopscope.cli.main import main; print('begins', flush=True); main()"
+"""Says so when the command, which knows what Ctrl-C means, is there: Python itself does not."""
 SLOWLY = """
 import time
 import hopscope.cli.display as display
@@ -38,10 +40,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Experiment) -> P
     return tmp_path
 
 
-def started(*arguments: str, stdout: int | None = subprocess.PIPE) -> subprocess.Popen[str]:
+def started(
+    *arguments: str, stdout: int | None = subprocess.PIPE, call: str = CALL
+) -> subprocess.Popen[str]:
     code = f"import sys; sys.argv = ['hopscope', *{arguments!r}]\n{SLOWLY}\n{CALL}"
     if arguments[0] != "train":
-        code = f"import sys; sys.argv = ['hopscope', *{arguments!r}]\n{CALL}"
+        code = f"import sys; sys.argv = ['hopscope', *{arguments!r}]\n{call}"
     return subprocess.Popen(
         [sys.executable, "-c", code], stdout=stdout, stderr=subprocess.PIPE, text=True
     )
@@ -116,8 +120,10 @@ def test_a_training_whose_terminal_is_closed_leaves_a_checkpoint(
 
 @pytest.mark.slow
 def test_ctrl_c_at_any_moment_is_one_line(root: Path) -> None:
-    for delay in (0.3, 0.7, 1.1, 1.6, 2.2):
-        process = started("maps", "gallery/demo", "--examples", "50000")
+    for delay in (0.1, 0.7, 1.5, 2.5):
+        process = started("maps", "gallery/demo", "--examples", "50000", call=TOLD)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begins\n"
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         code, err = ended(process)
