@@ -1,5 +1,6 @@
 """Shared fixtures: tiny experiments and models, and a store that lives as long as a test."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker("no_cover")
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now is no garbage: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup() -> None:

@@ -21,10 +21,13 @@ def content(run: Run) -> dict[str, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "differently",
-    [{}, {"checkpoint_every": 10, "validate_every": 4}, {"steps": 150, "validate_every": 2}],
+    ("seeds", "differently"),
+    [
+        ((0,), {}),
+        ((3, 1), {"checkpoint_every": 10, "validate_every": 4}),
+        ((0,), {"steps": 150, "validate_every": 2}),
+    ],
 )
-@pytest.mark.parametrize("seeds", [(0,), (3, 1)])
 def test_a_prolonged_run_is_one_trained_in_one_go(
     store: Store, tiny: Experiment, seeds: tuple[int, ...], differently: dict[str, int]
 ) -> None:
