@@ -17,6 +17,7 @@ from hopscope.markov import train
 from hopscope.markov.learner import drawn
 from hopscope.markov.model import InductionTransformer, loss
 from hopscope.markov.parameters import Parameters
+from hopscope.store import Store
 
 SMALL = {"chains": 300, "validation_chains": 60, "records": 8}
 
@@ -110,14 +111,13 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path, threa
     whole = train(chosen, tmp_path / "whole", threads=threads)
     arguments = [chosen.canonical_json(), str(tmp_path / "killed"), str(threads)]
     command = [sys.executable, "-c", code, *arguments]
-    for _ in range(2):
-        process = subprocess.Popen(command)
-        while not list((tmp_path / "killed").glob("*/checkpoints/step-00001*")):
-            time.sleep(0.005)
-            if process.poll() is not None:
-                break
-        process.kill()
-        process.wait()
+    process = subprocess.Popen(command)
+    while not list(tmp_path.glob("killed/*/checkpoints/step-00000200*")):
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert not Store(tmp_path / "killed").find("markov").manifest.complete
     resumed = train(chosen, tmp_path / "killed")
     assert files_of(resumed.folder.path) == files_of(whole.folder.path)
 
