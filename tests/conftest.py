@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import sparing  # before hopscope, whose functions it wraps
+from hypothesis import HealthCheck, settings
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
@@ -15,6 +16,10 @@ from hopscope.store import Store
 if TYPE_CHECKING:  # rooms that are imported here would be imported before types are checked
     from hopscope.models import Transformer
     from hopscope.models.planted import Planted
+
+# How busy a machine is, is no property of what is tested.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 TWO_HOPS = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 
