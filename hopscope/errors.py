@@ -13,6 +13,7 @@
     │   ├── RunMismatch    the file belongs to another configuration
     │   ├── RunTooNew      written by a newer hopscope
     │   ├── RunBusy        another process is training it
+    │   ├── RunTaken       another process has taken it over
     │   ├── RunReadOnly    a model of the gallery was to be written to
     │   └── StoreUnwritable   disk full, read-only, no permission
     ├── LlmError           a language model cannot be had, asked, or understood
@@ -80,6 +81,10 @@ class RunTooNew(StoreError):
 
 class RunBusy(StoreError):
     """Another process is training this run."""
+
+
+class RunTaken(StoreError):
+    """Another process has taken this run over, as we were not heard of for too long."""
 
 
 class RunReadOnly(StoreError):
@@ -164,5 +169,5 @@ class RunWarning(UserWarning):
     """Something about a run that should be known, and stops nothing."""
 
 
-OF_ONE_RUN = (Diverged, LlmError, RunBusy, RunDamaged, RunMismatch, RunTooNew)
+OF_ONE_RUN = (Diverged, LlmError, RunBusy, RunDamaged, RunMismatch, RunTaken, RunTooNew)
 """Errors that concern a single run: a sweep over several runs reports them and goes on."""

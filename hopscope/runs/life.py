@@ -38,7 +38,7 @@ def complete(
     check_threads(threads)  # before there is a run
     folder = store.create(recipe)
     if not folder.manifest.complete or folder.strays().leftovers:
-        with folder.locked(), stop.listening():
+        with folder.locked(take_over=True), stop.listening():
             folder.sweep_leftovers()
             if not folder.manifest.complete:
                 with using_threads(threads_of(folder, threads)):

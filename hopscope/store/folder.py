@@ -25,8 +25,9 @@ from hopscope.store.files import (
     write_inside,
     writing,
 )
+from hopscope.store.lease import check_lease, lease_of, leased
 from hopscope.store.leftovers import Strays, strays
-from hopscope.store.lock import is_locked, locked
+from hopscope.store.lock import LOCK, is_locked, locked
 from hopscope.store.manifest import (
     FORMAT,
     MANIFEST,
@@ -51,6 +52,7 @@ class RunFolder:
 
     def __init__(self, path: Path, gallery: bool = False) -> None:
         self.path, self.gallery = path, gallery
+        self._lease: bytes | None = None
         self.manifest = read_manifest(path)
         self.experiment: Recipe = self._recipe()
         wanted = self.experiment.run_name()
@@ -140,6 +142,7 @@ class RunFolder:
         every file is there that the manifest names.
         """
         self.check_writable()
+        self._check_lease()
         for name, data in files.items():
             assert NAME.fullmatch(name), name
             write_inside(self.path, name, data)
@@ -149,12 +152,18 @@ class RunFolder:
         written = {name: FileEntry.of(data) for name, data in files.items()}
         update = {**changes, "format": FORMAT, "files": {**kept, **written}}
         manifest = self.manifest.model_copy(update=update)
+        self._check_lease()
         write_inside(self.path, MANIFEST, manifest.to_bytes())
         flush_inside(self.path, {MANIFEST})
         self.manifest = manifest
         for name in drop:
             if name not in files:
                 remove_inside(self.path, name)
+
+    def _check_lease(self) -> None:
+        """Refuse a commit that comes too late: somebody else has taken the run since."""
+        if self._lease is not None:
+            check_lease(self.path, self._lease, self.name)
 
     def check_writable(self) -> None:
         """Refuse to write to a model of the gallery."""
@@ -184,7 +193,12 @@ class RunFolder:
 
     def in_training(self) -> bool:
         """Does a process write to it at this moment?"""
-        return not self.gallery and is_locked(self.path)
+        if self.gallery:
+            return False
+        if is_locked(self.path):
+            return True
+        lease = lease_of(self.path)  # of another machine, which our locks know nothing of
+        return lease is not None and not lease.over
 
     def damage(self) -> dict[str, str]:
         """The committed files that are damaged or missing, and a line on each."""
@@ -213,14 +227,24 @@ class RunFolder:
         return () if self.in_training() else left
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Only one process trains a run; the lock ends with the process, however it ends."""
+    def locked(self, take_over: bool = False) -> Iterator[None]:
+        """Only one process trains a run; the lock ends with the process, however it ends.
+
+        Whoever may take over does so from a process that has the lock and was not heard of for the
+        time of its lease; that one's next commit is refused.
+        """
         self.check_writable()
         busy = f"{self.name} is being trained by another process: wait for it, or stop it"
-        with locked(self.path, busy):
-            # Another process may have committed between our reading and the lock.
-            self.manifest = read_manifest(self.path)
-            yield
+        if take_over and (lease := lease_of(self.path)) and lease.silent and is_locked(self.path):
+            remove_inside(self.path, LOCK)
+        with locked(self.path, busy), leased(self.path, self.name) as mine:
+            self._lease = mine
+            try:
+                # Another process may have committed between our reading and the lock.
+                self.manifest = read_manifest(self.path)
+                yield
+            finally:
+                self._lease = None
 
     def remove(self) -> None:
         """Remove it from its store, unless another process trains it."""

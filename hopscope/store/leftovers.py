@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hopscope.errors import RunDamaged
+from hopscope.store.lease import LEASE
 from hopscope.store.lock import LOCK
 from hopscope.store.manifest import MANIFEST, NAME
 
@@ -30,7 +31,7 @@ def strays(folder: Path, named: Collection[str]) -> Strays:
     ours: list[str] = []
     foreign: list[str] = []
     for name, regular in all_in(folder):
-        if name not in named and name not in (MANIFEST, LOCK):
+        if name not in named and name not in (MANIFEST, LOCK, LEASE):
             (ours if regular and _is_ours(name) else foreign).append(name)
     return Strays(tuple(sorted(ours)), tuple(sorted(foreign)))
 
@@ -57,6 +58,6 @@ def _is_ours(name: str) -> bool:
     final = (
         f"{inner}/{temporary[1]}" if temporary and inner else temporary[1] if temporary else name
     )
-    known = NAME.fullmatch(final) is not None
+    known = NAME.fullmatch(final) is not None or final == LEASE
     # A .json beside the manifest may be anybody's.
     return known and bool(inner or temporary)

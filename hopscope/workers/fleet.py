@@ -54,7 +54,7 @@ def part_ways(fleet: RunFolder, store: Store) -> None:
     What was begun or is complete under a member's name stays as it is.
     """
     troubles = []
-    with fleet.locked():
+    with fleet.locked(take_over=True):
         for number, seed in enumerate(fleet.experiment.seeds):
             try:
                 _keep(member(fleet.recipe_as(Experiment), seed), fleet, number, store)
