@@ -19,9 +19,11 @@ import time
 from pathlib import Path
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST
 from hopscope.workers import Here, carry_out
+from hopscope.workers.packing import PACKED
 
 PATIENCE = 60.0
 """Seconds after which workers without a driver must be gone."""
@@ -62,13 +64,16 @@ class Ledger:
 
     def look(self) -> None:
         for path in self.store.glob(f"[!.]*/{MANIFEST}"):
-            written = path.stat().st_mtime_ns
             name = path.parent.name
-            if name in self.complete:
-                if self.complete[name] != written:
-                    self.again.add(name)
-            elif RunFolder(path.parent).manifest.complete:
-                self.complete[name] = written
+            try:
+                written = path.stat().st_mtime_ns
+                done = name in self.complete or RunFolder(path.parent).manifest.complete
+            except (OSError, StoreError):  # a fleet that was parted
+                continue
+            if not done or (path.parent / PACKED).exists():
+                continue
+            if self.complete.setdefault(name, written) != written:
+                self.again.add(name)
 
 
 class Chaos:
@@ -77,10 +82,10 @@ class Chaos:
     def __init__(self, chosen: argparse.Namespace, root: Path) -> None:
         self.chosen, self.store, self.temporary = chosen, root / "runs", root / "tmp"
         self.temporary.mkdir()
-        file = root / "recipe.json"
+        file, seeds = root / "recipe.json", f"0..{chosen.runs - 1}"
         file.write_text(recipe(chosen.steps, (0,)).to_file())
         self.command = [
-            sys.executable, "-m", "hopscope", "train", str(file), "--seeds", f"0..{chosen.runs - 1}",
+            sys.executable, "-m", "hopscope", "train", str(file), "--seeds", seeds,
             "--workers", str(chosen.workers), "--pack", str(chosen.pack), "--device", "cpu",
             "--threads", "1", "--store", str(self.store),
         ]  # fmt: skip
