@@ -150,7 +150,7 @@ def figures(chosen: MarkovFiguresArguments) -> int:
 
 def _gap(run: "MarkovRun") -> float:
     """What the growth of a is predicted from; 0 where nothing is: see `gap`."""
-    from hopscope.markov.evaluation import gap
+    from hopscope.markov.growth import gap
     from hopscope.markov.learner import drawn
     from hopscope.markov.parameters import Parameters
 

@@ -1,6 +1,7 @@
 """Chen et al. (NeurIPS 2024): n-gram Markov chains, a two-attention-layer model, three stages."""
 
-from hopscope.markov.evaluation import approach, choice, compare, growth, said, transfer
+from hopscope.markov.evaluation import approach, choice, compare, said, transfer
+from hopscope.markov.growth import growth, growth_explained
 from hopscope.markov.information import estimated, exact, through_heads, winner
 from hopscope.markov.model import InductionTransformer
 from hopscope.markov.predictors import bayes, gih
@@ -20,6 +21,7 @@ __all__ = [
     "exact",
     "gih",
     "growth",
+    "growth_explained",
     "said",
     "sample_chains",
     "through_heads",

@@ -1,5 +1,5 @@
 """What a trained model has become: which set it chose, how near it is to an induction head,
-whether that carries over to other chains, and how its scale grew.
+whether that carries over to other chains.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,11 @@ from jaxtyping import Float
 from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError
 from hopscope.markov import predictors
-from hopscope.markov.counts import counted
 from hopscope.markov.full import full_answerer
 from hopscope.markov.learner import Answerer, answerer, drawn
-from hopscope.markov.objective import Objective
 from hopscope.markov.parameters import Parameters, sets
 from hopscope.markov.process import Chains, sample_chains
-from hopscope.markov.run import Course, MarkovRun
+from hopscope.markov.run import MarkovRun
 
 LENGTHS = (10, 20, 50, 100, 200, 400)
 """Lengths of the chains on which transfer is measured, unless told otherwise."""
@@ -159,48 +157,3 @@ def _states(run: MarkovRun, seed: int, first: int) -> list[tuple[int, dict[str, 
     course = run.course(seed)
     chosen = np.flatnonzero(course.epochs >= first)
     return [(int(course.epochs[n]), course.at(int(n)).named()) for n in chosen]
-
-
-def gap(experiment: MarkovExperiment, parameters: Parameters, chains: Chains) -> float:
-    """How much more similar the least similar match of the parents is than any other position.
-
-    Not a number where there are none. It says nothing of a full first layer's matrices.
-    """
-    model = experiment.model
-    _, matches = counted(chains, model.window, model.unit_copies)
-    square = matches.cross.reshape(-1, model.window, model.window)
-    parents = experiment.process.parents
-    same = np.all([square[:, lag - 1, lag - 1] for lag in parents], axis=0)
-    similar = Objective(model, matches).scaled(
-        Parameters(parameters.c, parameters.w, np.array(1.0))
-    )
-    if not same.any() or same.all():
-        return float("nan")
-    return float(similar[same].min() - similar[~same].max())
-
-
-@dataclass(frozen=True)
-class Growth:
-    """A line fitted to a against the logarithm of the epoch."""
-
-    slope: float
-    straightness: float
-    """R² of the fitted line: 1 if a grows exactly with the logarithm of the epoch."""
-    epochs: tuple[int, int]
-    """The first and the last epoch of the fit: while a goes from a fifth to four fifths of its
-    way."""
-    end: float
-    """The value of a at the end of the training."""
-
-
-def growth(course: Course, first: int) -> Growth:
-    """The growth of a from this epoch on."""
-    since = course.epochs >= first
-    epochs, a = course.epochs[since] - first, course.a[since]
-    way = (a - a[0]) / (a[-1] - a[0])
-    chosen = (way >= 0.2) & (way <= 0.8) & (epochs > 0)
-    x, y = np.log(epochs[chosen]), a[chosen]
-    slope, offset = np.polyfit(x, y, 1)
-    left = ((y - slope * x - offset) ** 2).sum() / ((y - y.mean()) ** 2).sum()
-    between = (int(epochs[chosen][0]), int(epochs[chosen][-1]))
-    return Growth(float(slope), float(1 - left), between, float(a[-1]))

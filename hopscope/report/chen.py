@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from hopscope.papers.chen.rows import CourseRow, SettingRow, TransferRow
+from hopscope.papers.chen.judges import RULES
+from hopscope.papers.chen.rows import ChoiceRow, CourseRow, GrowthRow, SettingRow, TransferRow
 from hopscope.papers.table import Table
 from hopscope.report.curves import COLOURS
 from hopscope.report.stages import Stages, draw_stages
@@ -75,6 +76,60 @@ def _by_seed(
             for seed in seeds
         ]
     )
+
+
+GROWTH = {
+    "trained": "trained",
+    "counts": "by every chain's counts",
+    "found": "only chains with a right match",
+    "even": "as many matches in every chain",
+    "found and even": "both: log(t)/gap",
+}
+"""What each course of a is called."""
+
+
+def growth_figures(table: Table) -> list[tuple[str, str, Figure]]:
+    """How a grows in the last stage, and how it would under fewer differences between chains."""
+    rows = table.of(GrowthRow)
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for number, (name, said) in enumerate(GROWTH.items()):
+        mean = np.mean([row.courses[name] for row in rows], axis=0)
+        slope = float(np.mean([row.slopes[name] for row in rows]))
+        axes.plot(
+            rows[0].epochs, mean, color=COLOURS[number], label=f"{said}: {slope:.2f}",
+            linestyle="-" if name != "counts" else "--", zorder=3 if name == "counts" else 2,
+        )  # fmt: skip
+    axes.set(xscale="log", xlim=(1, None), xlabel="epoch of the last stage", ylabel="scale a")
+    axes.legend(frameon=False, fontsize=8, title="slope by the logarithm of the epoch")
+    axes.spines[["top", "right"]].set_visible(False)
+    seeds = f"{len(rows)} seed{'s' * (len(rows) > 1)}"
+    return [
+        ("courses", f"a by the epoch of the last stage, trained and by counts, {seeds}", figure)
+    ]
+
+
+def choices_figures(table: Table) -> list[tuple[str, str, Figure]]:
+    """In what share of the seeds each rule names the set that wins, setting by setting."""
+    rows = table.of(ChoiceRow)
+    names = list(dict.fromkeys(row.setting for row in rows))[::-1]
+    figure = Figure(figsize=(7.2, 0.5 * len(names) + 0.9), layout="constrained")
+    axes = figure.subplots()
+    for number, (rule, said) in enumerate(RULES.items()):
+        right = [
+            float(np.mean([row.predicted.get(rule) == row.chosen_lags for row in rows
+                           if row.setting == name]))
+            for name in names
+        ]  # fmt: skip
+        places = np.arange(len(names)) + 0.19 - 0.38 * number
+        bars = axes.barh(places, right, height=0.36, color=COLOURS[number], label=said)
+        axes.bar_label(bars, [f"{share:.0%}" for share in right], padding=3, fontsize=7)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set(xlim=(0, 1.1), xlabel="share of the seeds in which the rule names the set that wins")
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    axes.spines[["top", "right"]].set_visible(False)
+    said = f"how often each rule is right, in {len(names)} settings"
+    return [("rules", said, figure)]
 
 
 def settings_figures(table: Table) -> list[tuple[str, str, Figure]]:

@@ -11,7 +11,7 @@ from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Retrieval
 from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow
 from hopscope.papers.table import Table
-from hopscope.report.chen import settings_figures, training_figures
+from hopscope.report.chen import choices_figures, growth_figures, settings_figures, training_figures
 from hopscope.report.circuit import circuit_figure
 from hopscope.report.curves import COLOURS, FULL_SCALE
 from hopscope.report.depth import shared_information
@@ -221,5 +221,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/fig5": _circuits,
     "musat/fig7": _circuits,
     "chen/training": training_figures,
+    "chen/growth": growth_figures,
+    "chen/choices": choices_figures,
     "chen/settings": settings_figures,
 }

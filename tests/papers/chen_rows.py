@@ -3,7 +3,15 @@
 import json
 from typing import Literal
 
-from hopscope.papers.chen.rows import CourseRow, MeanLosses, SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.rows import (
+    ChoiceRow,
+    CourseRow,
+    GrowthRow,
+    MeanLosses,
+    SeedRow,
+    SettingRow,
+    TransferRow,
+)
 from hopscope.papers.chen.settings import SETTINGS
 from hopscope.papers.row import Row
 
@@ -59,6 +67,30 @@ def course_row(seed: int) -> CourseRow:
         train=rising[::-1],
         validation=rising[::-1],
         distance=(None, None, 0.3, 0.1),
+    )
+
+
+def growth_row(seed: int) -> GrowthRow:
+    slopes = {"trained": 1.4, "counts": 1.39, "found": 1.3, "even": 0.9, "found and even": 1.01}
+    courses = dict.fromkeys(slopes, (0.01, 2.0, 4.0))
+    return GrowthRow(
+        what="growth",
+        seed=seed,
+        one_over_gap=1.0,
+        slopes=slopes,
+        epochs=(0, 10, 100),
+        courses=courses,
+    )
+
+
+def choice_row(setting: str, seed: int) -> ChoiceRow:
+    return ChoiceRow(
+        what="choice",
+        setting=setting,
+        seed=seed,
+        predicted={"paper": (1, 2), "heads": (1, 2)},
+        chosen_lags=(1, 2),
+        share=1.0,
     )
 
 

@@ -15,7 +15,7 @@ from hopscope.circuits import Circuit, attention_maps, discover
 from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Retrieval
 from hopscope.models.planted import planted
-from hopscope.papers.chen.settings import SETTINGS
+from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS
 from hopscope.papers.musat.measure_depth import depth_rows
 from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow, Maps, Story
 from hopscope.papers.registry import PAPERS
@@ -77,6 +77,10 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
         return [with_(circuit, emergence=story(circuit))]
     if target == "chen/training":
         return chen_rows.training()
+    if target == "chen/growth":
+        return [chen_rows.growth_row(seed) for seed in (0, 1)]
+    if target == "chen/choices":
+        return [chen_rows.choice_row(name, seed) for name in CHOSEN_IN for seed in (0, 1)]
     if target == "chen/settings":
         return [chen_rows.setting_row(name) for name in SETTINGS]
     return sweep(curriculum=target != "musat/fig4-nonic")
@@ -110,6 +114,8 @@ NAMES = {
     "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
     "chen/training": ["stages", "transfer"],
     "chen/settings": ["distances"],
+    "chen/growth": ["courses"],
+    "chen/choices": ["rules"],
 }
 
 

@@ -5,15 +5,16 @@ protocol, says so, and decides nothing.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from hopscope.papers.chen.rows import SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.rows import ChoiceRow, GrowthRow, SeedRow, SettingRow, TransferRow
 from hopscope.papers.claim import Finding, Judge, verdict
 from hopscope.papers.table import Table
 
-OfSeeds = TypeVar("OfSeeds", SeedRow, TransferRow)
+OfSeeds = TypeVar("OfSeeds", SeedRow, TransferRow, GrowthRow)
 Holds = Callable[[SettingRow], bool]
 
 PAPER = "the paper's"
@@ -23,6 +24,8 @@ NEAR = 0.02
 SAME_LOSS = 0.01
 """Relative difference up to which two losses are the same."""
 ONE_SEED = "one seed of each setting"
+RULES = {"paper": "the paper's rule", "heads": "seen through the heads as they begin"}
+"""Rules for who wins stage I, by their names in rows."""
 
 
 def over(
@@ -130,6 +133,34 @@ def the_rule(tables: Sequence[Table]) -> Finding:
     if wrong:
         return Finding(right, "not reproduced", evidence)
     return Finding(f"{right}; all with sharp heads", "under a reading", evidence)
+
+
+def chosen_over_seeds(tables: Sequence[Table]) -> Finding:
+    """Do all seeds choose the set that a rule names? First the paper's rule, then ours."""
+    rows = tables[0].of(ChoiceRow)
+    if not rows:
+        return Finding("–", "not measured", f"{tables[0].target} has no such rows")
+    held = {rule: [r for r in rows if r.predicted.get(rule) == r.chosen_lags] for rule in RULES}
+    value = "; ".join(f"{RULES[rule]}: {len(held[rule])} of {len(rows)}" for rule in RULES)
+    settings = list(dict.fromkeys(row.setting for row in rows))
+    missed = [_chosen_instead(name, rows) for name in settings]
+    words = f"{len(settings)} settings × {len({row.seed for row in rows})} seeds"
+    evidence = "; ".join([words, *filter(None, missed)])
+    if len(held["paper"]) == len(rows):
+        return Finding(value, "reproduced", evidence)
+    right = len(held["heads"]) == len(rows)
+    return Finding(value, "under a reading" if right else "not reproduced", evidence)
+
+
+def _chosen_instead(setting: str, rows: Sequence[ChoiceRow]) -> str:
+    """What won where neither rule, or not both, named it; empty where both did always."""
+    own = [row for row in rows if row.setting == setting]
+    if all(row.predicted.get(rule) == row.chosen_lags for row in own for rule in RULES):
+        return ""
+    won = Counter(lags(row.chosen_lags) for row in own)
+    told = ", ".join(f"{name} in {count}" for name, count in won.most_common())
+    named = " / ".join(lags(own[0].predicted.get(rule, ())) or "–" for rule in RULES)
+    return f"{setting}: lags {told}; named: {named}"
 
 
 def _named(row: SettingRow | None, rule: str) -> bool:

@@ -17,11 +17,10 @@ from hopscope.markov.evaluation import (
     approach,
     choice,
     compare,
-    gap,
-    growth,
     said,
     transfer,
 )
+from hopscope.markov.growth import gap, growth
 from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import Parameters, set_name, sets, softmax
 from hopscope.markov.run import Course, MarkovRun

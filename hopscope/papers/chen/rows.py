@@ -87,6 +87,32 @@ class CourseRow(Row):
     """The distance to the generalised induction head; known in the last stage."""
 
 
+class GrowthRow(Row):
+    """How a grows in the last stage of one seed, as trained and by counts of matches alone."""
+
+    what: Literal["growth"]
+    seed: StrictInt
+    one_over_gap: StrictFloat
+    slopes: dict[str, StrictFloat]
+    """The slope by the logarithm of the epoch of each course."""
+    epochs: tuple[StrictInt, ...]
+    courses: dict[str, Numbers]
+    """The scale a at these epochs, under the assumptions of `hopscope.markov.growth_explained`."""
+
+
+class ChoiceRow(Row):
+    """Which set won stage I in one setting with one seed, and which set each rule names."""
+
+    what: Literal["choice"]
+    setting: str
+    seed: StrictInt
+    predicted: dict[str, Lags]
+    """The winner by each rule: the paper's, and through the heads as they begin."""
+    chosen_lags: Lags
+    share: StrictFloat
+    """The part in the sum of squared coefficients that the chosen set has at the end."""
+
+
 class SettingRow(Row):
     """What became of one training in another setting."""
 

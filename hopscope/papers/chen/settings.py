@@ -53,6 +53,13 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
 }  # fmt: skip
 """What of the paper's experiment is changed; unset epochs are the paper's."""
 
+CHOSEN_IN = (
+    "the paper's", "parents 1, 2, 3, degree 3", "parents 1, 2, 3, sharp heads", "alphabet 8",
+    "alphabet 8, sharp heads", "alphabet 10", "alphabet 10, sharp heads",
+)  # fmt: skip
+"""Settings whose first stage is trained over seeds: where the paper's rule is right, and where
+heads decide."""
+
 SMOKE_SETTINGS = ("the paper's", "C and W together", "all at once")
 SMOKE_EPOCHS = {"C": 300, "W": 600, "a": 600}
 SMOKE_CHAINS = {"chains": 1_000, "validation_chains": 200}
@@ -64,6 +71,16 @@ def settings(protocol: Protocol) -> dict[str, MarkovExperiment]:
     if protocol != "smoke":
         return found
     return {name: shortened(found[name]) for name in SMOKE_SETTINGS}
+
+
+def choices(seeds: int, protocol: Protocol) -> dict[str, MarkovExperiment]:
+    """The first stage alone of each setting in CHOSEN_IN, over so many seeds."""
+    found = {}
+    for name in CHOSEN_IN:
+        fields = {**SETTINGS[name], "descent": {"stages": "C"}, "seeds": tuple(range(seeds))}
+        whole = MarkovExperiment(**fields)
+        found[name] = shortened(whole) if protocol == "smoke" else whole
+    return found
 
 
 def shortened(experiment: MarkovExperiment) -> MarkovExperiment:

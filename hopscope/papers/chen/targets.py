@@ -8,8 +8,21 @@ what the targets need is known before anything is trained.
 from collections.abc import Callable
 
 from hopscope.configs import MarkovExperiment, Recipe
-from hopscope.papers.chen.rows import CourseRow, SeedRow, SettingRow, TransferRow
-from hopscope.papers.chen.settings import SETTINGS, SMOKE_SETTINGS, settings, shortened
+from hopscope.papers.chen.rows import (
+    ChoiceRow,
+    CourseRow,
+    GrowthRow,
+    SeedRow,
+    SettingRow,
+    TransferRow,
+)
+from hopscope.papers.chen.settings import (
+    SETTINGS,
+    SMOKE_SETTINGS,
+    choices,
+    settings,
+    shortened,
+)
 from hopscope.papers.row import Row
 from hopscope.papers.table import Protocol
 from hopscope.papers.target import Target
@@ -31,6 +44,18 @@ def _settings(folder: RunFolder, protocol: Protocol) -> list[SettingRow]:
     from hopscope.papers.chen.measure_runs import setting_rows
 
     return setting_rows(folder, protocol)
+
+
+def _growth(folder: RunFolder, protocol: Protocol) -> list[GrowthRow]:  # noqa: ARG001
+    from hopscope.papers.chen.measure_growth import growth_rows
+
+    return growth_rows(folder)
+
+
+def _choices(folder: RunFolder, protocol: Protocol) -> list[ChoiceRow]:
+    from hopscope.papers.chen.measure_choices import choice_rows
+
+    return choice_rows(folder, protocol)
 
 
 _SHORT = "1,500 of 57,000 epochs, 1,000 of 9,000 chains"
@@ -64,5 +89,34 @@ TARGETS: tuple[Target, ...] = (
         "said, beside the set that the paper's rule names. Losses and distances are over the 1,000 "
         "validation chains.",
         remarks={"smoke": f"{len(SMOKE_SETTINGS)} of {len(SETTINGS)} settings; {_SHORT}"},
+    ),
+    Target(
+        name="chen/growth",
+        shows="how fast a grows, as trained and by the counts of matches alone",
+        rows=(GrowthRow,),
+        measure=_growth,
+        recipes={
+            "full": _seeds(20),
+            "reduced": _seeds(5),
+            "smoke": lambda: (shortened(MarkovExperiment()),),
+        },
+        method="The runs of chen/training. Descent on a alone, under the loss that a chain has if "
+        "all matches are equally similar and all other positions, too: with the counts of every "
+        "chain, and with assumptions taken away.",
+        remarks={"reduced": "5 seeds instead of 20", "smoke": f"1 seed; {_SHORT}"},
+    ),
+    Target(
+        name="chen/choices",
+        shows="which set wins stage I, over seeds, where blurred heads decide",
+        rows=(ChoiceRow,),
+        measure=_choices,
+        recipes={
+            "full": lambda: tuple(choices(20, "full").values()),
+            "reduced": lambda: tuple(choices(5, "reduced").values()),
+            "smoke": lambda: tuple(choices(1, "smoke").values()),
+        },
+        method="Stage I alone, 2,000 epochs, in seven settings; beside it the set that the paper's "
+        "rule names, and the set that the same rule names through the heads as they begin.",
+        remarks={"reduced": "5 seeds instead of 20", "smoke": "1 seed, 300 epochs, 1,000 chains"},
     ),
 )

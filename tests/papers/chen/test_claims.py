@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from chen_rows import course_row, setting_row, training
+from chen_rows import choice_row, course_row, growth_row, setting_row, training
 
 from hopscope.papers.chen.claims import CLAIMS
-from hopscope.papers.chen.settings import SETTINGS
+from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS
 from hopscope.papers.chen.targets import TARGETS
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.row import Row
@@ -20,7 +20,12 @@ def judged(claim: Claim, rows: list[Row]) -> Finding:
 
 
 def rows_of(claim: Claim) -> list[Row]:
-    return training() if claim.targets == ("chen/training",) else [*map(setting_row, SETTINGS)]
+    return {
+        "chen/training": training(),
+        "chen/settings": [*map(setting_row, SETTINGS)],
+        "chen/growth": [growth_row(seed) for seed in (0, 1)],
+        "chen/choices": [choice_row(name, seed) for name in CHOSEN_IN for seed in (0, 1)],
+    }[claim.targets[0]]
 
 
 def bent(rows: list[Row], which: dict[str, Any], **values: Any) -> list[Row]:
@@ -55,6 +60,7 @@ def test_rows_as_the_paper_says_reproduce(name: str) -> None:
 SEED = {"what": "seed"}
 LOSSES = {"model": 0.25, "gih": 0.3, "bayes": 0.2, "truth": 0.1}
 PRIOR = {"what": "transfer", "varied": "alpha"}
+SLOPES = growth_row(0).slopes
 BENT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("stage-1-selects-the-parents", SEED, {"share_after_stage_1": 0.98}),
     ("stage-1-selects-the-parents", SEED, {"chosen_lags": [1, 3]}),
@@ -62,8 +68,9 @@ BENT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("stage-2-makes-copiers", SEED, {"attention_before": [0.996]}),
     ("stage-3-grows-a", SEED, {"a": 4.0}),
     ("a-grows-as-a-logarithm", SEED, {"r2": 0.98}),
-    ("slope-of-a", SEED, {"slope_by_log_epoch": 1.2}),
-    ("slope-of-a", SEED, {"slope_by_log_epoch": 0.8}),
+    ("slope-of-a", {"what": "growth"}, {"one_over_gap": 1.2}),
+    ("slope-of-a", {"what": "growth"}, {"slopes": {**SLOPES, "trained": 1.6}}),
+    ("rule-over-seeds", {"what": "choice"}, {"chosen_lags": [1, 3]}),
     ("limit-is-gih", SEED, {"distance_end": 0.03}),
     ("limit-is-gih", SEED, {"distance_end": 0.01, "distance_begin": 0.005}),
     ("carries-over-to-other-lengths", {"varied": "length"}, {"distance": 0.03}),
@@ -142,12 +149,15 @@ def test_every_setting_with_sharp_heads_has_one_without() -> None:
 
 
 def test_the_values_are_those_of_the_rows() -> None:
-    rows = bent(training(), SEED, a=7.5, slope_by_log_epoch=1.08)
+    rows = bent(training(), SEED, a=7.5)
     assert (
         judged(KNOWN["chen/stage-3-grows-a"], rows).ours
         == "a = 6.00 … 7.50, weight 0.0006 … 0.0025"
     )
-    assert judged(KNOWN["chen/slope-of-a"], rows).ours == "1.05 … 1.08; 1/gap = 1.00"
+    grown = bent([growth_row(0), growth_row(1)], {"seed": 1}, slopes={**SLOPES, "trained": 1.5})
+    assert judged(KNOWN["chen/slope-of-a"], grown).ours == (
+        "trained 1.40 … 1.50; counts 1.39; found 1.30; even 0.90; found and even 1.01; 1/gap = 1.00"
+    )
     found = judged(KNOWN["chen/carries-over-to-other-lengths"], rows)
     assert found.ours == "length 10: distance to GIH 0.0100"
     assert found.evidence == "holds in 2 of 2 (2 seeds)"
@@ -162,3 +172,14 @@ def test_what_a_table_lacks_is_not_measured() -> None:
     assert found.evidence == "the full protocol leaves out: cross-entropy of a softmax"
     found = judged(KNOWN["chen/limit-is-gih"], [course_row(0)])
     assert found == Finding("–", "not measured", "chen/training has no such rows")
+
+
+def test_a_rule_that_holds_through_the_heads_is_a_reading() -> None:
+    rows: list[Row] = [choice_row(name, seed) for name in CHOSEN_IN for seed in (0, 1)]
+    blurred = {"predicted": {"paper": (1, 2, 3), "heads": (1, 2)}}
+    found = judged(KNOWN["chen/rule-over-seeds"], bent(rows, {"seed": 1}, **blurred))
+    assert found.verdict == "under a reading"
+    assert (
+        found.ours == "the paper's rule: 13 of 14; seen through the heads as they begin: 14 of 14"
+    )
+    assert found.evidence.endswith(f"{CHOSEN_IN[-1]}: lags 1,2 in 2; named: 1,2 / 1,2")

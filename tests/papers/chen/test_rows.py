@@ -4,14 +4,22 @@ import chen_rows
 import pytest
 
 from hopscope.errors import ResultsUnreadable
-from hopscope.papers.chen.rows import CourseRow, SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.rows import (
+    ChoiceRow,
+    CourseRow,
+    GrowthRow,
+    SeedRow,
+    SettingRow,
+    TransferRow,
+)
 from hopscope.papers.row import read_row
 
-KINDS = (SeedRow, TransferRow, CourseRow, SettingRow)
+KINDS = (SeedRow, TransferRow, CourseRow, GrowthRow, ChoiceRow, SettingRow)
 
 
 def test_a_row_is_read_as_what_it_says_it_is() -> None:
-    rows = [*chen_rows.training(), chen_rows.setting_row("the paper's")]
+    rows = [*chen_rows.training(), chen_rows.growth_row(0), chen_rows.choice_row("alphabet 8", 0)]
+    rows.append(chen_rows.setting_row("the paper's"))
     assert {type(row) for row in rows} == set(KINDS)
     for row in rows:
         assert read_row(KINDS, row.model_dump(mode="json", exclude_unset=True)) == row

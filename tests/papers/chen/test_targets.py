@@ -7,8 +7,15 @@ import pytest
 from hopscope.configs import MarkovExperiment
 from hopscope.markov import train
 from hopscope.papers.chen.claims import CLAIMS
-from hopscope.papers.chen.rows import CourseRow, SeedRow, SettingRow, TransferRow
-from hopscope.papers.chen.settings import SETTINGS, SMOKE_SETTINGS, settings
+from hopscope.papers.chen.rows import (
+    ChoiceRow,
+    CourseRow,
+    GrowthRow,
+    SeedRow,
+    SettingRow,
+    TransferRow,
+)
+from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS, SMOKE_SETTINGS, settings
 from hopscope.papers.chen.targets import TARGETS
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
@@ -18,7 +25,7 @@ from hopscope.store import Store
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Both targets by the smoke protocol."""
+    """All targets by the smoke protocol."""
     root: Path = tmp_path_factory.mktemp("chen")
     store, made = Store(root / "runs"), PAPERS.results(root / "results")
     for target in TARGETS:
@@ -97,6 +104,15 @@ def test_a_row_per_setting(results: Results) -> None:
     assert together.chosen_lags == (1, 2)
     assert set(together.slopes_of_a) == {"10", "30", "100", "300"}
     assert together.loss.truth < together.loss.model
+
+
+def test_the_growth_is_explained_and_the_choice_of_every_setting_told(results: Results) -> None:
+    (grown,) = results.table("chen/growth").of(GrowthRow)
+    assert grown.slopes["counts"] > grown.slopes["even"]
+    assert len(grown.courses["counts"]) == len(grown.epochs)
+    chosen = {row.setting: row for row in results.table("chen/choices").of(ChoiceRow)}
+    assert tuple(chosen) == CHOSEN_IN
+    assert chosen["the paper's"].chosen_lags == (1, 2)
 
 
 def test_the_claims_are_judged(results: Results) -> None:

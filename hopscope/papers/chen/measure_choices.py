@@ -1,0 +1,31 @@
+"""Measures which set wins stage I over seeds, beside the sets that the rules name."""
+
+from hopscope.markov.evaluation import choice
+from hopscope.markov.run import MarkovRun
+from hopscope.papers.chen.measure_runs import predicted
+from hopscope.papers.chen.rows import ChoiceRow
+from hopscope.papers.chen.settings import choices
+from hopscope.papers.table import Protocol
+from hopscope.store import RunFolder
+
+
+def choice_rows(folder: RunFolder, protocol: Protocol) -> list[ChoiceRow]:
+    """A row for every seed of the setting that this run is of."""
+    run = MarkovRun(folder)
+    seeds = len(run.experiment.seeds)
+    names = {each.run_name(): name for name, each in choices(seeds, protocol).items()}
+    rules = predicted(run.experiment)
+    rows = []
+    for seed in run.experiment.seeds:
+        picked = choice(run.experiment.model, run.course(seed).at(-1))
+        rows.append(
+            ChoiceRow(
+                what="choice",
+                setting=names[folder.name],
+                seed=seed,
+                predicted=rules,
+                chosen_lags=picked.lags,
+                share=picked.share,
+            )
+        )
+    return rows

@@ -1,0 +1,30 @@
+"""Measures how a grows in the last stage, and what of it the counts of matches explain."""
+
+from hopscope.markov.growth import gap, growth_explained
+from hopscope.markov.learner import drawn
+from hopscope.markov.run import MarkovRun
+from hopscope.papers.chen.rows import GrowthRow
+from hopscope.store import RunFolder
+
+
+def growth_rows(folder: RunFolder) -> list[GrowthRow]:
+    """A row for every seed."""
+    run = MarkovRun(folder)
+    return [growth_row(run, seed) for seed in run.experiment.seeds]
+
+
+def growth_row(run: MarkovRun, seed: int) -> GrowthRow:
+    """The growth of a in the model of one seed."""
+    found = growth_explained(run, seed)
+    chains = drawn(run.experiment, seed, "validation")
+    return GrowthRow(
+        what="growth",
+        seed=seed,
+        one_over_gap=1 / gap(run.experiment, run.course(seed).at(-1), chains),
+        slopes={name: found.slope(name) for name in found.courses},
+        epochs=tuple(found.epochs.tolist()),
+        courses={
+            name: tuple(round(float(a), 5) for a in course)
+            for name, course in found.courses.items()
+        },
+    )
