@@ -1,0 +1,136 @@
+"""A file of recipes: what one sweep carries out.
+
+FILE.py lists them as `recipes`, or yields them from a function `recipes()`; FILE.json holds one
+recipe, or a list of them. A FILE.py is run as Python, so it may do whatever its owner may.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+
+from hopscope.configs import Recipe, read_recipe
+from hopscope.configs.config import shortened
+from hopscope.configs.kinds import kind_of
+from hopscope.errors import ConfigError
+from hopscope.store.files import read_bytes
+
+MODULE = "hopscope_sweep"
+"""What a FILE.py is called while it runs."""
+NAME = "recipes"
+"""What a FILE.py calls its list, or its function."""
+MOST = 100_000
+"""Recipes that are read from one file: a function may yield without end."""
+
+
+def read_recipes(path: Path) -> tuple[Recipe, ...]:
+    """The recipes of a file, in its order, each of them once."""
+    if path.suffix not in (".py", ".json"):
+        raise ConfigError(f"{path} is no file of recipes; expected FILE.py or FILE.json")
+    found = _from_json(path) if path.suffix == ".json" else _from_python(path)
+    if not found:
+        raise ConfigError(f"{path} lists no recipe; expected at least one")
+    first: dict[str, int] = {}
+    for number, recipe in enumerate(found, 1):
+        before = first.setdefault(recipe.digest(), number)
+        if before != number:
+            raise ConfigError(
+                f"{path}: recipe {number} is the same as recipe {before} ({recipe.run_name()}); "
+                "expected each once"
+            )
+    return tuple(found)
+
+
+def _from_json(path: Path) -> list[Recipe]:
+    text = read_bytes(path)
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None  # what is wrong with it, `read_recipe` says
+    if not isinstance(fields, list):
+        with _named(f"{path}"):
+            return [read_recipe(text)]
+    found = []
+    for number, each in enumerate(fields, 1):
+        with _named(f"{path}, recipe {number}"):
+            found.append(read_recipe(json.dumps(each)))
+    return found
+
+
+def _from_python(path: Path) -> list[Recipe]:
+    read_bytes(path)  # what cannot be read is said as ever
+    with _running(path):
+        listed = getattr(_imported(path), NAME, None)
+        listed = listed() if callable(listed) else listed
+        if listed is None:
+            raise ConfigError(
+                f"{path} has no `{NAME}`; expected a list of recipes of that name, or a function "
+                "that yields them"
+            )
+        if isinstance(listed, Recipe | str) or not isinstance(listed, Iterable):
+            raise ConfigError(
+                f"{path}: `{NAME}` is {shortened(repr(listed))}; expected a list of recipes"
+            )
+        found = list(islice(listed, MOST + 1))
+    if len(found) > MOST:
+        raise ConfigError(f"{path} yields more than {MOST:,} recipes; expected fewer in one file")
+    for number, each in enumerate(found, 1):
+        with _named(f"{path}, recipe {number}"):
+            kind_of(each)
+    return found
+
+
+def _imported(path: Path) -> ModuleType:
+    spec = spec_from_file_location(MODULE, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[MODULE] = module_from_spec(spec)  # dataclasses look there
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def _running(path: Path) -> Iterator[None]:
+    """As Python runs a script: beside its neighbours. What it prints goes to stderr, since stdout
+    is for the answer; what it raises becomes one line that says where.
+    """
+    before, written = sys.path.copy(), sys.dont_write_bytecode
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.dont_write_bytecode = True
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ConfigError) and (line := _line(path, error)) is None:
+            raise
+        line, name = _line(path, error), type(error).__name__
+        where = f"{path}, line {line}" if line else f"{path}"
+        what = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+        told = what if isinstance(error, ConfigError) else f"{name}: {what}"
+        raise ConfigError(f"{where}: {told}") from error
+    finally:
+        sys.path[:], sys.dont_write_bytecode = before, written
+        sys.modules.pop(MODULE, None)
+
+
+def _line(path: Path, error: BaseException) -> int | None:
+    """The line of the file in which an error arose, if it did in this file."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return error.lineno
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return lines[-1] if lines else None
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Errors within this block begin with where they are."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{what}: {error}") from error

@@ -1,0 +1,97 @@
+"""A job script for SLURM: an array whose jobs know nothing of each other, each with one share.
+
+Nothing is submitted here: whoever submits it reads it first. Before its time is up SLURM signals the
+script alone (B:), not what runs inside; the script hands the signal on to one process, which writes
+a checkpoint and exits with 75; then the job queues itself again.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from hopscope.errors import ConfigError
+
+WARNING = 120
+"""Seconds before the end of its time at which a job is told to stop. SLURM may be a minute late."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """What the jobs of an array are asked for."""
+
+    file: Path
+    """The file of recipes."""
+    store: Path
+    shards: int
+    minutes: int = 240
+    """How long one job may take before it is stopped, and goes on later."""
+    cpus: int = 4
+    gpus: int = 0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what no job can be."""
+        for name, least in (("shards", 1), ("minutes", 5), ("cpus", 1), ("gpus", 0)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"--{name} is {getattr(self, name)}; expected {least} or more")
+        if not 1 <= self.workers <= self.cpus:
+            raise ConfigError(
+                f"--workers is {self.workers}; expected 1 to {self.cpus}, as many as --cpus"
+            )
+
+    def script(self) -> str:
+        """The job script."""
+        gpus = f"#SBATCH --gres=gpu:{self.gpus}\n" if self.gpus else ""
+        return SCRIPT.format(
+            name=f"hopscope-{self.file.stem}",
+            shards=self.shards,
+            time=_time(self.minutes),
+            cpus=self.cpus,
+            gpus=gpus,
+            warning=WARNING,
+            folder=quote(str(Path.cwd())),
+            command=" ".join(map(quote, self._command())),
+            workers=self.workers,
+        )
+
+    def _command(self) -> list[str]:
+        words = [sys.executable, "-m", "hopscope", "sweep", str(self.file.absolute())]
+        if self.workers > 1:
+            words += ["--workers", str(self.workers)]
+        return [*words, "--store", str(self.store.absolute())]
+
+
+def _time(minutes: int) -> str:
+    days, rest = divmod(minutes, 24 * 60)
+    return f"{days}-{rest // 60:02}:{rest % 60:02}:00"
+
+
+SCRIPT = """\
+#!/bin/bash
+# Written by `hopscope sweep slurm`. Read it, add what your cluster asks for (partition, account),
+# then: sbatch FILE
+#SBATCH --job-name={name}
+#SBATCH --array=1-{shards}
+#SBATCH --time={time}
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task={cpus}
+{gpus}#SBATCH --requeue
+#SBATCH --signal=B:USR1@{warning}
+#SBATCH --open-mode=append
+#SBATCH --output={name}-%A_%a.log
+
+cd {folder} || exit 2
+# Before the time is up: python writes a checkpoint and exits with 75.
+told=
+trap 'told=1; kill -USR1 "$job"' USR1
+{command} \\
+    --shard "$SLURM_ARRAY_TASK_ID/{shards}" --threads "$((SLURM_CPUS_PER_TASK / {workers}))" &
+job=$!
+wait "$job"; code=$?
+if [ -n "$told" ]; then wait "$job"; code=$?; fi  # the signal ended the first wait
+if [ "$code" -eq 75 ]; then
+    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
+fi
+exit "$code"
+"""

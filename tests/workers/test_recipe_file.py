@@ -1,0 +1,113 @@
+"""Files of recipes: what they may hold, and the one line for each way to get them wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from hopscope.configs import Experiment, MarkovExperiment, Recipe
+from hopscope.errors import ConfigError, HopscopeError
+from hopscope.workers import recipe_file
+from hopscope.workers.recipe_file import read_recipes
+
+HEAD = "from hopscope import Experiment, MarkovExperiment\n"
+
+
+def written(folder: Path, text: str, name: str = "sweep.py") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "recipes = [Experiment(seeds=(seed,)) for seed in range(2)] + [MarkovExperiment()]",
+        "def recipes():\n    for seed in range(2):\n        yield Experiment(seeds=(seed,))\n"
+        "    yield MarkovExperiment()",
+    ],
+    ids=["list", "generator"],
+)
+def test_python_lists_or_yields_recipes_of_any_kind(tmp_path: Path, body: str) -> None:
+    wanted = (Experiment(seeds=(0,)), Experiment(seeds=(1,)), MarkovExperiment())
+    assert read_recipes(written(tmp_path, HEAD + body)) == wanted
+
+
+def test_json_holds_one_recipe_or_a_list(tmp_path: Path) -> None:
+    recipes: tuple[Recipe, ...] = (Experiment(seeds=(3,)), MarkovExperiment())
+    texts = [recipe.to_file() for recipe in recipes]
+    assert read_recipes(written(tmp_path, texts[1], "one.json")) == recipes[1:]
+    assert read_recipes(written(tmp_path, f"[{','.join(texts)}]", "two.json")) == recipes
+
+
+def test_a_file_imports_its_neighbours_and_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path, "from hopscope import Experiment\nSEEDS = (5, 6)", "neighbour_of_sweep.py")
+    body = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "from neighbour_of_sweep import SEEDS, Experiment\nprint('reading')\n"
+        "@dataclass\nclass Each:\n    seed: int\n"
+        "recipes = [Experiment(seeds=(Each(seed).seed,)) for seed in SEEDS]"
+    )
+    path = written(tmp_path, body)
+    assert [recipe.seeds for recipe in read_recipes(path)] == [(5,), (6,)]
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "reading\n")  # stdout is for the answer
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["neighbour_of_sweep.py", "sweep.py"]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("recipes = [", r"sweep.py, line 2: SyntaxError: '\[' was never closed"),
+        ("\nimport nobody_has_this", "sweep.py, line 3: ModuleNotFoundError: No module named"),
+        ("recipes = [1 / 0]", "sweep.py, line 2: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "sweep.py, line 2: SystemExit: 3"),
+        ("recipes = [Experiment(seeds=(1, 1))]", "sweep.py, line 2: Experiment.seeds"),
+        (
+            "def recipes():\n    yield Experiment()\n    yield Experiment(nothing=1)",
+            "sweep.py, line 4: Experiment.nothing",
+        ),
+        ("recipe = [Experiment()]", "sweep.py has no `recipes`; expected a list"),
+        ("recipes = 'demo'", "sweep.py: `recipes` is 'demo'; expected a list"),
+        ("recipes = Experiment()", "sweep.py: `recipes` is Experiment.*; expected a list"),
+        ("recipes = [Experiment(), 'demo']", "sweep.py, recipe 2: got 'demo'; expected a recipe"),
+        ("recipes = []", "sweep.py lists no recipe; expected at least one"),
+        (
+            "recipes = [Experiment(), MarkovExperiment(), Experiment()]",
+            r"sweep.py: recipe 3 is the same as recipe 1 \(retrieval-d3-",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, body: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem) as caught:
+        read_recipes(written(tmp_path, HEAD + body))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[", r"bad.json: a recipe is JSON, and this is not"),
+        ('[{"kind": "facts"}, 7]', "bad.json, recipe 2: a recipe is a JSON object; got 7"),
+        ('[{"kind": "facts"}, {"kind": "x"}]', "bad.json, recipe 2: kind is 'x'"),
+        ("[]", "bad.json lists no recipe"),
+        ('[{"kind": "facts"}, {}]', "bad.json: recipe 2 is the same as recipe 1"),
+    ],
+)
+def test_what_is_wrong_with_json_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        read_recipes(written(tmp_path, text, "bad.json"))
+
+
+def test_other_files_and_endless_ones_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="plan is no file of recipes; expected FILE.py"):
+        read_recipes(Path("plan"))
+    with pytest.raises(HopscopeError, match="gone.py"):
+        read_recipes(tmp_path / "gone.py")
+    monkeypatch.setattr(recipe_file, "MOST", 9)
+    endless = "def recipes():\n    while True:\n        yield Experiment()"
+    with pytest.raises(ConfigError, match="yields more than 9 recipes"):
+        read_recipes(written(tmp_path, HEAD + endless))

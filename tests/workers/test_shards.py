@@ -1,0 +1,91 @@
+"""Shares of a sweep: all of it, each recipe once, whoever asks in whatever order."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopscope.configs import Experiment, MarkovExperiment, Model, Recipe, Training
+from hopscope.errors import ConfigError
+from hopscope.workers.shards import Shard, alike, split
+
+SHAPES = [Model(layers=layers) for layers in (1, 2, 3)]
+sweeps = st.lists(
+    st.builds(
+        lambda model, seed: Experiment(model=model, seeds=(seed,)),
+        st.sampled_from(SHAPES),
+        st.integers(0, 20),
+    ),
+    min_size=1,
+    max_size=30,
+    unique_by=lambda recipe: recipe.digest(),
+)
+
+
+def names(recipes: list[Recipe] | tuple[Recipe, ...]) -> list[str]:
+    return [recipe.run_name() for recipe in recipes]
+
+
+@settings(deadline=None, max_examples=40)
+@given(sweeps, st.integers(1, 9), st.randoms(use_true_random=False))
+def test_every_recipe_is_in_one_share_whatever_the_order(sweep, shares, random) -> None:
+    found = [Shard(number, shares).of_recipes(sweep) for number in range(1, shares + 1)]
+    assert Counter(name for share in found for name in names(share)) == Counter(names(sweep))
+    other = random.sample(sweep, len(sweep))
+    again = [Shard(number, shares).of_recipes(other) for number in range(1, shares + 1)]
+    assert [sorted(names(share)) for share in again] == [sorted(names(share)) for share in found]
+    for share in found:  # in the order of the file
+        assert names(share) == [name for name in names(sweep) if name in names(share)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(sweeps, st.integers(1, 9))
+def test_no_share_has_more_than_its_part_and_one_piece(sweep, shares) -> None:
+    fair = -(-len(sweep) // shares)
+    assert max(map(len, split(sweep, shares))) < 2 * fair + (fair == 1)
+
+
+def test_seeds_of_one_setting_stay_together_up_to_a_fair_share() -> None:
+    sweep = [Experiment(model=model, seeds=(seed,)) for seed in range(16) for model in SHAPES]
+    shares = split(sweep, 6)
+    assert [len(share) for share in shares] == [8] * 6
+    for share in shares:
+        assert len({alike(recipe) for recipe in share}) == 1
+        seeds = [recipe.seeds[0] for recipe in share]
+        assert seeds in ([*range(8)], [*range(8, 16)])
+
+
+def test_eight_runs_are_eight_shares() -> None:
+    sweep = [Experiment(seeds=(seed,)) for seed in range(8)]
+    assert [len(share) for share in split(sweep, 8)] == [1] * 8
+    assert sorted(map(len, split(sweep, 12))) == [0] * 4 + [1] * 8
+
+
+def test_long_runs_are_dealt_out_first() -> None:
+    long = [Experiment(training=Training(steps=4_000), model=model) for model in SHAPES[:2]]
+    short = [Experiment(training=Training(steps=1_000), seeds=(seed,)) for seed in range(4)]
+    for share in split([*short, *long], 2):
+        assert [recipe.steps for recipe in share].count(4_000) == 1
+
+
+def test_the_split_is_the_same_tomorrow() -> None:
+    """Jobs of an array may be started with days between them, by other versions of Python."""
+    sweep = [Experiment(model=model, seeds=(seed,)) for model in SHAPES for seed in range(3)]
+    shares = [Shard(number, 4).of_recipes([*sweep, MarkovExperiment()]) for number in range(1, 5)]
+    assert [[(each.shape()["layers"], *each.seeds) for each in share] for share in shares] == [
+        [(2, 0)],  # the n-gram experiment has the most steps
+        [(2, 0), (2, 1), (2, 2)],
+        [(1, 0), (1, 1), (1, 2)],
+        [(3, 0), (3, 1), (3, 2)],
+    ]
+
+
+@pytest.mark.parametrize("text", ["0/8", "9/8", "3", "1/0", "a/b", "-1/2", "1/10001", "1/2/3", ""])
+def test_a_share_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"--shard is .*; expected K/N with K from 1 to N"):
+        Shard.read(text)
+
+
+def test_a_share_is_read() -> None:
+    assert Shard.read("3/8") == Shard(3, 8)
