@@ -4,7 +4,6 @@ The state after a step depends on the recipe and the step alone, so a run that w
 killed goes on from its last commit and ends with the same bytes.
 """
 
-import signal
 import time
 import warnings
 from pathlib import Path
@@ -13,7 +12,7 @@ from hopscope.configs import Recipe
 from hopscope.errors import Interrupted, RunDamaged, RunWarning
 from hopscope.runs.checkpoint import outdated
 from hopscope.runs.computing import check_threads, note_computing, threads_of, using_threads
-from hopscope.runs.stop import Stop
+from hopscope.runs.stop import Stop, exit_code
 from hopscope.runs.watcher import NobodyWatches, Watcher
 from hopscope.runs.work import Begin, Work
 from hopscope.store import RunFolder, Store
@@ -104,8 +103,7 @@ def _interrupted(folder: RunFolder, step: int, reason: str) -> Interrupted:
         f"`hopscope resume {folder.name}`"
     )
     error.reason = reason
-    if reason in signal.Signals.__members__:
-        error.exit_code = 128 + signal.Signals[reason]  # as shells say it
+    error.exit_code = exit_code(reason)
     return error
 
 

@@ -1,7 +1,8 @@
 """When a run has to stop: after a signal, at the end of its time, or because somebody says so.
 
-A `Stop` is handed down to whatever computes, which asks it between steps. SIGINT, SIGTERM and
-SIGHUP (the terminal was closed) ask to stop at the next step; a second one stops at once.
+A `Stop` is handed down to whatever computes, which asks it between steps. SIGINT, SIGTERM, SIGHUP
+(the terminal was closed) and SIGUSR1 (a scheduler's warning before the time is up) ask to stop at
+the next step; a second one stops at once.
 """
 
 import signal
@@ -11,9 +12,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from hopscope.errors import Interrupted
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 TIME = "the time limit"
 """The reason of a stop at the end of the time."""
+REQUEUE = 75
+"""The exit code that asks a scheduler to start the same command again (EX_TEMPFAIL in C)."""
+
+
+def exit_code(reason: str) -> int:
+    """What a command exits with that was stopped: as shells say it, and REQUEUE where a scheduler
+    gave the warning.
+    """
+    if reason == signal.SIGUSR1.name:
+        return REQUEUE
+    if reason in signal.Signals.__members__:
+        return 128 + signal.Signals[reason]
+    return Interrupted.exit_code
 
 
 class Stop:
@@ -66,6 +82,11 @@ class Stop:
 
 
 def _listened_to() -> list[signal.Signals]:
-    """A hang-up that was to be ignored (by nohup) stays ignored."""
-    deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [each for each in SIGNALS if not (deaf and each is signal.SIGHUP)]
+    """A hang-up that was to be ignored (by nohup) stays ignored, and a SIGUSR1 that others listen
+    to stays theirs.
+    """
+    others = {
+        signal.SIGHUP: signal.getsignal(signal.SIGHUP) is signal.SIG_IGN,
+        signal.SIGUSR1: signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL,
+    }
+    return [each for each in SIGNALS if not others.get(each)]

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from hopscope.errors import Interrupted
-from hopscope.runs.stop import SIGNALS, TIME, Stop
+from hopscope.runs.stop import REQUEUE, SIGNALS, TIME, Stop, exit_code
+
+TAKEN = SIGNALS[:3]
+"""Those that are taken from whoever listened before."""
 
 
 class Clock:
@@ -25,7 +28,7 @@ def heard() -> Iterator[list[int]]:
     """Signals that came through to whoever listened before."""
     found: list[int] = []
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    for number in SIGNALS:
+    for number in TAKEN:
         signal.signal(number, lambda arrived, _: found.append(arrived))
     yield found
     for number, handler in before.items():
@@ -68,7 +71,7 @@ def test_a_person_is_more_than_the_clock() -> None:
     assert stop.reason == "the owner"
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", TAKEN)
 def test_a_signal_is_noted_and_a_second_obeyed(heard: list[int], number: int) -> None:
     def obeys() -> None:
         stop = Stop()
@@ -88,7 +91,7 @@ def test_a_signal_is_noted_and_a_second_obeyed(heard: list[int], number: int) ->
     assert heard == [number] * 2
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", TAKEN)
 def test_a_signal_that_came_too_late_is_raised_again(heard: list[int], number: int) -> None:
     with Stop().listening():
         signal.raise_signal(number)
@@ -135,3 +138,39 @@ def test_a_hang_up_is_obeyed_unless_it_was_to_be_ignored(heard: list[int]) -> No
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         signal.raise_signal(signal.SIGTERM)
         assert stop.reason == "SIGTERM"
+
+
+def test_the_warning_of_a_scheduler_is_heard_unless_somebody_else_listens() -> None:
+    stop = Stop()
+    with pytest.raises(Interrupted), stop.listening():
+        signal.raise_signal(signal.SIGUSR1)
+        assert stop.reason == "SIGUSR1"
+        raise Interrupted
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+    theirs: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda number, _: theirs.append(number))
+    try:
+        stop = Stop()
+        with stop.listening():
+            signal.raise_signal(signal.SIGUSR1)
+        assert stop.reason is None
+        assert theirs == [signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+
+
+def test_one_stop_within_another_hears_every_signal() -> None:
+    """A sweep listens all the time, and so does each of its runs."""
+    for number in SIGNALS:
+        stop = Stop()
+        with pytest.raises(Interrupted), stop.listening():
+            with stop.listening():
+                signal.raise_signal(number)
+                assert stop.reason == signal.Signals(number).name
+            assert stop.reason == signal.Signals(number).name
+            raise Interrupted
+
+
+def test_a_stop_exits_as_shells_say_it_or_asks_to_be_queued_again() -> None:
+    reasons = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", TIME, "the owner"]
+    assert [exit_code(reason) for reason in reasons] == [130, 143, 129, REQUEUE, 130, 130]
