@@ -49,6 +49,14 @@ GROUPS = (
         Command("demo", "Train a small model, take it apart, watch it emerge.", "training:demo",
                 earlier={"--report": "--out"}),
     )),
+    Group("Many runs", "many_runs.md", (
+        Command("sweep", "Carry out all recipes of a file, on one machine or on many.",
+                "sweep:sweep"),
+        Command("sweep plan", "What there is of them, what is missing, how long it takes.",
+                "sweep:plan"),
+        Command("sweep slurm", "Print a job script for SLURM, to read and submit.",
+                "sweep:slurm"),
+    )),
     Group("Look into a model", "circuits.md", (
         Command("maps", "Draw every head's attention between roles.", "circuits:maps",
                 earlier={"--data": "--out"}),
@@ -162,9 +170,12 @@ def asked(words: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
     """The command that a line names, and the rest of the line; None is the help of a command that
     has actions.
 
-    A command that has an action `list` does that when none is named.
+    A command that has an action `list` does that when none is named. Before the word of a command
+    that does something by itself (`sweep FILE`) come its actions.
     """
     head, rest = words[0], words[1:]
+    if rest and head in COMMANDS and (found := COMMANDS.get(f"{head} {rest[0]}")):
+        return found, rest[1:]
     if found := COMMANDS.get(head) or HIDDEN.get(head):
         return found, rest
     if not actions(head):

@@ -1,0 +1,146 @@
+"""`hopscope sweep`, `sweep plan` and `sweep slurm`: all recipes of a file."""
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from hopscope.cli.arguments import DeviceArguments, JsonArguments, StoreArguments
+from hopscope.cli.output import note, say, warn
+from hopscope.cli.workers import WorkersArguments, pool_of
+from hopscope.configs import Recipe
+from hopscope.errors import ConfigError, Interrupted
+from hopscope.store import Store
+from hopscope.workers import Outcome
+from hopscope.workers.recipe_file import read_recipes
+from hopscope.workers.shards import Shard
+
+File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+SCHEDULERS = (signal.SIGTERM.name, signal.SIGUSR1.name)
+"""Signals by which a scheduler takes a machine back."""
+
+
+@dataclass(frozen=True)
+class SweepArguments(StoreArguments, DeviceArguments, WorkersArguments):
+    """Carry out every recipe of a file: what is complete is taken as it is, what was begun goes on.
+
+    `sweep plan FILE` says what that would be; `sweep slurm FILE` prints a job script for SLURM.
+    """
+
+    file: File
+    """FILE.py, in which `recipes` is a list of recipes or a function that yields them; or FILE.json
+    with one recipe or a list."""
+    shard: str | None = None
+    """K/N: only share K of N, the first is 1. All shares together are the whole."""
+    time_limit: float | None = None
+    """Minutes, after which the runs stop with a checkpoint, and the command with exit code 75."""
+
+
+@dataclass(frozen=True)
+class PlanArguments(StoreArguments, JsonArguments):
+    """What there is of a file's recipes, what is missing, and how long the rest may take."""
+
+    file: File
+    """FILE.py or FILE.json, as of `sweep`."""
+    shard: str | None = None
+    """K/N: only share K of N."""
+
+
+@dataclass(frozen=True)
+class SlurmArguments(StoreArguments):
+    """Print a job script for SLURM, whose jobs take a share of the recipes each. Read it, then
+    submit it; nothing is submitted here.
+    """
+
+    file: File
+    """FILE.py or FILE.json, as of `sweep`."""
+    shards: int = 1
+    """Jobs of the array."""
+    minutes: int = 240
+    """How long one job may take, before it stops with checkpoints and queues itself again."""
+    cpus: int = 4
+    """Processors of each job."""
+    gpus: int = 0
+    """GPUs of each job."""
+    workers: int = 1
+    """Processes of each job, which share its processors."""
+
+
+def sweep(chosen: SweepArguments) -> int:
+    recipes, store = _recipes(chosen.file, chosen.shard), Store(chosen.store)
+    if not recipes:
+        say(f"share {chosen.shard} is empty: there are fewer pieces than shares")
+        return 0
+    if chosen.time_limit is not None and not chosen.time_limit > 0:  # NaN is not, either
+        raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
+    from hopscope.runs.computing import check_threads
+    from hopscope.runs.stop import REQUEUE
+
+    check_threads(chosen.threads)
+    try:
+        outcome = _carried_out(chosen, recipes, store)
+    except Interrupted as error:
+        if error.reason in SCHEDULERS:
+            error.exit_code = REQUEUE
+        raise
+    for trouble in outcome.troubles:
+        warn(trouble)
+    say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
+    if outcome.troubles:
+        return outcome.troubles[0].exit_code
+    return 0 if outcome.complete else REQUEUE
+
+
+def _carried_out(chosen: SweepArguments, recipes: Sequence[Recipe], store: Store) -> Outcome:
+    from hopscope.cli.display import display
+    from hopscope.runs import Stop
+    from hopscope.workers import carry_out
+
+    pool = pool_of(chosen)
+    stop = Stop(None if chosen.time_limit is None else 60 * chosen.time_limit)
+    with stop.listening():  # between the runs as well
+        return carry_out(
+            recipes, store, display(), stop, chosen.device, chosen.threads, workers=pool
+        )
+
+
+def plan(chosen: PlanArguments) -> int:
+    from hopscope.cli.tables import print_rows
+    from hopscope.workers.plan import plan as planned
+
+    rows = planned(_recipes(chosen.file, chosen.shard), Store(chosen.store))
+    print_rows([row.to_dict() for row in rows], {"hours": ".2f"}, json=chosen.json)
+    if not chosen.json:
+        runs, complete = sum(row.runs for row in rows), sum(row.complete for row in rows)
+        known = [row.seconds for row in rows if row.seconds is not None]
+        unknown = len(rows) - len(known)
+        more = f", and {unknown} settings of which no run has begun" if unknown else ""
+        say(
+            f"{complete} of {runs} runs are complete; the rest takes {sum(known) / 3600:.2f} hours "
+            f"one after the other{more}"
+        )
+    return 0
+
+
+def slurm(chosen: SlurmArguments) -> int:
+    from hopscope.workers.slurm import Array
+
+    store = Store(chosen.store)
+    array = Array(
+        chosen.file, store.root, chosen.shards, chosen.minutes, chosen.cpus, chosen.gpus,
+        chosen.workers,
+    )  # fmt: skip
+    recipes = read_recipes(chosen.file)
+    if chosen.shards > len(recipes):
+        raise ConfigError(f"--shards is {chosen.shards}; expected at most {len(recipes)}, one each")
+    say(*array.script().splitlines())
+    note("hopscope: save it, read it, and submit it with sbatch")
+    return 0
+
+
+def _recipes(file: Path, shard: str | None) -> tuple[Recipe, ...]:
+    recipes = read_recipes(file)
+    return recipes if shard is None else Shard.read(shard).of_recipes(recipes)

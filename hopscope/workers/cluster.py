@@ -1,0 +1,197 @@
+"""The pool of a Ray: jobs as tasks on as many machines as it has.
+
+Ray places jobs, and starts one again whose process or machine died. It knows nothing of runs: what
+is complete stays so, what was begun goes on, in the store that all machines see. So a job that is
+started twice is done once. A job has a process of its own, which ends with it.
+"""
+
+import socket
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hopscope import __version__
+from hopscope.configs import read_recipe
+from hopscope.errors import ConfigError, HopscopeError, RunBusy, StoreError
+from hopscope.machine import cores
+from hopscope.store import Store
+from hopscope.workers.arrival import Arrived, Mark, log_of
+from hopscope.workers.job import Job, Report, Trouble
+from hopscope.workers.pool import Pack
+from hopscope.workers.session import LOCAL, connected
+from hopscope.workers.shipped import shipped
+
+if TYPE_CHECKING:
+    from hopscope.runs import Stop, Watcher
+
+MOMENT = 0.5
+"""Seconds to wait for a report before whoever waits may look on."""
+AGAIN = 2
+"""How often a job is started again that was stopped by others, or whose run was held by others."""
+AHEAD = 2
+"""Jobs that are handed to Ray for each that can be worked on."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The machines of a Ray."""
+
+    address: str = LOCAL
+    """HOST:PORT; auto: one that runs on this machine; local: one of our own, for this call."""
+    gpus: float = 0
+    """GPUs of each job: 0, a part of one, or several."""
+    cpus: float = 1
+    """Processors of each job."""
+    retries: int = 8
+    """How often a job is started again whose process or machine died."""
+    pack: Pack = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse what Ray would refuse, or understand otherwise."""
+        if not (0 <= self.gpus <= 1 or (self.gpus > 1 and self.gpus == int(self.gpus))):
+            raise ConfigError(f"gpus is {self.gpus}; expected 0 to 1, or a whole number")
+        if not self.cpus > 0:
+            raise ConfigError(f"cpus is {self.cpus}; expected a number above 0")
+        if self.retries < 0:
+            raise ConfigError(f"retries is {self.retries}; expected 0 or more")
+
+    @property
+    def slots(self) -> int:
+        """How many jobs are worked on at the same time."""
+        if self.address == LOCAL and not self.gpus:
+            return max(1, int(cores() / self.cpus))
+        with connected(self.address) as ray:
+            return self._slots(ray)
+
+    def reports(
+        self,
+        jobs: Sequence[Job],
+        stop: "Stop",
+        watcher: "Watcher | None",  # noqa: ARG002  (a run in another process shows itself in the store)
+    ) -> Iterator[Report | None]:
+        """The reports of all jobs as they come in; None when a moment has passed without one."""
+        if not jobs:
+            return
+        if not self.gpus and any(job.device == "cuda" for job in jobs):
+            raise ConfigError("device is 'cuda', but gpus of each job is 0: ask for some")
+        mark = Mark.of(Store(jobs[0].store))
+        with connected(self.address) as ray, stop.listening():
+            most = AHEAD * self._slots(ray)
+            yield from Submitted(ray, self._task(ray), mark, stop).reports(jobs, most)
+            stop.obeyed()
+
+    def _task(self, ray: Any) -> Any:
+        return ray.remote(
+            num_cpus=self.cpus,
+            num_gpus=self.gpus,
+            max_retries=self.retries,
+            retry_exceptions=False,
+            max_calls=1,
+        )(shipped(self.gpus, self.cpus))
+
+    def _slots(self, ray: Any) -> int:
+        """How many jobs all machines have room for; if none has, that is said."""
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        found = sum(self._fitting(node["Resources"]) for node in nodes)
+        if found:
+            return found
+        told = ", ".join(
+            f"{node['NodeManagerHostname']} has {node['Resources'].get('CPU', 0):g} CPUs and "
+            f"{node['Resources'].get('GPU', 0):g} GPUs"
+            for node in nodes
+        )
+        raise ConfigError(
+            f"a job asks for {self.cpus:g} CPUs and {self.gpus:g} GPUs, and no machine has that: "
+            f"{told}"
+        )
+
+    def _fitting(self, resources: dict[str, float]) -> int:
+        fit = int(resources.get("CPU", 0) / self.cpus + 1e-6)
+        if not self.gpus:
+            return fit
+        there = resources.get("GPU", 0)
+        on_gpus = there / self.gpus if self.gpus > 1 else int(there) * int(1 / self.gpus + 1e-6)
+        return min(fit, int(on_gpus))
+
+
+class Submitted:
+    """Jobs that Ray has, and what comes back."""
+
+    def __init__(self, ray: Any, task: Any, mark: Mark, stop: "Stop") -> None:
+        self.ray, self.task, self.mark, self.stop = ray, task, mark, stop
+        self.running: dict[Any, Job] = {}
+        self.begun: Counter[Job] = Counter()
+        self.refused: ConfigError | None = None
+        self.asked = False
+
+    def reports(self, jobs: Sequence[Job], most: int) -> Iterator[Report | None]:
+        """The reports of all jobs, of which Ray never has more than so many."""
+        waiting = deque(jobs)
+        while waiting or self.running:
+            if self.stop.reason or self.refused:
+                waiting.clear()
+                self._ask()
+            while waiting and len(self.running) < most:
+                self._submit(waiting.popleft())
+            if not self.running:
+                break
+            ready, _ = self.ray.wait([*self.running], num_returns=1, timeout=MOMENT)
+            if not ready:
+                yield None
+            for reference in ready:
+                yield from self._taken(reference, self.running.pop(reference))
+        if self.refused:
+            raise self.refused
+
+    def _submit(self, job: Job) -> None:
+        mark = self.mark.model_dump_json()
+        self.running[self.task.remote(job.model_dump_json(), mark, __version__)] = job
+        self.begun[job] += 1
+
+    def _ask(self) -> None:
+        """Ask all jobs to stop, once: those that have begun write a checkpoint."""
+        if not self.asked:
+            self.asked = True
+            for reference in self.running:
+                self.ray.cancel(reference, force=False)
+
+    def _taken(self, reference: Any, job: Job) -> Sequence[Report]:
+        """What came back of a job. One that was stopped before it began has nothing to report."""
+        raised = self.ray.exceptions
+        try:
+            found = Arrived.model_validate_json(self.ray.get(reference))
+        except raised.TaskCancelledError:
+            return ()
+        except raised.RayTaskError as error:
+            raise error.as_instanceof_cause() from None
+        except raised.RayError as error:  # the process, the machine or its memory, again and again
+            return lost(job, error)
+        if found.refused:
+            self.refused = self.refused or ConfigError(found.refused)
+        if self._left(found) and not self.asked and self.begun[job] <= AGAIN:
+            self._submit(job)
+            return ()
+        return found.reports
+
+    def _left(self, found: Arrived) -> bool:
+        """Was a run stopped, though not by us (by who cleared its machine), or is it still held by
+        a process that Ray took for dead?
+        """
+        kinds = {each.trouble.kind for each in found.reports if each.trouble}
+        return RunBusy.__name__ in kinds or any(each.state == "stopped" for each in found.reports)
+
+
+def lost(job: Job, why: Exception) -> list[Report]:
+    """A report for each recipe of a job that never came back."""
+    words = " ".join(str(why).split())[:200]
+    text = (
+        f"its worker was lost again and again ({type(why).__name__}: {words}); what it printed is "
+        f"in {log_of(job)}; the same command goes on from the last checkpoint"
+    )
+    trouble = Trouble(kind=StoreError.__name__, text=text)
+    names = [read_recipe(recipe).run_name() for recipe in job.recipes]
+    here = socket.gethostname()
+    return [
+        Report(name=name, state="failed", seconds=0.0, host=here, trouble=trouble) for name in names
+    ]

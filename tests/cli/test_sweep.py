@@ -1,0 +1,147 @@
+"""`hopscope sweep`, `sweep plan` and `sweep slurm`, as a user calls them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hopscope.store import Store
+
+FILE = """
+from hopscope import Experiment, Model, Retrieval, Training
+TRAINING = Training(
+    steps={steps}, batch=4, examples=16, checkpoint_every={steps}, validation_examples=4,
+    precision="float32",
+)
+def recipes():
+    for heads in (1, 2):
+        for seed in range(2):
+            yield Experiment(
+                task=Retrieval(hops=1, chains=2), model=Model(layers=1, heads=heads, d_model=8),
+                training=TRAINING, seeds=(seed,),
+            )
+"""
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def file(root: Path) -> Path:
+    path = root / "sweep.py"
+    path.write_text(FILE.format(steps=6))
+    return path
+
+
+def test_shares_together_are_the_whole_and_what_is_complete_is_taken(
+    hopscope: Call, file: Path, root: Path
+) -> None:
+    runs = Store(root / "runs").names
+    code, out, _ = hopscope("sweep", str(file), "--shard", "1/2", "--threads", "1")
+    assert (code, out.splitlines()[-1]) == (0, "2 of 2 runs are complete")
+    first = set(runs())
+    assert len(first) == 2
+    code, out, _ = hopscope("sweep", "plan", str(file), "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert [(row["seeds"], row["runs"]) for row in rows] == [([0, 1], 2)] * 2
+    assert sorted((row["complete"], row["missing"]) for row in rows) == [(0, 2), (2, 0)]
+    assert sorted(str(row["hours"]) for row in rows) == ["0.0", "None"]  # of one nothing is known
+    assert hopscope("sweep", str(file), "--shard", "2/2", "--threads", "1")[0] == 0
+    assert len(runs()) == 4
+    code, out, _ = hopscope("sweep", str(file))
+    assert (code, out) == (0, "4 of 4 runs are complete\n")
+    out = hopscope("sweep", "plan", str(file))[1]
+    assert (
+        out.splitlines()[-1]
+        == "4 of 4 runs are complete; the rest takes 0.00 hours one after the other"
+    )
+
+
+def test_time_that_is_up_asks_to_be_queued_again(hopscope: Call, file: Path) -> None:
+    file.write_text(FILE.format(steps=100_000))
+    code, out, _ = hopscope("sweep", str(file), "--time-limit", "0.001", "--threads", "1")
+    assert (code, out.splitlines()[-1]) == (75, "0 of 4 runs are complete")
+
+
+def test_a_run_that_fails_stops_no_other(hopscope: Call, file: Path, root: Path) -> None:
+    assert hopscope("sweep", str(file), "--shard", "1/4", "--threads", "1")[0] == 0
+    store = Store(root / "runs")
+    (store.root / store.names()[0] / "manifest.json").write_text("{}")
+    code, out, err = hopscope("sweep", str(file), "--threads", "1")
+    assert (code, out.splitlines()[-1]) == (2, "3 of 4 runs are complete")
+    assert err.startswith("hopscope: ")
+    row = next(row for row in json.loads(hopscope("sweep", "plan", str(file), "--json")[1]))
+    assert row["damaged"] == 1 or row["complete"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["sweep", "sweep.py", "--workers", "many"], "--workers is 'many'; expected a number"),
+        (["sweep", "sweep.py", "--shard", "3/2"], "--shard is '3/2'; expected K/N"),
+        (["sweep", "sweep.py", "--time-limit", "0"], "--time-limit is 0.0; expected minutes"),
+        (["sweep", "sweep.py", "--threads", "0"], "threads is 0; expected 1 to"),
+        (["sweep", "plan", "gone.py"], "gone.py"),
+        (["sweep", "slurm", "sweep.py", "--shards", "5"], "--shards is 5; expected at most 4"),
+        (["sweep", "slurm", "sweep.py", "--shards", "0"], "--shards is 0; expected 1 or more"),
+        (["sweep", "slurm", "sweep.py", "--workers", "9"], "--workers is 9; expected 1 to 4"),
+    ],
+)
+def test_a_mistake_is_one_line(hopscope: Call, file: Path, words: list[str], problem: str) -> None:
+    assert file.name == "sweep.py"
+    code, out, err = hopscope(*words)
+    assert (code, out) == (2, "")
+    assert problem in err
+    assert err.count("\n") == 1
+
+
+def test_an_empty_share_is_no_mistake(hopscope: Call, file: Path) -> None:
+    shares = [
+        hopscope("sweep", "plan", str(file), "--shard", f"{k}/9", "--json") for k in range(1, 10)
+    ]
+    assert [code for code, _, _ in shares] == [0] * 9
+    empty = next(k for k, (_, out, _) in enumerate(shares, 1) if json.loads(out) == [])
+    code, out, _ = hopscope("sweep", str(file), "--shard", f"{empty}/9")
+    assert (code, out) == (0, f"share {empty}/9 is empty: there are fewer pieces than shares\n")
+
+
+@pytest.mark.slow
+def test_the_job_script_is_told_of_its_end_and_queues_itself_again(
+    hopscope: Call, file: Path, root: Path
+) -> None:
+    """As SLURM would: the script alone gets the signal."""
+    file.write_text(FILE.format(steps=10_000_000))
+    code, script, err = hopscope("sweep", "slurm", str(file), "--shards", "4", "--cpus", "1")
+    assert (code, err) == (0, "hopscope: save it, read it, and submit it with sbatch\n")
+    assert "#SBATCH --array=1-4\n" in script
+    assert "#SBATCH --signal=B:USR1@120\n" in script
+    assert "--gres" not in script
+    (root / "job.sh").write_text(script)
+    (root / "scontrol").write_text('#!/bin/sh\necho "$@" > queued\n')
+    (root / "scontrol").chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{root}:{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "2", "SLURM_CPUS_PER_TASK": "1",
+    }  # fmt: skip
+    with (root / "log").open("w") as log:
+        job = subprocess.Popen(["bash", "job.sh"], env=environment, stdout=log, stderr=log)
+    wait_for(lambda: any((root / "runs").glob("*/checkpoints/*")), root / "log")
+    job.send_signal(signal.SIGUSR1)
+    assert job.wait(60) == 75, (root / "log").read_text()
+    assert (root / "queued").read_text() == "requeue 17_2\n"
+    (run,) = Store(root / "runs").listed()[0]
+    assert run.state == "stopped"
+    assert run.step
+
+
+def wait_for(there: Callable[[], bool], log: Path, seconds: float = 120) -> None:
+    until = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.1)

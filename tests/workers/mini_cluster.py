@@ -1,0 +1,55 @@
+"""A Ray of two small machines, in a process of its own: `python mini_cluster.py FOLDER`.
+
+It writes its address when it is ready, replaces a machine that died, and ends when nobody holds the
+file `users` any more. GPUs are numbers only.
+"""
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MACHINE = {"num_cpus": 1, "num_gpus": 4, "include_log_monitor": False}
+
+
+def main(folder: Path) -> None:
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 0, "include_dashboard": False, "no_monitor": True}
+    cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+    for _ in range(2):
+        cluster.add_node(**MACHINE)
+    (folder / "new").write_text(cluster.address)
+    (folder / "new").rename(folder / "address")
+    with (folder / "users").open("w") as users:
+        while not free(users.fileno()):
+            time.sleep(0.5)
+            for node in [node for node in cluster.worker_nodes if died(node)]:
+                replace(cluster, node)
+        (folder / "address").unlink()
+    cluster.shutdown()
+
+
+def died(node: Any) -> bool:
+    return "raylet" in {name for name, _ in node.dead_processes()}
+
+
+def replace(cluster: Any, node: Any) -> None:
+    cluster.remove_node(node, allow_graceful=False)
+    cluster.add_node(**MACHINE)
+
+
+def free(descriptor: int) -> bool:
+    """Does nobody use the cluster any more?"""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    os.environ["RAY_TMPDIR"] = sys.argv[1]
+    main(Path(sys.argv[1]))
