@@ -41,7 +41,6 @@ class Stop:
         self._clock = clock or time.monotonic
         self._end = None if seconds is None else self._clock() + seconds
         self._reason: str | None = None
-        self._obeyed = False
 
     @property
     def reason(self) -> str | None:
@@ -54,16 +53,12 @@ class Stop:
         """Ask the run to stop at its next step."""
         self._reason = reason
 
-    def obeyed(self) -> None:
-        """Say that what was asked is done: its signal is not raised again."""
-        self._obeyed = True
-
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Within this block signals ask to stop. Only a main thread can hear them.
 
         One that nobody obeyed, since it came when all was done, is raised again behind the block:
-        who obeys it raises an error, or says so.
+        who obeys it raises `Interrupted`.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -82,7 +77,7 @@ class Stop:
         finally:
             for each, handler in previous.items():
                 signal.signal(each, handler)
-        for number in () if self._obeyed else heard:
+        for number in heard:
             self._reason = None
             signal.raise_signal(number)
 

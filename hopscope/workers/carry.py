@@ -4,7 +4,6 @@ Nothing is kept about several runs together. Runs are named by what they are, so
 a stop, a kill or a reboot does the rest, with the same workers or with others.
 """
 
-import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -129,6 +128,8 @@ def _complete(store: Store, recipe: Recipe) -> RunFolder | None:
 
 def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Interrupted:
     """What a sweep raises that was asked to stop."""
+    from hopscope.runs.stop import exit_code  # torch
+
     stopped = [each.trouble.text for each in reports.values() if each.trouble and not each.failed]
     complete = sum(each.state == "complete" for each in reports.values())
     error = Interrupted(
@@ -137,7 +138,5 @@ def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Int
         else f"stopped by {reason}: {complete} of {wanted} runs are complete, {len(stopped)} wrote "
         "a checkpoint; the same command goes on"
     )
-    error.reason = reason
-    if reason in signal.Signals.__members__:
-        error.exit_code = 128 + signal.Signals[reason]  # as shells say it
+    error.reason, error.exit_code = reason, exit_code(reason)
     return error

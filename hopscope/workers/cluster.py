@@ -5,15 +5,16 @@ is complete stays so, what was begun goes on, in the store that all machines see
 started twice is done once. A job has a process of its own, which ends with it.
 """
 
+import signal
 import socket
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hopscope import __version__
 from hopscope.configs import read_recipe
-from hopscope.errors import ConfigError, HopscopeError, RunBusy, StoreError
+from hopscope.errors import ConfigError, Interrupted, RunBusy, StoreError
 from hopscope.machine import cores
 from hopscope.store import Store
 from hopscope.workers.arrival import Arrived, Mark, log_of
@@ -59,17 +60,26 @@ class Cluster:
     @property
     def slots(self) -> int:
         """How many jobs are worked on at the same time."""
-        if self.address == LOCAL and not self.gpus:
-            return max(1, int(cores() / self.cpus))
+        if self.address == LOCAL:
+            return max(1, self._fitting({"CPU": cores(), "GPU": _gpus() if self.gpus else 0}))
         with connected(self.address) as ray:
             return self._slots(ray)
+
+    def threads(self, asked: int | None) -> int:
+        """The threads of each job: as many as it asks for processors, unless told."""
+        share = max(1, int(self.cpus))
+        if (asked or share) > share:
+            raise ConfigError(
+                f"threads is {asked}, but each job asks for {self.cpus:g} processors: ask for more"
+            )
+        return asked or share
 
     def reports(
         self,
         jobs: Sequence[Job],
         stop: "Stop",
         watcher: "Watcher | None",  # noqa: ARG002  (a run in another process shows itself in the store)
-    ) -> Iterator[Report | None]:
+    ) -> Generator[Report | None, None, None]:
         """The reports of all jobs as they come in; None when a moment has passed without one."""
         if not jobs:
             return
@@ -79,7 +89,8 @@ class Cluster:
         with connected(self.address) as ray, stop.listening():
             most = AHEAD * self._slots(ray)
             yield from Submitted(ray, self._task(ray), mark, stop).reports(jobs, most)
-            stop.obeyed()
+            if stop.reason in signal.Signals.__members__:
+                raise Interrupted(f"stopped by {stop.reason}")
 
     def _task(self, ray: Any) -> Any:
         return ray.remote(
@@ -88,7 +99,7 @@ class Cluster:
             max_retries=self.retries,
             retry_exceptions=False,
             max_calls=1,
-        )(shipped(self.gpus, self.cpus))
+        )(shipped(gpus=self.gpus > 0))
 
     def _slots(self, ray: Any) -> int:
         """How many jobs all machines have room for; if none has, that is said."""
@@ -113,6 +124,12 @@ class Cluster:
         there = resources.get("GPU", 0)
         on_gpus = there / self.gpus if self.gpus > 1 else int(there) * int(1 / self.gpus + 1e-6)
         return min(fit, int(on_gpus))
+
+
+def _gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count()
 
 
 class Submitted:

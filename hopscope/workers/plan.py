@@ -1,4 +1,4 @@
-"""What a sweep still needs: which runs are there, which are begun, and how long the rest may take."""
+"""What a sweep still needs: which runs are there, and how long the rest may take."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -19,6 +19,7 @@ from hopscope.configs.config import shortened
 from hopscope.configs.kinds import kind_of
 from hopscope.errors import ConfigError
 from hopscope.store.files import read_bytes
+from hopscope.workers.carry import check_different
 
 MODULE = "hopscope_sweep"
 """What a FILE.py is called while it runs."""
@@ -35,14 +36,8 @@ def read_recipes(path: Path) -> tuple[Recipe, ...]:
     found = _from_json(path) if path.suffix == ".json" else _from_python(path)
     if not found:
         raise ConfigError(f"{path} lists no recipe; expected at least one")
-    first: dict[str, int] = {}
-    for number, recipe in enumerate(found, 1):
-        before = first.setdefault(recipe.digest(), number)
-        if before != number:
-            raise ConfigError(
-                f"{path}: recipe {number} is the same as recipe {before} ({recipe.run_name()}); "
-                "expected each once"
-            )
+    with _named(f"{path}"):
+        check_different(found)
     return tuple(found)
 
 

@@ -74,7 +74,8 @@ def _own(ray: Any) -> Iterator[None]:
             RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(_written(folder / "token")),
             RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_TOKEN=None,
         ):  # fmt: skip
-            ray._raylet.Config.initialize("")  # it looked at the environment when it was imported
+            # Ray looked at the environment when it was imported, and has no public name for it.
+            ray._raylet.Config.initialize("")  # noqa: SLF001
             try:
                 ray.init(
                     address=LOCAL,
@@ -97,8 +98,8 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
     """A Ray of somebody else, or of the same job; its token is in the environment."""
     if "://" in address:
         raise ConfigError(
-            f"the address is {address!r}; expected HOST:PORT or auto: clients from elsewhere do not "
-            "see the store, so start hopscope on a node of the cluster"
+            f"the address is {address!r}; expected HOST:PORT or auto: start hopscope on a node of "
+            "the cluster, as it has to see the store"
         )
     _knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
     try:

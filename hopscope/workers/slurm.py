@@ -1,8 +1,8 @@
 """A job script for SLURM: an array whose jobs know nothing of each other, each with one share.
 
-Nothing is submitted here: whoever submits it reads it first. Before its time is up SLURM signals the
-script alone (B:), not what runs inside; the script hands the signal on to one process, which writes
-a checkpoint and exits with 75; then the job queues itself again.
+Nothing is submitted here: whoever submits it reads it first. Before its time is up SLURM signals
+the script alone (B:), not what runs inside; the script hands the signal on to one process, which
+writes a checkpoint and exits with 75; then the job queues itself again.
 """
 
 import sys

@@ -1,9 +1,5 @@
 """Ray's pool: what other pools keep to, and what only several machines can get wrong."""
 
-from pathlib import Path
-
-import pytest
-
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
 from hopscope.workers import carry_out

@@ -22,8 +22,10 @@ def written(folder: Path, text: str, name: str = "sweep.py") -> Path:
     "body",
     [
         "recipes = [Experiment(seeds=(seed,)) for seed in range(2)] + [MarkovExperiment()]",
-        "def recipes():\n    for seed in range(2):\n        yield Experiment(seeds=(seed,))\n"
-        "    yield MarkovExperiment()",
+        """def recipes():
+    for seed in range(2):
+        yield Experiment(seeds=(seed,))
+    yield MarkovExperiment()""",
     ],
     ids=["list", "generator"],
 )
@@ -75,7 +77,7 @@ def test_a_file_imports_its_neighbours_and_leaves_nothing_behind(
         ("recipes = []", "sweep.py lists no recipe; expected at least one"),
         (
             "recipes = [Experiment(), MarkovExperiment(), Experiment()]",
-            r"sweep.py: recipe 3 is the same as recipe 1 \(retrieval-d3-",
+            "sweep.py: recipes 1 and 3 are the same run, retrieval-d3-",
         ),
     ],
 )
@@ -92,7 +94,7 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, body: str, proble
         ('[{"kind": "facts"}, 7]', "bad.json, recipe 2: a recipe is a JSON object; got 7"),
         ('[{"kind": "facts"}, {"kind": "x"}]', "bad.json, recipe 2: kind is 'x'"),
         ("[]", "bad.json lists no recipe"),
-        ('[{"kind": "facts"}, {}]', "bad.json: recipe 2 is the same as recipe 1"),
+        ('[{"kind": "facts"}, {}]', "bad.json: recipes 1 and 2 are the same run"),
     ],
 )
 def test_what_is_wrong_with_json_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
