@@ -35,7 +35,7 @@ def test_what_is_printed_is_kept(
     store: Store, job: Job, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def done(_: Job) -> list[Report]:
-        print("by Python")
+        os.write(1, b"by C\n")
         subprocess.run([sys.executable, "-c", "print('by another')"], check=True)
         warnings.warn("of torch", UserWarning, stacklevel=1)
         return []
@@ -43,7 +43,7 @@ def test_what_is_printed_is_kept(
     monkeypatch.setattr(arrival, "done", done)
     with warnings.catch_warnings(action="ignore"):
         arrived(job.canonical_json(), Mark.of(store).canonical_json())
-    assert sorted(log_of(job).read_text().split("\n")) == ["", "by Python", "by another"]
+    assert sorted(log_of(job).read_text().split("\n")) == ["", "by C", "by another"]
     print("afterwards")
     assert capfd.readouterr() == ("afterwards\n", "")
 
