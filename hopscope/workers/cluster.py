@@ -8,7 +8,7 @@ started twice is done once. A job has a process of its own, which ends with it.
 import signal
 import socket
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +40,9 @@ class Cluster:
 
     address: str = LOCAL
     """HOST:PORT; auto: one that runs on this machine; local: one of our own, for this call."""
-    gpus: float = 0
+    gpus: int | float = 0
     """GPUs of each job: 0, a part of one, or several."""
-    cpus: float = 1
+    cpus: int | float = 1
     """Processors of each job."""
     retries: int = 8
     """How often a job is started again whose process or machine died."""
@@ -117,7 +117,7 @@ class Cluster:
             f"{told}"
         )
 
-    def _fitting(self, resources: dict[str, float]) -> int:
+    def _fitting(self, resources: Mapping[str, int | float]) -> int:
         fit = int(resources.get("CPU", 0) / self.cpus + 1e-6)
         if not self.gpus:
             return fit

@@ -74,8 +74,7 @@ def _own(ray: Any) -> Iterator[None]:
             RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(_written(folder / "token")),
             RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_TOKEN=None,
         ):  # fmt: skip
-            # Ray looked at the environment when it was imported, and has no public name for it.
-            ray._raylet.Config.initialize("")  # noqa: SLF001
+            _look_again(ray)
             try:
                 ray.init(
                     address=LOCAL,
@@ -102,6 +101,7 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
             "the cluster, as it has to see the store"
         )
     _knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+    _look_again(ray)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except ray.exceptions.AuthenticationError as error:
@@ -118,6 +118,11 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _look_again(ray: Any) -> None:
+    """Ray looks at the environment when it is imported; it has no public name for once more."""
+    ray._raylet.Config.initialize("")  # noqa: SLF001
 
 
 def _knock(address: str) -> None:

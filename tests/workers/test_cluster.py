@@ -1,31 +1,123 @@
-"""Ray's pool: what other pools keep to, and what only several machines can get wrong."""
+"""Ray's pool, on two machines that are processes of this one; what every pool keeps to is in
+`test_contract.py`.
+"""
+
+import sys
+from typing import Any
+
+import pytest
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.errors import ConfigError
+from hopscope.runs import Stop, train
 from hopscope.store import Store
-from hopscope.workers import carry_out
+from hopscope.workers import Job, carry_out
 from hopscope.workers.cluster import Cluster
 
 TRAINING = Training(
     steps=6, batch=4, examples=16, checkpoint_every=4, validation_examples=4, precision="float32"
 )
-
-
-def recipe(seed: int) -> Experiment:
-    return Experiment(
+RECIPES = [
+    Experiment(
         task=Retrieval(hops=1, chains=2),
         model=Model(layers=1, heads=1, d_model=8),
         training=TRAINING,
         seeds=(seed,),
     )
+    for seed in range(2)
+]
 
 
-def test_it_runs(mini, store: Store) -> None:
-    outcome = carry_out(
-        [recipe(0), recipe(1)],
-        store,
-        device="cpu",
-        threads=1,
-        workers=Cluster(mini.address, gpus=0.25, cpus=0.5, pack=1),
-    )
-    assert outcome.complete, outcome.troubles
-    assert Cluster(mini.address, gpus=0.25, cpus=0.5).slots == 4
+def weights(store: Store) -> list[bytes]:
+    folders = [store.find(recipe.run_name()) for recipe in RECIPES]
+    return [folder.read(name) for folder in folders for name in folder.files("checkpoints/")]
+
+
+@pytest.mark.slow
+def test_runs_on_two_machines_are_those_of_one(mini: Any, store: Store, tmp_path: Any) -> None:
+    pool = Cluster(mini.address, gpus=0.25, cpus=0.5, pack=1)
+    assert pool.slots == 4
+    outcome = carry_out(RECIPES, store, device="cpu", threads=1, workers=pool)
+    assert outcome.troubles == ()
+    assert [folder.name for folder in outcome.folders] == [each.run_name() for each in RECIPES]
+    serial = Store(tmp_path / "serial")
+    for recipe in RECIPES:
+        train(recipe, serial, "cpu", threads=1)
+    assert weights(store) == weights(serial)
+
+
+@pytest.mark.slow
+def test_what_no_machine_has_is_refused(mini: Any, store: Store) -> None:
+    job = Job.of((RECIPES[0],), store, "cpu", 1)
+    for pool, asked in (
+        (Cluster(mini.address, gpus=5), "1 CPUs and 5"),
+        (Cluster(mini.address, cpus=2), "2 CPUs and 0"),
+    ):
+        with pytest.raises(
+            ConfigError, match=f"{asked} GPUs, and no machine has that: .* has 1 CPUs and 4"
+        ):
+            next(pool.reports([job], Stop(), None))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"gpus": 1.5}, "gpus is 1.5; expected 0 to 1, or a whole number"),
+        ({"gpus": -1}, "gpus is -1"),
+        ({"cpus": 0}, "cpus is 0; expected a number above 0"),
+        ({"retries": -1}, "retries is -1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, int | float], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        Cluster(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_job_has_the_threads_that_it_asks_for() -> None:
+    assert Cluster(cpus=0.5).threads(None) == 1
+    assert Cluster(cpus=4).threads(None) == 4
+    assert Cluster(cpus=4).threads(2) == 2
+    with pytest.raises(ConfigError, match="threads is 8, but each job asks for 4 processors"):
+        Cluster(cpus=4).threads(8)
+
+
+@pytest.mark.parametrize(
+    ("resources", "pool", "slots"),
+    [
+        ({"CPU": 8.0}, Cluster(cpus=2), 4),
+        ({"CPU": 8.0}, Cluster(cpus=2, gpus=0.5), 0),
+        ({"CPU": 8.0, "GPU": 1.0}, Cluster(gpus=0.3), 3),
+        ({"CPU": 8.0, "GPU": 2.0}, Cluster(gpus=0.6), 2),  # no job has parts of two
+        ({"CPU": 8.0, "GPU": 5.0}, Cluster(gpus=2), 2),
+        ({"CPU": 1.0, "GPU": 4.0}, Cluster(gpus=0.25), 1),
+    ],
+)
+def test_slots_are_what_a_machine_has_room_for(
+    resources: dict[str, int | float], pool: Cluster, slots: int
+) -> None:
+    assert pool._fitting(resources) == slots
+
+
+def test_a_gpu_is_asked_for_by_its_number(store: Store) -> None:
+    job = Job.of((RECIPES[0],), store, "cuda", 1)
+    with pytest.raises(ConfigError, match="device is 'cuda', but gpus of each job is 0"):
+        next(Cluster().reports([job], Stop(), None))
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("127.0.0.1:1", "nobody answers at '127.0.0.1:1' .*; expected HOST:PORT of a Ray"),
+        ("127.0.0.1:ray", "nobody answers at '127.0.0.1:ray'"),
+        ("ray://127.0.0.1:1", "the address is 'ray://127.0.0.1:1'; expected HOST:PORT or auto"),
+    ],
+)
+def test_an_address_at_which_nobody_listens_is_one_line(address: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        _ = Cluster(address).slots
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"need the library ray .*: pip install 'hopscope\[clus"):
+        _ = Cluster("auto").slots
