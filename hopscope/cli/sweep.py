@@ -10,7 +10,7 @@ import tyro
 
 from hopscope.cli.arguments import DeviceArguments, JsonArguments, StoreArguments
 from hopscope.cli.output import note, say, warn
-from hopscope.cli.workers import WorkersArguments, pool_of
+from hopscope.cli.workers import WorkersArguments, carried_out
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, Interrupted
 from hopscope.store import Store
@@ -94,17 +94,12 @@ def sweep(chosen: SweepArguments) -> int:
     return 0 if outcome.complete else REQUEUE
 
 
-def _carried_out(chosen: SweepArguments, recipes: Sequence[Recipe], store: Store) -> Outcome:
-    from hopscope.cli.display import display
+def _carried_out(chosen: SweepArguments, recipes: Sequence[Recipe], store: Store) -> "Outcome":
     from hopscope.runs import Stop
-    from hopscope.workers import carry_out
 
-    pool = pool_of(chosen)
     stop = Stop(None if chosen.time_limit is None else 60 * chosen.time_limit)
     with stop.listening():  # between the runs as well
-        return carry_out(
-            recipes, store, display(), stop, chosen.device, chosen.threads, workers=pool
-        )
+        return carried_out(recipes, store, chosen, stop, chosen.device, chosen.threads)
 
 
 def plan(chosen: PlanArguments) -> int:

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from hopscope.cli.output import flush, say
 from hopscope.configs import Recipe
-from hopscope.configs.kinds import fetched
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from hopscope.workers.pool import Pack
     from hopscope.workers.progress import Progress
 
-POOLS = {"ray": "hopscope.workers.cluster:Cluster"}
-"""Pools beside the processes of this machine, by the word that --workers takes."""
+RAY = "ray"
+"""The word that --workers takes instead of a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +33,12 @@ class WorkersArguments:
     """How many processes of this machine share the runs, one for each seed; or `ray`."""
     pack: str = "auto"
     """With --workers: how many models of one shape are trained as one; auto: as is fastest here."""
+    address: str = "local"
+    """Of Ray: HOST:PORT, auto (one that runs here), or local (one of our own, for this command)."""
+    gpus_per_run: float = 0.0
+    """Of Ray: GPUs that each job asks for; 0.25 lets four share one."""
+    cpus_per_run: float = 1.0
+    """Of Ray: processors that each job asks for."""
 
 
 def pool_of(chosen: WorkersArguments) -> "Pool":
@@ -45,19 +50,14 @@ def pool_of(chosen: WorkersArguments) -> "Pool":
             raise ConfigError("--pack is for several runs: say --workers N as well")
         return Here()
     pack = pack_of(chosen.pack)
-    if chosen.workers in POOLS:
-        try:
-            pool: Pool = fetched(POOLS[chosen.workers])(pack=pack)
-        except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"--workers is {chosen.workers!r}, and that is not installed ({error}): give a "
-                "number of processes"
-            ) from error
-        return pool
+    if chosen.workers == RAY:
+        from hopscope.workers.cluster import Cluster
+
+        gpus, cpus = chosen.gpus_per_run, chosen.cpus_per_run
+        return Cluster(chosen.address, gpus, cpus, pack=pack)
     if not chosen.workers.isascii() or not chosen.workers.isdigit():
         raise ConfigError(
-            f"--workers is {chosen.workers!r}; expected a number of processes, or "
-            f"{', '.join(POOLS)}"
+            f"--workers is {chosen.workers!r}; expected a number of processes, or {RAY}"
         )
     return Processes(int(chosen.workers), pack)
 

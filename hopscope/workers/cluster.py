@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hopscope import __version__
 from hopscope.configs import read_recipe
-from hopscope.errors import ConfigError, Interrupted, RunBusy, StoreError
+from hopscope.errors import ConfigError, Interrupted, RunBusy, WorkerDied
 from hopscope.machine import cores
 from hopscope.store import Store
 from hopscope.workers.arrival import Arrived, Mark, log_of
@@ -85,6 +85,7 @@ class Cluster:
             return
         if not self.gpus and any(job.device == "cuda" for job in jobs):
             raise ConfigError("device is 'cuda', but gpus of each job is 0: ask for some")
+        self.threads(jobs[0].threads)  # refused before anything begins
         mark = Mark.of(Store(jobs[0].store))
         with connected(self.address) as ray, stop.listening():
             most = AHEAD * self._slots(ray)
@@ -99,7 +100,7 @@ class Cluster:
             max_retries=self.retries,
             retry_exceptions=False,
             max_calls=1,
-        )(shipped(gpus=self.gpus > 0))
+        )(shipped(gpus=self.gpus > 0, threads=self.threads(None)))
 
     def _slots(self, ray: Any) -> int:
         """How many jobs all machines have room for; if none has, that is said."""
@@ -206,7 +207,7 @@ def lost(job: Job, why: Exception) -> list[Report]:
         f"its worker was lost again and again ({type(why).__name__}: {words}); what it printed is "
         f"in {log_of(job)}; the same command goes on from the last checkpoint"
     )
-    trouble = Trouble(kind=StoreError.__name__, text=text)
+    trouble = Trouble(kind=WorkerDied.__name__, text=text)
     names = [read_recipe(recipe).run_name() for recipe in job.recipes]
     here = socket.gethostname()
     return [

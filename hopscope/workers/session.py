@@ -112,7 +112,7 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ConfigError(
             f"no Ray is to be joined at {address!r} ({' '.join(str(error).split())[:200]}); "
-            "`ray start --head` starts one, and the address local makes one of our own"
+            "if one runs there, it may ask for a token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH"
         ) from error
     try:
         yield

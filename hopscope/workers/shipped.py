@@ -10,7 +10,7 @@ from inspect import unwrap
 Carried = Callable[[str, str, str], str]
 
 
-def shipped(*, gpus: bool) -> Carried:
+def shipped(*, gpus: bool, threads: int = 1) -> Carried:
     """A function of a job, the store's mark and a version, all of them text: does the job."""
 
     def carried(job: str, mark: str, version: str) -> str:
@@ -20,7 +20,7 @@ def shipped(*, gpus: bool) -> Carried:
 
         host = socket.gethostname()
         # Torch looks at it when it is imported; what else computes then keeps to it as well.
-        os.environ["OMP_NUM_THREADS"] = str(json.loads(job)["threads"] or 1)
+        os.environ["OMP_NUM_THREADS"] = str(json.loads(job)["threads"] or threads)
         if not gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # what nobody asked for, nobody gets
         try:

@@ -31,13 +31,11 @@ def test_who_carries_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pool_of(WorkersArguments()) == Here()
     assert pool_of(WorkersArguments(workers="3")) == Processes(3, "auto")
     assert pool_of(WorkersArguments(workers="3", pack="8")) == Processes(3, 8)
-    monkeypatch.setitem(workers.POOLS, "ray", "tests_have_no:Such")
     for chosen, line in {
         ("many", "auto"): "--workers is 'many'; expected a number of processes, or ray",
         ("2", "none"): "--pack is 'none'; expected auto, or a number of models",
         ("2", "0"): "pack is 0; expected auto, or a number of models from 1 on",
         ("9", "auto"): "workers is 9; expected 1 to 4",
-        ("ray", "auto"): "--workers is 'ray', and that is not installed",
         (None, "8"): "--pack is for several runs: say --workers N as well",
     }.items():
         with pytest.raises(ConfigError, match=line):
