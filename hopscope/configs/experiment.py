@@ -16,6 +16,7 @@ class Experiment(Recipe):
     """
 
     kind: ClassVar = "facts"
+    packs: ClassVar = True
 
     task: Task = Retrieval()
     model: Model = Model()

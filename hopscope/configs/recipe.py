@@ -32,6 +32,8 @@ class Recipe(Config):
 
     kind: ClassVar[str]
     """Which kind of run it makes: its name in `hopscope.configs.kinds.KINDS`."""
+    packs: ClassVar[bool] = False
+    """Are its seeds trained as one fleet, whose members can be kept as runs of their own?"""
 
     if TYPE_CHECKING:  # each recipe declares its fields in an order of its own
         seeds: tuple[int, ...]

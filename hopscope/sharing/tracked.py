@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hopscope.circuits.kept import kept_circuit, kept_emergence
-from hopscope.configs import Experiment
 from hopscope.configs.kinds import fetched
 from hopscope.store import RunFolder
 from hopscope.store.metrics import SPLITS, losses
@@ -95,14 +94,14 @@ def flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 
 def _losses(run: Tracked, _: int) -> Iterator[Series]:
-    """Partial losses: those of facts by the symbol that is asked for."""
+    """Partial losses: that of a hop by the symbol that is asked for."""
     recipe = run.folder.experiment
     number = recipe.seeds.index(run.seed)
-    asked = recipe.task.asked_hops() if isinstance(recipe, Experiment) else None
     for split in SPLITS:
         steps, found = losses(run.folder, split)
-        for column in range(found.shape[2]):
-            name = "loss" if asked is None else f"loss/x{asked[column]}"
+        columns = range(found.shape[2])  # none where nothing was measured
+        for column, named in zip(columns, recipe.losses_named(len(columns)), strict=False):
+            name = named.replace("hop ", "loss/x")
             yield f"{split}/{name}", steps, found[:, number, column]
 
 

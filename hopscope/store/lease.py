@@ -108,8 +108,10 @@ def leased(folder: Path, name: str) -> Iterator[bytes]:
 
 
 def check_lease(folder: Path, mine: bytes, name: str) -> None:
-    """Refuse to write to a run that somebody else has taken since."""
-    if _there(folder) != mine:
+    """Refuse to write to a run that somebody else has taken since; whether its folder is there at
+    all, writing finds out.
+    """
+    if folder.is_dir() and _there(folder) != mine:
         found = lease_of(folder)
         by = "went on elsewhere" if found is None else f"was taken over by {found.holder}"
         raise RunTaken(

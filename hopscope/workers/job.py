@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from hopscope import errors
-from hopscope.configs import Config, Experiment, Recipe, read_recipe
+from hopscope.configs import Config, Recipe, read_recipe
 from hopscope.errors import HopscopeError, Interrupted, StoreError
 from hopscope.store import Store
 
@@ -89,12 +89,13 @@ def done(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None)
     """Do the job in this process; a report for each of its recipes, in their order."""
     from hopscope.runs import train  # torch
     from hopscope.workers.fleet import train_fleet
+    from hopscope.workers.packing import packable
 
     recipes, store = [read_recipe(text) for text in job.recipes], Store(job.store)
     rest, troubles = recipes, dict[str, Trouble | None]()
     begun = time.monotonic()
     if len(recipes) > 1:
-        alike = [recipe for recipe in recipes if isinstance(recipe, Experiment)]
+        alike = [found for recipe in recipes if (found := packable(recipe))]
         trouble = _trouble(
             lambda: train_fleet(alike, store, job.device, watcher, job.threads, stop)
         )

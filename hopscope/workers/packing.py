@@ -8,6 +8,7 @@ that fleet.
 import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import cast
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import ConfigError, StoreError
@@ -51,6 +52,11 @@ def packed(
     return [*fleets, *(job for group in groups.values() for job in _cut(group, size))]
 
 
+def packable(recipe: Recipe) -> Experiment | None:
+    """The recipe, if its kind trains several seeds as one fleet; None for every other."""
+    return cast(Experiment, recipe) if recipe.packs else None
+
+
 def check_pack(pack: object) -> None:
     """Refuse a number of models that makes no sense."""
     if pack != "auto" and (not isinstance(pack, int) or pack < 1):
@@ -59,15 +65,16 @@ def check_pack(pack: object) -> None:
 
 def _key(recipe: Recipe, store: Store) -> str:
     """What is equal for those that can be trained as one."""
-    if isinstance(recipe, Experiment) and len(recipe.seeds) == 1 and not _begun(recipe, store):
-        return shape(recipe)
+    found = packable(recipe)
+    if found is not None and len(recipe.seeds) == 1 and not _begun(recipe, store):
+        return shape(found)
     return recipe.run_name()
 
 
 def _cut(group: Sequence[Recipe], size: Size) -> list[tuple[Recipe, ...]]:
     """Recipes of one shape as jobs of nearly the same size."""
-    first = group[0]
-    most = size(first, len(group)) if len(group) > 1 and isinstance(first, Experiment) else 1
+    first = packable(group[0])
+    most = size(first, len(group)) if len(group) > 1 and first is not None else 1
     count = -(-len(group) // most)
     ends = [number * len(group) // count for number in range(count + 1)]
     return [tuple(group[a:b]) for a, b in pairwise(ends)]

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hopscope.configs import Experiment, read_recipe
+from hopscope.configs import read_recipe
 from hopscope.errors import StoreError
 from hopscope.store.manifest import read_manifest
 from hopscope.workers.job import Job, Report
-from hopscope.workers.packing import together
+from hopscope.workers.packing import packable, together
 
 
 @dataclass
@@ -44,7 +44,7 @@ def steps_of(job: Job) -> int:
     """Committed steps of all models of a job, trained as one or by themselves."""
     recipes, root = [read_recipe(text) for text in job.recipes], Path(job.store)
     alone = [_committed(root / recipe.run_name()) for recipe in recipes]
-    alike = [recipe for recipe in recipes if isinstance(recipe, Experiment)]
+    alike = [found for recipe in recipes if (found := packable(recipe))]
     if len(recipes) == 1 or not alike:
         return sum(alone)
     fleet = _committed(root / together(alike).run_name())

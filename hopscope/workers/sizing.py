@@ -19,7 +19,7 @@ from hopscope.configs import Config, Experiment, read_recipe
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.machine import keep_pages, memory_bytes, processor
 from hopscope.store.files import read_bytes, sha256, write_bytes
-from hopscope.workers.packing import shape
+from hopscope.workers.packing import packable, shape
 
 WARM_UPS, STEPS = 2, 5
 """Steps of each size that are trained first, and that are measured."""
@@ -172,8 +172,8 @@ def main() -> None:
     from hopscope.runs.computing import using_threads
 
     asked = json.load(sys.stdin)
-    recipe = read_recipe(asked["recipe"])
-    assert isinstance(recipe, Experiment)
+    recipe = packable(read_recipe(asked["recipe"]))
+    assert recipe is not None
     keep_pages()  # as trainings do
     with using_threads(asked["threads"]):
         found = measure(recipe, asked["most"], asked["device"])

@@ -46,6 +46,10 @@ class Opened:
     def ablator(self, step: int, examples: int, sample: int) -> Ablator:
         return Ablator(subject_of(self.its.model), exam_of(self.task, examples, sample))
 
+    def spreads(self, keys: list[Any], measure: Any) -> list[Any]:
+        """Nothing is remembered."""
+        return list(measure(keys))
+
 
 def opened(page: Any, site: str, name: str) -> Opened:
     run = Opened(case(name))

@@ -17,6 +17,7 @@ from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.training import train
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mqar.json"
 LISTS = {
     "presets": "musat/transformer-a",
     "ablate": "RUN --head 0.0=uniform --examples 8 --out all.json",
@@ -30,6 +31,7 @@ LISTS = {
     "depth": "--table 1..4",
     "markov transfer": "gallery/ngram --lengths 10 --alphas 0.5 --chains 20",
     "markov theory": "--tables 20 --length 10",
+    "sweep plan": "FILE",
 }
 """A line of each command that prints a table, without its name."""
 OBJECTS = {
@@ -49,7 +51,8 @@ ELSEWHERE = {"llm show", "llm heads", "llm mechanism"}
 NO_TABLE = {
     "train", "resume", "demo", "markov train", "llm bench",  # `show` has the table when they end
     "circuit export", "llm export", "markov figures", "report",  # files
-    "verify", "rm", "tag", "gallery copy", "models pull", "completion",  # lines
+    "verify", "rm", "tag", "gallery copy", "models pull", "models push", "completion",  # lines
+    "sweep", "sweep slurm", "export",  # lines, a script, files
     "view", "serve",  # the explorer
 }  # fmt: skip
 Captured = pytest.CaptureFixture[str]
@@ -79,7 +82,8 @@ def trained(
 
 def answered(capsys: Captured, name: str, line: str, trained: str) -> Any:
     """What a program reads."""
-    words = [trained if word == "RUN" else word for word in line.split()]
+    named = {"RUN": trained, "FILE": str(EXAMPLE)}
+    words = [named.get(word, word) for word in line.split()]
     words = ["select *, 'nan'::float as no from metrics" if w == "QUERY" else w for w in words]
     capsys.readouterr()
     assert run([*name.split(), *words, "--json"]) == 0

@@ -6,7 +6,8 @@ import pytest
 
 from hopscope.configs import MarkovExperiment
 from hopscope.errors import ConfigError
-from hopscope.markov import evaluation, growth, information, train
+from hopscope.markov import evaluation, information, train
+from hopscope.markov.growth import growth
 from hopscope.markov.learner import drawn
 
 
@@ -27,7 +28,7 @@ def test_the_paper_in_short(tmp_path: Path) -> None:
     chains = drawn(chosen, 0, "validation")
     found = evaluation.compare(chosen, evaluation.said(chosen, run.state(0), chains), chains)
     assert found.expected.bayes < found.expected.model < found.expected.gih
-    grown = growth.growth(run.course(0), 2_100)
+    grown = growth(run.course(0), 2_100)
     assert grown.straightness > 0.99
     for process, other in evaluation.transfer(run, 0, lengths=(20, 200), alphas=(1.0,), chains=300):
         assert other.distance < 0.05, process

@@ -11,6 +11,7 @@ from hopscope.runs import Stop, train
 from hopscope.store import Store
 from hopscope.store.manifest import MANIFEST
 from hopscope.workers import Here, Job, Pool, Processes, carry_out, done
+from hopscope.workers.cluster import Cluster
 
 PACK = 2
 POOLS: dict[str, Callable[[], Pool]] = {
@@ -18,6 +19,7 @@ POOLS: dict[str, Callable[[], Pool]] = {
     "here, packed": lambda: Here(PACK),
     "processes, packed": lambda: Processes(2, PACK),
 }
+RAY = "two machines of a Ray, packed"
 TRAINING = Training(
     steps=6, batch=4, examples=16, checkpoint_every=4, validation_examples=4, precision="float32"
 )
@@ -38,8 +40,10 @@ DAMAGED, COMPLETE = 1, 3
 """Which of them are so before all the others are carried out."""
 
 
-@pytest.fixture(params=POOLS)
+@pytest.fixture(params=[*POOLS, pytest.param(RAY, marks=pytest.mark.slow)])
 def pool(request: pytest.FixtureRequest) -> Pool:
+    if request.param == RAY:
+        return Cluster(request.getfixturevalue("mini").address, cpus=0.5, pack=PACK)
     if "processes" in request.param and cores() < 2:
         pytest.skip("needs two cores")
     return POOLS[request.param]()

@@ -34,7 +34,8 @@ export class Live {
 
   /** Wait until nothing moved for a moment: longer while one scrubs. */
   rest(kind, keys, run) {
-    if (!this.state.about?.task || !this.state.steps.length) return;
+    const { about, steps, run: asked } = this.state;
+    if (!about?.task || !steps.length || this.current !== asked) return; // what is shown is of another run yet
     clearTimeout(this.timers[kind]);
     delete this.timers[kind];
     this.open[kind]?.abort();
@@ -50,6 +51,8 @@ export class Live {
   openRun() {
     const { state, source } = this, id = state.run;
     for (const stop of Object.values(this.open)) stop.abort();
+    for (const timer of Object.values(this.timers)) clearTimeout(timer);
+    this.timers = {};
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
@@ -60,6 +63,7 @@ export class Live {
       const again = this.shown === `${id} ${seed}`; // the same model, trained further: what is drawn stays until there is better
       if (!again) state.undone = [];
       this.shown = `${id} ${seed}`;
+      this.current = id;
       const contents = about.circuit?.account && !has.has("contents") ? contentsOf(about.circuit.account, steps) : again ? state.contents : null;
       state.set({ ...(again ? {} : gone), about, steps, contents, opening: false, error: null }, "none");
       const fetched = { losses: (its) => ({ losses: lossesOf(its) }), maps: (its) => ({ maps: new Maps(plain(its), its.about?.roles ?? about.task.roles) }),
