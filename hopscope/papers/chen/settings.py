@@ -55,7 +55,7 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
 
 CHOSEN_IN = (
     "the paper's", "parents 1, 2, 3, degree 3", "parents 1, 2, 3, sharp heads", "alphabet 8",
-    "alphabet 8, sharp heads", "alphabet 10", "alphabet 10, sharp heads",
+    "alphabet 8, sharp heads",
 )  # fmt: skip
 """Settings whose first stage is trained over seeds: where the paper's rule is right, and where
 heads decide."""

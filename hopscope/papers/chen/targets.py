@@ -115,7 +115,7 @@ TARGETS: tuple[Target, ...] = (
             "reduced": lambda: tuple(choices(5, "reduced").values()),
             "smoke": lambda: tuple(choices(1, "smoke").values()),
         },
-        method="Stage I alone, 2,000 epochs, in seven settings; beside it the set that the paper's "
+        method="Stage I alone, 2,000 epochs, in five settings; beside it the set that the paper's "
         "rule names, and the set that the same rule names through the heads as they begin.",
         remarks={"reduced": "5 seeds instead of 20", "smoke": "1 seed, 300 epochs, 1,000 chains"},
     ),
