@@ -159,6 +159,8 @@ def grown(
 class GrowthExplained:
     """The scale a in its stage: as trained, and descended by counts alone."""
 
+    gap: float
+    """How much more similar a match is than any other position, after training."""
     epochs: Int[np.ndarray, "moment"]
     """The epochs of the stage at which a was recorded."""
     courses: Mapping[str, Float[np.ndarray, "moment"]]
@@ -194,6 +196,5 @@ def growth_explained(run: MarkovRun, seed: int) -> GrowthExplained:
                     "found and even": found.even()}  # fmt: skip
     begin, rest = float(trained[0]), (epochs, descent.lr, descent.epsilon)
     courses = {name: grown(each, size, begin, *rest) for name, each in counted_only.items()}
-    return GrowthExplained(
-        moments, {"trained": trained, **{name: each[moments] for name, each in courses.items()}}
-    )
+    counted_at = {name: each[moments] for name, each in courses.items()}
+    return GrowthExplained(size, moments, {"trained": trained, **counted_at})

@@ -120,10 +120,8 @@ def counting(events: list[str], most: int = 3) -> Callable[[Stop], Iterator[int]
     return lines
 
 
-def test_short_questions_come_between_the_lines_of_a_stream(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(worker_module, "MOMENT", 0)
+def asked_between() -> list[str]:
+    """What happens, and in which order, when a question follows each line of a stream."""
     events: list[str] = []
 
     async def between(worker: Worker) -> list[int]:
@@ -135,22 +133,20 @@ def test_short_questions_come_between_the_lines_of_a_stream(
         return found
 
     assert run(between) == [0, 1, 2]
+    return events
+
+
+def test_short_questions_come_between_the_lines_of_a_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_module, "MOMENT", 0)
+    events = asked_between()
     assert events[:5] == ["line 0", "question", "line 1", "question", "line 2"]
 
 
 def test_lines_of_a_moment_take_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "MOMENT", 60)
-    events: list[str] = []
-
-    async def between(worker: Worker) -> list[int]:
-        found = []
-        async with aclosing(worker.lines(counting(events), never())) as lines:
-            async for line in lines:
-                found.append(line)
-                await worker.answer(lambda _: events.append("question"), never())
-        return found
-
-    assert run(between) == [0, 1, 2]
+    events = asked_between()
     assert events[:5] == ["line 0", "line 1", "line 2", "closed in hopscope-worker", "question"]
 
 

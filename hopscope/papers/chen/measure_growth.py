@@ -1,7 +1,6 @@
 """Measures how a grows in the last stage, and what of it the counts of matches explain."""
 
-from hopscope.markov.growth import gap, growth_explained
-from hopscope.markov.learner import drawn
+from hopscope.markov.growth import growth_explained
 from hopscope.markov.run import MarkovRun
 from hopscope.papers.chen.rows import GrowthRow
 from hopscope.store import RunFolder
@@ -16,11 +15,10 @@ def growth_rows(folder: RunFolder) -> list[GrowthRow]:
 def growth_row(run: MarkovRun, seed: int) -> GrowthRow:
     """The growth of a in the model of one seed."""
     found = growth_explained(run, seed)
-    chains = drawn(run.experiment, seed, "validation")
     return GrowthRow(
         what="growth",
         seed=seed,
-        one_over_gap=1 / gap(run.experiment, run.course(seed).at(-1), chains),
+        one_over_gap=1 / found.gap,
         slopes={name: found.slope(name) for name in found.courses},
         epochs=tuple(found.epochs.tolist()),
         courses={

@@ -5,7 +5,7 @@ stages, parents, alphabets and windows, and what the paper leaves open. Nothing 
 what the targets need is known before anything is trained.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hopscope.configs import MarkovExperiment, Recipe
 from hopscope.papers.chen.rows import (
@@ -59,6 +59,17 @@ def _choices(folder: RunFolder, protocol: Protocol) -> list[ChoiceRow]:
 
 
 _SHORT = "1,500 of 57,000 epochs, 1,000 of 9,000 chains"
+OVER_SEEDS: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = {
+    "full": _seeds(20),
+    "reduced": _seeds(5),
+    "smoke": lambda: (shortened(MarkovExperiment()),),
+}
+"""The paper's setting."""
+FEWER: Mapping[Protocol, str] = {
+    "reduced": "5 seeds instead of 20",
+    "smoke": f"1 seed; {_SHORT}",
+}
+"""What the shorter protocols of it leave out."""
 
 TARGETS: tuple[Target, ...] = (
     Target(
@@ -66,15 +77,11 @@ TARGETS: tuple[Target, ...] = (
         shows="three stages: a set is selected, its heads become copiers, a grows; other chains",
         rows=(SeedRow, TransferRow, CourseRow),
         measure=_training,
-        recipes={
-            "full": _seeds(20),
-            "reduced": _seeds(5),
-            "smoke": lambda: (shortened(MarkovExperiment()),),
-        },
+        recipes=OVER_SEEDS,
         method="Appendix B: three symbols, parents at lags 1 and 2, α = 0.1, chains of 100; "
         "descent on 9,000 chains at rate 1, for 2,000, 50,000 and 5,000 epochs. Each seed has "
         "chains of its own. Other lengths and priors are 1,000 fresh chains each.",
-        remarks={"reduced": "5 seeds instead of 20", "smoke": f"1 seed; {_SHORT}"},
+        remarks=FEWER,
     ),
     Target(
         name="chen/settings",
@@ -95,15 +102,11 @@ TARGETS: tuple[Target, ...] = (
         shows="how fast a grows, as trained and by the counts of matches alone",
         rows=(GrowthRow,),
         measure=_growth,
-        recipes={
-            "full": _seeds(20),
-            "reduced": _seeds(5),
-            "smoke": lambda: (shortened(MarkovExperiment()),),
-        },
+        recipes=OVER_SEEDS,
         method="The runs of chen/training. Descent on a alone, under the loss that a chain has if "
         "all matches are equally similar and all other positions, too: with the counts of every "
         "chain, and with assumptions taken away.",
-        remarks={"reduced": "5 seeds instead of 20", "smoke": f"1 seed; {_SHORT}"},
+        remarks=FEWER,
     ),
     Target(
         name="chen/choices",
