@@ -8,6 +8,7 @@ import atexit
 import gc
 import io
 import json
+import math
 import os
 import re
 import resource
@@ -104,7 +105,11 @@ def hopscope(*arguments: str | Path) -> int:
 
 
 def child(work: Callable[[], int | None], limit: float = 60.0) -> Outcome:
-    """Do it in a fork, which is killed after the limit (and then counts as killed by SIGALRM)."""
+    """Do it in a fork, which is killed when it has computed for so many seconds, or hangs.
+
+    What else the machine does is no fault of the child's: the limit counts the processor's seconds
+    (SIGXCPU), and one that waits for something is left ten times as long by the clock (SIGALRM).
+    """
     begun = time.monotonic()
     with tempfile.TemporaryFile("w+b") as out, tempfile.TemporaryFile("w+b") as err:
         sys.stdout.flush()
@@ -129,7 +134,8 @@ def _work(work: Callable[[], int | None], out: int, err: int, limit: float) -> N
     sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, limit)
+    signal.setitimer(signal.ITIMER_REAL, 10 * limit)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), resource.RLIM_INFINITY))
     code = TRACEBACK
     try:
         code = work() or 0

@@ -278,7 +278,7 @@ def _ending(code: int, err: str, seconds: float) -> str:
     """What is wrong with its exit code, its time and its words."""
     told = [line for line in err.splitlines() if line.startswith("hopscope: ")]
     strange = [line for line in err.splitlines() if not line.startswith(("hopscope: ", "["))]
-    if code == -signal.SIGALRM or seconds >= SECONDS:
+    if code in (-signal.SIGALRM, -signal.SIGXCPU) or seconds >= SECONDS:
         return f"more than {SECONDS} s"
     if code < 0:
         return f"killed by signal {-code}"
