@@ -1,15 +1,40 @@
-"""Sphinx settings: Markdown pages (MyST) and the docstrings of the public names."""
+"""Sphinx settings: Markdown pages (MyST), of which some are notebooks, and the docstrings of the
+public names.
+"""
+
+import hashlib
+from pathlib import Path
 
 from hopscope import __version__
 
+
+def package_digest() -> str:
+    """What tells this state of the package from others."""
+    digest = hashlib.sha256()
+    for path in sorted((HERE.parent / "hopscope").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+HERE = Path(__file__).parent
 project = "hopscope"
 author = "The hopscope authors"
 copyright = "2026, The hopscope authors"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
+
+# Notebooks are executed in a folder of their own, and again whenever the package has changed.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE / "_build" / ".executed" / package_digest())
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 240
+nb_merge_streams = True
+nb_code_prompt_show = "Answer"
+nb_code_prompt_hide = "Hide the answer"
 html_theme = "furo"
 html_title = "hopscope"
 autodoc_member_order = "bysource"
