@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from hopscope.cli.arguments import DeviceArguments, JsonArguments, ResultsArguments, StoreArguments
+from hopscope.cli.arguments import JsonArguments, ResultsArguments, StoreArguments
 from hopscope.cli.output import say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
 from hopscope.errors import (
@@ -25,9 +25,7 @@ from hopscope.store import Store
 
 
 @dataclass(frozen=True)
-class ReproduceArguments(
-    StoreArguments, ResultsArguments, DeviceArguments, JsonArguments, WorkersArguments
-):
+class ReproduceArguments(StoreArguments, ResultsArguments, JsonArguments, WorkersArguments):
     """Reproduce a figure, a paper, or both papers: run what is missing, measure, draw."""
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")] = ""
@@ -143,7 +141,7 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     if before.rows:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
-    outcome = carried_out(left, store, chosen, Stop(seconds), chosen.device, chosen.threads)
+    outcome = carried_out(left, store, chosen, Stop(seconds))
     here = machine(chosen.threads or torch.get_num_threads())
     found = merged(target, protocol, outcome.folders, before, here)
     if outcome.complete:

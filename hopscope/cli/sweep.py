@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from hopscope.cli.arguments import DeviceArguments, JsonArguments, StoreArguments
+from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.output import note, say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out
 from hopscope.configs import Recipe
@@ -24,7 +24,7 @@ SCHEDULERS = (signal.SIGTERM.name, signal.SIGUSR1.name)
 
 
 @dataclass(frozen=True)
-class SweepArguments(StoreArguments, DeviceArguments, WorkersArguments):
+class SweepArguments(StoreArguments, WorkersArguments):
     """Carry out every recipe of a file: what is complete is taken as it is, what was begun goes on.
 
     `sweep plan FILE` says what that would be; `sweep slurm FILE` prints a job script for SLURM.
@@ -99,7 +99,7 @@ def _carried_out(chosen: SweepArguments, recipes: Sequence[Recipe], store: Store
 
     stop = Stop(None if chosen.time_limit is None else 60 * chosen.time_limit)
     with stop.listening():  # between the runs as well
-        return carried_out(recipes, store, chosen, stop, chosen.device, chosen.threads)
+        return carried_out(recipes, store, chosen, stop)
 
 
 def plan(chosen: PlanArguments) -> int:

@@ -32,7 +32,7 @@ MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(StoreArguments, DeviceArguments, WorkersArguments):
+class TrainOptions(StoreArguments, WorkersArguments):
     """How to train, whatever is trained."""
 
     prolong: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
@@ -92,7 +92,7 @@ def _train_all(chosen: Any, store: Store) -> int:
     fields = chosen.recipe.model_dump()
     kind = type(chosen.recipe)
     recipes = [kind.model_validate({**fields, "seeds": (seed,)}) for seed in chosen.recipe.seeds]
-    outcome = carried_out(recipes, store, chosen, None, chosen.device, chosen.threads)
+    outcome = carried_out(recipes, store, chosen)
     for trouble in outcome.troubles:
         warn(trouble)
     say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from hopscope.cli.arguments import DeviceArguments
 from hopscope.cli.output import flush, say
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
@@ -26,8 +27,8 @@ RAY = "ray"
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkersArguments:
-    """Who carries out several runs."""
+class WorkersArguments(DeviceArguments):
+    """Who carries out several runs, and with what."""
 
     workers: Annotated[str | None, tyro.conf.arg(metavar="N|ray")] = None
     """How many processes of this machine share the runs, one for each seed; or `ray`."""
@@ -48,18 +49,18 @@ def pool_of(chosen: WorkersArguments) -> "Pool":
     if chosen.workers is None:
         if chosen.pack != "auto":
             raise ConfigError("--pack is for several runs: say --workers N as well")
-        return Here()
+        return Here(threads=chosen.threads)
     pack = pack_of(chosen.pack)
     if chosen.workers == RAY:
         from hopscope.workers.cluster import Cluster
 
         gpus, cpus = chosen.gpus_per_run, chosen.cpus_per_run
-        return Cluster(chosen.address, gpus, cpus, pack=pack)
+        return Cluster(chosen.address, gpus, cpus, pack, chosen.threads)
     if not chosen.workers.isascii() or not chosen.workers.isdigit():
         raise ConfigError(
             f"--workers is {chosen.workers!r}; expected a number of processes, or {RAY}"
         )
-    return Processes(int(chosen.workers), pack)
+    return Processes(int(chosen.workers), pack, chosen.threads)
 
 
 def pack_of(text: str) -> "Pack":
@@ -72,12 +73,7 @@ def pack_of(text: str) -> "Pack":
 
 
 def carried_out(
-    recipes: Sequence[Recipe],
-    store: Store,
-    chosen: WorkersArguments,
-    stop: "Stop | None",
-    device: str,
-    threads: int | None,
+    recipes: Sequence[Recipe], store: Store, chosen: WorkersArguments, stop: "Stop | None" = None
 ) -> "Outcome":
     """The runs of all recipes, by whom the flags ask for, with what one sees meanwhile."""
     from hopscope.cli.display import display
@@ -85,10 +81,11 @@ def carried_out(
 
     pool = pool_of(chosen)
     if isinstance(pool, Here):
-        return carry_out(recipes, store, display(), stop, device, threads)
+        here = replace(pool, watcher=display())
+        return carry_out(recipes, store, stop, chosen.device, workers=here)
     shown = ManyDisplay()
     try:
-        return carry_out(recipes, store, None, stop, device, threads, workers=pool, look=shown.look)
+        return carry_out(recipes, store, stop, chosen.device, workers=pool, look=shown.look)
     finally:
         shown.stop()
 

@@ -4,25 +4,36 @@ Nothing is kept about several runs together. Runs are named by what they are, so
 a stop, a kill or a reboot does the rest, with the same workers or with others.
 """
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
-from hopscope.errors import ConfigError, HopscopeError, Interrupted, RunWarning, StoreError
+from hopscope.errors import (
+    ConfigError,
+    HopscopeError,
+    Interrupted,
+    RunBusy,
+    RunWarning,
+    StoreError,
+)
 from hopscope.machine import cores
-from hopscope.store import RunFolder, Store
+from hopscope.store import RunFolder, Store, lease
 from hopscope.workers.here import Here
 from hopscope.workers.job import Job, Report
-from hopscope.workers.packing import Size, packed
+from hopscope.workers.packing import Size, is_held, packed
 from hopscope.workers.pool import Pool
 from hopscope.workers.progress import Progress
 from hopscope.workers.sizing import best_size, measured
 
 if TYPE_CHECKING:
-    from hopscope.runs import Stop, Watcher
+    from hopscope.runs import Stop
+
+MOMENT = 0.25
+"""Seconds after which a run that others hold is looked at again."""
 
 
 @dataclass(frozen=True)
@@ -41,46 +52,90 @@ class Outcome:
         return len(self.folders) == self.wanted
 
 
-def carry_out(  # noqa: PLR0913  (the one call there is)
+def carry_out(
     recipes: Sequence[Recipe],
     store: Store,
-    watcher: "Watcher | None" = None,
     stop: "Stop | None" = None,
     device: str = "auto",
-    threads: int | None = None,
     *,
     workers: Pool | None = None,
     look: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Complete every recipe's run, until the stop's time is over.
 
-    A run that another process trains, or that fails, is left out: the others need not wait for it.
-    A signal ends all of it. Whoever is to `look` is told how far all of it is every now and then.
+    A run that fails is left out, and so is one that another process goes on to train: the others do
+    not wait for it. A signal ends all of it. Whoever is to `look` is told how far all of it is
+    every now and then.
     """
     from hopscope.runs import TIME, Stop  # torch
 
     check_different(recipes)
-    stop, pool = stop or Stop(), workers or Here()
+    sweep = _Sweep(store, workers or Here(), stop or Stop(), device, look)
     missing = [recipe for recipe in recipes if _complete(store, recipe) is None]
-    size = sizes(pool, device, threads or max(1, cores() // pool.slots))
-    packs = packed(recipes, missing, store, size)
-    jobs = [Job.of(each, store, device, threads) for each in packs]
-    progress = Progress(jobs)
-    reports = progress.reports
-    with closing(pool.reports(jobs, stop, watcher)) as coming:
-        for report in _until_interrupted(coming):
-            if report is not None:
-                reports[report.name] = report
-                for line in report.notes:
-                    warnings.warn(line, RunWarning, stacklevel=2)
-            if look is not None:
-                look(progress)
-    if stop.reason not in (None, TIME):  # a person asked, not the clock
-        raise _interrupted(stop.reason, reports, len(missing))
+    sweep.round(recipes, missing)
+    while again := sweep.let_go(recipes):
+        sweep.round(again, again)
+    if sweep.stop.reason not in (None, TIME):  # a person asked, not the clock
+        raise _interrupted(sweep.stop.reason, sweep.reports, len(missing))
     folders = [folder for recipe in recipes if (folder := _complete(store, recipe))]
-    failed = [each for recipe in recipes if (each := reports.get(recipe.run_name()))]
-    troubles = [each.trouble.error() for each in failed if each.trouble and each.state == "failed"]
+    found = [each for recipe in recipes if (each := sweep.reports.get(recipe.run_name()))]
+    troubles = [each.trouble.error() for each in found if each.trouble and each.failed]
     return Outcome(tuple(folders), len(recipes), tuple(troubles))
+
+
+@dataclass
+class _Sweep:
+    """What is known of several runs while they are carried out."""
+
+    store: Store
+    pool: Pool
+    stop: "Stop"
+    device: str
+    look: Callable[[Progress], None] | None
+    progress: Progress = field(default_factory=lambda: Progress(()))
+
+    @property
+    def reports(self) -> dict[str, Report]:
+        """What became of each run last, by its name."""
+        return self.progress.reports
+
+    def round(self, recipes: Sequence[Recipe], missing: Sequence[Recipe]) -> None:
+        """Hand out those of the recipes that are missing, and hear what becomes of them."""
+        packs = packed(recipes, missing, self.store, sizes(self.pool, self.device))
+        jobs = [Job.of(each, self.store, self.device, self.pool.share) for each in packs]
+        if not self.progress.jobs:
+            self.progress = Progress(jobs)
+        with closing(self.pool.reports(jobs, self.stop)) as coming:
+            for report in _until_interrupted(coming):
+                if report is not None:
+                    self.reports[report.name] = report
+                    for line in report.notes:
+                        warnings.warn(line, RunWarning, stacklevel=3)
+                if self.look is not None:
+                    self.look(self.progress)
+
+    def let_go(self, recipes: Sequence[Recipe]) -> list[Recipe]:
+        """Those whose runs others held, or stopped, and that nobody holds any more. It waits for
+        them as long as the lease of a dead process may last: after that, whoever holds one lives.
+        """
+        left = [each for each in recipes if _put_off(self.reports.get(each.run_name()))]
+        until = time.monotonic() + lease.SECONDS
+        while held := [each for each in left if is_held(each, self.store)]:
+            if time.monotonic() >= until or self.stop.reason:
+                break
+            time.sleep(MOMENT)
+        free = [each for each in left if each not in held and not self.stop.reason]
+        for each in free:
+            del self.reports[each.run_name()]
+        return free
+
+
+def _put_off(report: Report | None) -> bool:
+    """Was a run left as another process held it, or as somebody stopped its worker?"""
+    busy = RunBusy.__name__
+    return report is not None and (
+        report.state == "stopped" or (report.trouble is not None and report.trouble.kind == busy)
+    )
 
 
 def _until_interrupted(coming: Iterator[Report | None]) -> Iterator[Report | None]:
@@ -89,7 +144,7 @@ def _until_interrupted(coming: Iterator[Report | None]) -> Iterator[Report | Non
         yield from coming
 
 
-def sizes(pool: Pool, device: str, threads: int | None) -> Size:
+def sizes(pool: Pool, device: str) -> Size:
     """How large fleets may be for a pool: as it says, or as was measured."""
 
     def size(recipe: Experiment, count: int) -> int:
@@ -98,7 +153,7 @@ def sizes(pool: Pool, device: str, threads: int | None) -> Size:
         most = -(-count // pool.slots)
         if most == 1:
             return 1
-        found = measured(recipe, most, device, threads)
+        found = measured(recipe, most, device, pool.share or max(1, cores() // pool.slots))
         return best_size(found, count, pool.slots)
 
     pack = pool.pack

@@ -1,35 +1,33 @@
 """The pool of a Ray: jobs as tasks on as many machines as it has.
 
-Ray places jobs, and starts one again whose process or machine died. It knows nothing of runs: what
-is complete stays so, what was begun goes on, in the store that all machines see. So a job that is
-started twice is done once. A job has a process of its own, which ends with it.
+Ray places jobs, and says which of them lost their process or machine; those are handed out again.
+It knows nothing of runs: what is complete stays so, what was begun goes on, in the store that all
+machines see. So a job that is started twice is done once. A job has a process of its own, which
+ends with it.
 """
 
 import signal
-import socket
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hopscope import __version__
-from hopscope.configs import read_recipe
-from hopscope.errors import ConfigError, Interrupted, RunBusy, WorkerDied
+from hopscope.errors import ConfigError, Interrupted
 from hopscope.machine import cores
 from hopscope.store import Store
 from hopscope.workers.arrival import Arrived, Mark, log_of
-from hopscope.workers.job import Job, Report, Trouble
+from hopscope.workers.job import Job, Report
 from hopscope.workers.pool import Pack
 from hopscope.workers.session import LOCAL, connected
 from hopscope.workers.shipped import shipped
+from hopscope.workers.task import Task
 
 if TYPE_CHECKING:
-    from hopscope.runs import Stop, Watcher
+    from hopscope.runs import Stop
 
 MOMENT = 0.5
 """Seconds to wait for a report before whoever waits may look on."""
-AGAIN = 2
-"""How often a job is started again that was stopped by others, or whose run was held by others."""
 AHEAD = 2
 """Jobs that are handed to Ray for each that can be worked on."""
 
@@ -44,9 +42,9 @@ class Cluster:
     """GPUs of each job: 0, a part of one, or several."""
     cpus: int | float = 1
     """Processors of each job."""
-    retries: int = 8
-    """How often a job is started again whose process or machine died."""
     pack: Pack = "auto"
+    threads: int | None = None
+    """Threads of each job; None: as many as it has processors."""
 
     def __post_init__(self) -> None:
         """Refuse what Ray would refuse, or understand otherwise."""
@@ -54,8 +52,11 @@ class Cluster:
             raise ConfigError(f"gpus is {self.gpus}; expected 0 to 1, or a whole number")
         if not self.cpus > 0:
             raise ConfigError(f"cpus is {self.cpus}; expected a number above 0")
-        if self.retries < 0:
-            raise ConfigError(f"retries is {self.retries}; expected 0 or more")
+        if self.share > max(1, self.cpus):
+            raise ConfigError(
+                f"threads is {self.threads}, but each job asks for {self.cpus:g} processors: ask "
+                "for more"
+            )
 
     @property
     def slots(self) -> int:
@@ -65,27 +66,17 @@ class Cluster:
         with connected(self.address) as ray:
             return self._slots(ray)
 
-    def threads(self, asked: int | None) -> int:
-        """The threads of each job: as many as it asks for processors, unless told."""
-        share = max(1, int(self.cpus))
-        if (asked or share) > share:
-            raise ConfigError(
-                f"threads is {asked}, but each job asks for {self.cpus:g} processors: ask for more"
-            )
-        return asked or share
+    @property
+    def share(self) -> int:
+        """Threads of each job."""
+        return self.threads or max(1, int(self.cpus))
 
-    def reports(
-        self,
-        jobs: Sequence[Job],
-        stop: "Stop",
-        watcher: "Watcher | None",  # noqa: ARG002  (a run in another process shows itself in the store)
-    ) -> Generator[Report | None, None, None]:
+    def reports(self, jobs: Sequence[Job], stop: "Stop") -> Generator[Report | None, None, None]:
         """The reports of all jobs as they come in; None when a moment has passed without one."""
         if not jobs:
             return
         if not self.gpus and any(job.device == "cuda" for job in jobs):
             raise ConfigError("device is 'cuda', but gpus of each job is 0: ask for some")
-        self.threads(jobs[0].threads)  # refused before anything begins
         mark = Mark.of(Store(jobs[0].store))
         with connected(self.address) as ray, stop.listening():
             most = AHEAD * self._slots(ray)
@@ -97,10 +88,10 @@ class Cluster:
         return ray.remote(
             num_cpus=self.cpus,
             num_gpus=self.gpus,
-            max_retries=self.retries,
+            max_retries=0,  # which deaths count, `Task` says
             retry_exceptions=False,
             max_calls=1,
-        )(shipped(gpus=self.gpus > 0, threads=self.threads(None)))
+        )(shipped(gpus=self.gpus > 0, threads=self.share))
 
     def _slots(self, ray: Any) -> int:
         """How many jobs all machines have room for; if none has, that is said."""
@@ -138,14 +129,13 @@ class Submitted:
 
     def __init__(self, ray: Any, task: Any, mark: Mark, stop: "Stop") -> None:
         self.ray, self.task, self.mark, self.stop = ray, task, mark, stop
-        self.running: dict[Any, Job] = {}
-        self.begun: Counter[Job] = Counter()
+        self.running: dict[Any, Task] = {}
         self.refused: ConfigError | None = None
         self.asked = False
 
     def reports(self, jobs: Sequence[Job], most: int) -> Iterator[Report | None]:
         """The reports of all jobs, of which Ray never has more than so many."""
-        waiting = deque(jobs)
+        waiting = deque(map(Task, jobs))
         while waiting or self.running:
             if self.stop.reason or self.refused:
                 waiting.clear()
@@ -158,14 +148,13 @@ class Submitted:
             if not ready:
                 yield None
             for reference in ready:
-                yield from self._taken(reference, self.running.pop(reference))
+                yield from self._taken(reference, self.running.pop(reference), waiting)
         if self.refused:
             raise self.refused
 
-    def _submit(self, job: Job) -> None:
-        mark = self.mark.model_dump_json()
-        self.running[self.task.remote(job.model_dump_json(), mark, __version__)] = job
-        self.begun[job] += 1
+    def _submit(self, task: Task) -> None:
+        job, mark = task.handed_out().model_dump_json(), self.mark.model_dump_json()
+        self.running[self.task.remote(job, mark, __version__)] = task
 
     def _ask(self) -> None:
         """Ask all jobs to stop, once: those that have begun write a checkpoint."""
@@ -174,7 +163,7 @@ class Submitted:
             for reference in self.running:
                 self.ray.cancel(reference, force=False)
 
-    def _taken(self, reference: Any, job: Job) -> Sequence[Report]:
+    def _taken(self, reference: Any, task: Task, waiting: deque[Task]) -> Sequence[Report]:
         """What came back of a job. One that was stopped before it began has nothing to report."""
         raised = self.ray.exceptions
         try:
@@ -183,33 +172,12 @@ class Submitted:
             return ()
         except raised.RayTaskError as error:
             raise error.as_instanceof_cause() from None
-        except raised.RayError as error:  # the process, the machine or its memory, again and again
-            return lost(job, error)
+        except raised.RayError as error:  # the process, the machine or its memory
+            if self.asked:
+                return ()
+            words = " ".join(str(error).split())[:200]
+            said = f"{type(error).__name__}: {words}; what it printed is in {log_of(task.job)}"
+            return task.died(waiting, said)
         if found.refused:
             self.refused = self.refused or ConfigError(found.refused)
-        if self._left(found) and not self.asked and self.begun[job] <= AGAIN:
-            self._submit(job)
-            return ()
         return found.reports
-
-    def _left(self, found: Arrived) -> bool:
-        """Was a run stopped, though not by us (by who cleared its machine), or is it still held by
-        a process that Ray took for dead?
-        """
-        kinds = {each.trouble.kind for each in found.reports if each.trouble}
-        return RunBusy.__name__ in kinds or any(each.state == "stopped" for each in found.reports)
-
-
-def lost(job: Job, why: Exception) -> list[Report]:
-    """A report for each recipe of a job that never came back."""
-    words = " ".join(str(why).split())[:200]
-    text = (
-        f"its worker was lost again and again ({type(why).__name__}: {words}); what it printed is "
-        f"in {log_of(job)}; the same command goes on from the last checkpoint"
-    )
-    trouble = Trouble(kind=WorkerDied.__name__, text=text)
-    names = [read_recipe(recipe).run_name() for recipe in job.recipes]
-    here = socket.gethostname()
-    return [
-        Report(name=name, state="failed", seconds=0.0, host=here, trouble=trouble) for name in names
-    ]

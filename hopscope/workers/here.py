@@ -17,6 +17,10 @@ class Here:
     """One job after another, in this process."""
 
     pack: Pack = 1
+    threads: int | None = None
+    """Threads of the processor; None: as many as a run began with, or as torch would take."""
+    watcher: "Watcher | None" = None
+    """Who is told of every step."""
 
     def __post_init__(self) -> None:
         check_pack(self.pack)
@@ -26,11 +30,14 @@ class Here:
         """One job at a time."""
         return 1
 
-    def reports(
-        self, jobs: Sequence[Job], stop: "Stop", watcher: "Watcher | None"
-    ) -> Generator[Report, None, None]:
+    @property
+    def share(self) -> int | None:
+        """Threads of each job."""
+        return self.threads
+
+    def reports(self, jobs: Sequence[Job], stop: "Stop") -> Generator[Report, None, None]:
         """The reports of all jobs, in their order."""
         for job in jobs:
             if stop.reason:
                 return
-            yield from done(job, watcher, stop)
+            yield from done(job, self.watcher, stop)

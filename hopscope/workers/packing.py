@@ -7,12 +7,14 @@ that fleet.
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import cast
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import ConfigError, StoreError
 from hopscope.store import RunFolder, Store
+from hopscope.store.lease import lease_of
 from hopscope.store.manifest import MANIFEST
 
 PACKED = "packed.json"
@@ -63,6 +65,20 @@ def check_pack(pack: object) -> None:
         raise ConfigError(f"pack is {pack!r}; expected auto, or a number of models from 1 on")
 
 
+def is_held(recipe: Recipe, store: Store) -> bool:
+    """Does a process write to its run, or to the fleet that it is packed in? One that was not
+    heard of for too long may be replaced.
+    """
+    fleets = [together(each) for each in _begun_fleets([recipe], store)]
+    for each in (recipe, *fleets):
+        path = store.root / each.run_name()
+        with suppress(StoreError):  # nobody writes to what is no run
+            held = RunFolder(path).in_training()
+            if held and not ((lease := lease_of(path)) and lease.silent):
+                return True
+    return False
+
+
 def _key(recipe: Recipe, store: Store) -> str:
     """What is equal for those that can be trained as one."""
     found = packable(recipe)
@@ -89,10 +105,10 @@ def _begun(recipe: Recipe, store: Store) -> bool:
         return True
 
 
-def _begun_fleets(recipes: Sequence[Recipe], store: Store) -> list[tuple[Recipe, ...]]:
+def _begun_fleets(recipes: Sequence[Recipe], store: Store) -> list[tuple[Experiment, ...]]:
     """The fleets that were packed before, and in which some of these recipes are."""
     wanted = {recipe.run_name() for recipe in recipes}
-    found: list[tuple[Recipe, ...]] = []
+    found: list[tuple[Experiment, ...]] = []
     for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
         try:
             fleet = RunFolder(mark.parent).recipe_as(Experiment)

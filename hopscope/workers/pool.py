@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 from hopscope.workers.job import Job, Report
 
 if TYPE_CHECKING:
-    from hopscope.runs import Stop, Watcher
+    from hopscope.runs import Stop
 
 Pack = int | Literal["auto"]
 """How many models of one shape become one fleet at most; 1: none; auto: as was measured."""
@@ -24,13 +24,14 @@ class Pool(Protocol):
     def slots(self) -> int:
         """How many jobs are worked on at the same time."""
 
-    def reports(
-        self, jobs: Sequence[Job], stop: "Stop", watcher: "Watcher | None"
-    ) -> Generator[Report | None, None, None]:
+    @property
+    def share(self) -> int | None:
+        """Threads of each job; None: as many as a run began with, or as torch would take."""
+
+    def reports(self, jobs: Sequence[Job], stop: "Stop") -> Generator[Report | None, None, None]:
         """The reports of all jobs as they come in, in any order; None when a moment has passed
         without one, so that whoever waits can look on.
 
         When the stop has a reason, no further job is begun, and those that are begun end with a
-        checkpoint. A generator that is closed, or left by an exception, leaves nobody at work. A
-        watcher is told of the steps of runs in this process, and of no others.
+        checkpoint. A generator that is closed, or left by an exception, leaves nobody at work.
         """

@@ -19,22 +19,19 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from hopscope.configs import read_recipe
-from hopscope.errors import ConfigError, Interrupted, WorkerDied
+from hopscope.errors import ConfigError, Interrupted
 from hopscope.machine import cores
-from hopscope.workers.job import Job, Report, Trouble, report_of, reports_of
+from hopscope.workers.job import Job, Report, reports_of
 from hopscope.workers.packing import check_pack
 from hopscope.workers.pool import Pack
-from hopscope.workers.progress import steps_of
+from hopscope.workers.task import Task
 
 if TYPE_CHECKING:
-    from hopscope.runs import Stop, Watcher
+    from hopscope.runs import Stop
 
 COMMAND = [sys.executable, "-P", "-m", "hopscope.workers.worker"]
 ROOT = Path(__file__).parents[2]
 """Where this hopscope is imported from, and its workers import theirs."""
-ATTEMPTS = 3
-"""How often a job is tried that comes no further and whose worker is killed."""
 MOMENT = 0.25
 """Seconds after which who waits may look on."""
 LAST_LINES = 3
@@ -48,6 +45,8 @@ class Processes:
 
     count: int
     pack: Pack = "auto"
+    threads: int | None = None
+    """Threads of each; None: its share of the cores."""
 
     def __post_init__(self) -> None:
         check_pack(self.pack)
@@ -56,32 +55,27 @@ class Processes:
                 f"workers is {self.count}; expected 1 to {cores()}, as many as there are cores: "
                 "more would wait for each other"
             )
+        if self.share * self.count > cores():
+            raise ConfigError(
+                f"{self.count} workers with {self.share} threads each need "
+                f"{self.share * self.count} cores, and there are {cores()}: leave out --threads, "
+                "or take fewer workers"
+            )
 
     @property
     def slots(self) -> int:
         """How many processes work at the same time."""
         return self.count
 
-    def threads(self, asked: int | None) -> int:
-        """The threads of each: its share of the cores, unless told."""
-        threads = asked or cores() // self.count
-        if threads * self.count > cores():
-            raise ConfigError(
-                f"{self.count} workers with {threads} threads each need {threads * self.count} "
-                f"cores, and there are {cores()}: leave out --threads, or take fewer workers"
-            )
-        return threads
+    @property
+    def share(self) -> int:
+        """Threads of each."""
+        return self.threads or cores() // self.count
 
-    def reports(
-        self,
-        jobs: Sequence[Job],
-        stop: "Stop",
-        watcher: "Watcher | None",  # noqa: ARG002  (it sees runs of this process alone)
-    ) -> Generator[Report | None, None, None]:
+    def reports(self, jobs: Sequence[Job], stop: "Stop") -> Generator[Report | None, None, None]:
         """The reports of all jobs as they come in."""
-        jobs = [job.model_copy(update={"threads": self.threads(job.threads)}) for job in jobs]
         gpus = gpus_for({job.device for job in jobs})
-        crew = _Crew(min(self.count, len(jobs)), gpus)
+        crew = _Crew(min(self.count, len(jobs)), self.share, gpus)
         with stop.listening():
             try:
                 yield from crew.reports(jobs, stop)
@@ -115,21 +109,12 @@ def environment(threads: int | None, gpu: str | None = None) -> dict[str, str]:
     return found
 
 
-@dataclass
-class _Task:
-    """A job, and how often its worker was killed since it last came further."""
-
-    job: Job
-    deaths: int = 0
-    steps: int = 0
-
-
 class _Worker:
     """One process, what it is doing, and what it said."""
 
     def __init__(self, gpu: str | None, threads: int) -> None:
         self.gpu = gpu
-        self.task: _Task | None = None
+        self.task: Task | None = None
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `end`)
         # In a group of its own: Ctrl-C in a terminal is for us, who ask it to stop once.
         self.process = subprocess.Popen(
@@ -142,12 +127,12 @@ class _Worker:
         assert self.process.stdout is not None
         return self.process.stdout
 
-    def begin(self, task: _Task) -> None:
+    def begin(self, task: Task) -> None:
         """Hand it a job. One that has just died is found dead when its reports are awaited."""
         self.task = task
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
-            self.process.stdin.write(task.job.canonical_json().encode() + b"\n")
+            self.process.stdin.write(task.handed_out().canonical_json().encode() + b"\n")
             self.process.stdin.flush()
 
     def last_lines(self) -> str:
@@ -174,12 +159,13 @@ class _Crew:
     """The processes of a pool while they work."""
 
     size: int
+    threads: int
     gpus: list[str]
     workers: list[_Worker] = field(default_factory=list)
 
     def reports(self, jobs: Sequence[Job], stop: "Stop") -> Generator[Report | None, None, None]:
         """Hand out all jobs, and yield what becomes of them."""
-        waiting, asked = deque(map(_Task, jobs)), False
+        waiting, asked = deque(map(Task, jobs)), False
         while waiting or self.busy:
             if stop.reason:
                 waiting.clear()
@@ -187,7 +173,7 @@ class _Crew:
                     self.ask_to_stop()
                 asked = True
             while waiting and len(self.busy) < self.size:
-                self.free_worker(waiting[0].job.threads or 1).begin(waiting.popleft())
+                self.free_worker().begin(waiting.popleft())
             ready = wait([worker.out.fileno() for worker in self.busy], MOMENT)
             if not ready:
                 yield None
@@ -204,18 +190,18 @@ class _Crew:
         for worker in self.busy:
             worker.process.terminate()
 
-    def free_worker(self, threads: int) -> _Worker:
+    def free_worker(self) -> _Worker:
         """One who has nothing to do, or a new one, on the GPU that has the fewest."""
         for worker in self.workers:
             if worker.task is None:
                 return worker
         taken = [worker.gpu for worker in self.workers]
         gpu = min(self.gpus, key=taken.count) if self.gpus else None
-        self.workers.append(_Worker(gpu, threads))
+        self.workers.append(_Worker(gpu, self.threads))
         return self.workers[-1]
 
     def heard(
-        self, worker: _Worker, waiting: deque[_Task], stop: "Stop"
+        self, worker: _Worker, waiting: deque[Task], stop: "Stop"
     ) -> Generator[Report, None, None]:
         """What a worker tells: its reports, or by silence that it is dead."""
         task, line = worker.task, worker.out.readline()
@@ -235,22 +221,8 @@ class _Crew:
         if code >= 0:
             self.wind_up()
             raise RuntimeError(f"a worker failed (exit code {code}): {said}")
-        yield from self.again(task, f"{signal.Signals(-code).name}", said, waiting)
-
-    def again(
-        self, task: _Task, by: str, said: str, waiting: deque[_Task]
-    ) -> Generator[Report, None, None]:
-        """Try the job of a killed worker once more, unless it seems to be the job that kills."""
-        steps = steps_of(task.job)
-        task.deaths = 1 if steps > task.steps else task.deaths + 1
-        task.steps = steps
-        if task.deaths < ATTEMPTS:
-            waiting.append(task)
-            return
-        text = f"its worker was killed {ATTEMPTS} times ({by}); {said or 'it said nothing'}"
-        for recipe in map(read_recipe, task.job.recipes):
-            error = WorkerDied(f"{recipe.run_name()}: {text}")
-            yield report_of(recipe.run_name(), 0.0, Trouble.of(error))
+        by = signal.Signals(-code).name
+        yield from task.died(waiting, f"{by}; {said or 'it said nothing'}")
 
     def dismiss(self, worker: _Worker) -> None:
         """One who is not needed any more."""

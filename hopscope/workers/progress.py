@@ -42,13 +42,17 @@ class Progress:
 
 def steps_of(job: Job) -> int:
     """Committed steps of all models of a job, trained as one or by themselves."""
+    steps = [_committed(place) for place in places(job)]
+    alone, fleet = steps[: len(job.recipes)], max(steps[len(job.recipes) :], default=0)
+    return sum(max(each, fleet) for each in alone)
+
+
+def places(job: Job) -> list[Path]:
+    """The folders of its runs, in their order; then that of the fleet as which it trains them."""
     recipes, root = [read_recipe(text) for text in job.recipes], Path(job.store)
-    alone = [_committed(root / recipe.run_name()) for recipe in recipes]
     alike = [found for recipe in recipes if (found := packable(recipe))]
-    if len(recipes) == 1 or not alike:
-        return sum(alone)
-    fleet = _committed(root / together(alike).run_name())
-    return sum(max(steps, fleet) for steps in alone)
+    runs = [*recipes, *([together(alike)] if len(alike) > 1 else [])]
+    return [root / each.run_name() for each in runs]
 
 
 def _committed(path: Path) -> int:

@@ -33,7 +33,6 @@ def _work(replies: TextIO) -> None:
     busy = threading.Event()
     threading.Thread(target=_receive, args=(sys.stdin, jobs, busy), daemon=True).start()
     while (line := jobs.get()) is not None:
-        busy.set()
         text = json.dumps([report.model_dump(mode="json") for report in _reports(line)])
         replies.write(f"{text}\n")
         replies.flush()
@@ -42,6 +41,7 @@ def _work(replies: TextIO) -> None:
 
 def _receive(lines: Iterable[str], jobs: "queue.Queue[str | None]", busy: threading.Event) -> None:
     for line in lines:
+        busy.set()  # from when it is here, not from when it is begun: starting up takes seconds
         jobs.put(line)
     jobs.put(None)
     if busy.is_set():

@@ -20,10 +20,10 @@ from hopscope.workers.progress import Progress
 class Fake:
     """A pool that is not `Here` to the command, and works in this process."""
 
-    pack, slots = 2, 1
+    pack, slots, share = 2, 1, 1
 
-    def reports(self, jobs, stop, watcher):
-        yield from Here().reports(jobs, stop, watcher)
+    def reports(self, jobs, stop):
+        yield from Here().reports(jobs, stop)
 
 
 def test_who_carries_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Sweeps: what is complete is taken, what was begun goes on, and who asks to stop is obeyed."""
 
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ from hopscope.configs import (
 )
 from hopscope.errors import Diverged, Interrupted, ModelUnavailable, RunBusy
 from hopscope.runs import Stop
-from hopscope.store import RunFolder, Store
-from hopscope.workers import Outcome, carry_out
+from hopscope.store import RunFolder, Store, lease
+from hopscope.workers import Here, Outcome, carry_out
 
 STEPS = 6
 TRAINING = Training(
@@ -64,6 +65,7 @@ class Diary:
     ) -> None:
         self.at, self.clock, self.number = at, clock, number
         self.started: list[tuple[str, int]] = []
+        self.trained = threading.Event()
         self.steps = 0
 
     def start(self, folder: RunFolder, step: int) -> None:
@@ -78,7 +80,11 @@ class Diary:
                 signal.raise_signal(self.number)
 
     def stop(self) -> None:
-        return None
+        self.trained.set()
+
+
+def seen_by(diary: Diary) -> Here:
+    return Here(watcher=diary)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +103,7 @@ def content(outcome: Outcome) -> dict[str, dict[str, bytes]]:
 
 def test_recipes_are_carried_out_in_their_order(store: Store) -> None:
     diary = Diary()
-    outcome = carry_out(RECIPES, store, diary)
+    outcome = carry_out(RECIPES, store, workers=seen_by(diary))
     assert outcome.complete
     assert [folder.name for folder in outcome.folders] == NAMES
     assert diary.started == [(name, 0) for name in NAMES]
@@ -107,11 +113,11 @@ def test_recipes_are_carried_out_in_their_order(store: Store) -> None:
 def test_what_is_complete_is_taken_as_it_is(store: Store) -> None:
     (first,) = carry_out(RECIPES[1:2], store).folders
     diary = Diary()
-    outcome = carry_out(RECIPES[:2], store, diary)
+    outcome = carry_out(RECIPES[:2], store, workers=seen_by(diary))
     assert diary.started == [(NAMES[0], 0)]
     assert outcome.folders[1].manifest == first.manifest
     diary = Diary()
-    again = carry_out(RECIPES[:2], store, diary, stop=Stop(0.0))
+    again = carry_out(RECIPES[:2], store, Stop(0.0), workers=seen_by(diary))
     assert again.complete
     assert diary.started == []
 
@@ -122,7 +128,7 @@ def test_nothing_to_do_is_done(store: Store) -> None:
 
 def test_without_time_nothing_is_begun(store: Store) -> None:
     diary = Diary()
-    outcome = carry_out(RECIPES, store, diary, stop=Stop(0.0))
+    outcome = carry_out(RECIPES, store, Stop(0.0), workers=seen_by(diary))
     assert (outcome.folders, outcome.wanted, outcome.complete) == ((), 3, False)
     assert diary.started == []
     assert store.names() == []
@@ -132,12 +138,12 @@ def test_without_time_nothing_is_begun(store: Store) -> None:
 def test_what_was_stopped_ends_as_if_it_had_not_been(
     whole: Outcome, store: Store, clock: Clock, at: int, complete: int, step: int
 ) -> None:
-    short = carry_out(RECIPES, store, Diary(at, clock), stop=Stop(60.0, clock))
+    short = carry_out(RECIPES, store, Stop(60.0, clock), workers=seen_by(Diary(at, clock)))
     assert not short.complete
     assert [folder.name for folder in short.folders] == NAMES[:complete]
     assert len(store.names()) == complete + (step > 0)
     diary = Diary()
-    rest = carry_out(RECIPES, store, diary, stop=Stop(60.0, clock))
+    rest = carry_out(RECIPES, store, Stop(60.0, clock), workers=seen_by(diary))
     assert rest.complete
     assert diary.started[0] == (NAMES[complete], step)
     assert content(rest) == {name: content(whole)[name] for name in NAMES}
@@ -145,7 +151,9 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(
 
 def test_every_call_comes_further(store: Store, clock: Clock) -> None:
     calls = 1
-    while not carry_out(RECIPES[:2], store, Diary(5, clock), stop=Stop(60.0, clock)).complete:
+    while not carry_out(
+        RECIPES[:2], store, Stop(60.0, clock), workers=seen_by(Diary(5, clock))
+    ).complete:
         calls += 1
         assert calls < 10
     assert calls == -(-2 * STEPS // 5)
@@ -153,7 +161,7 @@ def test_every_call_comes_further(store: Store, clock: Clock) -> None:
 
 def test_what_is_complete_counts_though_the_time_is_over(store: Store, clock: Clock) -> None:
     (last,) = carry_out(RECIPES[2:], store).folders
-    stopped = carry_out(RECIPES, store, Diary(3, clock), stop=Stop(60.0, clock))
+    stopped = carry_out(RECIPES, store, Stop(60.0, clock), workers=seen_by(Diary(3, clock)))
     assert [folder.name for folder in stopped.folders] == [last.name]
     unbegun = carry_out(RECIPES, store, stop=Stop(0.0))
     assert [folder.name for folder in unbegun.folders] == [last.name]
@@ -167,7 +175,7 @@ def test_a_signal_ends_the_sweep(
 ) -> None:
     diary = Diary(8, clock, number)  # the time is over as well
     with pytest.raises(Interrupted, match=f"stopped by {number.name} at step 2, ") as caught:
-        carry_out(RECIPES, store, diary, Stop(seconds, clock))
+        carry_out(RECIPES, store, Stop(seconds, clock), workers=seen_by(diary))
     assert caught.value.exit_code == 128 + number
     assert [name for name, _ in diary.started] == NAMES[:2]
 
@@ -178,7 +186,7 @@ def test_a_signal_at_the_last_step_ends_the_sweep_too(store: Store) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            carry_out(RECIPES, store, diary)
+            carry_out(RECIPES, store, workers=seen_by(diary))
     finally:
         signal.signal(signal.SIGINT, before)
     assert [name for name, _ in diary.started] == NAMES[:1]
@@ -189,13 +197,19 @@ def test_the_n_gram_experiment_is_stopped_and_resumed_as_well(
     whole: Outcome, store: Store, clock: Clock
 ) -> None:
     assert whole.folders[-1].experiment == MARKOV
-    assert carry_out((MARKOV,), store, Diary(3, clock), stop=Stop(60.0, clock)).folders == ()
+    assert (
+        carry_out((MARKOV,), store, Stop(60.0, clock), workers=seen_by(Diary(3, clock))).folders
+        == ()
+    )
     assert 0 < store.create(MARKOV).manifest.step < MARKOV.steps
     rest = carry_out((MARKOV,), store)
     assert content(rest) == {rest.folders[0].name: content(whole)[MARKOV.run_name()]}
 
 
-def test_what_another_process_trains_is_left_to_it(store: Store) -> None:
+def test_what_another_process_trains_is_left_to_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "SECONDS", 0.5)
     with store.create(RECIPES[0]).locked():
         outcome = carry_out(RECIPES, store)
         assert [folder.name for folder in outcome.folders] == NAMES[1:]
@@ -204,6 +218,36 @@ def test_what_another_process_trains_is_left_to_it(store: Store) -> None:
         assert NAMES[0] in str(trouble)
         assert not outcome.complete
     assert carry_out(RECIPES, store).complete
+
+
+def test_what_others_let_go_is_carried_out_after_all(store: Store) -> None:
+    """As where a driver was killed, whose workers write their checkpoints meanwhile."""
+    folder, begun = store.create(RECIPES[0]), threading.Event()
+
+    def hold() -> None:
+        with folder.locked():
+            begun.set()
+            diary.trained.wait(60)
+
+    diary = Diary()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    begun.wait(60)
+    outcome = carry_out(RECIPES, store, workers=seen_by(diary))
+    holder.join()
+    assert outcome.complete
+    assert outcome.troubles == ()
+    assert [name for name, _ in diary.started] == [*NAMES[1:], NAMES[0]]
+
+
+def test_who_waits_for_others_stops_when_asked(store: Store) -> None:
+    stop = Stop()
+    with store.create(RECIPES[0]).locked():
+        timer = threading.Timer(0.5, lambda: stop.ask("a friend"))
+        timer.start()
+        with pytest.raises(Interrupted, match="stopped by a friend: 0 of 1 runs are complete"):
+            carry_out(RECIPES[:1], store, stop)
+        timer.join()
 
 
 def test_a_training_that_diverges_does_not_end_the_sweep(store: Store) -> None:

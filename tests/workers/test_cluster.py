@@ -37,7 +37,7 @@ def weights(store: Store) -> list[bytes]:
 def test_runs_on_two_machines_are_those_of_one(mini: Any, store: Store, tmp_path: Any) -> None:
     pool = Cluster(mini.address, gpus=0.25, cpus=0.5, pack=1)
     assert pool.slots == 4
-    outcome = carry_out(RECIPES, store, device="cpu", threads=1, workers=pool)
+    outcome = carry_out(RECIPES, store, device="cpu", workers=pool)
     assert outcome.troubles == ()
     assert [folder.name for folder in outcome.folders] == [each.run_name() for each in RECIPES]
     serial = Store(tmp_path / "serial")
@@ -56,7 +56,7 @@ def test_what_no_machine_has_is_refused(mini: Any, store: Store) -> None:
         with pytest.raises(
             ConfigError, match=f"{asked} GPUs, and no machine has that: .* has 1 CPUs and 4"
         ):
-            next(pool.reports([job], Stop(), None))
+            next(pool.reports([job], Stop()))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_no_machine_has_is_refused(mini: Any, store: Store) -> None:
         ({"gpus": 1.5}, "gpus is 1.5; expected 0 to 1, or a whole number"),
         ({"gpus": -1}, "gpus is -1"),
         ({"cpus": 0}, "cpus is 0; expected a number above 0"),
-        ({"retries": -1}, "retries is -1"),
+        ({"threads": 2}, "threads is 2, but each job asks for 1 processors: ask for more"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, int | float], problem: str) -> None:
@@ -74,11 +74,9 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, int | float], problem: 
 
 
 def test_a_job_has_the_threads_that_it_asks_for() -> None:
-    assert Cluster(cpus=0.5).threads(None) == 1
-    assert Cluster(cpus=4).threads(None) == 4
-    assert Cluster(cpus=4).threads(2) == 2
-    with pytest.raises(ConfigError, match="threads is 8, but each job asks for 4 processors"):
-        Cluster(cpus=4).threads(8)
+    assert Cluster(cpus=0.5).share == 1
+    assert Cluster(cpus=4).share == 4
+    assert Cluster(cpus=4, threads=2).share == 2
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_slots_are_what_a_machine_has_room_for(
 def test_a_gpu_is_asked_for_by_its_number(store: Store) -> None:
     job = Job.of((RECIPES[0],), store, "cuda", 1)
     with pytest.raises(ConfigError, match="device is 'cuda', but gpus of each job is 0"):
-        next(Cluster().reports([job], Stop(), None))
+        next(Cluster().reports([job], Stop()))
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from hopscope.workers.cluster import Cluster
 
 PACK = 2
 POOLS: dict[str, Callable[[], Pool]] = {
-    "here": Here,
-    "here, packed": lambda: Here(PACK),
-    "processes, packed": lambda: Processes(2, PACK),
+    "here": lambda: Here(threads=1),
+    "here, packed": lambda: Here(PACK, threads=1),
+    "processes, packed": lambda: Processes(2, PACK, threads=1),
 }
 RAY = "two machines of a Ray, packed"
 TRAINING = Training(
@@ -75,7 +75,7 @@ def test_the_runs_are_those_of_one_after_the_other(
     complete = train(RECIPES[COMPLETE], store, "cpu", threads=1).folder
     before = {path: path.stat().st_mtime_ns for path in complete.path.rglob("*")}
     (store.create(RECIPES[DAMAGED]).path / MANIFEST).write_text("{}")
-    outcome = carry_out(RECIPES, store, device="cpu", threads=1, workers=pool)
+    outcome = carry_out(RECIPES, store, device="cpu", workers=pool)
     assert [folder.name for folder in outcome.folders] == [n for n in NAMES if n != NAMES[DAMAGED]]
     (trouble,) = outcome.troubles
     assert isinstance(trouble, RunDamaged)
@@ -95,6 +95,6 @@ def test_one_run_twice_is_a_mistake(pool: Pool, store: Store) -> None:
 
 
 def test_without_time_nothing_is_begun(pool: Pool, store: Store) -> None:
-    outcome = carry_out(RECIPES, store, stop=Stop(0.0), device="cpu", threads=1, workers=pool)
+    outcome = carry_out(RECIPES, store, Stop(0.0), device="cpu", workers=pool)
     assert (outcome.folders, outcome.wanted, outcome.troubles) == ((), 5, ())
     assert store.names() == []

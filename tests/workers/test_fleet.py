@@ -32,7 +32,7 @@ def test_a_member_is_its_slice_of_the_fleet(
     recipes: list[Experiment], store: Store, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     whole = train(together(recipes), tmp_path_factory.mktemp("fleet"), "cpu", threads=1)
-    outcome = carry_out(recipes, store, device="cpu", threads=1, workers=Here(pack=3))
+    outcome = carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1))
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
     assert [folder.experiment for folder in outcome.folders] == recipes
     for number, folder in enumerate(outcome.folders):
@@ -63,7 +63,7 @@ def test_a_member_is_kept_as_a_run_that_was_trained_alone(
 
 
 def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> None:
-    packed = carry_out(recipes, store, device="cpu", threads=1, workers=Here(pack=3)).folders[0]
+    packed = carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).folders[0]
     longer = changed(recipes[0], steps=20, validate_every=4)
     prolong(packed, longer, store)
     learner = Learner(longer, torch.device("cpu"), "float32")
@@ -114,7 +114,7 @@ def test_a_kill_while_members_are_kept_changes_nothing(
         assert [each.state for each in reports] == ["complete", "stopped", "stopped"]
     first = RunFolder(store.root / recipes[0].run_name())
     assert first.manifest.complete
-    assert carry_out(recipes, store, device="cpu", threads=1, workers=Here(pack=3)).complete
+    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
     assert RunFolder(first.path).manifest == first.manifest
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
 
@@ -131,6 +131,6 @@ def test_a_member_that_diverges_takes_no_other_along(tiny: Experiment, store: St
     # A rate at which the seeds differ.
     wild = changed(Experiment.model_validate(fields), steps=40, lr=1e9)
     bad = [member(wild, seed) for seed in (0, 1)]
-    outcome = carry_out(bad, store, device="cpu", threads=1, workers=Here(pack=2))
+    outcome = carry_out(bad, store, device="cpu", workers=Here(pack=2, threads=1))
     assert [type(each) for each in outcome.troubles] == [Diverged] * 2
     assert not [name for name in store.names() if (store.root / name / PACKED).exists()]

@@ -15,6 +15,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Interrupted, WorkerDied
 from hopscope.runs import Stop
 from hopscope.store import Store
+from hopscope.store.lease import LEASE
 from hopscope.workers import Job, Processes, Report, processes
 from hopscope.workers.packing import member
 
@@ -48,7 +49,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def jobs(tiny: Experiment, store: Store) -> list[Job]:
-    return [Job.of((member(tiny, seed),), store, "cpu", None) for seed in range(6)]
+    return [Job.of((member(tiny, seed),), store, "cpu", 2) for seed in range(6)]
 
 
 def ledger(tmp_path: Path) -> list[list[int]]:
@@ -56,7 +57,7 @@ def ledger(tmp_path: Path) -> list[list[int]]:
 
 
 def told(pool: Processes, jobs: list[Job], stop: Stop | None = None) -> list[Report]:
-    return [each for each in pool.reports(jobs, stop or Stop(), None) if each is not None]
+    return [each for each in pool.reports(jobs, stop or Stop()) if each is not None]
 
 
 def alive(pid: int) -> bool:
@@ -84,14 +85,19 @@ def test_the_job_of_a_killed_worker_goes_on_in_another(fake, jobs, tmp_path: Pat
     assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, 1, 1, 2, 3, 3, 4, 5, 5]
 
 
-def test_a_job_that_kills_its_worker_is_a_failure(fake, jobs, tmp_path: Path) -> None:
-    fake("if seed == 1:", "    sys.stderr.write('no memory left\\n')", "    sys.stderr.flush()",
+def test_a_job_that_kills_its_worker_is_a_failure(
+    fake, jobs, tmp_path: Path, tiny: Experiment, store: Store
+) -> None:
+    left = store.create(member(tiny, 1)).path / LEASE
+    fake("if seed == 1:", f"    pathlib.Path({str(left)!r}).write_text(str(os.getpid()))",
+         "    sys.stderr.write('no memory left\\n')", "    sys.stderr.flush()",
          "    os.kill(os.getpid(), signal.SIGKILL)")  # fmt: skip
     reports = {report.name: report for report in told(Processes(2), jobs)}
     (bad,) = [report for report in reports.values() if report.failed]
     error = bad.trouble.error()
     assert isinstance(error, WorkerDied)
-    assert str(error).endswith("its worker was killed 3 times (SIGKILL); no memory left")
+    line = "its worker died 3 times and came no further (SIGKILL; no memory left)"
+    assert str(error) == f"{left.parent.name}: {line}"
     assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, 1, 1, 1, 2, 3, 4, 5]
 
 
@@ -108,7 +114,7 @@ def test_asked_to_stop_once_workers_end_by_themselves(fake, jobs, tmp_path: Path
     stop = Stop()
     begun = time.monotonic()
     reports = []
-    for report in Processes(2).reports(jobs, stop, None):
+    for report in Processes(2).reports(jobs, stop):
         if report is not None:
             reports.append(report)
         if (tmp_path / "ledger").exists() and len(ledger(tmp_path)) == 2:
@@ -146,9 +152,9 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
         Processes(5)
     with pytest.raises(ConfigError, match="workers is 0; expected 1 to 4"):
         Processes(0)
-    assert Processes(2).threads(None) == Processes(2).threads(2) == 2
+    assert Processes(2).share == Processes(2, threads=2).share == 2
     with pytest.raises(ConfigError, match="2 workers with 3 threads each need 6 cores, and there"):
-        Processes(2).threads(3)
+        Processes(2, threads=3)
     with pytest.raises(ConfigError, match="device is 'cuda', but torch sees no GPU"):
         told(Processes(2), [jobs[0].model_copy(update={"device": "cuda"})])
 
