@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -52,20 +51,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mini]:
 
 
 def start(folder: Path, users: Path) -> subprocess.Popen[bytes]:
-    token = folder / "token"
-    token.touch(0o600)
-    token.write_text(secrets.token_hex(32))
     (folder / "users").symlink_to(users)
-    environment = os.environ | {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": str(token),
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
     script = str(Path(__file__).with_name("mini_cluster.py"))
     with (folder / "log").open("w") as log:
-        started = subprocess.Popen(
-            [sys.executable, script, str(folder)], env=environment, stdout=log, stderr=log
-        )
+        started = subprocess.Popen([sys.executable, script, str(folder)], stdout=log, stderr=log)
     until = time.monotonic() + 120
     while not (folder / "address").exists():
         assert started.poll() is None, (folder / "log").read_text()

@@ -1,11 +1,13 @@
 """A Ray of two small machines, in a process of its own: `python mini_cluster.py FOLDER`.
 
-It writes its address when it is ready, replaces a machine that died, and ends when nobody holds the
-file `users` any more. GPUs are numbers only.
+It writes its token there and, when it is ready, its address; it replaces a machine that died, and
+ends when nobody holds the file `users` any more. GPUs are numbers only. `benchmarks/chaos.py` uses
+it as well.
 """
 
 import fcntl
 import os
+import secrets
 import sys
 import time
 from pathlib import Path
@@ -50,6 +52,19 @@ def free(descriptor: int) -> bool:
     return True
 
 
+def closed(folder: Path) -> None:
+    """Only who may read the token may use it."""
+    token = folder / "token"
+    token.touch(0o600)
+    token.write_text(secrets.token_hex(32))
+    os.environ |= {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_TMPDIR": str(folder),
+    }
+
+
 if __name__ == "__main__":
-    os.environ["RAY_TMPDIR"] = sys.argv[1]
+    closed(Path(sys.argv[1]))
     main(Path(sys.argv[1]))
