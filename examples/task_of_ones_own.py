@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from hopscope.circuits import Drawn, Encoder, OwnTask, discover
+from hopscope import attention_maps, contents, discover
+from hopscope.circuits import Drawn, Encoder, OwnTask
 
 LETTERS, MOST, LENGTH = 4, 2, 25
 NONE = LETTERS + MOST
@@ -100,6 +101,13 @@ def main(steps: int = STEPS) -> None:
     walked = Encoder(model.encoder, enter=model.enter, leave=model.out, model=model, causal=True)
     task = OwnTask(draw, roles=["count", "letter"], guess=math.log(LETTERS))
     learned = steps >= STEPS
+    letter = 1  # the number of the role
+    maps = attention_maps(walked, task, examples=128)
+    print("attention of letters to where one hop leads, by layer and head:")
+    print(maps.along["hop"][..., letter].round(2))
+    held = contents(walked, task, examples=512)
+    print(f"what letters hold of {', '.join(held.symbols[:3])}, before and after each layer:")
+    print(held.stream.own[:, letter, :3].round(2))
     print(discover(walked, task, examples=128 if learned else 16, force=not learned, watch=print))
 
 

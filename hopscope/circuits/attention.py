@@ -2,13 +2,13 @@
 
 Chains are shuffled in every example, so attention is averaged over what positions stand for: how
 much of its attention a role gives to each role of its own chain, of the other chains together,
-to itself, and to the position before.
+to itself, to the position before, and to where the relations of a task lead.
 """
 
 from collections.abc import Iterator
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hopscope.circuits import budget
@@ -16,6 +16,7 @@ from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.budget import AT_ONCE, FLOAT
 from hopscope.circuits.exam import Exam, Questions, exam_of
 from hopscope.circuits.maps import RoleMaps
+from hopscope.circuits.mechanism import Target
 from hopscope.circuits.subject import Subject, Whole, check_finite
 
 EXAMPLES = 256
@@ -59,36 +60,68 @@ def role_maps(subject: Subject | Whole, exam: Exam) -> RoleMaps:
     for start in range(0, len(exam), size):
         some = _sums(subject, exam, slice(start, start + size))
         sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
-    own, others, itself, previous, count = (part.cpu() for part in sums)
-    rows = count[:, None]
-    means = (own / rows, others / rows, itself / count, previous / count)
-    return RoleMaps(exam.table, *(mean.numpy() for mean in means))
+    own, others, itself, previous, along, count, led = (part.cpu() for part in sums)
+    relations = {
+        name: (along[..., number] / led[:, number]).numpy()
+        for number, name in enumerate(_relations(exam))
+    }
+    return RoleMaps(
+        exam.table,
+        own=(own / count[:, None]).numpy(),
+        others=(others / count[:, None]).numpy(),
+        itself=(itself / count).numpy(),
+        previous=(previous / count).numpy(),
+        along=relations,
+    )
+
+
+def _relations(exam: Exam) -> list[str]:
+    return [str(Target("relation", None, name, times)) for name, times in exam.follows()]
 
 
 def _sums(subject: Subject | Whole, exam: Exam, some: slice) -> list[Tensor]:
-    """Sums over some examples, layer by layer, and how often each role occurs there."""
+    """Sums over some examples, layer by layer, and how often each role occurs there, and each
+    relation leads somewhere from it.
+    """
     number, chain = exam.roles.role[some].long(), exam.roles.chain[some]
     member = torch.nn.functional.one_hot(number, len(exam.table)).float()
     same = chain[:, :, None] == chain[:, None, :]
+    leads = _leads(exam, some)
     layers = []
     for layer, pattern in enumerate(patterns(subject, exam.inputs[some])):
         check_finite(pattern, f"the attention of layer {layer}")
-        layers.append(_layer_means(pattern.float(), member, same))
-    return [*(torch.stack(part) for part in zip(*layers, strict=True)), member.sum((0, 1))]
+        layers.append(_layer_sums(pattern.float(), member, same, leads))
+    led = torch.einsum("mbq,bqr->rm", leads.any(-1).float(), member)
+    return [*(torch.stack(part) for part in zip(*layers, strict=True)), member.sum((0, 1)), led]
 
 
-def _layer_means(
+def _leads(exam: Exam, some: slice) -> Bool[Tensor, "relation batch seq seq"]:
+    """For every relation, followed once, twice, …, from which positions it leads to which."""
+    shape = (len(exam.roles.role[some]), exam.length)
+    example, row = (part.flatten() for part in torch.ones(shape).nonzero().unbind(1))
+    example = example.to(exam.roles.role.device) + (some.start or 0)
+    row = row.to(example.device)
+    masks = [exam.sources(name, times, example, row) for name, times in exam.follows()]
+    empty = torch.zeros(0, *shape, exam.length, dtype=torch.bool, device=example.device)
+    return torch.stack([mask.view(*shape, -1) for mask in masks]) if masks else empty
+
+
+def _layer_sums(
     pattern: Float[Tensor, "batch head seq seq"],
     member: Float[Tensor, "batch seq role"],
     same: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    leads: Bool[Tensor, "relation batch seq seq"],
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Sums over examples and positions, for the heads of one layer."""
     everyone = torch.einsum("bhqk,bqr,bks->hrs", pattern, member, member)
     own = torch.einsum("bhqk,bqr,bks->hrs", pattern * same[:, None], member, member)
     itself = torch.einsum("bhqq,bqr->hr", pattern, member)
     back = pattern.diagonal(-1, -2, -1)
     previous = torch.einsum("bhq,bqr->hr", back, member[:, 1:])
-    return own, everyone - own, itself, previous
+    along = pattern.new_zeros(*itself.shape, len(leads))
+    for number, mask in enumerate(leads):
+        along[..., number] = torch.einsum("bhqk,bqk,bqr->hr", pattern, mask.float(), member)
+    return own, everyone - own, itself, previous, along
 
 
 def attention_maps(

@@ -21,6 +21,12 @@ from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, Role
 from hopscope.tasks import Roles, dataset, question_losses
 
+MOST_TIMES = 8
+"""The largest number of times that a relation is followed from one position."""
+SELDOM = 0.01
+"""A relation is followed no further once it leads somewhere from less than this share of positions.
+Positions whose hops lead nowhere may be as few as three in a hundred, and yet be what a circuit
+fails at."""
 AND = " and "
 """Between two conditions that hold together."""
 LEADS = " leads"
@@ -110,7 +116,7 @@ class Exam:
         """True where a relation leads from some rows if it is followed so many times."""
         leads = _named("relation", relation, self.relations)
         if leads.dim() == 2:
-            there = _followed(leads, times)[example, row, None]
+            there = self.landing(relation, times)[example, row, None]
             found: Tensor = torch.arange(self.length, device=leads.device) == there
             return found
         every = leads
@@ -122,11 +128,30 @@ class Exam:
         """True where a relation leads somewhere if it is followed so many times."""
         leads = _named("relation", relation, self.relations)
         if leads.dim() == 2:
-            return _followed(leads, times) >= 0
+            return self.landing(relation, times) >= 0
         somewhere = leads.any(-1)
         for _ in range(times - 1):
             somewhere = (leads & somewhere[:, None]).any(-1)
         return somewhere
+
+    def landing(self, relation: str, times: int = 1) -> Int[Tensor, "batch seq"]:
+        """The position that a relation (not one to sets) leads to from every position, -1 for
+        nowhere, if it is followed so many times.
+        """
+        here = leads = _named("relation", relation, self.relations)
+        for _ in range(times - 1):
+            here = torch.where(here >= 0, leads.gather(1, here.clamp_min(0)), here)
+        return here
+
+    def follows(self) -> list[tuple[str, int]]:
+        """Every relation, and how many times it is followed: 1, 2, … while it leads somewhere."""
+        found = []
+        for name in self.relations:
+            for times in range(1, MOST_TIMES + 1):
+                if float(self.leads(name, times).float().mean()) < SELDOM:
+                    break
+                found.append((name, times))
+        return found
 
     def condition(self, name: str) -> Bool[Tensor, "batch seq"]:
         """True at the positions where this condition holds; refuses a name that is not known.
@@ -169,14 +194,6 @@ class Exam:
                 "positions; expected one for each example and hop: take the mean over positions"
             )
         return found
-
-
-def _followed(leads: Int[Tensor, "batch seq"], times: int) -> Int[Tensor, "batch seq"]:
-    """Where a relation leads from every position if it is followed so many times."""
-    here = leads
-    for _ in range(times - 1):
-        here = torch.where(here >= 0, leads.gather(1, here.clamp_min(0)), here)
-    return here
 
 
 def _named(kind: str, name: str, known: Mapping[str, Tensor]) -> Tensor:

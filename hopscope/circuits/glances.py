@@ -15,19 +15,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopscope.circuits.attention import patterns
-from hopscope.circuits.exam import AND, LEADS, Exam
+from hopscope.circuits.exam import AND, LEADS, SELDOM, Exam
 from hopscope.circuits.mechanism import Aim, Target
 from hopscope.circuits.painter import Painter, Spots
 from hopscope.circuits.state import Row
 from hopscope.circuits.subject import Subject, Whole
 from hopscope.facts import Role
 
-MOST_TIMES = 8
-"""The largest number of times that a relation is followed from one position."""
-SELDOM = 0.01
-"""A relation is followed no further once it leads somewhere from less than this share of positions;
-an aim, or what takes its place, must lead somewhere from more than this share of them. Positions
-whose hops lead nowhere may be as few as three in a hundred, and yet be what a circuit fails at."""
 LONGEST = 3
 """How many aims may stand one behind the other, or targets beside each other."""
 MIXED = 0.1
@@ -134,7 +128,10 @@ def _joined(aims: Sequence[Aim]) -> Aim:
 
 
 def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Aim]:
-    """The best target at these positions, then the best where that leads nowhere, and so on."""
+    """The best target at these positions, then the best where that leads nowhere, and so on.
+
+    Each must lead somewhere from more than a share `SELDOM` of them.
+    """
     chain: list[Aim] = []
     few = SELDOM * int(left.sum())
     while len(chain) < LONGEST and int(left.sum()) > few:
@@ -196,11 +193,7 @@ def _seen(
 def _targets(painter: Painter, reader: Role) -> Iterator[Target]:
     """What a row may look at."""
     exam = painter.exam
-    for name in exam.relations:
-        for times in range(1, MOST_TIMES + 1):
-            if float(exam.leads(name, times).float().mean()) < SELDOM:
-                break
-            yield Target("relation", None, name, times)
+    yield from (Target("relation", None, name, times) for name, times in exam.follows())
     yield from (Target("own", role) for role in exam.table if role != reader)
     yield Target("previous")
     yield Target("itself")

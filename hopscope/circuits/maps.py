@@ -5,7 +5,7 @@ averages are computed in `hopscope.circuits.attention`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +32,9 @@ class RoleMaps:
     """Attention of a reader to its own position."""
     previous: Float[np.ndarray, "layer head reader"]
     """Attention to the position right before the reader, whatever its role."""
+    along: Mapping[str, Float[np.ndarray, "layer head reader"]] = field(default_factory=dict)
+    """Attention to where each relation of the task leads, by its name (`hop`, `hop ×2`), over the
+    positions from which it leads somewhere."""
 
     def between(
         self,
@@ -52,16 +55,21 @@ class RoleMaps:
 
     def to_dict(self, digits: int | None = None) -> dict[str, Any]:
         """Plain data for JSON, rounded to so many digits if these are given."""
-        values = {kind: getattr(self, kind) for kind in KINDS}
-        if digits is not None:
-            values = {kind: np.round(numbers, digits) for kind, numbers in values.items()}
+
+        def plain(numbers: np.ndarray) -> list[Any]:
+            found: list[Any] = (numbers if digits is None else np.round(numbers, digits)).tolist()
+            return found
+
+        along = {name: plain(numbers) for name, numbers in self.along.items()}
         return {
             "roles": [str(role) for role in self.roles],
-            **{kind: numbers.tolist() for kind, numbers in values.items()},
+            **{kind: plain(getattr(self, kind)) for kind in KINDS},
+            **({"along": along} if along else {}),
         }
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "RoleMaps":
         """Make role maps of what `to_dict` gave."""
         values = {kind: np.array(kept[kind], dtype=np.float32) for kind in KINDS}
-        return cls(tuple(parse_role(role) for role in kept["roles"]), **values)
+        along = {name: np.array(its, np.float32) for name, its in kept.get("along", {}).items()}
+        return cls(tuple(parse_role(role) for role in kept["roles"]), along=along, **values)

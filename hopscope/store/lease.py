@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from hopscope.errors import RunBusy, RunDamaged, RunTaken
-from hopscope.store.files import read_inside, remove_inside, write_inside
+from hopscope.store.files import read_inside, remove_inside, write_inside, writing
 
 LEASE = ".lease"
 SECONDS = 60.0
@@ -141,7 +141,8 @@ def _written(token: int) -> bytes:
 @contextmanager
 def _touched(folder: Path) -> Iterator[None]:
     """Touch the lease every now and then: the file that it is now, and none that replaces it."""
-    descriptor = os.open(folder / LEASE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with writing(folder / LEASE):
+        descriptor = os.open(folder / LEASE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     ended = threading.Event()
 
     def touch() -> None:

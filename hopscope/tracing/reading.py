@@ -46,13 +46,15 @@ def contents(
     """What every role of a model holds after every layer, and what each of its heads adds there
     (unless told to leave out `heads`).
 
-    Maps are fitted on so many examples, and marked on half as many others.
+    Maps are fitted on so many examples, and marked on half as many others. Questions of one's own
+    that name no symbols, and whose inputs are tokens, are read for the token at each position
+    (`itself`) and for those that its relations lead to (`hop`, `hop ×2`).
     """
     if examples < 2:
         raise CircuitError(f"examples is {examples}; maps are fitted on at least 2")
     subject = subject_of(model)
     streams = Streams(subject, heads)
-    marked, fitted = Lot.of(task, max(2, examples // 2), seed), Lot.of(task, examples, seed + 1)
+    fitted, marked = Lot.pair(task, examples, max(2, examples // 2), seed)
     fits = _fits(streams, fitted)
     marks = _marks(streams, marked, fits)
     exam = marked.exam

@@ -1,6 +1,7 @@
 """Role maps against sums over pairs of positions."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from hopscope.circuits import (
     Exam,
+    RoleMaps,
     attention_maps,
     discover,
     exam_of,
@@ -29,10 +31,18 @@ def slow_maps(model: Transformer, exam: Exam) -> dict[str, torch.Tensor]:
     shape = (*pattern.shape[:1], pattern.shape[2], size)
     found = {"own": torch.zeros(*shape, size), "others": torch.zeros(*shape, size)}
     found |= {"itself": torch.zeros(shape), "previous": torch.zeros(shape)}
+    names = [(name, times) for name in exam.relations for times in (1, 2)]
+    found |= {f"{name} ×{times}": torch.zeros(shape) for name, times in names}
+    led = {f"{name} ×{times}": torch.zeros(size) for name, times in names}
     count = torch.zeros(size)
     for example in range(len(roles)):
         for row, reader in enumerate(roles[example].tolist()):
             count[reader] += 1
+            for name, times in names:
+                if there := slow_steps(exam.relations[name][example], row, times):
+                    seen = pattern[:, example, :, row, list(there)].sum(-1)
+                    found[f"{name} ×{times}"][:, :, reader] += seen
+                    led[f"{name} ×{times}"][reader] += 1
             for key, source in enumerate(roles[example].tolist()):
                 weight = pattern[:, example, :, row, key]
                 same = chains[example, row] == chains[example, key]
@@ -41,7 +51,19 @@ def slow_maps(model: Transformer, exam: Exam) -> dict[str, torch.Tensor]:
                     found["itself"][:, :, reader] += weight
                 if key == row - 1:
                     found["previous"][:, :, reader] += weight
-    return {n: t / (count[:, None] if t.ndim == 4 else count) for n, t in found.items()}
+    shares = {n: t / (count[:, None] if t.ndim == 4 else count) for n, t in found.items()}
+    return shares | {name: found[name] / times for name, times in led.items()}
+
+
+def slow_steps(leads: torch.Tensor, row: int, times: int) -> set[int]:
+    """Where a relation of one example leads from a row: to a position, or to a set."""
+    here = {row}
+    for _ in range(times):
+        if leads.ndim == 1:
+            here = {int(leads[place]) for place in here} - {-1}
+        else:
+            here = {key for place in here for key in leads[place].nonzero()[:, 0].tolist()}
+    return here
 
 
 @pytest.mark.parametrize("kind", ["vectors", "tokens"])
@@ -56,6 +78,26 @@ def test_maps_are_means_over_pairs_of_positions(
     found, expected = role_maps(subject_of(model), exam), slow_maps(model, exam)
     for name, values in expected.items():
         assert np.allclose(getattr(found, name), values, atol=1e-5, equal_nan=True), name
+
+
+def test_maps_along_relations_are_means_over_where_they_lead(
+    random_model: Transformer, two_hops: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exam = exam_of(two_hops.task, 5)
+    back = torch.arange(exam.length).expand(exam.roles.role.shape) - 2
+    alike = exam.roles.chain[:, :, None] == exam.roles.chain[:, None]
+    exam = replace(exam, relations={"back": back.clamp_min(-1), "alike": alike.tril(-1)})
+    expected = slow_maps(random_model, exam)
+    monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", 1)  # one example at a time
+    maps = role_maps(subject_of(random_model), exam)
+    for name, times in exam.follows():
+        shown = name if times == 1 else f"{name} ×{times}"
+        if times <= 2:
+            wanted = expected[f"{name} ×{times}"]
+            assert np.allclose(maps.along[shown], wanted, atol=1e-5, equal_nan=True), shown
+    assert {"back", "back ×2", "alike", "alike ×2"} <= {*maps.along}
+    kept = RoleMaps.from_dict(maps.to_dict())
+    assert np.array_equal(kept.along["alike ×2"], maps.along["alike ×2"], equal_nan=True)
 
 
 def test_rows_of_a_map_add_up_to_one(random_model: Transformer, two_hops: Planted) -> None:

@@ -1,5 +1,6 @@
 """Two may believe that a run is theirs: the later one has it, and the other's commit is refused."""
 
+import errno
 import json
 import os
 import signal
@@ -7,11 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunBusy, RunTaken
+from hopscope.errors import RunBusy, RunTaken, StoreUnwritable
 from hopscope.store import RunFolder, Store, lease
 from hopscope.store.lease import LEASE, lease_of
 
@@ -132,3 +134,23 @@ def test_a_commit_without_the_lease_is_refused_before_anything_is_written(
             folder.commit({LATE: b"late"}, step=3)
     assert not Path(folder.path / LATE).exists()
     assert RunFolder(folder.path).manifest.step == 0
+
+
+def test_a_lease_that_cannot_be_opened_again_is_said_in_a_line_and_not_left(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is kept open to be touched, and that open may fail as any other."""
+    really = os.open
+
+    def failing(path: object, *others: Any, **more: Any) -> int:
+        if path == folder.path / LEASE:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return really(path, *others, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", failing)
+    with (
+        pytest.raises(StoreUnwritable, match=r"cannot write .*/\.lease: Input/output error"),
+        folder.locked(),
+    ):
+        raise AssertionError("it is not held")
+    assert not (folder.path / LEASE).exists()

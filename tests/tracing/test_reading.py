@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Exam, Whole, exam_of
+from hopscope.circuits import Drawn, Exam, OwnTask, Whole, exam_of
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -36,7 +36,7 @@ def test_the_read_out_is_least_squares_cell_by_cell(random_model: Transformer) -
     """All that is batched, written out: one cell, one symbol, one example at a time."""
     task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
     found = contents(random_model, task, 30)
-    fitted, marked = Lot.of(task, 30, 1), Lot.of(task, 15, 0)
+    fitted, marked = Lot.pair(task, 30, 15, 0)
     for layer in (0, 2):
         for role in (Role("query"), Role("value", 1)):
             for number, symbol in enumerate(found.symbols):
@@ -139,6 +139,35 @@ def test_an_exam_of_ones_own_says_what_its_symbols_are(two_hops: Planted) -> Non
     assert Contents.from_dict(found.to_dict()).task is None
     with pytest.raises(CircuitError, match="do not say what their symbols are: make the exam with"):
         contents(two_hops.model, bare, EXAMPLES)
+
+
+def letters(count: int, seed: int) -> Drawn:
+    """Three letters each: whoever has an earlier letter is led to the one before."""
+    tokens = torch.randint(3, (count, 3), generator=torch.Generator().manual_seed(seed))
+    before = torch.tensor([-1, 0, 1]).expand(count, -1)
+    return Drawn(tokens, tokens[:, -1:], roles=["letter"] * 3, relations={"before": before})
+
+
+def test_tokens_that_relations_lead_to_are_read() -> None:
+    """A module that puts the letter before beside each letter in its only layer."""
+
+    def handed(tokens: Tensor) -> list[Tensor]:
+        own = torch.nn.functional.one_hot(tokens, 4).float()
+        before = torch.cat((torch.zeros_like(own[:, :1]), own[:, :-1]), 1)
+        return [torch.cat((own, 0 * own), -1), torch.cat((own, before), -1)]
+
+    def forward(tokens: Tensor, attention: Any) -> Tensor:
+        attention(0, torch.eye(3).expand(len(tokens), 1, 3, 3))
+        return 9.0 * torch.nn.functional.one_hot(tokens, 3).float()
+
+    module = Whole(forward, nn.Linear(1, 1), (1, 1), 1, streams=handed)
+    found = contents(module, OwnTask(letters, roles=["letter"], guess=1.1), 200)
+    assert found.symbols == ("itself", "before", "before ×2")
+    letter = Role("letter")
+    shares = [[found.share(letter, name, layer) for name in found.symbols] for layer in (0, 1)]
+    assert shares[0][0] == shares[1][0] == shares[1][1] == 1.0
+    assert shares[0][1] < 0.2
+    assert shares[1][2] < 0.5  # that it leads nowhere can be told, and no more
 
 
 def test_what_cannot_be_read_is_said_in_a_line(two_hops: Planted) -> None:
