@@ -56,7 +56,7 @@ class ReportArguments(MeasuredArguments):
 
 
 def claims(chosen: ClaimsArguments, papers: Registry = PAPERS) -> int:
-    results = _results(chosen.results, papers)
+    results = measured(chosen.results, papers)
     judged = [(one, one.finding(results)) for one in _matching(chosen.pattern, papers.claims)]
     if chosen.json:
         say_json([_fields(claim, finding) for claim, finding in judged])
@@ -86,13 +86,13 @@ def report(chosen: ReportArguments, papers: Registry = PAPERS, draw: "Draw | Non
     from hopscope.report.table_figures import figures
 
     check_files(chosen.out)
-    results = _results(chosen.results, papers)
+    results = measured(chosen.results, papers)
     text = paper_page(papers.claims, papers.targets, results, draw or figures)
     say(f"page: {save_page(text, chosen.out)}")
     return 0
 
 
-def _results(asked: Path | None, papers: Registry) -> Results:
+def measured(asked: Path | None, papers: Registry) -> Results:
     """What was measured here; else what came with hopscope, and then it is said so."""
     here = papers.results(asked or OWN)
     if asked is None and not here.any() and (kept := that_came_with_it()) is not None:
@@ -146,10 +146,12 @@ def _print_whole(claim: Claim, finding: Finding) -> None:
         "paper": claim.paper,
         "ours": finding.ours,
         "evidence": finding.evidence,
+        "basis": finding.basis,
         "how": claim.how,
         "targets": ", ".join(claim.targets),
     }
     margin = max(map(len, parts)) + 2
+    parts = {name: text for name, text in parts.items() if text}
     say(claim.id, *wrapped(claim.says, width()), "")
     for name, text in parts.items():
         first, *rest = wrapped(text, width() - margin)

@@ -97,6 +97,8 @@ GROUPS = (
     Group("The papers", "papers.md", (
         Command("reproduce", "Run, measure and draw what papers show.", "reproduce:reproduce"),
         Command("claims", "What the papers say, what we measured, a verdict.", "claims:claims"),
+        Command("readings", "Which claims hold under which reading of a paper.",
+                "readings:readings"),
         Command("report", "Write claims and figures as one page of HTML.", "claims:report",
                 earlier={"--to": "--out"}),
     )),

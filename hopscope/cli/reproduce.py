@@ -149,6 +149,8 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
         draw(found, results)
         return True
     where = f" ({results.save_part(found)})" if found.rows else ""
+    if where and not results.has(target.name):  # the figures of a complete table stay
+        draw(found, results)
     say(
         f"{len(found.runs)} of {found.wanted} runs are complete and measured{where}; the same "
         "command goes on"
@@ -165,6 +167,6 @@ def draw(found: Table, results: Results) -> None:
     from hopscope.report.curves import save_figure
     from hopscope.report.table_figures import figures
 
-    for name, _, figure in figures(found, results.readable):
+    for name, _, figure in figures(found, results.shown):
         path = results.path(found.target)
         say(f"figure: {save_figure(figure, path.with_name(f'{path.stem}-{name}.svg'))}")

@@ -26,12 +26,14 @@ class Model(Config):
     """Causal attention, as in GPT-2, or bidirectional."""
     norm: Literal["layer", "none"] = "layer"
     """Layer normalisation before each sublayer and the output (§7.1), or none."""
-    init: Literal["gpt2", "fan-in"] = "gpt2"
+    init: Literal["gpt2", "fan-in", "torch"] = "gpt2"
     """Block matrices: normal with std 0.02 and residual outputs / √(2·layers) (gpt2), or
-    std 1/√inputs (fan-in). Biases start at zero. The paper does not say."""
+    std 1/√inputs (fan-in), biases at zero; or as nn.Linear begins (torch): matrices and biases
+    uniform up to 1/√inputs, a std of 0.58/√inputs. The paper does not say."""
     input_std: Annotated[Real, Field(gt=0)] | None = None
-    """Std of the input map; unset: 1/√inputs, 0.35 for K = 4. At 0.02 the loss stays at its
-    plateau for thousands of steps. For tokens, std of the embedding; unset: 0.02."""
+    """Std of the input map; unset: 1/√inputs, 0.35 for K = 4 (torch: as all else). At 0.02 the
+    loss stays at its plateau for thousands of steps. For tokens, std of the embedding; unset:
+    0.02."""
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:

@@ -245,31 +245,50 @@ class Transformer(nn.Module):
     def _initialise(self, seed: int, member: int | None = None) -> None:
         generator = torch.Generator().manual_seed(seed)
         for name, parameter in self.named_parameters():
-            std = self._std(name, parameter.shape[-1])
-            if std is None:
-                continue
+            std, bound = self._std(name), self._bound(name)
             target = parameter if member is None else parameter[member]
-            target.copy_(torch.empty(target.shape).normal_(0, std, generator=generator))
+            if std is not None:
+                target.copy_(torch.empty(target.shape).normal_(0, std, generator=generator))
+            elif bound is not None:
+                drawn = torch.empty(target.shape).uniform_(-bound, bound, generator=generator)
+                target.copy_(drawn)
 
-    def _std(self, name: str, fan_in: int) -> float | None:
-        """The std of a parameter's initial values; None leaves gains at 1 and biases at 0.
+    def _std(self, name: str) -> float | None:
+        """The std of a parameter that begins normally distributed; gains begin at 1, biases at 0.
 
-        | parameter                | gpt2                  | fan-in   |
-        |--------------------------|-----------------------|----------|
-        | input.weight             | 1/√inputs, or input_std          |
-        | input.token, .position   | 0.02, or input_std               |
-        | attention.out, mlp.down  | 0.02 / √(2·layers)    | 1/√inputs|
-        | every other matrix       | 0.02                  | 1/√inputs|
+        | parameter                | gpt2                  | fan-in   | torch      |
+        |--------------------------|-----------------------|----------|------------|
+        | input.weight             | 1/√inputs             | 1/√inputs| (`_bound`) |
+        | input.token, .position   | 0.02                  | 0.02     | 0.02       |
+        | attention.out, mlp.down  | 0.02 / √(2·layers)    | 1/√inputs| (`_bound`) |
+        | every other matrix       | 0.02                  | 1/√inputs| (`_bound`) |
+
+        Under each rule the first two rows are `input_std` where that is given.
         """
-        if name.startswith("input.") and not name.endswith("bias"):
-            unset = GPT2_STD if self.interface.tokens else 1 / math.sqrt(fan_in)
-            return self.config.input_std or unset
         if "norm" in name or name.endswith("bias"):
             return None
-        if self.config.init == "fan-in":
-            return 1 / math.sqrt(fan_in)
+        enters = name.startswith("input.")
+        if enters and self.config.input_std is not None:
+            return self.config.input_std
+        if enters and self.interface.tokens:
+            return GPT2_STD
+        if self.config.init == "torch":
+            return None
+        if self.config.init == "fan-in" or enters:
+            return 1 / math.sqrt(self._inputs_of(name))
         into_residual = name.endswith(("attention.out.weight", "mlp.down.weight"))
         return GPT2_STD / math.sqrt(2 * self.config.layers) if into_residual else GPT2_STD
+
+    def _bound(self, name: str) -> float | None:
+        """How far from zero a parameter may begin that is uniformly distributed: matrices and
+        biases as in `nn.Linear`, if the rule is torch.
+        """
+        uniform = self.config.init == "torch" and "norm" not in name
+        return 1 / math.sqrt(self._inputs_of(name)) if uniform else None
+
+    def _inputs_of(self, name: str) -> int:
+        """How many inputs the map has to which a weight or a bias belongs."""
+        return int(self.get_parameter(name.replace(".bias", ".weight")).shape[-1])
 
 
 def _norm(fleet: tuple[int, ...], config: Model) -> nn.Module:

@@ -1,10 +1,12 @@
 """A claim: a sentence of a paper with something that we can measure, and what came of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from hopscope import intervals
 from hopscope.errors import ResultsUnreadable
+from hopscope.papers.basis import basis
 from hopscope.papers.results_folder import Results
 from hopscope.papers.table import Table
 
@@ -21,6 +23,16 @@ def share(right: int, count: int) -> str:
     return f"{right} of {count}"
 
 
+def share_drawn(right: int, count: int, what: str) -> str:
+    """The same of what was drawn, as seeds are: with the interval of the share.
+
+    >>> share_drawn(2, 3, "models")
+    '2 of 3 models (95 %: 0.21 … 0.94)'
+    """
+    low, high = intervals.share(right, count)
+    return f"{share(right, count)} {what} (95 %: {low:.2f} … {high:.2f})"
+
+
 @dataclass(frozen=True)
 class Finding:
     """What we measured of a claim."""
@@ -30,6 +42,8 @@ class Finding:
     verdict: Verdict
     evidence: str
     """Runs, protocol, and for "under a reading" which; for "not measured" what would."""
+    basis: str = ""
+    """How many models and seeds were measured, and what training them cost."""
 
 
 Judge = Callable[[Sequence[Table]], Finding]
@@ -54,6 +68,9 @@ class Claim:
     judge: Judge
     only_full: bool = False
     """A lesser protocol can refute it, and not confirm it: less training cannot show "never"."""
+    beside: tuple[str, ...] = ()
+    """Results of which the judge gets all tables as well, behind the others, complete or not: of
+    models under other readings, or with other seeds."""
 
     def finding(self, results: Results) -> Finding:
         """The verdict from a folder of results; what is missing is said with its command, and of
@@ -70,16 +87,26 @@ class Claim:
         missing = [target for target in self.targets if target not in measured]
         if missing:
             return Finding("–", "not measured", ", ".join(_what_is_left(results, missing)))
-        found = self.judge(tables)
-        if any(table.protocol == "smoke" for table in tables):
-            return Finding(found.ours, "not measured", "smoke protocol: not the paper's models")
+        beside = [t for name in self.beside for t in results.so_far(name) if _counts(t)]
+        found = self.judge([*tables, *beside])
+        told = [basis(table, results.targets[table.target]) for table in tables]
+        found = replace(found, basis="; ".join(filter(None, told)))
+        if not all(map(_counts, tables)):
+            words = "smoke protocol: not the paper's models"
+            return replace(found, verdict="not measured", evidence=words)
         short = [f"{t.target}: {t.protocol} protocol" for t in tables if t.protocol != "full"]
         if not short or found.verdict == "not measured":
             return found
         evidence = "; ".join([found.evidence, *short])
         if self.only_full and found.verdict == "reproduced":
-            return Finding(found.ours, "under a reading", f"{evidence}, which cannot confirm it")
-        return Finding(found.ours, found.verdict, evidence)
+            evidence = f"{evidence}, which cannot confirm it"
+            return replace(found, verdict="under a reading", evidence=evidence)
+        return replace(found, evidence=evidence)
+
+
+def _counts(table: Table) -> bool:
+    """Are its models as large as the paper's?"""
+    return table.protocol != "smoke"
 
 
 def _what_is_left(results: Results, missing: Sequence[str]) -> Iterator[str]:

@@ -27,6 +27,8 @@ class Registry:
 
     def matching(self, pattern: str) -> list[Target]:
         """The target of this name, or all whose names begin so (`musat`, `musat/fig4`)."""
+        if pattern in self.targets:
+            return [self.targets[pattern]]
         found = [each for name, each in self.targets.items() if name.startswith(pattern)]
         if not found:
             raise ConfigError(f"no target {pattern!r}: there are {', '.join(self.targets)}")

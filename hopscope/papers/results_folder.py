@@ -42,8 +42,12 @@ class Results:
         return self.path(target).is_file()
 
     def any(self) -> bool:
-        """Is there a table of any target?"""
-        return any(self.has(target) for target in self.targets)
+        """Is there a table of any target, or a part of one?"""
+        return any(
+            path.is_file()
+            for target in self.targets
+            for path in (self.path(target), *(self.part_path(target, p) for p in PROTOCOLS))
+        )
 
     def table(self, target: str) -> Table:
         """The rows of a target; if there are none, an error that says which command makes them."""
@@ -58,6 +62,14 @@ class Results:
         """The rows of a target, if there are any, in a file that can be read."""
         try:
             return self.table(target)
+        except ResultsError:
+            return None
+
+    def shown(self, target: str) -> Table | None:
+        """What is drawn of a target: its complete table, or while there is none, its best part."""
+        try:
+            complete = self.readable(target)
+            return complete or max(self.parts(target), key=_rank, default=None)
         except ResultsError:
             return None
 
@@ -104,6 +116,11 @@ class Results:
         found = [self.part(target, protocol) for protocol in PROTOCOLS]
         return [table for table in found if table.rows]
 
+    def so_far(self, target: str) -> list[Table]:
+        """All that there is of a target: its complete table, and parts of other protocols."""
+        complete = [self.table(target)] if self.has(target) else []
+        return [*complete, *self.parts(target)]
+
     def save_part(self, table: Table) -> Path:
         """Keep the rows of some of the runs, beside the complete table that there may be."""
         path = self.part_path(table.target, table.protocol)
@@ -112,3 +129,7 @@ class Results:
 
     def _read(self, path: Path, target: str) -> Table:
         return read_table(path, target, self.targets[target].rows)
+
+
+def _rank(table: Table) -> int:
+    return PROTOCOLS[table.protocol]

@@ -88,11 +88,12 @@ def paper_page(
 ) -> str:
     """Every claim with its verdict, then everything that was measured, then how to do it again."""
     judged = [(claim, claim.finding(results)) for claim in claims.values()]
-    found = {name: results.readable(name) for name in targets}
+    found = {name: results.shown(name) for name in targets}
     tables = {name: table for name, table in found.items() if table is not None}
     return page(
         "Two papers, measured again",
-        f"{len(claims)} claims, {len(targets)} figures and tables, {len(tables)} of them measured.",
+        f"{len(claims)} claims, {len(targets)} figures and tables, "
+        f"{sum(not table.missing for table in tables.values())} of them measured.",
         [
             _introduction(judged),
             Section("The claims", "", [_claims_table(judged, targets)], anchor="claims"),
@@ -166,6 +167,7 @@ def _claim_row(claim: Claim, finding: Finding, targets: Mapping[str, Target]) ->
         prose(finding.ours),
         _verdict(finding.verdict),
         f'<p>{prose(finding.evidence)}</p><p class="dim">{prose(claim.how)}</p>'
+        + (f'<p class="dim">{prose(finding.basis)}</p>' if finding.basis else "")
         + (f'<p class="dim">see {links}</p>' if links else ""),
     )
     row = "".join(
@@ -205,6 +207,9 @@ def _protocol(table: Table | None) -> str:
     """How much of the paper's experiment was run, in words that cannot be overlooked."""
     if table is None:
         return '<p class="short"><strong>not measured yet</strong></p>'
+    if table.missing:
+        told = f"{len(table.runs)} of {table.wanted} runs so far ({table.protocol} protocol)"
+        return f'<p class="short"><strong>{told}</strong></p>'
     if table.protocol == "full":
         remark = f": {prose(table.remark)}" if table.remark else ""
         return f'<p class="dim">full protocol{remark}</p>'

@@ -26,7 +26,7 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
             claim.paper,
             finding.ours,
             finding.verdict,
-            finding.evidence,
+            "; ".join(filter(None, (finding.evidence, finding.basis))),
         )
         for claim, finding in judged
     ]

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Retrieval
+from hopscope.papers.musat.reading_map import tried
 from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow
 from hopscope.papers.table import Table
 from hopscope.report.chen import choices_figures, growth_figures, settings_figures, training_figures
@@ -17,6 +18,7 @@ from hopscope.report.curves import COLOURS, FULL_SCALE
 from hopscope.report.depth import shared_information
 from hopscope.report.emergence import emergence_figure, order_figure
 from hopscope.report.maps import role_maps_figure
+from hopscope.report.readings import law_figure, map_figure
 
 Drawn = tuple[str, str, Figure]
 """A short name, an alternative text, a figure."""
@@ -80,6 +82,17 @@ def _levels(table: Table) -> list[Drawn]:
     axes.spines[["top", "right"]].set_visible(False)
     said = f"final validation loss of each hop for models of {depths[0]} to {depths[-1]} layers"
     return [("layers", said, figure), ("courses", "losses during training", _courses(rows))]
+
+
+def _by_depth(table: Table) -> list[Drawn]:
+    """Figure 4, right, and how many hops each model learned, beside the exact law."""
+    said = "how many hops models of each depth learn, and the most that depth allows"
+    return [*_levels(table), ("law", said, law_figure(table.of(LossRow)))]
+
+
+def _readings(table: Table) -> list[Drawn]:
+    said = "for how many models each claim holds, under each reading of the paper"
+    return [("map", said, map_figure(tried([table])))]
 
 
 def _courses(rows: Sequence[LossRow]) -> Figure:
@@ -215,10 +228,13 @@ def _mean(values: object) -> float:
 FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/depth": _depths,
     "musat/fig2": _answers,
-    "musat/fig4-ic": _levels,
+    "musat/fig4-ic": _by_depth,
+    "musat/fig4-seeds": _by_depth,
     "musat/fig4-nonic": _levels,
     "musat/order": _orders,
     "musat/fig5": _circuits,
+    "musat/readings": _readings,
+    "musat/readings-long": _readings,
     "musat/fig7": _circuits,
     "chen/training": training_figures,
     "chen/growth": growth_figures,

@@ -121,6 +121,7 @@ def test_json_is_an_object_for_each_claim(capsys: pytest.CaptureFixture[str]) ->
         "ours": "0.72 [seed 3]",
         "verdict": "reproduced",
         "evidence": "all seeds",
+        "basis": "",
     }
     assert second["verdict"] == "not measured"
 

@@ -28,6 +28,7 @@ LISTS = {
     "models list": "",
     "reproduce": "musat --list",
     "claims": "chen",
+    "readings": "fan-in pair",
     "depth": "--table 1..4",
     "markov transfer": "gallery/ngram --lengths 10 --alphas 0.5 --chains 20",
     "markov theory": "--tables 20 --length 10",

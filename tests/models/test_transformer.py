@@ -197,3 +197,26 @@ def test_initial_scales_are_those_of_the_table(init: str) -> None:
             assert (parameter == 1).all(), name
     louder = Transformer.seeded(Model(input_std=0.5), wide, 0)
     assert louder.state_dict()["input.weight"].std().item() == pytest.approx(0.5, rel=0.03)
+
+
+def test_maps_may_begin_as_those_of_torch_do() -> None:
+    wide = Interface(tokens=False, inputs=64, length=4, read=1, outputs=64)
+    config = Model(layers=2, d_model=256, init="torch")
+    model = Transformer.seeded(config, wide, 0)
+    for name, inputs in {
+        "input": 64, "blocks.0.attention.query": 256, "blocks.1.attention.out": 256,
+        "blocks.1.mlp.down": 1024, "head": 256,
+    }.items():  # fmt: skip
+        theirs = torch.nn.Linear(inputs, 2_000)
+        for kind in ("weight", "bias"):
+            ours = model.get_parameter(f"{name}.{kind}")
+            like = theirs.get_parameter(kind)
+            assert ours.std().item() == pytest.approx(like.std().item(), rel=0.15), (name, kind)
+            assert ours.abs().max() <= 1 / math.sqrt(inputs)
+    assert (model.get_parameter("blocks.0.mlp_norm.weight") == 1).all()
+    assert not model.get_parameter("norm.bias").any()
+    given = Transformer.seeded(config.model_copy(update={"input_std": 0.5}), wide, 0)
+    assert given.get_parameter("input.weight").std().item() == pytest.approx(0.5, rel=0.03)
+    fleet = Transformer(config, wide, models=(3, 0))
+    for name, weight in model.state_dict().items():
+        assert torch.equal(fleet.state_dict()[name][1], weight), name

@@ -16,6 +16,7 @@ from hopscope.papers.musat.rows import (
     Maps,
     PathCourse,
     PlantedRow,
+    ReadingRow,
     Removal,
     Story,
 )
@@ -101,6 +102,10 @@ def maps_of(attention: Sequence[float]) -> Maps:
     return Maps.model_validate({"roles": roles, "own": layers, "others": layers, **nothing})
 
 
+NAMES = ("key 0", "value 0", "key 1")
+"""What tells the circuits of A, B and C apart."""
+
+
 def circuit_row(name: str) -> CircuitRow:
     known = loss_row(12, [0.002, 0.004, 0.006], [200, 300, 400])
     return CircuitRow(
@@ -122,6 +127,15 @@ def circuit_row(name: str) -> CircuitRow:
         circuit={},
         maps=maps_of([0.9, 0.8, 0.6]),
     )
+
+
+def reading_rows(reading: str) -> list[ReadingRow]:
+    """Transformers A, B and C under one reading of the paper."""
+    known = [circuit_row(name).model_dump(exclude_unset=True) for name in NAMES]
+    return [
+        ReadingRow(**{**row, "seed": seed}, reading=reading, flop=1.5e14)
+        for seed, row in enumerate(known)
+    ]
 
 
 def emerging_row(examples: int) -> CircuitRow:
@@ -176,7 +190,10 @@ def tables() -> Tables:
         ],
         "musat/fig4-nonic": [loss_row(layers, [0.75], [None]) for layers in (1, 2, 3)],
         "musat/order": [loss_row(4, [0.01, 0.02], [50, 80]), loss_row(4, [0.01, 0.02], [60, 60])],
-        "musat/fig5": [circuit_row(name) for name in ("key 0", "value 0", "key 1")],
+        "musat/fig4-seeds": [loss_row(2, [0.1, 0.95], [90, None], seed=1)],
+        "musat/fig5": [circuit_row(name) for name in NAMES],
+        "musat/readings": reading_rows("fan-in"),
+        "musat/readings-long": [with_(row, steps=24_000) for row in reading_rows("fan-in")],
         "musat/fig7": [emerging_row(examples) for examples in (262_144, 2_048)],
     }  # fmt: skip
 

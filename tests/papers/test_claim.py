@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from musat_rows import ABC, IC, KNOWN, NONIC, bent, judged, saved, tables, with_
+from musat_rows import ABC, DEPTH, IC, KNOWN, NONIC, bent, judged, saved, tables, with_
 
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.musat.claims import CLAIMS
@@ -36,7 +36,22 @@ def test_a_table_without_rows_is_not_measured(tmp_path: Path) -> None:
 
 def test_full_tables_decide(tmp_path: Path) -> None:
     for claim, found in findings(saved(tmp_path, tables(), "full")).values():
-        assert found == judged(claim.id.removeprefix("musat/"), tables())
+        known = [*claim.targets, *claim.beside]
+        judged = claim.judge([Table(name, "full", tuple(tables()[name])) for name in known])
+        assert replace(found, basis="") == judged
+        if claim.targets != (DEPTH,):
+            assert claim.targets[0] in found.basis
+
+
+def test_a_part_counts_where_the_judge_takes_it(tmp_path: Path) -> None:
+    law = KNOWN["musat/depth-law"]
+    results = saved(tmp_path, {IC: tables()[IC]}, "full")
+    alone = law.finding(results)
+    rows = tuple(with_(row, run="one") for row in tables()[law.beside[0]])
+    for protocol, count in (("smoke", 0), ("full", 1)):
+        results.save_part(Table(law.beside[0], protocol, rows, wanted=24))
+        with_part = law.finding(results)
+        assert with_part.evidence == alone.evidence + f", {law.beside[0]} {count}" * count
 
 
 def test_a_smoke_table_decides_nothing(tmp_path: Path) -> None:
@@ -72,6 +87,7 @@ def test_a_reduced_table_can_refute_never(tmp_path: Path) -> None:
     assert [claim.id for claim in CLAIMS if claim.only_full] == [
         "musat/nonic-above-0.7",
         "musat/ic-essential",
+        "musat/depth-law",
     ]
     rows = bent(NONIC, 1, final=[0.69])
     _, found = findings(saved(tmp_path, rows, "reduced"))["musat/nonic-above-0.7"]

@@ -195,3 +195,21 @@ def test_an_installed_package_has_its_results_inside(
     assert that_came_with_it() == tmp_path / "results"
     (tmp_path / "hopscope" / "results").mkdir(parents=True)
     assert that_came_with_it() == tmp_path / "hopscope" / "results"
+
+
+def test_what_is_shown_is_the_complete_table_or_the_best_part(results: Results) -> None:
+    assert results.shown(NAME) is None
+    assert results.so_far(NAME) == []
+    assert not results.any()
+    less = replace(PART, protocol="reduced")
+    for part in (PART, less):
+        results.save_part(part)
+    assert results.any()
+    assert results.shown(NAME) == PART
+    assert results.so_far(NAME) == [less, PART]
+    complete = Table(NAME, "smoke", (Numbered(n=1),))
+    results.save(complete)
+    assert results.shown(NAME) == complete
+    assert results.so_far(NAME) == [complete, less, PART]
+    filled(results, b"no table")
+    assert results.shown(NAME) is None

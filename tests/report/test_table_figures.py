@@ -73,6 +73,8 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
         ]
     if target == "musat/fig5":
         return [circuit, idle(circuit)]
+    if target.startswith("musat/readings"):
+        return [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
     if target == "musat/fig7":
         return [with_(circuit, emergence=story(circuit))]
     if target == "chen/training":
@@ -107,10 +109,13 @@ def lines(axes: Axes) -> dict[str, list[float]]:
 NAMES = {
     "musat/depth": ["layers", "shared"],
     "musat/fig2": ["accuracy"],
-    "musat/fig4-ic": ["layers", "courses"],
+    "musat/fig4-ic": ["layers", "courses", "law"],
+    "musat/fig4-seeds": ["layers", "courses", "law"],
     "musat/fig4-nonic": ["layers", "courses"],
     "musat/order": ["courses"],
     "musat/fig5": ["circuit-4x1-0", "maps-4x1-0", "maps-4x1-1", "courses"],
+    "musat/readings": ["map"],
+    "musat/readings-long": ["map"],
     "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
     "chen/training": ["stages", "transfer"],
     "chen/settings": ["distances"],
@@ -155,7 +160,7 @@ def test_without_curriculum_the_last_hop_is_shown_alone() -> None:
 
 
 def test_one_model_is_enough() -> None:
-    assert len(drawn("musat/fig4-ic", [loss_row(2, hops=1)])) == 2
+    assert len(drawn("musat/fig4-ic", [loss_row(2, hops=1)])) == 3
     assert [*drawn("musat/order", [loss_row(2, hops=9)])] == ["courses"]
 
 

@@ -1,9 +1,11 @@
 """What Musat (ICLR 2025) says of the circuits of transformers A, B and C, and how it is judged."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hopscope.milestones import HALF
-from hopscope.papers.claim import Claim, Finding, Judge, share, verdict
+from hopscope.papers.claim import Claim, Finding, Judge, share, share_drawn, verdict
+from hopscope.papers.musat.reading_map import under_readings
 from hopscope.papers.musat.rows import CircuitRow, Removal
 from hopscope.papers.table import Table
 
@@ -69,7 +71,8 @@ def first_joins(tables: Sequence[Table]) -> Finding:
     holds = [count == hops for count, hops in zip(joined, chains, strict=True)]
     counts = ", ".join(map(share, joined, chains))
     return Finding(
-        f"{share(sum(holds), len(rows))} (pairs joined: {counts})", verdict(all(holds)),
+        f"{share_drawn(sum(holds), len(rows), 'models')}; pairs joined: {counts}",
+        verdict(all(holds)),
         "attention of the first head with a path, from the value of every pair of a chain to its "
         "key: above 0.5",
     )  # fmt: skip
@@ -145,7 +148,7 @@ def _within(losses: Sequence[float], limits: tuple[float, float], evidence: str)
     if not losses:
         return Finding("–", "not reproduced", "no such path was found")
     inside = sum(limits[0] <= loss <= limits[1] for loss in losses)
-    ours = f"{min(losses):.2f} … {max(losses):.2f}; {share(inside, len(losses))} within"
+    ours = f"{min(losses):.2f} … {max(losses):.2f}; {share_drawn(inside, len(losses), 'within')}"
     return Finding(ours, verdict(inside == len(losses)), evidence)
 
 
@@ -157,7 +160,7 @@ def _listed(values: Sequence[int] | Sequence[float]) -> str:
     return ", ".join(f"{value:d}" if isinstance(value, int) else f"{value:.4f}" for value in values)
 
 
-CLAIMS = (
+AS_WE_TAKE_IT = (
     Claim(
         "musat/abc-below-0.01", "Transformers A, B and C end below 0.01.", "§8.2",
         "< 0.01", "validation loss, three seeds", ("musat/fig5",), accurate,
@@ -196,3 +199,13 @@ CLAIMS = (
         first_layers,
     ),
 )  # fmt: skip
+"""Judged under what we take the paper to mean alone."""
+
+CLAIMS = tuple(
+    replace(
+        claim,
+        judge=under_readings(claim.judge),
+        beside=("musat/readings-long", "musat/readings"),
+    )
+    for claim in AS_WE_TAKE_IT
+)

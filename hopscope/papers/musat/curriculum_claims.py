@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from hopscope.papers.claim import Claim, Finding, share, verdict
+from hopscope.papers.claim import Claim, Finding, share, share_drawn, verdict
 from hopscope.papers.musat.rows import LossRow
 from hopscope.papers.table import Table
+from hopscope.theory.chain import reach
 
 LEARNED = 0.5
 """A final loss below which a hop counts as learned, as in the paper."""
@@ -16,9 +17,10 @@ def never(tables: Sequence[Table]) -> Finding:
     rows = tables[0].of(LossRow)
     lost = [row for row in rows if row.loss > 0.7]
     return Finding(
-        f"{share(len(lost), len(rows))}; lowest {min(row.loss for row in rows):.3f}",
+        f"{share_drawn(len(lost), len(rows), 'models')}; lowest "
+        f"{min(row.loss for row in rows):.3f}",
         verdict(len(lost) == len(rows)),
-        f"{len(rows)} models of 1 to {max(row.layers for row in rows)} layers",
+        f"models of 1 to {max(row.layers for row in rows)} layers",
     )
 
 
@@ -88,7 +90,8 @@ def in_order(tables: Sequence[Table]) -> Finding:
     kept = [all(pair) for pair in pairs]
     told = sum(len(pair) > 0 for pair in pairs)
     return Finding(
-        f"{share(sum(kept), len(rows))} runs; {told} of them passed 0.5 at more than one hop",
+        f"{share_drawn(sum(kept), len(rows), 'runs')}; {told} of them passed 0.5 at more "
+        "than one hop",
         verdict(all(kept) and told > 0),
         "the step at which the mean of ten training losses falls below 0.5",
     )
@@ -99,6 +102,34 @@ def in_turn(crossed: Sequence[int | None]) -> Iterator[bool]:
     for earlier, later in pairwise(crossed):
         if later is not None:
             yield earlier is not None and earlier <= later
+
+
+def hops_of(row: LossRow) -> int:
+    """The last hop that a model ends with knowing; 0 if it knows none."""
+    return max((hop for hop, loss in enumerate(row.final, 1) if loss < LEARNED), default=0)
+
+
+def allowed(row: LossRow) -> int:
+    """The hops that a model of this depth can know at most, of those that are asked."""
+    return min(reach(row.layers), len(row.final))
+
+
+def within_the_law(tables: Sequence[Table]) -> Finding:
+    """Judge whether no model knows a hop in the end that its depth does not allow."""
+    rows = [row for table in tables for row in table.of(LossRow)]
+    beaten = sum(hops_of(row) > allowed(row) for row in rows)
+    deep = [row for row in rows if allowed(row) > 0]
+    met = sum(hops_of(row) == allowed(row) for row in deep)
+    counts = ", ".join(f"{table.target} {len(table.of(LossRow))}" for table in tables)
+    if not any(map(hops_of, rows)):
+        return Finding("–", "not measured", f"no model learned a hop; models: {counts}")
+    return Finding(
+        f"beaten by {share_drawn(beaten, len(rows), 'models')}; met by "
+        f"{share_drawn(met, len(deep), 'that may learn a hop')}",
+        verdict(beaten == 0),
+        "the last hop with a final loss below 0.5, beside the most that causal attention of that "
+        f"depth can follow; models: {counts}",
+    )
 
 
 CLAIMS = (
@@ -121,6 +152,12 @@ CLAIMS = (
         "musat/later-deeper", "Later symbols of a chain need more layers.", "§7.2, figure 4 right",
         "deeper models learn more hops", "the fewest layers with a final loss below 0.5, by hop",
         ("musat/fig4-ic",), more_layers,
+    ),
+    Claim(
+        "musat/depth-law", "No transformer learns more hops than its depth allows.",
+        "theorem 1; the exact law is ours", "log3(2D) layers or more for D hops",
+        "the last hop learned, at most 2^(layers − 1) − 1", ("musat/fig4-ic",), within_the_law,
+        only_full=True, beside=("musat/fig4-seeds",),
     ),
     Claim(
         "musat/hops-in-order", "With curriculum every run learns x_1 first, then x_2, and so on.",

@@ -9,7 +9,17 @@ from hopscope.circuits import Circuit, discover
 from hopscope.circuits.parts import Part
 from hopscope.circuits.tracking import emergence
 from hopscope.milestones import WINDOW
-from hopscope.papers.musat.rows import CircuitRow, Course, LossRow, Maps, Removal, Story
+from hopscope.papers.cost import training_flop
+from hopscope.papers.musat.readings import Reading
+from hopscope.papers.musat.rows import (
+    CircuitRow,
+    Course,
+    LossRow,
+    Maps,
+    ReadingRow,
+    Removal,
+    Story,
+)
 from hopscope.study import Study
 from hopscope.training import Run
 
@@ -141,6 +151,15 @@ def story(run: Run, row: CircuitRow) -> Story | None:
     member = 0 if len(run.experiment.seeds) > 1 else None
     found = emergence(run, circuit, run.experiment.task, member=member)
     return Story.model_validate(found.to_dict())
+
+
+def reading_row(run: Run) -> ReadingRow:
+    """A run's circuit, under which reading it was trained, and what that cost."""
+    return ReadingRow(
+        **fields_of(circuit_row(run)),
+        reading=Reading.of(run.experiment).name,
+        flop=training_flop(run.experiment),
+    )
 
 
 def rounded(values: Float[np.ndarray, "number"]) -> tuple[float, ...]:

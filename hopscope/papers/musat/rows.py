@@ -189,3 +189,12 @@ class CircuitRow(LossRow):
     maps: Maps
     emergence: Story | None = None
     """Only of models whose circuit was followed through training."""
+
+
+class ReadingRow(CircuitRow):
+    """A model of transformers A, B or C, trained under one reading of the paper."""
+
+    reading: str
+    """The name of the reading, as `hopscope.papers.musat.readings` writes it."""
+    flop: StrictFloat
+    """The operations of the training's matrix products."""

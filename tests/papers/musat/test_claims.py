@@ -26,6 +26,7 @@ from musat_rows import (
 
 from hopscope.papers.musat.claims import CLAIMS
 from hopscope.papers.musat.targets import TARGETS
+from hopscope.papers.table import Table
 
 
 def test_ids_are_unique_and_sources_known() -> None:
@@ -71,6 +72,8 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("later-deeper", IC, 0, {"final": [0.1, 0.1]}),
     ("later-deeper", IC, 1, {"final": [0.75, 0.1]}),
     ("later-deeper", IC, 2, {"final": [0.6, 0.75]}),
+    ("depth-law", IC, 0, {"final": [0.1, 0.75]}),
+    ("depth-law", IC, 1, {"final": [0.1, 0.1]}),
     ("hops-in-order", IC, 2, {"crossed": [400, 90]}),
     ("hops-in-order", IC, 0, {"crossed": [None, 90]}),
     ("hops-in-order-small", ORDER, 1, {"crossed": [61, 60]}),
@@ -188,6 +191,22 @@ def test_a_reading_holds_if_all_its_seeds_do() -> None:
     assert found.evidence.endswith("; with 2,048 examples")
 
 
+def test_models_of_more_seeds_count_for_the_depth_law_as_they_come() -> None:
+    found = judged("depth-law", tables())
+    assert found.ours.startswith(
+        "beaten by 0 of 3 models (95 %: 0.00 … 0.56); met by 2 of 2 that may learn a hop "
+    )
+    assert found.evidence.endswith("models: musat/fig4-ic 3")
+    (claim,) = (claim for claim in CLAIMS if claim.id == "musat/depth-law")
+    known = [Table(name, "full", tuple(tables()[name])) for name in (IC, *claim.beside)]
+    more = claim.judge(known)
+    assert more.ours.startswith("beaten by 0 of 4 ")
+    assert more.evidence.endswith("models: musat/fig4-ic 3, musat/fig4-seeds 1")
+    lucky = with_(tables()[IC][0], final=[0.1, 0.1])
+    known[1] = Table("musat/fig4-seeds", "full", (lucky,))
+    assert claim.judge(known).verdict == "not reproduced"
+
+
 def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
     rows = tables()
     rows[IC].append(with_(rows[IC][1], layers=4))
@@ -210,20 +229,22 @@ def test_initial_weights_are_a_reading_of_their_own() -> None:
 def test_the_values_are_those_of_the_rows() -> None:
     rows = tables()
     assert judged("theorem-1", rows).ours == "holds for 3 of 3 D; it is the exact minimum for 2"
-    assert judged("nonic-above-0.7", rows).ours == "3 of 3; lowest 0.750"
+    assert judged("nonic-above-0.7", rows).ours == "3 of 3 models (95 %: 0.44 … 1.00); lowest 0.750"
     assert judged("ic-essential", rows).ours == "best loss 0.055 with, 0.750 without"
     assert judged("later-deeper", rows).ours == (
         "fewest layers that learn x_1, x_2, …: 2, 3; hops learned by 1, 2, … layers: 0, 1, 2"
     )
     assert judged("hops-in-order", rows).ours == (
-        "3 of 3 runs; 1 of them passed 0.5 at more than one hop"
+        "3 of 3 runs (95 %: 0.44 … 1.00); 1 of them passed 0.5 at more than one hop"
     )
-    assert judged("hops-in-order-small", rows).ours.startswith("2 of 2 runs; 2 of them")
+    assert judged("hops-in-order-small", rows).ours.startswith("2 of 2 runs (95 %: 0.34")
     assert judged("abc-four-heads", rows).ours == "4, 4, 4"
     assert judged("abc-mostly-idle", rows).ours == "7 of 12, 7 of 12, 7 of 12"
     assert judged("abc-different", rows).ours == "3 different circuits in 3 transformers"
-    assert judged("abc-single-removals", rows).ours == "0.30 … 0.80; 9 of 9 within"
-    assert judged("abc-first-layers", rows).ours == "0.07 … 0.07; 3 of 3 within"
+    assert (
+        judged("abc-single-removals", rows).ours == "0.30 … 0.80; 9 of 9 within (95 %: 0.70 … 1.00)"
+    )
+    assert judged("abc-first-layers", rows).ours == "0.07 … 0.07; 3 of 3 within (95 %: 0.44 … 1.00)"
     assert judged("d-loss", rows).ours == "0.030 with 262,144 examples; 0.030 with 2,048 examples"
     assert judged("d-slow-start", rows).ours.startswith("step 3,600 (epoch 450) with 262,144")
     assert judged("d-last-late", rows).ours.startswith("400, 500, 600 with 262,144 examples; ")
@@ -265,6 +286,7 @@ def test_who_learned_nothing_reproduces_nothing(name: str, single: bool) -> None
     expected = {
         "nonic-above-0.7": "reproduced",
         "llm-solve": "not measured",
+        "depth-law": "not measured",
         "theorem-1": "not measured",
         "three-heads-suffice": "not measured",
     }

@@ -5,7 +5,8 @@ import pytest
 from hopscope.configs import Experiment
 from hopscope.papers.claim import Claim
 from hopscope.papers.musat.claims import CLAIMS
-from hopscope.papers.musat.targets import TARGETS, small
+from hopscope.papers.musat.recipes import small
+from hopscope.papers.musat.targets import TARGETS
 
 NAMED = {target.name: target for target in TARGETS}
 

@@ -1,0 +1,93 @@
+"""`hopscope readings`: which claims hold under which reading of what the paper leaves open."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.claims import MeasuredArguments, measured
+from hopscope.cli.output import say, say_json
+from hopscope.papers.registry import PAPERS, Registry
+
+if TYPE_CHECKING:
+    from hopscope.papers.musat.reading_map import Tried
+
+
+@dataclass(frozen=True)
+class ReadingsArguments(MeasuredArguments, JsonArguments):
+    """Readings of transformers A, B and C: what each ends at, and which claims hold under it."""
+
+    words: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="WORD")] = ()
+    """What a reading has, e.g. fan-in pair; unset: all readings. Of a single one, every claim."""
+
+
+def readings(chosen: ReadingsArguments, papers: Registry = PAPERS) -> int:
+    from hopscope.papers.musat.circuit_claims import CLAIMS
+    from hopscope.papers.musat.reading_map import tried
+    from hopscope.papers.musat.readings import READINGS
+    from hopscope.papers.musat.readings import chosen as meant
+
+    wanted = meant(chosen.words)
+    names = [each.name for each in READINGS if wanted.items() <= each.words.items()]
+    results = measured(chosen.results, papers)
+    tables = [table for target in CLAIMS[0].beside for table in results.so_far(target)]
+    found = tried(tables)
+    rows = [_row(one) for name in names for one in found if one.reading == name]
+    rows += [_untried(name) for name in names if name not in {row["reading"] for row in rows}]
+    if chosen.json:
+        say_json(rows)
+    else:
+        _print(rows, whole=len(names) == 1)
+    return 0
+
+
+def _row(one: "Tried") -> dict[str, Any]:
+    from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
+
+    return {
+        "reading": one.reading,
+        "steps": one.steps,
+        "losses": [row.loss for row in one.rows],
+        "held": {claim.id: one.held(claim.judge) for claim in AS_WE_TAKE_IT},
+        "flop": one.flop,
+    }
+
+
+def _untried(name: str) -> dict[str, Any]:
+    return {"reading": name, "steps": None, "losses": [], "held": {}, "flop": None}
+
+
+def _print(rows: list[dict[str, Any]], whole: bool) -> None:
+    """A line for each reading; of a single one also a line for each claim."""
+    from hopscope.cli.tables import table
+    from hopscope.papers.cost import in_flop
+
+    shown = [
+        (
+            row["reading"],
+            "" if row["steps"] is None else f"{row['steps']:,}",
+            " ".join(f"{loss:.3f}" for loss in row["losses"]) or "not yet",
+            _all(row),
+            "" if row["flop"] is None else in_flop(row["flop"]),
+        )
+        for row in rows
+    ]
+    table(("reading", "steps", "losses at the end", "claims", "each"), shown)
+    for row in rows:
+        if whole and row["losses"]:
+            say("")
+            of = len(row["losses"])
+            claims = [(name, f"{held} of {of}") for name, held in row["held"].items()]
+            table(("claim", f"holds, {row['steps']:,} steps"), claims)
+    say(
+        "",
+        "claims: how many of them hold for all models",
+        "`hopscope reproduce musat/readings` trains what is missing",
+    )
+
+
+def _all(row: dict[str, Any]) -> str:
+    """How many claims hold for every model of a reading."""
+    held = row["held"].values()
+    return f"{sum(count == len(row['losses']) for count in held)} of {len(held)}" if held else ""

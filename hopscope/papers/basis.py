@@ -1,0 +1,55 @@
+"""What a table rests on, in words: how many runs, which seeds, what training them cost."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hopscope.configs import Experiment, Recipe
+from hopscope.papers.cost import in_flop, training_flop
+from hopscope.papers.row import Row
+from hopscope.papers.table import Table
+from hopscope.papers.target import Target
+
+HOUR, MINUTE = 3_600, 60
+
+
+def basis(table: Table, target: Target) -> str:
+    """Runs, seeds and cost of a table; empty for what is computed without runs."""
+    runs = len(table.runs)
+    recipes = [each for each in target.runs(table.protocol)[1] if each.run_name() in table.runs]
+    told = [
+        f"{runs} run{'s' * (runs > 1)}" * (runs > 0),
+        _seeds(table.rows),
+        _flop(recipes),
+        _time(table.rows),
+    ]
+    known = ", ".join(filter(None, told))
+    return f"{table.target}: {known}" if known else ""
+
+
+def _seeds(rows: Sequence[Row]) -> str:
+    seeds = set(_known(rows, "seed").values())
+    if len(seeds) == 1:
+        return f"seed {min(seeds)}"
+    return f"{len(seeds)} seeds" if seeds else ""
+
+
+def _flop(recipes: Sequence[Recipe]) -> str:
+    """What these trainings cost; nothing of runs of another kind."""
+    flop = sum(training_flop(each) for each in recipes if isinstance(each, Experiment))
+    return in_flop(flop) if flop else ""
+
+
+def _time(rows: Sequence[Row]) -> str:
+    """How long all runs took by the clock, on the machines that the table names."""
+    of_runs = {rows[place].run or place: it for place, it in _known(rows, "seconds").items()}
+    seconds = sum(of_runs.values())
+    if not seconds:
+        return ""
+    told = f"{seconds / HOUR:.1f} h" if seconds >= HOUR else f"{seconds / MINUTE:.0f} min"
+    return f"{told} of training"
+
+
+def _known(rows: Sequence[Row], name: str) -> dict[int, Any]:
+    """The value of a field that several kinds of rows have, for those rows that have it."""
+    found = {place: getattr(row, name, None) for place, row in enumerate(rows)}
+    return {place: value for place, value in found.items() if value is not None}

@@ -1,0 +1,86 @@
+"""Which claims about transformers A, B and C hold under which reading of the paper.
+
+Rows of one reading are judged as those of figure 5 are: each model alone, where that makes sense,
+and all of them together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hopscope.papers.claim import Finding, Judge, share
+from hopscope.papers.musat.rows import ReadingRow
+from hopscope.papers.table import Table
+
+ENOUGH = 3
+"""Models under one reading, from which on it counts: as many as the paper has."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The models that were trained under one reading for so many steps."""
+
+    reading: str
+    steps: int
+    target: str
+    rows: tuple[ReadingRow, ...]
+
+    def holds(self, judge: Judge) -> bool:
+        """Does a claim hold for these models, all together?"""
+        return self._says(judge, self.rows)
+
+    def held(self, judge: Judge) -> int:
+        """For how many of them it holds: for all, if it does for all together, else of those that
+        are judged alone. (Whether models differ, one alone cannot tell.)
+        """
+        alone = sum(self._says(judge, (row,)) for row in self.rows)
+        return len(self.rows) if self.holds(judge) else alone
+
+    @property
+    def flop(self) -> float:
+        """What one of the models cost to train."""
+        return self.rows[0].flop
+
+    def _says(self, judge: Judge, rows: tuple[ReadingRow, ...]) -> bool:
+        return judge([Table(self.target, "full", rows)]).verdict == "reproduced"
+
+
+def tried(tables: Sequence[Table]) -> list[Tried]:
+    """All readings that there are models of, in the order in which they were tried."""
+    found: dict[tuple[str, int], Tried] = {}
+    for table in tables:
+        for row in table.of(ReadingRow):
+            key = (row.reading, row.steps)
+            known = found.get(key, Tried(*key, table.target, ()))
+            found[key] = replace(known, rows=(*known.rows, row))
+    return list(found.values())
+
+
+def under_readings(judge: Judge) -> Judge:
+    """The same judge, which asks the tables behind the first whether a claim that does not hold as
+    we take the paper holds under another reading of it.
+    """
+
+    def judged(tables: Sequence[Table]) -> Finding:
+        found = judge(tables[:1])
+        if found.verdict != "not reproduced":
+            return found
+        enough = [each for each in tried(tables[1:]) if len(each.rows) >= ENOUGH]
+        holding = [each for each in enough if each.holds(judge)]
+        if not enough:
+            return found
+        if not holding:
+            words = f"nor under any of {len(enough)} readings tried ({_targets(enough)})"
+            return replace(found, evidence=f"{found.evidence}; {words}")
+        first = holding[0]
+        words = (
+            f"as we take the paper, not; it holds in {share(len(first.rows), len(first.rows))} "
+            f"seeds, {first.steps:,} steps, with {first.reading!r} ({_targets([first])}; "
+            f"{share(len(holding), len(enough))} readings)"
+        )
+        return Finding(found.ours, "under a reading", f"{found.evidence}; {words}")
+
+    return judged
+
+
+def _targets(found: Sequence[Tried]) -> str:
+    return ", ".join(dict.fromkeys(each.target for each in found))

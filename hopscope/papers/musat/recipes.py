@@ -1,0 +1,118 @@
+"""The runs behind each figure of Musat (ICLR 2025), by protocol."""
+
+from collections.abc import Sequence
+
+from hopscope.configs import (
+    Asking,
+    Experiment,
+    LlmBench,
+    Model,
+    Prompts,
+    Recipe,
+    Retrieval,
+    Training,
+)
+from hopscope.papers.musat.presets import presets
+from hopscope.papers.musat.readings import SEEDS, Reading
+
+SWEEP_STEPS = 4_000
+"""Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
+
+
+def preset(name: str) -> Experiment:
+    """The experiment of a preset of the paper."""
+    return presets()[f"musat/{name}"].experiment
+
+
+def sweep(kind: str) -> tuple[Recipe, ...]:
+    """Figure 4 in full: eight models of each depth, as fleets."""
+    return tuple(preset(f"fig4-{kind}-L{layers}") for layers in range(1, 9))
+
+
+def short_sweep(kind: str) -> tuple[Recipe, ...]:
+    """One model of each depth, for fewer steps."""
+    return tuple(
+        each.model_copy(
+            update={
+                "seeds": (0,),
+                "training": each.training.model_copy(update={"steps": SWEEP_STEPS}),
+            }
+        )
+        for each in (preset(f"fig4-{kind}-L{layers}") for layers in range(1, 9))
+    )
+
+
+def over_seeds() -> tuple[Recipe, ...]:
+    """Models of figure 4 at its full length, one by one: of each depth one, then another."""
+    return tuple(seeded(f"fig4-ic-L{layers}", seed) for seed in (1, 2, 0) for layers in range(1, 9))
+
+
+def under(readings: Sequence[Reading], steps: int) -> tuple[Recipe, ...]:
+    """Transformers A, B and C under each of these readings."""
+    return tuple(each.experiment(seed, steps) for each in readings for seed in SEEDS)
+
+
+def tiny(hops: int, layers: int, steps: int, curriculum: bool = True) -> Experiment:
+    """A training of seconds, for trying out the way from runs to claims."""
+    return Experiment(
+        task=Retrieval(hops=hops, position="pair", base=10, curriculum=curriculum),
+        model=Model(layers=layers, heads=2, d_model=32, init="fan-in"),
+        training=Training(
+            steps=steps, batch=32, examples=2**12, lr=2e-3, validate_every=20,
+            checkpoint_every=max(1, steps // 10),
+        ),
+    )  # fmt: skip
+
+
+def tiny_sweep(curriculum: bool) -> tuple[Recipe, ...]:
+    """Two tiny models instead of figure 4."""
+    return tuple(tiny(2, layers, 100, curriculum=curriculum) for layers in (1, 2))
+
+
+def small(seeds: int = 10) -> Experiment:
+    """Three hops, learned by small models in minutes: the demo's setting with one hop more."""
+    return Experiment(
+        task=Retrieval(hops=3, position="pair", base=10),
+        model=Model(layers=4, heads=4, d_model=64, init="fan-in"),
+        training=Training(
+            steps=3_000, batch=48, lr=2e-3, schedule="cosine", warmup=200,
+            validate_every=50, checkpoint_every=1_000,
+        ),
+        seeds=tuple(range(seeds)),
+    )  # fmt: skip
+
+
+def readings_of_d() -> tuple[Recipe, ...]:
+    """Transformer D, by its training set and by its count of epochs; and with larger weights.
+
+    The last is the seed with which the first learns least in its steps.
+    """
+    larger = seeded("transformer-d-fan-in", 1)
+    return (preset("transformer-d"), preset("transformer-d-epochs"), larger)
+
+
+def seeded(name: str, seed: int) -> Experiment:
+    """A preset with another seed."""
+    return preset(name).model_copy(update={"seeds": (seed,)})
+
+
+def _questions(model: str, count: int, opening: bool) -> LlmBench:
+    """All five formulations, equations of one to five hops."""
+    levels = [("equations", hops) for hops in range(1, 6)]
+    fixed = [("kingdoms", None), ("functions", None), ("relatives", None)]
+    kinds = [*levels, ("lives-with", 5), *fixed]
+    prompts = [
+        Prompts.model_validate({"formulation": name, "hops": hops, "opening": opening})
+        for name, hops in kinds
+    ]
+    asking = Asking(precision="bf16" if model.startswith("qwen") else "float32")
+    return LlmBench(model=model, prompts=tuple(prompts), questions=count, asking=asking)
+
+
+def asked() -> tuple[Recipe, ...]:
+    """Figure 2 with two small open models."""
+    return (
+        _questions("smollm2-135m", 500, opening=False),
+        _questions("qwen2.5-coder-1.5b", 500, opening=False),
+        _questions("qwen2.5-coder-1.5b", 100, opening=True),
+    )

@@ -1,0 +1,62 @@
+"""`hopscope readings`: what was tried, in a terminal and as JSON."""
+
+import json
+from pathlib import Path
+
+import musat_rows
+import pytest
+
+from hopscope.cli.main import run as hopscope
+from hopscope.errors import ConfigError
+from hopscope.papers.musat.readings import READINGS
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.table import Table
+
+NAME = READINGS[2].name
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three models of one reading are measured, of a target that is not complete."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [row.model_copy(update={"run": str(row.seed)}) for row in musat_rows.reading_rows(NAME)]
+    Path("results").mkdir()
+    results = PAPERS.results(Path("results"))
+    results.save_part(Table("musat/readings", "reduced", tuple(rows), wanted=51))
+
+
+def test_every_reading_has_a_line_within_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hopscope(["readings"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("not yet" in line for line in lines) == len(READINGS) - 1
+    (measured,) = (line for line in lines if line.startswith(f"{NAME} "))
+    told = " ".join(measured.removeprefix(NAME).split())
+    assert told == "6,400 0.004 0.004 0.004 8 of 8 150 TFLOP"
+
+
+def test_words_choose_and_one_reading_is_told_claim_by_claim(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hopscope(["readings", "torch", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["reading"] for row in rows] == [
+        reading.name for reading in READINGS if reading.init == "torch"
+    ]
+    assert rows[0]["losses"] == []
+    hopscope(["readings", *NAME.split(), "in-order"])
+    assert "musat/abc-four-heads" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["fan-in", "gpt2"], "fan-in and gpt2 are both initial weights: a reading has one of them"),
+        (["fan-inn"], "no reading has 'fan-inn': did you mean fan-in?"),
+    ],
+)
+def test_words_that_make_no_reading_are_one_line(words: list[str], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        hopscope(["readings", *words])
+    assert str(caught.value) == told

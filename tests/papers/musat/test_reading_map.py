@@ -1,0 +1,70 @@
+"""Which claims hold under which reading, from rows."""
+
+from musat_rows import ABC, judged, reading_rows, tables, with_
+
+from hopscope.papers.claim import Finding
+from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
+from hopscope.papers.musat.claims import CLAIMS
+from hopscope.papers.musat.reading_map import tried
+from hopscope.papers.musat.rows import ReadingRow
+from hopscope.papers.table import Table
+
+JUDGES = {claim.id: claim.judge for claim in AS_WE_TAKE_IT}
+BELOW = "musat/abc-below-0.01"
+
+
+def readings(*rows: ReadingRow) -> Table:
+    return Table("musat/readings", "reduced", rows)
+
+
+def found(*beside: Table) -> Finding:
+    """The verdict on the first claim, where the paper as we take it ends at 0.02."""
+    (claim,) = (claim for claim in CLAIMS if claim.id == BELOW)
+    rows = [with_(row, final=[0.02] * 3, clean=0.02) for row in tables()[ABC]]
+    return claim.judge([Table(ABC, "full", tuple(rows)), *beside])
+
+
+def test_models_of_one_reading_and_length_belong_together() -> None:
+    some, longer = reading_rows("fan-in"), [with_(r, steps=9) for r in reading_rows("fan-in")]
+    other = reading_rows("torch")
+    known = tried([readings(*some, *other[:2]), readings(*longer)])
+    told = [(one.reading, one.steps, len(one.rows)) for one in known]
+    assert told == [("fan-in", 6_400, 3), ("torch", 6_400, 2), ("fan-in", 9, 3)]
+
+
+def test_a_claim_is_counted_model_by_model() -> None:
+    rows = reading_rows("fan-in")
+    rows[1] = with_(rows[1], final=[0.02] * 3, clean=0.02)
+    (one,) = tried([readings(*rows)])
+    assert one.held(JUDGES[BELOW]) == 2
+    assert not one.holds(JUDGES[BELOW])
+    assert one.held(JUDGES["musat/abc-four-heads"]) == 3
+
+
+def test_whether_models_differ_is_asked_of_all_together() -> None:
+    (one,) = tried([readings(*reading_rows("fan-in"))])
+    assert one.held(JUDGES["musat/abc-different"]) == 3
+    (alike,) = tried([readings(*[reading_rows("fan-in")[0]] * 3)])
+    assert alike.held(JUDGES["musat/abc-different"]) == 0
+
+
+def test_a_claim_may_hold_under_a_reading() -> None:
+    assert found().verdict == "not reproduced"
+    good = found(readings(*reading_rows("torch"), *reading_rows("fan-in")))
+    assert good.verdict == "under a reading"
+    assert "in 3 of 3 seeds, 6,400 steps, with 'torch' (musat/readings; 2 of 2" in good.evidence
+
+
+def test_a_reading_of_too_few_models_does_not_count() -> None:
+    assert found(readings(*reading_rows("fan-in")[:2])) == found()
+
+
+def test_that_no_reading_helps_is_said() -> None:
+    rows = [with_(row, final=[0.02] * 3, clean=0.02) for row in reading_rows("fan-in")]
+    none = found(readings(*rows))
+    assert none.verdict == "not reproduced"
+    assert none.evidence.endswith("nor under any of 1 readings tried (musat/readings)")
+
+
+def test_what_holds_anyway_needs_no_reading() -> None:
+    assert judged("abc-below-0.01", tables()).verdict == "reproduced"

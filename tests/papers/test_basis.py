@@ -1,0 +1,45 @@
+"""What a table rests on, in words."""
+
+import musat_rows
+from musat_rows import with_
+
+from hopscope.papers.basis import basis
+from hopscope.papers.cost import in_flop, training_flop
+from hopscope.papers.musat.recipes import tiny
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.table import Table
+
+ABC = "musat/fig5"
+
+
+def table(*seconds: float, run: str | None = "one") -> Table:
+    rows = [
+        with_(musat_rows.circuit_row("key 0"), run=run and f"{run}-{seed}", seed=seed, seconds=its)
+        for seed, its in enumerate(seconds)
+    ]
+    return Table(ABC, "full", tuple(rows))
+
+
+def test_runs_seeds_and_hours_are_told() -> None:
+    target = PAPERS.targets[ABC]
+    assert basis(table(90.0), target) == f"{ABC}: 1 run, seed 0, 2 min of training"
+    found = basis(table(3_600.0, 7_200.0), target)
+    assert found == f"{ABC}: 2 runs, 2 seeds, 3.0 h of training"
+
+
+def test_a_run_of_several_models_is_counted_once() -> None:
+    rows = [with_(row, run="fleet") for row in table(60.0, 60.0).rows]
+    found = basis(Table(ABC, "full", tuple(rows)), PAPERS.targets[ABC])
+    assert found == f"{ABC}: 1 run, 2 seeds, 1 min of training"
+
+
+def test_operations_are_those_of_the_runs_that_there_are() -> None:
+    recipe = tiny(1, 2, 400)
+    rows = [with_(row, run=recipe.run_name()) for row in table(60.0).rows]
+    found = basis(Table(ABC, "smoke", tuple(rows)), PAPERS.targets[ABC])
+    assert f", {in_flop(training_flop(recipe))}, " in found
+
+
+def test_what_is_computed_rests_on_no_run() -> None:
+    rows = (musat_rows.depth_row(1, 1, 1, 2),)
+    assert basis(Table("musat/depth", "full", rows), PAPERS.targets["musat/depth"]) == ""

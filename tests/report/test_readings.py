@@ -1,0 +1,32 @@
+"""Figures over readings and seeds show what their rows say."""
+
+import musat_rows
+from musat_rows import loss_row, with_
+
+from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
+from hopscope.papers.musat.reading_map import tried
+from hopscope.papers.table import Table
+from hopscope.report.readings import law_figure, map_figure
+
+
+def test_each_cell_says_for_how_many_models_a_claim_holds() -> None:
+    rows = [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
+    rows[1] = with_(rows[1], final=[0.02] * 3, clean=0.02)
+    (axes,) = map_figure(tried([Table("musat/readings", "reduced", tuple(rows))])).axes
+    cells = {text.get_position(): text.get_text() for text in axes.texts}
+    assert len(cells) == 2 * len(AS_WE_TAKE_IT)
+    assert (cells[0, 0], cells[0, 1]) == ("2 of 3", "2 of 2")
+    lines = [label.get_text() for label in axes.get_yticklabels()]
+    assert lines[0] == "fan-in\n6,400 steps, 150 TFLOP each: 0.004, 0.020, 0.004"
+
+
+def test_models_are_counted_by_depth_and_by_hops() -> None:
+    rows = [
+        loss_row(1, [0.75, 0.75]), loss_row(2, [0.1, 0.75]), loss_row(2, [0.1, 0.75], seed=1),
+        loss_row(2, [0.75, 0.75], seed=2), loss_row(3, [0.1, 0.1]),
+    ]  # fmt: skip
+    (axes,) = law_figure(rows).axes
+    shown = {text.get_position(): text.get_text() for text in axes.texts}
+    assert shown == {(1, 0): "1", (2, 1): "2", (2, 0): "1", (3, 2): "1"}
+    (law,) = axes.lines
+    assert (list(law.get_xdata()), list(law.get_ydata())) == ([1, 2, 3], [0, 1, 2])
