@@ -66,7 +66,7 @@ class Results:
             return None
 
     def shown(self, target: str) -> Table | None:
-        """What is drawn of a target: its complete table, or while there is none, its best part."""
+        """What is drawn of a target: its complete table; while none can be read, its best part."""
         try:
             complete = self.readable(target)
             return complete or max(self.parts(target), key=_rank, default=None)

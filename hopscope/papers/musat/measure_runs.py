@@ -10,7 +10,7 @@ from hopscope.circuits.parts import Part
 from hopscope.circuits.tracking import emergence
 from hopscope.milestones import WINDOW
 from hopscope.papers.cost import training_flop
-from hopscope.papers.musat.readings import Reading
+from hopscope.papers.musat.readings import PaperReading
 from hopscope.papers.musat.rows import (
     CircuitRow,
     Course,
@@ -157,7 +157,7 @@ def reading_row(run: Run) -> ReadingRow:
     """A run's circuit, under which reading it was trained, and what that cost."""
     return ReadingRow(
         **fields_of(circuit_row(run)),
-        reading=Reading.of(run.experiment).name,
+        reading=PaperReading.of(run.experiment).name,
         flop=training_flop(run.experiment),
     )
 

@@ -44,7 +44,7 @@ CHOICES: Mapping[str, str] = {
 """What each choice is of, in words."""
 
 
-class Reading(Config):
+class PaperReading(Config):
     """One value for each thing that the paper leaves open; as it stands, what we take it to mean
     where nothing else is said.
     """
@@ -56,7 +56,7 @@ class Reading(Config):
     order: Literal["backward", "shuffled"] = "backward"
 
     @classmethod
-    def of(cls, experiment: Experiment) -> "Reading":
+    def of(cls, experiment: Experiment) -> "PaperReading":
         """The reading under which a model was trained."""
         task, training = experiment.task, experiment.training
         assert isinstance(task, Retrieval)
@@ -127,16 +127,16 @@ def chosen(words: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def reading_of(words: str) -> Reading:
+def reading_of(words: str) -> PaperReading:
     """The reading of a name such as `fan-in cosine pair base-10`; what it leaves out is as we take
     the paper.
     """
-    return Reading.model_validate(
+    return PaperReading.model_validate(
         {choice: WORDS[choice][word] for choice, word in chosen(words.split()).items()}
     )
 
 
-READINGS: tuple[Reading, ...] = tuple(
+READINGS: tuple[PaperReading, ...] = tuple(
     map(
         reading_of,
         (

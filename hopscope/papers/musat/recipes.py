@@ -13,7 +13,7 @@ from hopscope.configs import (
     Training,
 )
 from hopscope.papers.musat.presets import presets
-from hopscope.papers.musat.readings import SEEDS, Reading
+from hopscope.papers.musat.readings import SEEDS, PaperReading
 
 SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
@@ -47,7 +47,7 @@ def over_seeds() -> tuple[Recipe, ...]:
     return tuple(seeded(f"fig4-ic-L{layers}", seed) for seed in (1, 2, 0) for layers in range(1, 9))
 
 
-def under(readings: Sequence[Reading], steps: int) -> tuple[Recipe, ...]:
+def under(readings: Sequence[PaperReading], steps: int) -> tuple[Recipe, ...]:
     """Transformers A, B and C under each of these readings."""
     return tuple(each.experiment(seed, steps) for each in readings for seed in SEEDS)
 

@@ -26,7 +26,6 @@ from musat_rows import (
 
 from hopscope.papers.musat.claims import CLAIMS
 from hopscope.papers.musat.targets import TARGETS
-from hopscope.papers.table import Table
 
 
 def test_ids_are_unique_and_sources_known() -> None:
@@ -189,22 +188,6 @@ def test_a_reading_holds_if_all_its_seeds_do() -> None:
     assert found.verdict == "under a reading"
     assert found.ours == "0.030, 0.200 with 262,144 examples; 0.030 with 2,048 examples"
     assert found.evidence.endswith("; with 2,048 examples")
-
-
-def test_models_of_more_seeds_count_for_the_depth_law_as_they_come() -> None:
-    found = judged("depth-law", tables())
-    assert found.ours.startswith(
-        "beaten by 0 of 3 models (95 %: 0.00 … 0.56); met by 2 of 2 that may learn a hop "
-    )
-    assert found.evidence.endswith("models: musat/fig4-ic 3")
-    (claim,) = (claim for claim in CLAIMS if claim.id == "musat/depth-law")
-    known = [Table(name, "full", tuple(tables()[name])) for name in (IC, *claim.beside)]
-    more = claim.judge(known)
-    assert more.ours.startswith("beaten by 0 of 4 ")
-    assert more.evidence.endswith("models: musat/fig4-ic 3, musat/fig4-seeds 1")
-    lucky = with_(tables()[IC][0], final=[0.1, 0.1])
-    known[1] = Table("musat/fig4-seeds", "full", (lucky,))
-    assert claim.judge(known).verdict == "not reproduced"
 
 
 def test_a_depth_without_luck_does_not_speak_against_depth() -> None:

@@ -9,18 +9,18 @@ from hopscope.papers.musat.readings import (
     LONG,
     READINGS,
     WARMUP,
-    Reading,
+    PaperReading,
     chosen,
     reading_of,
 )
 
 
 @pytest.mark.parametrize("reading", READINGS, ids=lambda reading: reading.name)
-def test_a_reading_is_known_again_by_its_name_and_by_its_experiment(reading: Reading) -> None:
+def test_a_reading_is_known_again_by_its_name_and_by_its_experiment(reading: PaperReading) -> None:
     assert reading_of(reading.name) == reading
     for steps in (3_000, LONG):
         experiment = reading.experiment(2, steps)
-        assert Reading.of(experiment) == reading
+        assert PaperReading.of(experiment) == reading
         assert (experiment.seeds, experiment.steps) == ((2,), steps)
 
 

@@ -5,7 +5,6 @@ import pytest
 from hopscope.configs import Experiment
 from hopscope.papers.claim import Claim
 from hopscope.papers.musat.claims import CLAIMS
-from hopscope.papers.musat.recipes import small
 from hopscope.papers.musat.targets import TARGETS
 
 NAMED = {target.name: target for target in TARGETS}
@@ -48,8 +47,3 @@ def test_figure_7_reads_the_paper_in_several_ways() -> None:
     assert len(readings) == len(full) == 5
     assert {examples for examples, _, _ in readings} == {2_048, 262_144}
     assert len(trainings("musat/fig7", "reduced")) == 3
-
-
-def test_small_models_are_one_fleet() -> None:
-    assert small(4).seeds == (0, 1, 2, 3)
-    assert small(4).training == small(10).training

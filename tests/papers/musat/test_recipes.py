@@ -1,0 +1,24 @@
+"""The runs behind the figures, one by one and as fleets."""
+
+from hopscope.papers.musat.readings import LONG, READINGS
+from hopscope.papers.musat.recipes import over_seeds, preset, small, under
+
+
+def test_small_models_are_one_fleet() -> None:
+    assert small(4).seeds == (0, 1, 2, 3)
+    assert small(4).training == small(10).training
+
+
+def test_models_of_figure_4_are_those_of_its_fleets() -> None:
+    recipes = over_seeds()
+    assert len({recipe.run_name() for recipe in recipes}) == len(recipes) == 24
+    fleets = {preset(f"fig4-ic-L{layers}").training for layers in range(1, 9)}
+    assert {recipe.training for recipe in recipes} == fleets
+    assert [recipe.model.layers for recipe in recipes[:8]] == list(range(1, 9))
+    assert {recipe.seeds for recipe in recipes} <= {(seed,) for seed in range(8)}
+
+
+def test_a_reading_is_trained_with_the_seeds_of_a_b_and_c() -> None:
+    recipes = under(READINGS[:2], LONG)
+    assert [recipe.seeds for recipe in recipes] == [(0,), (1,), (2,)] * 2
+    assert {recipe.steps for recipe in recipes} == {LONG}
