@@ -1,0 +1,76 @@
+"""From which layer on does a language model's circuit keep the answer, if all other heads are the
+donor's from there on?
+
+    python benchmarks/llm_circuit_alone.py RUN --store runs --questions 16 --layers 0 12 16 18 20 22
+
+A circuit alone fails where heads of earlier layers, which it reads, are no part of it. So all heads
+but the circuit's rows are the donor's in the layers from L on; and, to compare, all heads. A JSON
+row for each exchange and L: how far answers go to the donor's. RUN is a finished one of
+`hopscope llm mechanism`; questions are those of its proof. Needs the model.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.subject import Dissected
+from hopscope.llm.assembling import circuit_rows
+from hopscope.llm.exchange import proving
+from hopscope.llm.local import LocalModel
+from hopscope.llm.mechanism import MechanismRun
+from hopscope.llm.models import load
+from hopscope.llm.packed import pack
+from hopscope.llm.pairs import pairs, role_table
+from hopscope.llm.patches import Rerun
+from hopscope.llm.rows import of_phase
+from hopscope.llm.walking import batches
+from hopscope.llm.weighing import estimate
+from hopscope.store import Store
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("run")
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--questions", type=int, default=16)
+    parser.add_argument("--layers", type=int, nargs="+", required=True)
+    chosen = parser.parse_args()
+    found = MechanismRun(Store(chosen.store).find(chosen.run)).findings
+    recipe = found.recipe
+    model, tokenizer = load(recipe.model, recipe.precision, "sdpa")
+    pack(model)
+    local = LocalModel(model, tokenizer, recipe.model, recipe.template, max_tokens=1)
+    subject = subject_of(model)
+    assert isinstance(subject, Dissected)
+    first = of_phase(found.rows, "proof")[0]["index"]
+    asked = pairs(local, recipe.prompts, recipe.seeds[0], first, chosen.questions)
+    shape = (subject.layers, subject.heads, len(role_table(recipe.prompts)))
+    circuit = torch.zeros(shape, dtype=torch.bool)
+    for row in circuit_rows(recipe, found.rows):
+        circuit[row] = True
+    later = torch.stack([torch.arange(shape[0]) >= layer for layer in chosen.layers])
+    every = later[:, :, None, None].expand(-1, *shape)
+    variants = torch.cat([every & ~circuit, every])
+    for name in proving(recipe.prompts):
+        sure, moved = [], []
+        with torch.no_grad():
+            for batch in batches(subject, asked, shape[2]):
+                clean = batch.clean([name])[0]
+                sure.append(clean[:, 1] - clean[:, 0])
+                donor = variants[:, None].expand(-1, len(batch.pairs), *shape)
+                moved.append(Rerun(donor).marks(batch, name)[..., 0])
+        told = [estimate(torch.cat(sure).numpy(), its.numpy()) for its in torch.cat(moved, 1)]
+        for layer, spared, all_ in zip(chosen.layers, told, told[len(later) :], strict=True):
+            row = {"exchange": name, "from_layer": layer, "questions": len(asked)}
+            print(
+                json.dumps(
+                    {**row, "all_but_circuit": spared.model_dump(), "all": all_.model_dump()}
+                )
+            )
+
+
+if __name__ == "__main__":
+    main()
