@@ -51,8 +51,9 @@ def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
     found = np.array(
         page.evaluate(
             """async () => {
-              const { ramp } = await import("/colours.js");
-              const key = new Map(ramp().map((rgb, n) => [rgb.join(), n]));
+              const { shade } = await import("/colours.js");
+              const all = Array.from({ length: 256 }, (_, n) => shade(n / 255));
+              const key = new Map(all.map((rgb, n) => [rgb.join(), n]));
               const canvas = document.querySelector('.map[data-head="2.0"] canvas');
               const { data } = canvas.getContext("2d").getImageData(0, 0, 5, 5);
               return Array.from({ length: 25 }, (_, n) =>

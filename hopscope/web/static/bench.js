@@ -130,7 +130,9 @@ export class Bench {
     const usual = yield* this.carried(layer, read);
     const size = read * model.inner;
     const mean = new Float64Array(size);
-    usual.forEach((number, n) => { mean[n % size] += number / exam.count; });
+    usual.forEach((number, n) => {
+      mean[n % size] += number / exam.count;
+    });
     const instead = new Float32Array(usual.length);
     for (const [head, { carried }] of heads) {
       for (let n = 0; n < instead.length; n++) {

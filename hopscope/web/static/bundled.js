@@ -15,7 +15,9 @@ export class Bundle {
     this.description = carried.description;
     this.steps = Object.keys(carried.weights).map(Number);
     this.engine = new Engine({
-      tables: carried.engine, hops: carried.description.task.hops, circuit: carried.circuit,
+      tables: carried.engine,
+      hops: carried.description.task.hops,
+      circuit: carried.circuit,
       weights: async (step) => readSafetensors(await bytes(carried.weights[step])).tensors,
     });
   }
@@ -32,7 +34,9 @@ export class Bundle {
   async arrays(id, name) {
     this.check(id);
     if (!Object.hasOwn(this.carried.arrays, name)) {
-      throw new Error(`this page carries no arrays "${name}"; it has ${Object.keys(this.carried.arrays).join(", ")}`);
+      throw new Error(
+        `this page carries no arrays "${name}"; it has ${Object.keys(this.carried.arrays).join(", ")}`,
+      );
     }
     return unpacked(await bytes(this.carried.arrays[name]));
   }
@@ -112,15 +116,18 @@ export class Bundle {
 
   measured(asked) {
     const found = this.known(asked);
-    if (found === null) throw this.withoutWeights(asked.step, "one head or path at a time can be made uniform");
+    if (found === null)
+      throw this.withoutWeights(asked.step, "one head or path at a time can be made uniform");
     const { examples, clean, changed } = found;
     const { hops, guess } = this.description.task;
     return { names: hops, examples, guess, clean, changed };
   }
 
   withoutWeights(step, still = "") {
-    return new Error(`at step ${step} this page carries no weights${still ? `, and only ${still}` : ""}; ` +
-      `it computes at step ${this.steps.join(", ")}`);
+    return new Error(
+      `at step ${step} this page carries no weights${still ? `, and only ${still}` : ""}; ` +
+        `it computes at step ${this.steps.join(", ")}`,
+    );
   }
 }
 

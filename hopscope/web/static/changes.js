@@ -9,8 +9,11 @@ const NUMBERED = ["key", "value", "decoy key", "decoy value"];
 
 const only = (where, role = null) => [{ where, role, weight: 1 }];
 const WORDS = {
-  uniform: only("uniform"), itself: only("itself"), previous: only("previous"),
-  position: only("position"), identity: only("itself"),
+  uniform: only("uniform"),
+  itself: only("itself"),
+  previous: only("previous"),
+  position: only("position"),
+  identity: only("itself"),
 };
 const AS_IS = only("model");
 const TOLD = "uniform, itself, previous, position";
@@ -25,16 +28,20 @@ export function changesOf(texts, base, model, roles) {
   for (const text of texts) {
     const { layer, head, reader, what } = partsOf(text, roles);
     if (layer >= model.layers || head >= model.heads) {
-      throw new Error(`there is no head ${layer}.${head}; this model has layers 0 … ` +
-        `${model.layers - 1} with heads 0 … ${model.heads - 1}`);
+      throw new Error(
+        `there is no head ${layer}.${head}; this model has layers 0 … ` +
+          `${model.layers - 1} with heads 0 … ${model.heads - 1}`,
+      );
     }
     const key = headKey(layer, head);
     if (said.some(([at, row]) => at === key && (row === reader || row === null || reader === null))) {
       throw new Error(`head ${key} is given twice ("${text}"); say what it does once`);
     }
     said.push([key, reader]);
-    changes.set(key, reader === null ? ofHead(text, what, roles)
-      : withRow(text, changes.get(key), reader, what, roles));
+    changes.set(
+      key,
+      reader === null ? ofHead(text, what, roles) : withRow(text, changes.get(key), reader, what, roles),
+    );
   }
   return changes;
 }
@@ -42,8 +49,10 @@ export function changesOf(texts, base, model, roles) {
 function partsOf(text, roles) {
   const match = CHANGE.exec(text);
   if (match === null) {
-    throw new Error(`the change "${text.slice(0, 100)}" is not understood; expected ` +
-      "LAYER.HEAD=WHAT, e.g. 3.0=uniform, or LAYER.HEAD:READER=WHAT for one row");
+    throw new Error(
+      `the change "${text.slice(0, 100)}" is not understood; expected ` +
+        "LAYER.HEAD=WHAT, e.g. 3.0=uniform, or LAYER.HEAD:READER=WHAT for one row",
+    );
   }
   const reader = match[3] === undefined ? null : roleOf(match[3], roles);
   return { layer: Number(match[1]), head: Number(match[2]), reader, what: match[4] };
@@ -69,8 +78,10 @@ function ofHead(text, what, roles) {
   if (Object.hasOwn(WORDS, what)) return { aims: {}, rest: WORDS[what] };
   const [paths, rest = "", more] = what.replaceAll(">", "<").split("/");
   if (!paths.includes("<") || more !== undefined || !["", "uniform", "itself", "identity"].includes(rest)) {
-    throw new Error(`the change "${text.slice(0, 100)}" is not understood; WHAT is ${TOLD}, mean, ` +
-      'resample, or paths like "query<value 0" with "/itself" for the other rows if not uniform');
+    throw new Error(
+      `the change "${text.slice(0, 100)}" is not understood; WHAT is ${TOLD}, mean, ` +
+        'resample, or paths like "query<value 0" with "/itself" for the other rows if not uniform',
+    );
   }
   const aims = {};
   for (const path of paths.split(",")) {
@@ -83,8 +94,9 @@ function ofHead(text, what, roles) {
 
 function withRow(text, before, reader, what, roles) {
   if (before?.carried) {
-    throw new Error(`the change "${text.slice(0, 100)}" is of one row; what the head carries is ` +
-      "replaced already");
+    throw new Error(
+      `the change "${text.slice(0, 100)}" is of one row; what the head carries is ` + "replaced already",
+    );
   }
   const { aims, rest } = before ?? { aims: {}, rest: AS_IS };
   return { aims: { ...aims, [reader]: ofRow(text, reader, what, roles) }, rest };
@@ -94,8 +106,10 @@ function ofRow(text, reader, what, roles) {
   if (Object.hasOwn(WORDS, what)) return WORDS[what];
   const arrows = what.replaceAll(">", "<");
   if (!arrows.includes("<") && !ROLE.test(what.trim())) {
-    throw new Error(`the change "${text.slice(0, 100)}" is not understood; WHAT of one row is ` +
-      `${TOLD}, or a role that it reads`);
+    throw new Error(
+      `the change "${text.slice(0, 100)}" is not understood; WHAT of one row is ` +
+        `${TOLD}, or a role that it reads`,
+    );
   }
   const [named, source] = arrows.includes("<") ? pathOf(arrows, roles) : [reader, roleOf(what, roles)];
   if (named !== reader) {

@@ -1,11 +1,18 @@
-// Colours that mean something, read from the style sheet, so that light and dark are told there once.
+// Colours that mean something. The style sheet says each once, for light and dark; what is painted
+// point by point asks what they are in the theme that holds.
 
-/** The value of a colour of the style sheet: "--ink". */
+/** A colour of the style sheet, such as "--ink", as "rgb(…)": an element has it for a moment. */
 export function ink(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const probe = document.createElement("i");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
-export const HOPS = 8, CHAINS = 8;
+export const HOPS = 8;
+export const CHAINS = 8;
 
 /** A symbol (or hop): those that are known from the start are grey, the others as in the curves. */
 export function ofSymbol(symbols, symbol, known = 1) {
@@ -21,23 +28,37 @@ export function ofChain(chain) {
   return chain < 0 ? "var(--known)" : `var(--chain-${chain % CHAINS})`;
 }
 
-/** 256 colours between those that the style sheet names for attention, as [r, g, b]. */
-export function ramp() {
-  const stops = [0, 1, 2, 3, 4].map((n) => rgb(ink(`--heat-${n}`)));
-  return Array.from({ length: 256 }, (_, n) => {
-    const place = (n / 255) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
-    return stops[low].map((value, c) => Math.round(value + (stops[low + 1][c] - value) * (place - low)));
-  });
+/** Colours of the theme, looked up once; forgotten when the theme changes. */
+let looked = {};
+export function forgetColours() {
+  looked = {};
+}
+
+/** The colour of a share between 0 and 1 of attention, as [r, g, b]. */
+export function shade(share) {
+  looked.heat ??= ramp();
+  return looked.heat[Math.round(Math.min(Math.max(share, 0), 1) * 255)];
+}
+
+/** 256 colours between those that the style sheet names. */
+function ramp() {
+  const all = stops("heat", 5);
+  return Array.from({ length: 256 }, (_, n) => between(all, n / 255));
 }
 
 /** A moment of the training between first and last: early is dark, late is bright. */
 export function ofMoment(share) {
-  const stops = [0, 1, 2, 3].map((n) => rgb(ink(`--time-${n}`)));
-  const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
-  return `rgb(${stops[low].map((value, c) => Math.round(value + (stops[low + 1][c] - value) * (place - low))).join(" ")})`;
+  looked.time ??= stops("time", 4);
+  return `rgb(${between(looked.time, Math.min(Math.max(share, 0), 1)).join(" ")})`;
 }
 
-function rgb(text) {
-  const hex = /^#([0-9a-f]{6})$/i.exec(text);
-  return hex ? [0, 2, 4].map((at) => parseInt(hex[1].slice(at, at + 2), 16)) : [128, 128, 128];
+/** Colours that the style sheet names in a row, as [r, g, b]. */
+function stops(name, count) {
+  return Array.from({ length: count }, (_, n) => ink(`--${name}-${n}`).match(/\d+/g).map(Number));
+}
+
+function between(all, share) {
+  const place = share * (all.length - 1);
+  const low = Math.min(Math.floor(place), all.length - 2);
+  return all[low].map((value, c) => Math.round(value + (all[low + 1][c] - value) * (place - low)));
 }

@@ -1,15 +1,19 @@
 // The two-attention-layer model of the n-gram experiment, one sequence at a time (Chen et al. 2024).
 // Head h copies symbols of the window by softmax(w^h); positions are as similar as
-// Σ_S c_S² Π_{h∈S} ⟨v_l^h, v_q^h⟩ / Σ_S c_S²; the answer is the mean symbol, by softmax(a · similarity).
+// Σ_S c_S² Π_{h∈S} ⟨v_l^h, v_q^h⟩ / Σ_S c_S²; the answer is the mean symbol,
+// by softmax(a · similarity).
 
 export function softmax(values) {
-  const most = Math.max(...values), found = values.map((its) => Math.exp(its - most)), sum = found.reduce((a, b) => a + b, 0);
+  const most = Math.max(...values);
+  const found = values.map((its) => Math.exp(its - most));
+  const sum = found.reduce((a, b) => a + b, 0);
   return found.map((its) => its / sum);
 }
 
 /** Each set's part in the sum of squared coefficients. */
 export function shares(c) {
-  const squares = c.map((its) => its * its), sum = squares.reduce((a, b) => a + b, 0);
+  const squares = c.map((its) => its * its);
+  const sum = squares.reduce((a, b) => a + b, 0);
   return squares.map((its) => its / sum);
 }
 
@@ -26,17 +30,31 @@ export function sets({ heads, degree, constant }) {
 
 /** The model's answer to a sequence of numbers, and how much it attends to every position. */
 export function predict(tokens, alphabet, { c, w, a }, model) {
-  const window = w[0].length, looks = w.map(softmax), part = shares(c), groups = sets(model);
-  const copies = (place) => looks.map((look) => {
-    const found = new Array(alphabet).fill(0);
-    look.forEach((share, n) => { found[tokens[place - 1 - n]] += share; });
-    const size = model.unit_copies ? Math.hypot(...found) : 1;
-    return found.map((its) => its / size);
-  });
-  const asked = copies(tokens.length), similar = [];
+  const window = w[0].length;
+  const looks = w.map(softmax);
+  const part = shares(c);
+  const groups = sets(model);
+  const copies = (place) =>
+    looks.map((look) => {
+      const found = new Array(alphabet).fill(0);
+      look.forEach((share, n) => {
+        found[tokens[place - 1 - n]] += share;
+      });
+      const size = model.unit_copies ? Math.hypot(...found) : 1;
+      return found.map((its) => its / size);
+    });
+  const asked = copies(tokens.length);
+  const similar = [];
   for (let place = window; place < tokens.length; place++) {
-    const inner = copies(place).map((copy, head) => copy.reduce((sum, its, n) => sum + its * asked[head][n], 0));
-    similar.push(groups.reduce((sum, set, n) => sum + part[n] * set.reduce((product, head) => product * inner[head], 1), 0));
+    const inner = copies(place).map((copy, head) =>
+      copy.reduce((sum, its, n) => sum + its * asked[head][n], 0),
+    );
+    similar.push(
+      groups.reduce(
+        (sum, set, n) => sum + part[n] * set.reduce((product, head) => product * inner[head], 1),
+        0,
+      ),
+    );
   }
   return answered(tokens, alphabet, window, softmax(similar.map((its) => a * its)));
 }
@@ -44,13 +62,19 @@ export function predict(tokens, alphabet, { c, w, a }, model) {
 /** The generalised induction head: the mean symbol of positions whose parents are the query's. */
 export function inductionHead(tokens, alphabet, window, parents) {
   const same = [];
-  for (let place = window; place < tokens.length; place++) same.push(parents.every((lag) => tokens[place - lag] === tokens[tokens.length - lag]) ? 1 : 0);
-  const found = same.reduce((a, b) => a + b, 0), weights = same.map((its) => (found ? its / found : 1 / same.length));
+  for (let place = window; place < tokens.length; place++)
+    same.push(parents.every((lag) => tokens[place - lag] === tokens[tokens.length - lag]) ? 1 : 0);
+  const found = same.reduce((a, b) => a + b, 0);
+  const weights = same.map((its) => (found ? its / found : 1 / same.length));
   return { ...answered(tokens, alphabet, window, weights), matches: found };
 }
 
 function answered(tokens, alphabet, window, weights) {
-  const answer = new Array(alphabet).fill(0), attention = new Array(tokens.length).fill(0);
-  weights.forEach((share, n) => { answer[tokens[window + n]] += share; attention[window + n] = share; });
+  const answer = new Array(alphabet).fill(0);
+  const attention = new Array(tokens.length).fill(0);
+  weights.forEach((share, n) => {
+    answer[tokens[window + n]] += share;
+    attention[window + n] = share;
+  });
   return { answer, attention };
 }

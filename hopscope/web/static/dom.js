@@ -16,18 +16,23 @@ function filled(element, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") for (const [event, run] of Object.entries(value)) element.addEventListener(event, run);
-    else if (name === "style") for (const [key, its] of Object.entries(value)) element.style.setProperty(key, its);
+    else if (name === "style")
+      for (const [key, its] of Object.entries(value)) element.style.setProperty(key, its);
     else if (name === "data") Object.assign(element.dataset, value);
     else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
 /** Replace the children of an element. */
 export function fill(element, ...children) {
-  element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  element.replaceChildren(
+    ...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -38,34 +43,69 @@ export function button(text, run, props = {}) {
 
 /** A list to choose from; options are [value, text]. */
 export function select(label, options, value, run, props = {}) {
-  const made = h("select", { "aria-label": label, ...props, on: { change: () => run(made.value) } },
-    options.map(([its, text]) => h("option", { value: its, selected: String(its) === String(value) }, text)));
+  const made = h(
+    "select",
+    { "aria-label": label, ...props, on: { change: () => run(made.value) } },
+    options.map(([its, text]) => h("option", { value: its, selected: String(its) === String(value) }, text)),
+  );
   return made;
 }
 
 /** A table of texts, for those who cannot see the drawing, and for everybody who wants numbers. */
 export function table(columns, rows, caption = "") {
-  return h("table", { class: "numbers" },
+  return h(
+    "table",
+    { class: "numbers" },
     caption ? h("caption", {}, caption) : null,
-    h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, n) =>
-      n ? h("td", {}, String(cell)) : h("th", { scope: "row" }, String(cell)))))));
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        columns.map((name) => h("th", { scope: "col" }, name)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      rows.map((row) =>
+        h(
+          "tr",
+          {},
+          row.map((cell, n) => (n ? h("td", {}, String(cell)) : h("th", { scope: "row" }, String(cell)))),
+        ),
+      ),
+    ),
+  );
 }
 
 /** What a switch of several states looks like; one is on. */
 export function choice(label, options, value, run) {
-  return h("div", { class: "choice", role: "group", "aria-label": label },
-    options.map(([its, text, title]) => button(text, () => run(its),
-      { "aria-pressed": String(its === value), title })));
+  return h(
+    "div",
+    { class: "choice", role: "group", "aria-label": label },
+    options.map(([its, text, title]) =>
+      button(text, () => run(its), { "aria-pressed": String(its === value), title }),
+    ),
+  );
 }
 
-/** Call at most once a frame, with the last arguments. */
-export function eachFrame(run) {
-  let waiting = 0, last = [];
-  return (...args) => {
-    last = args;
-    waiting ||= requestAnimationFrame(() => { waiting = 0; run(...last); });
-  };
+/** A drawing that is a button: `press` by click, Enter or space; `enter` and `leave` as pointer and
+ *  focus do. What is focused is `tag`; the pointer may be on any of `elements`. */
+export function switchable(tag, elements, { enter, leave, press }) {
+  for (const element of elements) {
+    element.addEventListener("pointerenter", enter);
+    element.addEventListener("pointerleave", leave);
+    element.addEventListener("click", press);
+  }
+  tag.addEventListener("focus", enter);
+  tag.addEventListener("blur", leave);
+  tag.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    press();
+  });
 }
 
 /** Say something to a screen reader, and nothing to anybody else. */

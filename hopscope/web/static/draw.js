@@ -34,7 +34,12 @@ function empty(tables, count) {
   const { length, read, width, answers, asked, dim } = tables;
   const numbers = tables.tokens ? Int32Array : Float32Array;
   return {
-    tables, count, length, read, width, table: tables.roles,
+    tables,
+    count,
+    length,
+    read,
+    width,
+    table: tables.roles,
     inputs: new numbers(count * length * width),
     targets: new numbers(count * answers * asked * dim),
     role: new Int16Array(count * length),
@@ -79,7 +84,8 @@ const WAYS = {
     const context = 2 * pairs;
     const keys = shuffled(keyOf(key, 0), tables.keys).slice(0, pairs);
     const values = shuffled(keyOf(key, 1), tables.alphabet - tables.keys)
-      .slice(0, pairs).map((value) => value + tables.keys);
+      .slice(0, pairs)
+      .map((value) => value + tables.keys);
     const pairsAsked = shuffled(keyOf(key, 3), pairs).slice(0, asked);
     const places = slotsOf(tables, keyOf(key, 2)).map((slot) => context + 2 * slot);
     const start = n * length;
@@ -107,7 +113,8 @@ const WAYS = {
 function ordered(tables, key) {
   const { group, slots, symbol, columns, ragged } = tables;
   const raw = bits(key, group.length).map((number) => number & 0xffffffffffn);
-  const order = group.map((_, entry) => entry)
+  const order = group
+    .map((_, entry) => entry)
     .sort((a, b) => group[a] - group[b] || compared(raw[a], raw[b]) || a - b);
   if (!ragged) return columns.map((column) => [order[Math.floor(column / slots)], column]);
   const every = order.flatMap((entry, n) => Array.from({ length: slots }, (_, k) => [entry, n * slots + k]));
@@ -118,7 +125,11 @@ function vectors(tables, key) {
   const { dim, count, symbols } = tables;
   if (symbols === "one-hot") {
     const hot = new Float32Array(count * dim);
-    shuffled(key, dim).slice(0, count).forEach((one, n) => { hot[n * dim + one] = 1; });
+    shuffled(key, dim)
+      .slice(0, count)
+      .forEach((one, n) => {
+        hot[n * dim + one] = 1;
+      });
     return hot;
   }
   const found = normals(key, count * dim);
@@ -185,6 +196,7 @@ function slotsOf(tables, key) {
 function fillers(tables, key, keys, length) {
   if (tables.filler === "blank") return new Array(length).fill(tables.alphabet);
   const left = [...keys].sort((a, b) => a - b).map((token, n) => token - n);
-  return integers(key, length, tables.alphabet - tables.pairs)
-    .map((number) => number + left.filter((taken) => taken <= number).length);
+  return integers(key, length, tables.alphabet - tables.pairs).map(
+    (number) => number + left.filter((taken) => taken <= number).length,
+  );
 }

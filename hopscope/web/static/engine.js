@@ -27,8 +27,11 @@ export class Engine {
     const losses = (which) => this.losses(bench, which, signal);
     const count = this.tables.task.asked;
     return {
-      names: this.hops, examples, guess: new Array(count).fill(this.tables.task.guess),
-      clean: await losses(base), changed: await losses(changes),
+      names: this.hops,
+      examples,
+      guess: new Array(count).fill(this.tables.task.guess),
+      clean: await losses(base),
+      changed: await losses(changes),
     };
   }
 
@@ -49,8 +52,9 @@ export class Engine {
     const every = Array.from({ length: layers * heads }, (_, n) => headKey(Math.floor(n / heads), n % heads));
     for (const head of every) yield `${head}=${instead}`;
     const row = ["mean", "resample"].includes(instead) ? "uniform" : instead;
-    const readers = paths?.map((path) => `${headKey(path.layer, path.head)}:${path.reader}`)
-      ?? every.flatMap((head) => this.tables.task.roles.map((role) => `${head}:${role}`));
+    const readers =
+      paths?.map((path) => `${headKey(path.layer, path.head)}:${path.reader}`) ??
+      every.flatMap((head) => this.tables.task.roles.map((role) => `${head}:${role}`));
     for (const reader of new Set(readers)) {
       if (!before.get(reader.split(":")[0])?.carried) yield `${reader}=${row}`;
     }
@@ -79,7 +83,8 @@ export class Engine {
   /** The model on the first examples of a sample; the last few are kept. */
   async bench(step, sample, examples) {
     const key = `${step} ${sample} ${examples}`;
-    const found = this.benches.get(key) ?? new Bench(await this.model(step), drawn(this.tables.task, sample, examples));
+    const found =
+      this.benches.get(key) ?? new Bench(await this.model(step), drawn(this.tables.task, sample, examples));
     this.benches.delete(key);
     this.benches.set(key, found);
     if (this.benches.size > OPEN) this.benches.delete(this.benches.keys().next().value);
@@ -96,7 +101,9 @@ export class Engine {
     const exam = others === 1 ? one : joined(one, drawn(this.tables.task, sample, others));
     const clean = attended(model, exam, base);
     const about = {
-      tokens: this.tokens(exam), answers: this.answers(exam, clean.outputs), candidates: this.tables.task.names,
+      tokens: this.tokens(exam),
+      answers: this.answers(exam, clean.outputs),
+      candidates: this.tables.task.names,
     };
     const tensors = new Map([["attention", clean.attention]]);
     if (asked.changes?.length) {
@@ -110,7 +117,10 @@ export class Engine {
   tokens(exam) {
     const { facts, roles, names } = this.tables.task;
     return Array.from({ length: exam.length }, (_, p) => ({
-      text: names[exam.symbol[p]] ?? "·", role: roles[exam.role[p]], chain: exam.chain[p], fact: facts[exam.role[p]],
+      text: names[exam.symbol[p]] ?? "·",
+      role: roles[exam.role[p]],
+      chain: exam.chain[p],
+      fact: facts[exam.role[p]],
     }));
   }
 
@@ -131,7 +141,10 @@ export class Engine {
     const far = task.tokens ? null : task.names.map((_, symbol) => distance(exam.vectors, symbol, given));
     const best = task.tokens ? given.indexOf(Math.max(...given)) : far.indexOf(Math.min(...far));
     return {
-      hop, truth: task.names[truth], answer: task.names[best], right: best === truth,
+      hop,
+      truth: task.names[truth],
+      answer: task.names[best],
+      right: best === truth,
       loss: answerLoss(exam, 0, answer, n, outputs),
       probability: task.tokens ? Math.exp(given[best] - logSum(given)) : null,
       distance: task.tokens ? null : far[best],

@@ -9,20 +9,34 @@ import { number, shortRole } from "./words.js";
 const LEAST = 0.06;
 
 export function examplePane(state) {
-  const pane = new Pane(state, "example", "Example", { drawing: () => drawing(state, pane), rows: () => numbers(state) });
-  const strip = h("div", { class: "strip" }), arcs = s("svg", { class: "arcs", "aria-hidden": "true" }), chips = h("ol", { class: "tokens" });
+  const pane = new Pane(state, "example", "Example", {
+    drawing: () => drawing(state, pane),
+    rows: () => numbers(state),
+  });
+  const strip = h("div", { class: "strip" });
+  const arcs = s("svg", { class: "arcs", "aria-hidden": "true" });
+  const chips = h("ol", { class: "tokens" });
   strip.append(arcs, chips);
   pane.body.append(strip);
   Object.assign(pane, { strip, arcs, chips });
   const tokens = () => state.example?.json.tokens ?? [];
-  pane.refill = () => fill(chips, tokens().map((token, place) => chip(pane, state, token, place)));
+  pane.refill = () =>
+    fill(
+      chips,
+      tokens().map((token, place) => chip(pane, state, token, place)),
+    );
   state.watch("example", () => {
-    const typing = chips.querySelector("input") && chips.children.length === tokens().length; // what is being typed stays
+    // What is being typed stays.
+    const typing = chips.querySelector("input") && chips.children.length === tokens().length;
     if (!typing) pane.refill();
     pane.refreshNumbers();
   });
-  state.watch("example step head hover spot pair theme width off", () => { if (state.about?.task) draw(pane, state); });
-  state.watch("about example ex head", () => { if (state.about?.task) tools(pane, state); });
+  state.watch("example head hover spot pair theme width off", () => {
+    if (state.about?.task) draw(pane, state);
+  });
+  state.watch("about example ex head", () => {
+    if (state.about?.task) tools(pane, state);
+  });
   new ResizeObserver(() => state.set({ width: innerWidth + strip.clientWidth / 1e4 }, "none")).observe(strip);
   return pane;
 }
@@ -33,34 +47,78 @@ export function next(state, by = 1) {
 }
 
 function tools(pane, state) {
-  pane.hint(`number ${state.ex} · arcs: what head ${chosen(state).join(".")} attends to` + (state.tokens ? " · symbols of yours" : "") + (state.order !== null ? " · shuffled" : ""));
-  fill(pane.tools,
-    button("‹", () => next(state, -1), { class: "icon", title: "The example before", "aria-label": "The example before", disabled: !state.ex }),
+  pane.hint(
+    `number ${state.ex} · arcs: what head ${chosen(state).join(".")} attends to` +
+      (state.tokens ? " · symbols of yours" : "") +
+      (state.order !== null ? " · shuffled" : ""),
+  );
+  fill(
+    pane.tools,
+    button("‹", () => next(state, -1), {
+      class: "icon",
+      title: "The example before",
+      "aria-label": "The example before",
+      disabled: !state.ex,
+    }),
     button("next", () => next(state), { class: "plain", title: "Another example (n)" }),
-    button("shuffle", () => state.set({ order: 1 + Math.floor(Math.random() * 9999) }), { class: "plain", title: "The same chains in another order" }),
-    state.tokens || state.order !== null ? button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" }) : null);
-  pane.told(`hopscope maps ${state.about.name}`, state.about.python?.example ?? `hopscope.load("${state.about.name}").maps()`);
+    button("shuffle", () => state.set({ order: 1 + Math.floor(Math.random() * 9999) }), {
+      class: "plain",
+      title: "The same chains in another order",
+    }),
+    state.tokens || state.order !== null
+      ? button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" })
+      : null,
+  );
+  pane.told(
+    `hopscope maps ${state.about.name}`,
+    state.about.python?.example ?? `hopscope.load("${state.about.name}").maps()`,
+  );
 }
 
 function chip(pane, state, token, place) {
-  const element = h("li", { class: "token", tabindex: "0", data: { place: String(place), role: token.role }, style: { "--chain": ofChain(token.chain) },
-    "aria-label": `${token.text}, ${token.role}${token.chain >= 0 ? `, chain ${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[token.chain % 26]}` : ""}` },
-  h("b", {}, token.text), h("small", {}, shortRole(token.role)));
-  const enter = () => state.set({ hover: place }, "none"), leave = () => state.set({ hover: null }, "none");
-  element.addEventListener("pointerenter", enter); element.addEventListener("pointerleave", leave);
-  element.addEventListener("focus", enter); element.addEventListener("blur", leave);
+  const chain = token.chain < 0 ? "" : `, chain ${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[token.chain % 26]}`;
+  const element = h(
+    "li",
+    {
+      class: "token",
+      tabindex: "0",
+      data: { place: String(place), role: token.role },
+      style: { "--chain": ofChain(token.chain) },
+      "aria-label": `${token.text}, ${token.role}${chain}`,
+    },
+    h("b", {}, token.text),
+    h("small", {}, shortRole(token.role)),
+  );
+  const enter = () => state.set({ hover: place }, "none");
+  const leave = () => state.set({ hover: null }, "none");
+  element.addEventListener("pointerenter", enter);
+  element.addEventListener("pointerleave", leave);
+  element.addEventListener("focus", enter);
+  element.addEventListener("blur", leave);
   element.addEventListener("dblclick", () => edit(pane, state, element, token, place));
   element.addEventListener("keydown", (event) => {
     if (event.key === "Enter") edit(pane, state, element, token, place);
-    const to = { ArrowRight: element.nextElementSibling, ArrowLeft: element.previousElementSibling }[event.key];
-    if (to && event.target === element) { event.preventDefault(); event.stopPropagation(); to.focus(); }
+    const to = { ArrowRight: element.nextElementSibling, ArrowLeft: element.previousElementSibling }[
+      event.key
+    ];
+    if (to && event.target === element) {
+      event.preventDefault();
+      event.stopPropagation();
+      to.focus();
+    }
   });
   return element;
 }
 
 /** Type another symbol for a position. */
 function edit(pane, state, element, token, place) {
-  const typed = h("input", { type: "text", value: token.text, size: 3, maxlength: "12", "aria-label": `Symbol at position ${place}` });
+  const typed = h("input", {
+    type: "text",
+    value: token.text,
+    size: 3,
+    maxlength: "12",
+    "aria-label": `Symbol at position ${place}`,
+  });
   let done = false;
   const end = (keep) => {
     if (done) return;
@@ -89,55 +147,132 @@ function edit(pane, state, element, token, place) {
 
 /** Arcs from what is read to what reads it, in the head that is looked at. */
 function draw(pane, state) {
-  const { arcs, chips, strip } = pane, found = state.example?.attention, items = [...chips.children];
+  const { arcs, chips, strip } = pane;
+  const found = state.example?.attention;
+  const items = [...chips.children];
   if (!found || !items.length) return;
-  const [layer, head] = chosen(state), size = found.shape[2], start = (layer * found.shape[1] + head) * size * size;
-  const { tokens } = state.example.json, box = strip.getBoundingClientRect();
-  const places = items.map((its) => { const at = its.getBoundingClientRect(); return [at.left - box.left + at.width / 2, at.top - box.top]; });
-  const shown = [], lit = new Set(), focus = state.hover;
-  for (let reader = 0; reader < size; reader++) for (let source = 0; source < size; source++) {
-    const share = found.data[start + reader * size + source];
-    const [r, c] = [tokens[reader], tokens[source]];
-    const spotted = state.spot && r.role === state.spot.reader && c.role === state.spot.source && (state.kind === "others" ? r.chain !== c.chain : r.chain === c.chain);
-    const paired = state.pair && state.pair[0] === reader && state.pair[1] === source;
-    if (spotted || paired) { lit.add(reader); lit.add(source); }
-    if (reader === source || (share < LEAST && !paired)) continue;
-    const hot = paired || spotted || focus === reader || focus === source;
-    const quiet = (focus !== null && focus !== undefined || state.spot || state.pair) && !hot;
-    shown.push(arc(places[source], places[reader], share, { hot, quiet, colour: ofChain(r.chain === c.chain ? r.chain : -1) }));
-    if (hot && focus !== null && focus !== undefined) { lit.add(reader); lit.add(source); }
-  }
+  const [layer, head] = chosen(state);
+  const size = found.shape[2];
+  const start = (layer * found.shape[1] + head) * size * size;
+  const { tokens } = state.example.json;
+  const box = strip.getBoundingClientRect();
+  const places = items.map((its) => {
+    const at = its.getBoundingClientRect();
+    return [at.left - box.left + at.width / 2, at.top - box.top];
+  });
+  const shown = [];
+  const lit = new Set();
+  const focus = state.hover;
+  for (let reader = 0; reader < size; reader++)
+    for (let source = 0; source < size; source++) {
+      const share = found.data[start + reader * size + source];
+      const [r, c] = [tokens[reader], tokens[source]];
+      const spotted =
+        state.spot &&
+        r.role === state.spot.reader &&
+        c.role === state.spot.source &&
+        (state.kind === "others" ? r.chain !== c.chain : r.chain === c.chain);
+      const paired = state.pair && state.pair[0] === reader && state.pair[1] === source;
+      if (spotted || paired) {
+        lit.add(reader);
+        lit.add(source);
+      }
+      if (reader === source || (share < LEAST && !paired)) continue;
+      const hot = paired || spotted || focus === reader || focus === source;
+      const quiet = ((focus !== null && focus !== undefined) || state.spot || state.pair) && !hot;
+      shown.push(
+        arc(places[source], places[reader], share, {
+          hot,
+          quiet,
+          colour: ofChain(r.chain === c.chain ? r.chain : -1),
+        }),
+      );
+      if (hot && focus !== null && focus !== undefined) {
+        lit.add(reader);
+        lit.add(source);
+      }
+    }
   arcs.setAttribute("viewBox", `0 0 ${strip.clientWidth} ${strip.clientHeight}`);
   fill(arcs, shown);
-  items.forEach((its, n) => { its.classList.toggle("lit", lit.has(n)); });
+  items.forEach((its, n) => {
+    its.classList.toggle("lit", lit.has(n));
+  });
   if (focus !== null && focus !== undefined) {
-    const row = Array.from({ length: size }, (_, n) => [n, found.data[start + focus * size + n]]).sort((a, b) => b[1] - a[1])[0];
-    announce(`In head ${layer}.${head}, ${tokens[focus].text} reads ${tokens[row[0]].text} with ${number(row[1])}`);
+    const row = Array.from({ length: size }, (_, n) => [n, found.data[start + focus * size + n]]).sort(
+      (a, b) => b[1] - a[1],
+    )[0];
+    announce(
+      `In head ${layer}.${head}, ${tokens[focus].text} reads ${tokens[row[0]].text} with ${number(row[1])}`,
+    );
   }
 }
 
 function arc([x1, y1], [x2, y2], share, { hot, quiet, colour }) {
-  const far = Math.abs(x2 - x1), high = Math.min(y1, y2) - Math.min(62, 10 + far * 0.16);
-  return s("path", { class: `arc${hot ? " hot" : ""}${quiet ? " quiet" : ""}`, d: `M${x1.toFixed(1)} ${(y1 - 2).toFixed(1)}C${x1.toFixed(1)} ${high.toFixed(1)} ${x2.toFixed(1)} ${high.toFixed(1)} ${x2.toFixed(1)} ${(y2 - 3).toFixed(1)}`,
-    style: { stroke: colour, "stroke-width": (0.6 + 2.6 * share).toFixed(2), "--share": share.toFixed(3) } });
+  const far = Math.abs(x2 - x1);
+  const top = (Math.min(y1, y2) - Math.min(62, 10 + far * 0.16)).toFixed(1);
+  const from = `${x1.toFixed(1)} ${(y1 - 2).toFixed(1)}`;
+  const to = `${x2.toFixed(1)} ${(y2 - 3).toFixed(1)}`;
+  return s("path", {
+    class: `arc${hot ? " hot" : ""}${quiet ? " quiet" : ""}`,
+    d: `M${from}C${x1.toFixed(1)} ${top} ${x2.toFixed(1)} ${top} ${to}`,
+    style: { stroke: colour, "stroke-width": (0.6 + 2.6 * share).toFixed(2), "--share": share.toFixed(3) },
+  });
 }
 
 /** Chips drawn as SVG, under the arcs that are there. */
 function drawing(state, pane) {
-  const box = pane.strip.getBoundingClientRect(), made = s("svg", { class: "arcs", viewBox: `0 0 ${pane.strip.clientWidth} ${pane.strip.clientHeight}` });
+  const box = pane.strip.getBoundingClientRect();
+  const made = s("svg", {
+    class: "arcs",
+    viewBox: `0 0 ${pane.strip.clientWidth} ${pane.strip.clientHeight}`,
+  });
   made.append(...[...pane.arcs.children].map((its) => its.cloneNode(true)));
   [...pane.chips.children].forEach((item, n) => {
-    const at = item.getBoundingClientRect(), token = state.example.json.tokens[n], x = at.left - box.left, y = at.top - box.top;
-    made.append(s("rect", { x, y, width: at.width, height: at.height, rx: 6, "fill-opacity": 0.2, style: { fill: ofChain(token.chain), stroke: ofChain(token.chain) } }),
+    const at = item.getBoundingClientRect();
+    const token = state.example.json.tokens[n];
+    const x = at.left - box.left;
+    const y = at.top - box.top;
+    made.append(
+      s("rect", {
+        x,
+        y,
+        width: at.width,
+        height: at.height,
+        rx: 6,
+        "fill-opacity": 0.2,
+        style: { fill: ofChain(token.chain), stroke: ofChain(token.chain) },
+      }),
       s("text", { class: "token-text", x: x + at.width / 2, y: y + 16, "text-anchor": "middle" }, token.text),
-      s("text", { class: "token-role", x: x + at.width / 2, y: y + 30, "text-anchor": "middle" }, shortRole(token.role)));
+      s(
+        "text",
+        { class: "token-role", x: x + at.width / 2, y: y + 30, "text-anchor": "middle" },
+        shortRole(token.role),
+      ),
+    );
   });
   return made;
 }
 
 function numbers(state) {
-  const found = state.example?.attention, [layer, head] = chosen(state), size = found?.shape[2] ?? 0;
-  const { tokens } = state.example?.json ?? { tokens: [] }, start = found ? (layer * found.shape[1] + head) * size * size : 0;
-  return { columns: ["position", "symbol", "role", "chain", ...tokens.map((its, n) => `${layer}.${head} reads ${n} ${its.text}`)],
-    rows: tokens.map((its, n) => [n, its.text, its.role, its.chain, ...Array.from({ length: size }, (_, c) => Number(found.data[start + n * size + c].toFixed(4)))]) };
+  const found = state.example?.attention;
+  const [layer, head] = chosen(state);
+  const size = found?.shape[2] ?? 0;
+  const { tokens } = state.example?.json ?? { tokens: [] };
+  const start = found ? (layer * found.shape[1] + head) * size * size : 0;
+  return {
+    columns: [
+      "position",
+      "symbol",
+      "role",
+      "chain",
+      ...tokens.map((its, n) => `${layer}.${head} reads ${n} ${its.text}`),
+    ],
+    rows: tokens.map((its, n) => [
+      n,
+      its.text,
+      its.role,
+      its.chain,
+      ...Array.from({ length: size }, (_, c) => Number(found.data[start + n * size + c].toFixed(4))),
+    ]),
+  };
 }

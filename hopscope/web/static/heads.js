@@ -6,81 +6,136 @@ import { Pane } from "./pane.js";
 import { headsOf } from "./paths.js";
 import { chainOrder, number, shortRole } from "./words.js";
 
-const KINDS = [["own", "own chain", "Attention to positions of the reader's own chain"], ["others", "other chains", "Attention to all other chains together"]];
+const KINDS = [
+  ["own", "own chain", "Attention to positions of the reader's own chain"],
+  ["others", "other chains", "Attention to all other chains together"],
+];
 
 export function headsPane(state) {
-  const pane = new Pane(state, "heads", "Heads", { drawing: () => picture(state), rows: () => numbers(state) });
+  const pane = new Pane(state, "heads", "Heads", {
+    drawing: () => picture(state),
+    rows: () => numbers(state),
+  });
   const wall = h("div", { class: "wall", role: "group", "aria-label": "Role maps, layer by layer" });
   const large = h("div", { class: "large" });
   pane.body.append(wall, large);
-  let cells = [], big = null;
+  let cells = [];
+  let big = null;
   const rebuild = () => {
-    if (!state.maps) return fill(wall, h("p", { class: "quiet" }, state.about?.task ? "Role maps are being measured …" : ""));
-    const { layers, heads } = state.maps, used = headsOf(state.about);
+    if (!state.maps)
+      return fill(
+        wall,
+        h("p", { class: "quiet" }, state.about?.task ? "Role maps are being measured …" : ""),
+      );
+    const { layers, heads } = state.maps;
+    const used = headsOf(state.about);
     const across = heads === 1 ? Math.min(layers, 4) : heads;
     wall.style.setProperty("--across", across);
     wall.classList.toggle("many", heads > 4 || layers > 6);
     cells = [];
-    for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) cells.push(cell(state, layer, head, used));
+    for (let layer = 0; layer < layers; layer++)
+      for (let head = 0; head < heads; head++) cells.push(cell(state, layer, head, used));
     const rows = [];
-    for (let start = 0; start < cells.length; start += across) rows.unshift(cells.slice(start, start + across).map((its) => its.element));
+    for (let start = 0; start < cells.length; start += across)
+      rows.unshift(cells.slice(start, start + across).map((its) => its.element));
     fill(wall, rows);
     big = enlarged(state, large);
     update();
   };
   const update = () => {
     if (!state.maps || !cells.length) return;
-    const order = chainOrder(state.maps.roles), kind = state.kind === "others" ? "others" : "own";
+    const order = chainOrder(state.maps.roles);
+    const kind = state.kind === "others" ? "others" : "own";
     for (const its of cells) its.show(state, order, kind);
     big?.update();
-    const [layer, head] = chosen(state);
-    pane.told(`hopscope maps ${state.about.name}${state.step === null ? "" : ` --step ${state.step}`}`,
-      `hopscope.load("${state.about.name}"${state.step === null ? "" : `, step=${state.step}`}).maps().${kind}[${layer}, ${head}]`);
+    const { step, about } = state;
+    const loaded = `hopscope.load("${about.name}"${step === null ? "" : `, step=${step}`})`;
+    pane.told(
+      `hopscope maps ${about.name}${step === null ? "" : ` --step ${step}`}`,
+      `${loaded}.maps().${kind}[${chosen(state).join(", ")}]`,
+    );
     pane.refreshNumbers();
   };
   state.watch("about maps theme", rebuild);
   state.watch("step off head kind spot example", update);
-  state.watch("kind about", () => fill(pane.tools, choice("Attention to", KINDS, state.kind === "others" ? "others" : "own", (kind) => state.set({ kind }))));
+  state.watch("kind about", () =>
+    fill(
+      pane.tools,
+      choice("Attention to", KINDS, state.kind === "others" ? "others" : "own", (kind) =>
+        state.set({ kind }),
+      ),
+    ),
+  );
   return pane;
 }
 
 /** The head that is looked at: the chosen one, or one that does something. */
 export function chosen(state) {
   const found = /^(\d+)\.(\d+)$/.exec(state.head);
-  if (found && Number(found[1]) < state.about.model.layers && Number(found[2]) < state.about.model.heads) return [Number(found[1]), Number(found[2])];
+  if (found && Number(found[1]) < state.about.model.layers && Number(found[2]) < state.about.model.heads)
+    return [Number(found[1]), Number(found[2])];
   const first = (state.about.circuit?.parts ?? []).filter((part) => part.paths.length).at(-1);
   return first ? [first.layer, first.head] : [state.about.model.layers - 1, 0];
 }
 
 function cell(state, layer, head, used) {
-  const name = `${layer}.${head}`, canvas = h("canvas", { "aria-hidden": "true" });
-  const element = h("button", { type: "button", class: `map${used.has(name) ? " used" : ""}`, data: { head: name },
-    on: { click: () => state.set({ head: state.head === name ? "" : name }),
-      pointerenter: () => { state.under = { layer, head }; }, focus: () => { state.under = { layer, head }; } } },
-  canvas, h("span", {}, name));
-  return { element, show(its, order, kind) {
-    const matrix = its.maps.matrix(kind, its.at, layer, head, order);
-    draw(canvas, matrix, order.length, order.length, 1);
-    const off = its.isOff(layer, head) || its.off.some((one) => one.layer === layer && one.head === head);
-    element.classList.toggle("off", off);
-    element.setAttribute("aria-pressed", String(chosen(its).join(".") === name));
-    element.setAttribute("aria-label", `Head ${name}${used.has(name) ? ", in the circuit" : ""}${off ? ", switched off" : ""}: ${strongest(matrix, order)}`);
-  } };
+  const name = `${layer}.${head}`;
+  const canvas = h("canvas", { "aria-hidden": "true" });
+  const element = h(
+    "button",
+    {
+      type: "button",
+      class: `map${used.has(name) ? " used" : ""}`,
+      data: { head: name },
+      on: {
+        click: () => state.set({ head: state.head === name ? "" : name }),
+        pointerenter: () => {
+          state.under = { layer, head };
+        },
+        focus: () => {
+          state.under = { layer, head };
+        },
+      },
+    },
+    canvas,
+    h("span", {}, name),
+  );
+  return {
+    element,
+    show(its, order, kind) {
+      const matrix = its.maps.matrix(kind, its.at, layer, head, order);
+      draw(canvas, matrix, order.length, order.length);
+      const off = its.isOff(layer, head) || its.off.some((one) => one.layer === layer && one.head === head);
+      element.classList.toggle("off", off);
+      element.setAttribute("aria-pressed", String(chosen(its).join(".") === name));
+      const where = `${used.has(name) ? ", in the circuit" : ""}${off ? ", switched off" : ""}`;
+      element.setAttribute("aria-label", `Head ${name}${where}: ${strongest(matrix, order)}`);
+    },
+  };
 }
 
 function strongest(matrix, order) {
   let best = 0;
-  matrix.forEach((share, n) => { if (share > matrix[best]) best = n; });
-  return `most from ${order[Math.floor(best / order.length)]} to ${order[best % order.length]}, ${number(matrix[best])}`;
+  matrix.forEach((share, n) => {
+    if (share > matrix[best]) best = n;
+  });
+  const [reader, source] = [order[Math.floor(best / order.length)], order[best % order.length]];
+  return `most from ${reader} to ${source}, ${number(matrix[best])}`;
 }
 
 /** One head, large: axes in words; what is pointed at lights up in the example. */
 function enlarged(state, place) {
-  const order = chainOrder(state.maps.roles), n = order.length;
-  const canvas = h("canvas", { class: "heat" }), said = h("p", { class: "readout" }), title = h("h3", {});
+  const order = chainOrder(state.maps.roles);
+  const n = order.length;
+  const canvas = h("canvas", { class: "heat" });
+  const said = h("p", { class: "readout" });
+  const title = h("h3", {});
   const tokens = h("canvas", { class: "heat tokens" });
   const off = h("button", { type: "button", class: "plain" });
-  off.addEventListener("click", () => { const [layer, head] = chosen(state); state.toggle({ layer, head }); });
+  off.addEventListener("click", () => {
+    const [layer, head] = chosen(state);
+    state.toggle({ layer, head });
+  });
   const spot = (event) => {
     const at = under(canvas, event, n, n);
     state.set({ spot: at && { reader: order[at[0]], source: order[at[1]] } }, "none");
@@ -91,65 +146,123 @@ function enlarged(state, place) {
   grid.addEventListener("keydown", (event) => {
     const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (!move) return;
-    event.preventDefault(); event.stopPropagation();
+    event.preventDefault();
+    event.stopPropagation();
     const now = state.spot ? [order.indexOf(state.spot.reader), order.indexOf(state.spot.source)] : [0, -1];
     const next = now.map((its, axis) => Math.min(n - 1, Math.max(0, its + move[axis])));
     state.set({ spot: { reader: order[next[0]], source: order[next[1]] } }, "none");
   });
-  grid.append(h("span", { class: "is-read" }, "is read →"), h("span", { class: "reads" }, "reads →"),
-    h("div", { class: "columns" }, order.map((role) => h("span", {}, shortRole(role)))),
-    h("div", { class: "rows" }, order.map((role) => h("span", { title: role }, shortRole(role)))), h("div", { class: "field" }, canvas, h("i", { class: "spot", hidden: true })));
+  grid.append(
+    h("span", { class: "is-read" }, "is read →"),
+    h("span", { class: "reads" }, "reads →"),
+    h(
+      "div",
+      { class: "columns" },
+      order.map((role) => h("span", {}, shortRole(role))),
+    ),
+    h(
+      "div",
+      { class: "rows" },
+      order.map((role) => h("span", { title: role }, shortRole(role))),
+    ),
+    h("div", { class: "field" }, canvas, h("i", { class: "spot", hidden: true })),
+  );
   const mark = grid.querySelector(".spot");
-  fill(place, h("div", { class: "top" }, title, off), said, h("div", { class: "pair" }, grid, h("figure", {}, tokens, h("figcaption", {}, "in this example"))));
+  fill(
+    place,
+    h("div", { class: "top" }, title, off),
+    said,
+    h("div", { class: "pair" }, grid, h("figure", {}, tokens, h("figcaption", {}, "in this example"))),
+  );
   tokens.addEventListener("pointermove", (event) => {
-    const size = state.example?.json.tokens.length, at = size ? under(tokens, event, size, size) : null;
+    const size = state.example?.json.tokens.length;
+    const at = size ? under(tokens, event, size, size) : null;
     state.set({ pair: at }, "none");
   });
   tokens.addEventListener("pointerleave", () => state.set({ pair: null }, "none"));
-  return { update() {
-    const [layer, head] = chosen(state), { at, maps } = state, kind = state.kind === "others" ? "others" : "own";
-    title.textContent = `Head ${layer}.${head}`;
-    const gone = state.isOff(layer, head);
-    off.textContent = gone ? "switch on" : "switch off";
-    off.setAttribute("aria-pressed", String(gone));
-    draw(canvas, maps.matrix(kind, at, layer, head, order), n, n, 12);
-    canvas.setAttribute("aria-hidden", "true");
-    grid.setAttribute("aria-label", `Map of head ${layer}.${head}; arrow keys move`);
-    mark.hidden = !state.spot;
-    const share = (r, c) => maps.value(kind, at, layer, head, maps.place.get(r), maps.place.get(c));
-    if (state.spot) {
-      const { reader, source } = state.spot;
-      mark.style.setProperty("--row", order.indexOf(reader)); mark.style.setProperty("--column", order.indexOf(source));
-      said.textContent = `${reader} reads ${source}${kind === "others" ? " of other chains" : ""}: ${number(share(reader, source))}`;
-    } else {
-      const rows = order.map((role) => [role, ...maps.beside(at, layer, head, role)]);
-      const [role, itself, previous] = rows.reduce((one, other) => (Math.max(...other.slice(1)) > Math.max(...one.slice(1)) ? other : one));
-      said.textContent = strongest(maps.matrix(kind, at, layer, head, order), order) + (Math.max(itself, previous) > 0.5 ? `; ${role} gives ${number(Math.max(itself, previous))} to ${itself > previous ? "itself" : "the position before"}` : "");
-    }
-    const found = state.example?.attention;
-    tokens.parentElement.hidden = !found;
-    if (found) {
-      const size = found.shape[2], start = (layer * found.shape[1] + head) * size * size;
-      draw(tokens, found.data.subarray(start, start + size * size), size, size, Math.max(1, Math.floor(240 / size)));
-    }
-  } };
+  return {
+    update() {
+      const [layer, head] = chosen(state);
+      const { at, maps } = state;
+      const kind = state.kind === "others" ? "others" : "own";
+      title.textContent = `Head ${layer}.${head}`;
+      const gone = state.isOff(layer, head);
+      off.textContent = gone ? "switch on" : "switch off";
+      off.setAttribute("aria-pressed", String(gone));
+      draw(canvas, maps.matrix(kind, at, layer, head, order), n, n);
+      canvas.setAttribute("aria-hidden", "true");
+      grid.setAttribute("aria-label", `Map of head ${layer}.${head}; arrow keys move`);
+      mark.hidden = !state.spot;
+      const share = (r, c) => maps.value(kind, at, layer, head, maps.place.get(r), maps.place.get(c));
+      if (state.spot) {
+        const { reader, source } = state.spot;
+        mark.style.setProperty("--row", order.indexOf(reader));
+        mark.style.setProperty("--column", order.indexOf(source));
+        const whose = kind === "others" ? " of other chains" : "";
+        said.textContent = `${reader} reads ${source}${whose}: ${number(share(reader, source))}`;
+      } else {
+        const rows = order.map((role) => [role, ...maps.beside(at, layer, head, role)]);
+        const [role, itself, previous] = rows.reduce((one, other) =>
+          Math.max(...other.slice(1)) > Math.max(...one.slice(1)) ? other : one,
+        );
+        const most = Math.max(itself, previous);
+        const where = itself > previous ? "itself" : "the position before";
+        said.textContent =
+          strongest(maps.matrix(kind, at, layer, head, order), order) +
+          (most > 0.5 ? `; ${role} gives ${number(most)} to ${where}` : "");
+      }
+      const found = state.example?.attention;
+      tokens.parentElement.hidden = !found;
+      if (found) {
+        const size = found.shape[2];
+        const start = (layer * found.shape[1] + head) * size * size;
+        draw(tokens, found.data.subarray(start, start + size * size), size, size);
+      }
+    },
+  };
 }
 
 function picture(state) {
-  const order = chainOrder(state.maps.roles), n = order.length, size = 12, { layers, heads } = state.maps;
-  const wide = n * size + 18, made = s("svg", { viewBox: `0 0 ${heads * wide + 20} ${layers * (wide + 16) + 24}` });
-  for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) {
-    const left = 10 + head * wide, top = 10 + (layers - 1 - layer) * (wide + 16);
-    made.append(squares(state.maps.matrix(state.kind === "others" ? "others" : "own", state.at, layer, head, order), n, n, size, left, top + 14), s("text", { x: left, y: top + 9, class: "role" }, `${layer}.${head}`));
-  }
+  const order = chainOrder(state.maps.roles);
+  const n = order.length;
+  const size = 12;
+  const { layers, heads } = state.maps;
+  const wide = n * size + 18;
+  const made = s("svg", { viewBox: `0 0 ${heads * wide + 20} ${layers * (wide + 16) + 24}` });
+  for (let layer = 0; layer < layers; layer++)
+    for (let head = 0; head < heads; head++) {
+      const left = 10 + head * wide;
+      const top = 10 + (layers - 1 - layer) * (wide + 16);
+      made.append(
+        squares(
+          state.maps.matrix(state.kind === "others" ? "others" : "own", state.at, layer, head, order),
+          n,
+          n,
+          size,
+          left,
+          top + 14,
+        ),
+        s("text", { x: left, y: top + 9, class: "role" }, `${layer}.${head}`),
+      );
+    }
   return made;
 }
 
 function numbers(state) {
-  const { roles, layers, heads } = state.maps, rows = [];
-  for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) for (const reader of roles) for (const source of roles) {
-    const place = [state.at, layer, head, state.maps.place.get(reader), state.maps.place.get(source)];
-    rows.push([`${layer}.${head}`, reader, source, state.maps.value("own", ...place), state.maps.value("others", ...place)]);
-  }
+  const { roles, layers, heads } = state.maps;
+  const rows = [];
+  for (let layer = 0; layer < layers; layer++)
+    for (let head = 0; head < heads; head++)
+      for (const reader of roles)
+        for (const source of roles) {
+          const place = [state.at, layer, head, state.maps.place.get(reader), state.maps.place.get(source)];
+          rows.push([
+            `${layer}.${head}`,
+            reader,
+            source,
+            state.maps.value("own", ...place),
+            state.maps.value("others", ...place),
+          ]);
+        }
   return { columns: ["head", "reads", "is read", "own chain", "other chains"], rows };
 }

@@ -2,12 +2,21 @@
 
 import { button, h, table } from "./dom.js";
 import { next } from "./example.js";
-import { events } from "./time.js";
+import { events } from "./events.js";
 
 const KEYS = [
-  ["← →", "one checkpoint back, on"], ["Home End", "first, last checkpoint"], ["[ ]", "the path or hop before, the next one that emerged"],
-  ["space", "play, pause"], ["a", "switch off (or on) what the pointer or the focus is on"], ["u", "undo"], ["n", "another example"],
-  ["f", "maximise the pane under the pointer"], ["r", "show or hide the runs"], ["/", "search heads and roles"], ["Esc", "let go: search, lock, maximised pane"], ["?", "this list"],
+  ["← →", "one checkpoint back, on"],
+  ["Home End", "first, last checkpoint"],
+  ["[ ]", "the path or hop before, the next one that emerged"],
+  ["space", "play, pause"],
+  ["a", "switch off (or on) what the pointer or the focus is on"],
+  ["u", "undo"],
+  ["n", "another example"],
+  ["f", "maximise the pane under the pointer"],
+  ["r", "show or hide the runs"],
+  ["/", "search heads and roles"],
+  ["Esc", "let go: search, lock, maximised pane"],
+  ["?", "this list"],
 ];
 
 export function listen(state, { find, help, runs }) {
@@ -25,26 +34,45 @@ export function listen(state, { find, help, runs }) {
 }
 
 const move = (state, to) => {
-  const steps = state.steps ?? [], at = Math.min(steps.length - 1, Math.max(0, to));
+  const steps = state.steps ?? [];
+  const at = Math.min(steps.length - 1, Math.max(0, to));
   if (at >= 0) state.set({ step: steps[at], playing: false }, "replace");
 };
 
 /** The next moment, forward or back, at which something emerged. */
 function jump(state, way) {
   const { steps, at, about } = state;
-  const stops = [...new Set(events(about).map((its) => Math.max(0, steps.findIndex((step) => step >= its.step))))].sort((a, b) => a - b);
+  const stops = [
+    ...new Set(
+      events(about).map((its) =>
+        Math.max(
+          0,
+          steps.findIndex((step) => step >= its.step),
+        ),
+      ),
+    ),
+  ].sort((a, b) => a - b);
   const to = way > 0 ? stops.find((its) => its > at) : stops.findLast((its) => its < at);
   if (to !== undefined) move(state, to);
 }
 
 const ACTIONS = {
-  ArrowLeft: (state) => move(state, state.at - 1), ArrowRight: (state) => move(state, state.at + 1),
-  Home: (state) => move(state, 0), End: (state) => move(state, Infinity),
-  "[": (state) => jump(state, -1), "]": (state) => jump(state, 1),
+  ArrowLeft: (state) => move(state, state.at - 1),
+  ArrowRight: (state) => move(state, state.at + 1),
+  Home: (state) => move(state, 0),
+  End: (state) => move(state, Infinity),
+  "[": (state) => jump(state, -1),
+  "]": (state) => jump(state, 1),
   " ": (state) => state.set({ playing: !state.playing }, "none"),
-  a: (state) => state.under && state.toggle(state.under), u: (state) => state.undo(), n: (state) => next(state),
-  f: (state) => state.set({ pane: state.pane ? "" : state.near ?? "circuit" }),
-  r: (_, { runs }) => runs(), "/": (_, { find }) => { find.focus(); find.select(); },
+  a: (state) => state.under && state.toggle(state.under),
+  u: (state) => state.undo(),
+  n: (state) => next(state),
+  f: (state) => state.set({ pane: state.pane ? "" : (state.near ?? "circuit") }),
+  r: (_, { runs }) => runs(),
+  "/": (_, { find }) => {
+    find.focus();
+    find.select();
+  },
   "?": (_, { help }) => help.showModal(),
   Escape: (state) => {
     document.activeElement?.blur?.();
@@ -55,20 +83,50 @@ const ACTIONS = {
 };
 
 export function helpDialog() {
-  const dialog = h("dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), table(["key", "what it does"], KEYS), button("close", () => dialog.close(), { class: "plain" }));
-  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  const dialog = h(
+    "dialog",
+    { "aria-label": "Keys" },
+    h("h2", {}, "Keys"),
+    table(["key", "what it does"], KEYS),
+    button("close", () => dialog.close(), { class: "plain" }),
+  );
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
   return dialog;
 }
 
 /** Search: heads by name, paths by roles; what is chosen is looked at. */
 export function searchBox(state, paths) {
-  const list = h("datalist", { id: "places" }), box = h("input", { type: "search", list: "places", placeholder: "Find a head or role  /", "aria-label": "Find a head or role", class: "find" });
+  const list = h("datalist", { id: "places" });
+  const box = h("input", {
+    type: "search",
+    list: "places",
+    placeholder: "Find a head or role  /",
+    "aria-label": "Find a head or role",
+    class: "find",
+  });
   state.watch("about", () => {
-    const { about } = state, heads = about?.model?.layers ? Array.from({ length: Math.min(400, about.model.layers * about.model.heads) }, (_, n) => `${Math.floor(n / about.model.heads)}.${n % about.model.heads}`) : [];
-    list.replaceChildren(...[...(about?.task ? paths(about).map((its) => its.key) : []), ...heads].map((value) => h("option", { value })));
+    const { about } = state;
+    const heads = about?.model?.layers
+      ? Array.from(
+          { length: Math.min(400, about.model.layers * about.model.heads) },
+          (_, n) => `${Math.floor(n / about.model.heads)}.${n % about.model.heads}`,
+        )
+      : [];
+    list.replaceChildren(
+      ...[...(about?.task ? paths(about).map((its) => its.key) : []), ...heads].map((value) =>
+        h("option", { value }),
+      ),
+    );
   });
   const go = () => {
-    const text = box.value.trim(), found = /^(\d+\.\d+)/.exec(text) ?? /^(\d+\.\d+)/.exec(paths(state.about ?? { circuit: null }).find((its) => its.key.includes(text))?.key ?? "");
+    const text = box.value.trim();
+    const found =
+      /^(\d+\.\d+)/.exec(text) ??
+      /^(\d+\.\d+)/.exec(
+        paths(state.about ?? { circuit: null }).find((its) => its.key.includes(text))?.key ?? "",
+      );
     if (!text || !found) return;
     state.set({ head: found[1] });
     document.querySelector(`.map[data-head="${CSS.escape(found[1])}"]`)?.scrollIntoView({ block: "nearest" });

@@ -3,7 +3,9 @@
 import { h, s } from "./dom.js";
 import { number, whole } from "./words.js";
 
-const LEFT = 44, RIGHT = 14, TOP = 10;
+const LEFT = 44;
+const RIGHT = 14;
+const TOP = 10;
 
 /** Where values stand between two places; `log` from 1 on, with 0 beside it. */
 export function scale(low, high, from, to, log = false) {
@@ -24,10 +26,12 @@ export function ticks(low, high, count = 5, log = false) {
     for (let value = 1; value <= high; value *= 10) if (value >= low) found.push(value);
     return found;
   }
-  const rough = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(rough));
+  const rough = (high - low) / count || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((its) => its >= rough);
   const found = [];
-  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-6; value += step) found.push(Math.round(value / step) * step);
+  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-6; value += step)
+    found.push(Math.round(value / step) * step);
   return found;
 }
 
@@ -36,44 +40,98 @@ export function ticks(low, high, count = 5, log = false) {
  * A series is {name, colour, xs, ys, dash?, width?, dots?, low?, high?, thin?}; a level {at, name}.
  */
 export function chart(width, asked) {
-  const { height, x, y } = asked, bottom = asked.bare ? 8 : 22;
-  const toX = scale(x.low, x.high, LEFT, width - RIGHT, x.log), toY = scale(y.low, y.high, height - bottom, TOP, false);
-  const made = s("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": asked.title });
+  const { height, x, y } = asked;
+  const bottom = asked.bare ? 8 : 22;
+  const toX = scale(x.low, x.high, LEFT, width - RIGHT, x.log);
+  const toY = scale(y.low, y.high, height - bottom, TOP, false);
+  const made = s("svg", {
+    class: "chart",
+    viewBox: `0 0 ${width} ${height}`,
+    role: "img",
+    "aria-label": asked.title,
+  });
   const grid = s("g", { class: "grid" });
   for (const value of ticks(y.low, y.high, Math.max(2, Math.floor(height / 40)))) {
-    grid.append(s("line", { x1: LEFT, x2: width - RIGHT, y1: toY(value), y2: toY(value) }),
-      s("text", { x: LEFT - 8, y: toY(value), "text-anchor": "end", "dominant-baseline": "central" }, String(Number(value.toPrecision(4)))));
+    grid.append(
+      s("line", { x1: LEFT, x2: width - RIGHT, y1: toY(value), y2: toY(value) }),
+      s(
+        "text",
+        { x: LEFT - 8, y: toY(value), "text-anchor": "end", "dominant-baseline": "central" },
+        String(Number(value.toPrecision(4))),
+      ),
+    );
   }
-  if (!asked.bare) for (const value of ticks(x.low, x.high, Math.max(3, Math.floor(width / 110)), x.log)) {
-    grid.append(s("text", { x: toX(value), y: height - 5, "text-anchor": "middle" }, whole(value)));
-  }
-  if (y.label) grid.append(s("text", { class: "axis", x: LEFT + 6, y: asked.low ? height - bottom - 6 : TOP + 9 }, y.label));
+  if (!asked.bare)
+    for (const value of ticks(x.low, x.high, Math.max(3, Math.floor(width / 110)), x.log)) {
+      grid.append(s("text", { x: toX(value), y: height - 5, "text-anchor": "middle" }, whole(value)));
+    }
+  if (y.label)
+    grid.append(
+      s("text", { class: "axis", x: LEFT + 6, y: asked.low ? height - bottom - 6 : TOP + 9 }, y.label),
+    );
   made.append(grid);
   for (const level of asked.levels ?? []) {
-    made.append(s("line", { class: "level", x1: LEFT, x2: width - RIGHT, y1: toY(level.at), y2: toY(level.at) }),
-      s("text", { class: "level", x: width - RIGHT - 2, y: toY(level.at) - 4, "text-anchor": "end" }, level.name));
+    made.append(
+      s("line", { class: "level", x1: LEFT, x2: width - RIGHT, y1: toY(level.at), y2: toY(level.at) }),
+      s(
+        "text",
+        { class: "level", x: width - RIGHT - 2, y: toY(level.at) - 4, "text-anchor": "end" },
+        level.name,
+      ),
+    );
   }
   const inside = (value) => Math.min(Math.max(toY(value), TOP - 6), height - bottom);
   for (const each of asked.series) {
-    if (each.low) made.append(s("path", { class: "band", d: band(each, toX, inside), style: { fill: each.colour } }));
-    made.append(s("path", { class: each.thin ? "thin curve" : "curve", d: line(each, toX, inside),
-      style: { stroke: each.colour, ...(each.width ? { "stroke-width": each.width } : {}) }, "stroke-dasharray": each.dash }));
-    if (each.dots) each.xs.forEach((value, n) => Number.isNaN(each.ys[n]) || made.append(
-      s("circle", { class: "dot", cx: toX(value), cy: inside(each.ys[n]), r: 2.2, style: { fill: each.colour } })));
+    if (each.low)
+      made.append(s("path", { class: "band", d: band(each, toX, inside), style: { fill: each.colour } }));
+    made.append(
+      s("path", {
+        class: each.thin ? "thin curve" : "curve",
+        d: line(each, toX, inside),
+        style: { stroke: each.colour, ...(each.width ? { "stroke-width": each.width } : {}) },
+        "stroke-dasharray": each.dash,
+      }),
+    );
+    if (each.dots)
+      each.xs.forEach(
+        (value, n) =>
+          Number.isNaN(each.ys[n]) ||
+          made.append(
+            s("circle", {
+              class: "dot",
+              cx: toX(value),
+              cy: inside(each.ys[n]),
+              r: 2.2,
+              style: { fill: each.colour },
+            }),
+          ),
+      );
   }
   const cursor = s("line", { class: "cursor", y1: TOP - 6, y2: height - bottom, visibility: "hidden" });
   made.append(cursor);
-  return { svg: made, toX, toY, left: LEFT, right: width - RIGHT,
+  return {
+    svg: made,
+    toX,
+    toY,
+    left: LEFT,
+    right: width - RIGHT,
     point(value) {
       const place = toX(value);
-      cursor.setAttribute("x1", place); cursor.setAttribute("x2", place); cursor.setAttribute("visibility", "visible");
-    } };
+      cursor.setAttribute("x1", place);
+      cursor.setAttribute("x2", place);
+      cursor.setAttribute("visibility", "visible");
+    },
+  };
 }
 
 function line({ xs, ys }, toX, toY) {
-  let pen = "M", text = "";
+  let pen = "M";
+  let text = "";
   for (let n = 0; n < xs.length; n++) {
-    if (Number.isNaN(ys[n]) || ys[n] === null) { pen = "M"; continue; }
+    if (Number.isNaN(ys[n]) || ys[n] === null) {
+      pen = "M";
+      continue;
+    }
     text += `${pen}${toX(xs[n]).toFixed(1)} ${toY(ys[n]).toFixed(1)}`;
     pen = "L";
   }
@@ -88,10 +146,19 @@ function band({ xs, low, high }, toX, toY) {
 
 /** Names of curves, each with its colour (and its value at the cursor, if `at` is given). */
 export function legend(entries) {
-  return h("div", { class: "keys" }, entries.map(({ name, colour, value, dash, on }) =>
-    h(on ? "button" : "span", { class: "key", ...(on ? { type: "button", on: { click: on } } : {}) },
-      h("i", { class: dash ? "dashed" : "", style: { "--its": colour } }), name,
-      value === undefined ? null : h("b", {}, number(value)))));
+  return h(
+    "div",
+    { class: "keys" },
+    entries.map(({ name, colour, value, dash, on }) =>
+      h(
+        on ? "button" : "span",
+        { class: "key", ...(on ? { type: "button", on: { click: on } } : {}) },
+        h("i", { class: dash ? "dashed" : "", style: { "--its": colour } }),
+        name,
+        value === undefined ? null : h("b", {}, number(value)),
+      ),
+    ),
+  );
 }
 
 /** The nearest index of a sorted list. */

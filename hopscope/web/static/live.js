@@ -4,7 +4,9 @@
 import { Contents, Maps, contentsOf } from "./maps.js";
 import { asFlag } from "./url.js";
 
-const REST = 140, SCRUB = 420, FEW = [64, 256, 1024];
+const REST = 140;
+const SCRUB = 420;
+const FEW = [64, 256, 1024];
 
 export class Live {
   constructor(state, source) {
@@ -19,7 +21,7 @@ export class Live {
   /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. */
   async ask(kind, run, quiet = false) {
     this.open[kind]?.abort();
-    const stop = this.open[kind] = new AbortController();
+    const stop = (this.open[kind] = new AbortController());
     try {
       await run(stop.signal);
       if (this.state.error?.kind === kind) this.state.set({ error: null }, "none");
@@ -35,12 +37,19 @@ export class Live {
   /** Wait until nothing moved for a moment: longer while one scrubs. */
   rest(kind, keys, run) {
     const { about, steps, run: asked } = this.state;
-    if (!about?.task || !steps.length || this.current !== asked) return; // what is shown is of another run yet
+    if (!about?.task || !steps.length) return;
+    if (this.current !== asked) return; // what is shown is of another run yet
     clearTimeout(this.timers[kind]);
     delete this.timers[kind];
     this.open[kind]?.abort();
     if (kind === "ablate" && this.state.off.length) this.state.set({ asking: true }, "none");
-    this.timers[kind] = setTimeout(() => { delete this.timers[kind]; run(); }, keys.has("step") ? SCRUB : keys.has("about") ? 0 : REST);
+    this.timers[kind] = setTimeout(
+      () => {
+        delete this.timers[kind];
+        run();
+      },
+      keys.has("step") ? SCRUB : keys.has("about") ? 0 : REST,
+    );
   }
 
   /** Is something asked, or about to be? */
@@ -49,30 +58,71 @@ export class Live {
   }
 
   openRun() {
-    const { state, source } = this, id = state.run;
+    const { state, source } = this;
+    const id = state.run;
     for (const stop of Object.values(this.open)) stop.abort();
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
     this.timers = {};
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
-      const options = { signal }, about = await source.run(id, { ...options, seed: state.seed });
+      const options = { signal };
+      const about = await source.run(id, { ...options, seed: state.seed });
       if (typeof about.task !== "object") about.task = null; // the name of a task that has no facts
-      const steps = about.checkpoints ?? [], seed = state.seed;
-      const has = new Set(about.arrays ?? []), gone = { example: null, answer: null, costs: null, overTime: null, maps: null, losses: null, contents: null, fleet: null, values: null, curves: null, spot: null, hover: null, pair: null };
-      const again = this.shown === `${id} ${seed}`; // the same model, trained further: what is drawn stays until there is better
+      const steps = about.checkpoints ?? [];
+      const seed = state.seed;
+      const has = new Set(about.arrays ?? []);
+      const gone = {
+        example: null,
+        answer: null,
+        costs: null,
+        overTime: null,
+        maps: null,
+        losses: null,
+        contents: null,
+        fleet: null,
+        values: null,
+        curves: null,
+        spot: null,
+        hover: null,
+        pair: null,
+      };
+      // The same model, trained further: what is drawn stays until there is better.
+      const again = this.shown === `${id} ${seed}`;
       if (!again) state.undone = [];
       this.shown = `${id} ${seed}`;
       this.current = id;
-      const contents = about.circuit?.account && !has.has("contents") ? contentsOf(about.circuit.account, steps) : again ? state.contents : null;
+      const contents =
+        about.circuit?.account && !has.has("contents")
+          ? contentsOf(about.circuit.account, steps)
+          : again
+            ? state.contents
+            : null;
       state.set({ ...(again ? {} : gone), about, steps, contents, opening: false, error: null }, "none");
-      const fetched = { losses: (its) => ({ losses: lossesOf(its) }), maps: (its) => ({ maps: new Maps(plain(its), its.about?.roles ?? about.task.roles) }),
-        contents: (its) => ({ contents: new Contents(plain(its), its.about?.roles ?? about.task.roles, steps) }), emergence: (its) => ({ about: { ...about, emerged: Object.fromEntries(its.about.paths.map((path, n) => [path, its.about.emerged[n]])) } }),
-        parameters: (its) => ({ values: plain(its), valuesAbout: its.about }) };
-      const ask = (name) => has.has(name) && this.ask(name, async (own) => {
-        const its = await source.arrays(id, name, seed, { signal: own });
-        if (state.run === id) state.set(fetched[name](its), "none");
-      }, name === "contents");
+      const fetched = {
+        losses: (its) => ({ losses: lossesOf(its) }),
+        maps: (its) => ({ maps: new Maps(plain(its), its.about?.roles ?? about.task.roles) }),
+        contents: (its) => ({
+          contents: new Contents(plain(its), its.about?.roles ?? about.task.roles, steps),
+        }),
+        emergence: (its) => ({
+          about: {
+            ...about,
+            emerged: Object.fromEntries(its.about.paths.map((path, n) => [path, its.about.emerged[n]])),
+          },
+        }),
+        parameters: (its) => ({ values: plain(its), valuesAbout: its.about }),
+      };
+      const ask = (name) =>
+        has.has(name) &&
+        this.ask(
+          name,
+          async (own) => {
+            const its = await source.arrays(id, name, seed, { signal: own });
+            if (state.run === id) state.set(fetched[name](its), "none");
+          },
+          name === "contents",
+        );
       await Promise.all([ask("losses"), ask("parameters"), ask("maps")]);
       if (about.task) await this.first(signal);
       await ask("contents"); // the slowest where nothing was kept, and the last to be missed
@@ -82,11 +132,13 @@ export class Live {
 
   /** Wait for the first example, or for nobody who would need it. */
   async first(signal) {
-    for (let n = 0; n < 100 && !this.state.example && !signal.aborted && !this.state.error; n++) await new Promise((done) => setTimeout(done, 50));
+    for (let n = 0; n < 100 && !this.state.example && !signal.aborted && !this.state.error; n++)
+      await new Promise((done) => setTimeout(done, 50));
   }
 
   question(more = {}) {
-    const { state } = this, asked = { ...more };
+    const { state } = this;
+    const asked = { ...more };
     if (state.step !== null) asked.step = state.steps[state.at];
     if (state.seed !== null) asked.seed = state.seed;
     if (state.off.length) asked.changes = state.off.map(asFlag);
@@ -94,25 +146,37 @@ export class Live {
   }
 
   example() {
-    const { state, source } = this, asked = { index: state.ex };
+    const { state, source } = this;
+    const asked = { index: state.ex };
     if (state.tokens) asked.tokens = state.tokens;
     if (state.order !== null) asked.order = state.order;
     return this.ask("example", async (signal) => {
       const { about, tensors } = await source.example(state.run, this.question(asked), { signal });
-      state.set({ example: { json: about, attention: tensors.get("changes.attention") ?? tensors.get("attention") } }, "none");
+      state.set(
+        { example: { json: about, attention: tensors.get("changes.attention") ?? tensors.get("attention") } },
+        "none",
+      );
     });
   }
 
   /** Few examples at once, more when nobody asks for anything else. */
   ablate() {
-    const { state, source } = this, at = state.at;
-    if (!state.off.length && (!state.losses || state.losses.validationSteps.length)) { this.open.ablate?.abort(); return state.set({ answer: null, asking: false }, "none"); }
+    const { state, source } = this;
+    const at = state.at;
+    if (!state.off.length && (!state.losses || state.losses.validationSteps.length)) {
+      this.open.ablate?.abort();
+      return state.set({ answer: null, asking: false }, "none");
+    }
     return this.ask("ablate", async (signal) => {
       state.set({ asking: true }, "none");
       try {
         for (const examples of FEW) {
-          const asked = this.question({ examples }), answer = await source.ablate(state.run, asked, { signal });
-          state.set({ answer: { ...answer, at, changes: asked.changes ?? [] }, asking: examples !== FEW.at(-1) }, "none");
+          const asked = this.question({ examples });
+          const answer = await source.ablate(state.run, asked, { signal });
+          state.set(
+            { answer: { ...answer, at, changes: asked.changes ?? [] }, asking: examples !== FEW.at(-1) },
+            "none",
+          );
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
         }
@@ -122,14 +186,21 @@ export class Live {
     });
   }
 
-  overTime() { this.stream("over-time", "overTime", () => this.question({ examples: 256 })); }
+  overTime() {
+    this.stream("over-time", "overTime", () => this.question({ examples: 256 }));
+  }
 
-  costs() { this.stream("costs", "costs", () => this.question({ examples: 256 })); }
+  costs() {
+    this.stream("costs", "costs", () => this.question({ examples: 256 }));
+  }
 
   /** Answers that come one after the other; asked for again: stop. */
   stream(kind, key, question) {
     const { state, source } = this;
-    if (this.open[kind]) { this.open[kind].abort(); return state.set({ working: "" }, "none"); }
+    if (this.open[kind]) {
+      this.open[kind].abort();
+      return state.set({ working: "" }, "none");
+    }
     this.ask(kind, async (signal) => {
       state.set({ working: kind, [key]: [] }, "none");
       const asked = question();
@@ -154,10 +225,19 @@ function plain({ tensors }) {
 
 /** Losses [point, seed, hop] at steps; rows that were not measured hold no number. */
 function lossesOf(its) {
-  const found = plain(its), list = (name) => [...(found[name]?.data ?? [])];
-  const value = ({ shape: [, seeds, hops], data }) => (at, member, hop) => data[(at * seeds + Math.min(member, seeds - 1)) * hops + hop];
-  const steps = list("steps"), none = { shape: [0, 1, 1], data: [] };
+  const found = plain(its);
+  const list = (name) => [...(found[name]?.data ?? [])];
+  const value =
+    ({ shape: [, seeds, hops], data }) =>
+    (at, member, hop) =>
+      data[(at * seeds + Math.min(member, seeds - 1)) * hops + hop];
+  const steps = list("steps");
+  const none = { shape: [0, 1, 1], data: [] };
   const [train, validation] = [found.train ?? none, found.validation ?? none];
-  return { trainSteps: found.train_steps ? list("train_steps") : steps, validationSteps: found.validation_steps ? list("validation_steps") : steps,
-    train: value(train), validation: value(validation) };
+  return {
+    trainSteps: found.train_steps ? list("train_steps") : steps,
+    validationSteps: found.validation_steps ? list("validation_steps") : steps,
+    train: value(train),
+    validation: value(validation),
+  };
 }

@@ -3,14 +3,22 @@
 import { button, fill, h, s, select, table } from "./dom.js";
 import { ofChain } from "./colours.js";
 import { Pane } from "./pane.js";
-import { number } from "./words.js";
+import { counted, number } from "./words.js";
 
-const LEFT = 190, ROW = 28, EDGE = 24;
+const LEFT = 190;
+const ROW = 28;
+const EDGE = 24;
 
 export function llmPanes(state, source) {
   const pane = new Pane(state, "llm", "Accuracy", { drawing: () => pane.svg, rows: () => numbers(state) });
   const question = new Pane(state, "question", "Questions", {});
-  const chart = h("div", { class: "drawing" }), heads = h("div", { class: "routes", tabindex: "0", role: "region", "aria-label": "Heads that look things up" });
+  const chart = h("div", { class: "drawing" });
+  const heads = h("div", {
+    class: "routes",
+    tabindex: "0",
+    role: "region",
+    "aria-label": "Heads that look things up",
+  });
   pane.body.append(chart, heads);
   for (const each of [pane, question]) each.fits = (about) => about.kind === "llm";
   state.watch("about theme width", () => {
@@ -21,14 +29,16 @@ export function llmPanes(state, source) {
   let asked = null;
   state.watch("about ex asked", async () => {
     if (state.about?.kind !== "llm") return;
-    const kind = state.asked ?? state.about.llm.kinds[0], run = state.about.id;
+    const kind = state.asked ?? state.about.llm.kinds[0];
+    const run = state.about.id;
     asked?.abort();
     asked = new AbortController();
     try {
       const { about } = await source.example(run, { index: state.ex, kind }, { signal: asked.signal });
       if (state.run === run) showQuestion(question, state, about);
     } catch (error) {
-      if (error.name !== "AbortError") state.set({ error: { text: error.message, kind: "question" } }, "none");
+      if (error.name !== "AbortError")
+        state.set({ error: { text: error.message, kind: "question" } }, "none");
     }
   });
   return [pane, question];
@@ -37,17 +47,38 @@ export function llmPanes(state, source) {
 /** Every kind of question: a dot with its 95 % interval, a tick where guessing stands. */
 function show(pane, state, place) {
   // A pane that was hidden until now has no width yet; the board has.
-  const rows = state.about.results ?? [], room = document.getElementById("board").clientWidth - 2 * EDGE;
-  const width = Math.min(900, Math.max(340, room)), right = width - 70;
+  const rows = state.about.results ?? [];
+  const room = document.getElementById("board").clientWidth - 2 * EDGE;
+  const width = Math.min(900, Math.max(340, room));
+  const right = width - 70;
   const at = (share) => LEFT + share * (right - LEFT);
-  const svg = pane.svg = s("svg", { class: "values accuracies", viewBox: `0 0 ${width} ${rows.length * ROW + 34}`, style: { "max-width": `${width}px` }, role: "img", "aria-label": `Accuracy: ${rows.map((its) => `${its.kind} ${number(its.accuracy)}`).join(", ")}` });
-  for (const share of width < 600 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) svg.append(s("line", { class: "rule", x1: at(share), x2: at(share), y1: 4, y2: rows.length * ROW + 8 }), s("text", { x: at(share), y: rows.length * ROW + 24, "text-anchor": "middle" }, `${share * 100} %`));
+  const svg = (pane.svg = s("svg", {
+    class: "values accuracies",
+    viewBox: `0 0 ${width} ${rows.length * ROW + 34}`,
+    style: { "max-width": `${width}px` },
+    role: "img",
+    "aria-label": `Accuracy: ${rows.map((its) => `${its.kind} ${number(its.accuracy)}`).join(", ")}`,
+  }));
+  for (const share of width < 600 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1])
+    svg.append(
+      s("line", { class: "rule", x1: at(share), x2: at(share), y1: 4, y2: rows.length * ROW + 8 }),
+      s("text", { x: at(share), y: rows.length * ROW + 24, "text-anchor": "middle" }, `${share * 100} %`),
+    );
   rows.forEach((its, n) => {
-    const y = n * ROW + 20, [low, high] = its.interval;
-    svg.append(s("text", { class: "strong", x: 0, y: y + 4 }, its.kind), s("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, `${its.hops} hop${its.hops === 1 ? "" : "s"}`),
-      s("line", { class: "guess", x1: at(its.guessing), x2: at(its.guessing), y1: y - 9, y2: y + 9 }, s("title", {}, `guessing ${number(its.guessing)}`)),
-      s("line", { class: "whisker", x1: at(low), x2: at(high), y1: y, y2: y }), s("circle", { class: "mean", cx: at(its.accuracy), cy: y, r: 5.5 }),
-      s("text", { class: "value", x: right + 14, y: y + 4 }, number(its.accuracy)));
+    const y = n * ROW + 20;
+    const [low, high] = its.interval;
+    svg.append(
+      s("text", { class: "strong", x: 0, y: y + 4 }, its.kind),
+      s("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, counted(its.hops, "hop")),
+      s(
+        "line",
+        { class: "guess", x1: at(its.guessing), x2: at(its.guessing), y1: y - 9, y2: y + 9 },
+        s("title", {}, `guessing ${number(its.guessing)}`),
+      ),
+      s("line", { class: "whisker", x1: at(low), x2: at(high), y1: y, y2: y }),
+      s("circle", { class: "mean", cx: at(its.accuracy), cy: y, r: 5.5 }),
+      s("text", { class: "value", x: right + 14, y: y + 4 }, number(its.accuracy)),
+    );
   });
   fill(place, rows.length ? svg : h("p", { class: "quiet" }, "No answers yet."));
   pane.hint(`${state.about.llm.model} · dot: accuracy with its 95 % interval · dotted tick: guessing`);
@@ -58,31 +89,83 @@ function show(pane, state, place) {
 /** Along each route the best head: what it gives to the chain that is asked, and to the others. */
 function routes({ model, kind, routes: all }) {
   const plain = (its) => its.route;
-  return h("section", {}, h("h3", {}, "Heads that look things up ", h("small", {}, `${model}, ${kind}`)),
-    table(["route", "best head", "own chain", "other chains", "threshold", "heads beyond it"], all.map((its) => [plain(its), `${its.layer}.${its.head}`, number(its.own), number(its.others), number(its.threshold), its.beyond])));
+  return h(
+    "section",
+    {},
+    h("h3", {}, "Heads that look things up ", h("small", {}, `${model}, ${kind}`)),
+    table(
+      ["route", "best head", "own chain", "other chains", "threshold", "heads beyond it"],
+      all.map((its) => [
+        plain(its),
+        `${its.layer}.${its.head}`,
+        number(its.own),
+        number(its.others),
+        number(its.threshold),
+        its.beyond,
+      ]),
+    ),
+  );
 }
 
 /** One question: its text with what chains say in it marked, what is right, what the model said. */
 function showQuestion(pane, state, { kind, index, text, opening, spans, correct, answer, right }) {
-  const marked = [], sorted = [...spans].sort((a, b) => a.start - b.start);
+  const marked = [];
+  const sorted = [...spans].sort((a, b) => a.start - b.start);
   let end = 0;
   for (const { start, end: last, role, chain } of sorted) {
     if (start < end) continue;
-    marked.push(text.slice(end, start), h("mark", { title: role, style: { "--chain": ofChain(chain) } }, text.slice(start, last)));
+    marked.push(
+      text.slice(end, start),
+      h("mark", { title: role, style: { "--chain": ofChain(chain) } }, text.slice(start, last)),
+    );
     end = last;
   }
   marked.push(text.slice(end), opening ? h("i", {}, opening) : null);
-  const said = answer?.answer ?? (answer?.probabilities ? Object.entries(answer.probabilities).sort((a, b) => b[1] - a[1])[0][0] : null);
-  fill(pane.body, h("pre", { class: "prompt", tabindex: "0" }, marked), h("p", { class: said === correct ? "right" : "wrong" }, said === null ? "Not answered yet. True: " : "The model says ", h("b", {}, said ?? correct), said === null ? "" : said === correct ? " ✓" : ` ✗ true: ${correct}`, right === null || right === undefined ? "" : `; the chance that it is right: ${number(right)}`));
+  const said =
+    answer?.answer ??
+    (answer?.probabilities ? Object.entries(answer.probabilities).sort((a, b) => b[1] - a[1])[0][0] : null);
+  fill(
+    pane.body,
+    h("pre", { class: "prompt", tabindex: "0" }, marked),
+    h(
+      "p",
+      { class: said === correct ? "right" : "wrong" },
+      said === null ? "Not answered yet. True: " : "The model says ",
+      h("b", {}, said ?? correct),
+      said === null ? "" : said === correct ? " ✓" : ` ✗ true: ${correct}`,
+      right === null || right === undefined ? "" : `; the chance that it is right: ${number(right)}`,
+    ),
+  );
   const all = state.about.llm.questions;
   pane.hint(`${kind}, number ${index} of ${all}`);
-  fill(pane.tools, select("Which kind of question", state.about.llm.kinds.map((its) => [its, its]), kind, (its) => state.set({ asked: its }, "none")),
-    button("‹", () => state.set({ ex: Math.max(0, state.ex - 1) }), { class: "icon", "aria-label": "The question before", disabled: !state.ex }),
-    button("next", () => state.set({ ex: Math.min(all - 1, state.ex + 1) }), { class: "plain" }));
+  fill(
+    pane.tools,
+    select(
+      "Which kind of question",
+      state.about.llm.kinds.map((its) => [its, its]),
+      kind,
+      (its) => state.set({ asked: its }, "none"),
+    ),
+    button("‹", () => state.set({ ex: Math.max(0, state.ex - 1) }), {
+      class: "icon",
+      "aria-label": "The question before",
+      disabled: !state.ex,
+    }),
+    button("next", () => state.set({ ex: Math.min(all - 1, state.ex + 1) }), { class: "plain" }),
+  );
   pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
 }
 
 function numbers(state) {
-  return { columns: ["questions", "hops", "count", "accuracy", "low", "high", "guessing"],
-    rows: (state.about.results ?? []).map((its) => [its.kind, its.hops, its.count, its.accuracy, ...its.interval, its.guessing]) };
+  return {
+    columns: ["questions", "hops", "count", "accuracy", "low", "high", "guessing"],
+    rows: (state.about.results ?? []).map((its) => [
+      its.kind,
+      its.hops,
+      its.count,
+      its.accuracy,
+      ...its.interval,
+      its.guessing,
+    ]),
+  };
 }

@@ -1,11 +1,11 @@
 // The page: one state, its panes, and whoever answers.
 
 import { circuitPane } from "./circuit.js";
+import { forgetColours } from "./colours.js";
 import { announce, button, fill, h, select } from "./dom.js";
 import { examplePane } from "./example.js";
 import { fleetPane } from "./fleet.js";
 import { headsPane } from "./heads.js";
-import { forgetColours } from "./heat.js";
 import { helpDialog, listen, searchBox } from "./keys.js";
 import { Live } from "./live.js";
 import { llmPanes } from "./llm.js";
@@ -18,16 +18,50 @@ import { State } from "./state.js";
 import { timePane } from "./time.js";
 import { tipOf } from "./tip.js";
 import { tracedPane } from "./traced.js";
+import { counted } from "./words.js";
 
-const FIRST = "gallery-demo", THEMES = ["auto", "light", "dark"];
+const FIRST = "gallery-demo";
+const THEMES = ["auto", "light", "dark"];
 
 async function begin() {
-  const source = openSource(), state = new State(), live = new Live(state, source), tip = tipOf();
-  const runs = runsPane(state, source), help = helpDialog();
-  const panes = [examplePane(state), circuitPane(state, tip), headsPane(state), lossesPane(state, live), fleetPane(state, source), ...ngramPanes(state, source), ...llmPanes(state, source), tracedPane(state), timePane(state)];
-  const board = h("main", { class: "board", id: "board" }, panes.map((pane) => pane.element)), error = errorLine(state);
-  const find = searchBox(state, arrows), showRuns = () => { document.body.classList.toggle("no-runs"); document.querySelector(".show-runs").setAttribute("aria-expanded", String(!document.body.classList.contains("no-runs"))); };
-  fill(document.getElementById("page"), header(state, source, { find, help, showRuns }), error, h("div", { class: "frame" }, runs.element, board), tip.element, help);
+  const source = openSource();
+  const state = new State();
+  const live = new Live(state, source);
+  const tip = tipOf();
+  const runs = runsPane(state, source);
+  const help = helpDialog();
+  const panes = [
+    examplePane(state),
+    circuitPane(state, tip),
+    headsPane(state),
+    lossesPane(state, live),
+    fleetPane(state, source),
+    ...ngramPanes(state, source),
+    ...llmPanes(state, source),
+    tracedPane(state),
+    timePane(state),
+  ];
+  const board = h(
+    "main",
+    { class: "board", id: "board" },
+    panes.map((pane) => pane.element),
+  );
+  const error = errorLine(state);
+  const find = searchBox(state, arrows);
+  const showRuns = () => {
+    document.body.classList.toggle("no-runs");
+    document
+      .querySelector(".show-runs")
+      .setAttribute("aria-expanded", String(!document.body.classList.contains("no-runs")));
+  };
+  fill(
+    document.getElementById("page"),
+    header(state, source, { find, help, showRuns }),
+    error,
+    h("div", { class: "frame" }, runs.element, board),
+    tip.element,
+    help,
+  );
   if (innerWidth < 1100 || !source.live) showRuns();
   listen(state, { find: find.firstChild, help, runs: showRuns });
   state.watch("about pane", () => arrange(state, panes, board));
@@ -35,18 +69,26 @@ async function begin() {
   state.watch("stale", () => live.openRun());
   theme(state, keptTheme() ?? "auto");
   globalThis.hopscope = { state, source, live };
-  try { await runs.start(); } catch (problem) { state.set({ error: { text: problem.message, kind: "runs" } }, "none"); }
-  const first = runs.rows.has(FIRST) ? FIRST : [...runs.rows.keys()][0] ?? "";
+  try {
+    await runs.start();
+  } catch (problem) {
+    state.set({ error: { text: problem.message, kind: "runs" } }, "none");
+  }
+  const first = runs.rows.has(FIRST) ? FIRST : ([...runs.rows.keys()][0] ?? "");
   if (!state.run && first) state.set({ run: first }, "replace");
   else if (state.run) live.openRun();
 }
 
 /** Which panes a kind of run has, and which one fills the page. */
 function arrange(state, panes, board) {
-  const { about } = state, kind = !about ? "" : about.task ? "facts" : about.kind;
+  const { about } = state;
+  const kind = !about ? "" : about.task ? "facts" : about.kind;
   board.className = `board ${kind}${state.pane ? " one" : ""}`;
   for (const pane of panes) {
-    const fits = about ? pane.fits?.(about) ?? (Boolean(about.task) || (pane.name === "time" && about.kind === "ngram")) : false, full = state.pane === pane.name;
+    const fits = about
+      ? (pane.fits?.(about) ?? (Boolean(about.task) || (pane.name === "time" && about.kind === "ngram")))
+      : false;
+    const full = state.pane === pane.name;
     pane.element.hidden = !fits || Boolean(state.pane && !full);
     pane.element.classList.toggle("full", full);
     pane.full.setAttribute("aria-pressed", String(full));
@@ -56,36 +98,105 @@ function arrange(state, panes, board) {
 }
 
 function header(state, source, { find, help, showRuns }) {
-  const title = h("h1", {}), told = h("p", { class: "about" }), seeds = h("span", {});
-  const keep = button("keep", async () => {
-    const name = prompt("Keep this view under which name?", `view-${new Date().toISOString().slice(0, 10)}`);
-    if (!name) return;
-    try { await source.keep(state.run, name, { address: location.hash }); announce(`kept as ${name}`); views(); } catch (problem) { state.set({ error: { text: problem.message, kind: "keep" } }, "none"); }
-  }, { class: "plain", title: "Keep this view beside the run" });
+  const title = h("h1", {});
+  const told = h("p", { class: "about" });
+  const seeds = h("span", {});
+  const keep = button(
+    "keep",
+    async () => {
+      const name = prompt(
+        "Keep this view under which name?",
+        `view-${new Date().toISOString().slice(0, 10)}`,
+      );
+      if (!name) return;
+      try {
+        await source.keep(state.run, name, { address: location.hash });
+        announce(`kept as ${name}`);
+        views();
+      } catch (problem) {
+        state.set({ error: { text: problem.message, kind: "keep" } }, "none");
+      }
+    },
+    { class: "plain", title: "Keep this view beside the run" },
+  );
   const kept = h("span", {});
   const views = async () => {
     if (!state.run) return;
     try {
-      const found = await source.views(state.run), names = Object.keys(found.views ?? found);
-      fill(kept, names.length ? select("Kept views", [["", "views …"], ...names.map((name) => [name, name])], "", (name) => {
-        const address = ((found.views ?? found)[name] ?? {}).address;
-        if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
-      }) : null);
-    } catch { fill(kept); }
+      const found = await source.views(state.run);
+      const names = Object.keys(found.views ?? found);
+      fill(
+        kept,
+        names.length
+          ? select("Kept views", [["", "views …"], ...names.map((name) => [name, name])], "", (name) => {
+              const address = ((found.views ?? found)[name] ?? {}).address;
+              if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
+            })
+          : null,
+      );
+    } catch {
+      fill(kept);
+    }
   };
   state.watch("about opening", () => {
     const { about, opening } = state;
     title.textContent = about?.name ?? (opening ? "" : "no run");
-    told.textContent = about ? [about.about?.what, about.task ? `${about.task.kind}, ${about.task.hops.length} hop${about.task.hops.length === 1 ? "" : "s"} · ${about.model.layers} layer${about.model.layers === 1 ? "" : "s"} × ${about.model.heads} head${about.model.heads === 1 ? "" : "s"}` : about.kind, about.state === "finished" || about.state === "complete" ? null : about.state].filter(Boolean).join(" · ") : "";
+    told.textContent = about
+      ? [about.about?.what, shapeOf(about), about.state === "complete" ? null : about.state]
+          .filter(Boolean)
+          .join(" · ")
+      : "";
     const list = about?.seeds ?? [];
-    fill(seeds, list.length > 1 ? select("Seed", list.map((seed) => [seed, `seed ${seed}`]), state.seed ?? list[0], (seed) => state.set({ seed: Number(seed) })) : null);
+    fill(
+      seeds,
+      list.length > 1
+        ? select(
+            "Seed",
+            list.map((seed) => [seed, `seed ${seed}`]),
+            state.seed ?? list[0],
+            (seed) => state.set({ seed: Number(seed) }),
+          )
+        : null,
+    );
     views();
   });
-  const themes = button("◐", () => theme(state, THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % 3], true), { class: "icon theme", title: "Light, dark, or as the system has it", "aria-label": "Light or dark" });
-  return h("header", { class: "bar" },
-    button("☰", showRuns, { class: "icon show-runs", "aria-label": "Runs", title: "Runs (r)", "aria-controls": "runs", "aria-expanded": "true" }),
-    h("a", { class: "mark", href: "#/", "aria-label": "hopscope" }, h("i", { "aria-hidden": "true" }), "hopscope"), h("div", { class: "title" }, title, told), seeds, kept, find, source.live ? keep : null, themes,
-    button("?", () => help.showModal(), { class: "icon", "aria-label": "Keys", title: "Keys (?)" }));
+  const themes = button(
+    "◐",
+    () =>
+      theme(state, THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % 3], true),
+    { class: "icon theme", title: "Light, dark, or as the system has it", "aria-label": "Light or dark" },
+  );
+  return h(
+    "header",
+    { class: "bar" },
+    button("☰", showRuns, {
+      class: "icon show-runs",
+      "aria-label": "Runs",
+      title: "Runs (r)",
+      "aria-controls": "runs",
+      "aria-expanded": "true",
+    }),
+    h(
+      "a",
+      { class: "mark", href: "#/", "aria-label": "hopscope" },
+      h("i", { "aria-hidden": "true" }),
+      "hopscope",
+    ),
+    h("div", { class: "title" }, title, told),
+    seeds,
+    kept,
+    find,
+    source.live ? keep : null,
+    themes,
+    button("?", () => help.showModal(), { class: "icon", "aria-label": "Keys", title: "Keys (?)" }),
+  );
+}
+
+/** What a run is, in a few words. */
+function shapeOf({ task, model, kind }) {
+  if (!task) return kind;
+  const shape = `${counted(model.layers, "layer")} × ${counted(model.heads, "head")}`;
+  return `${task.kind}, ${counted(task.hops.length, "hop")} · ${shape}`;
 }
 
 /** The theme that somebody chose; a page in a frame of its own origin may keep nothing. */
@@ -107,10 +218,21 @@ function theme(state, name, keep = false) {
 
 /** One line for what went wrong; everything else goes on. */
 function errorLine(state) {
-  const text = h("span", {}), line = h("div", { class: "error", role: "alert", hidden: true }, text, button("×", () => state.set({ error: null }, "none"), { class: "icon", "aria-label": "Close" }));
-  state.watch("error", () => { line.hidden = !state.error; text.textContent = state.error?.text ?? ""; });
+  const text = h("span", {});
+  const line = h(
+    "div",
+    { class: "error", role: "alert", hidden: true },
+    text,
+    button("×", () => state.set({ error: null }, "none"), { class: "icon", "aria-label": "Close" }),
+  );
+  state.watch("error", () => {
+    line.hidden = !state.error;
+    text.textContent = state.error?.text ?? "";
+  });
   return line;
 }
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (globalThis.hopscope) theme(globalThis.hopscope.state, document.documentElement.dataset.theme); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  if (globalThis.hopscope) theme(globalThis.hopscope.state, document.documentElement.dataset.theme);
+});
 begin();

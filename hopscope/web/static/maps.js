@@ -13,7 +13,9 @@ export class Maps {
 
   value(kind, at, layer, head, reader, source) {
     const n = this.roles.length;
-    return this.arrays[kind].data[(((at * this.layers + layer) * this.heads + head) * n + reader) * n + source];
+    return this.arrays[kind].data[
+      (((at * this.layers + layer) * this.heads + head) * n + reader) * n + source
+    ];
   }
 
   /** Attention along a path. */
@@ -25,15 +27,25 @@ export class Maps {
   /** One head's map [reader, source] in an order of roles. */
   matrix(kind, at, layer, head, order) {
     const found = new Float32Array(order.length ** 2);
-    order.forEach((reader, r) => order.forEach((source, c) => {
-      found[r * order.length + c] = this.value(kind, at, layer, head, this.place.get(reader), this.place.get(source));
-    }));
+    order.forEach((reader, r) =>
+      order.forEach((source, c) => {
+        found[r * order.length + c] = this.value(
+          kind,
+          at,
+          layer,
+          head,
+          this.place.get(reader),
+          this.place.get(source),
+        );
+      }),
+    );
     return found;
   }
 
   /** What a row gives to itself, and to the position before: [itself, previous]. */
   beside(at, layer, head, reader) {
-    const n = this.roles.length, where = ((at * this.layers + layer) * this.heads + head) * n + this.place.get(reader);
+    const n = this.roles.length;
+    const where = ((at * this.layers + layer) * this.heads + head) * n + this.place.get(reader);
     return ["itself", "previous"].map((kind) => this.arrays[kind].data[where]);
   }
 }
@@ -49,7 +61,8 @@ export class Contents {
   }
 
   share(at, level, role, symbol) {
-    const [, levels, roles, symbols] = this.shape, r = this.place.get(role);
+    const [, levels, roles, symbols] = this.shape;
+    const r = this.place.get(role);
     if (r === undefined) return NaN;
     let row = this.steps.indexOf(this.all[at]);
     if (row < 0) row = this.steps.length === 1 ? 0 : -1;
@@ -61,8 +74,12 @@ export class Contents {
 export function contentsOf(account, all) {
   const { shares, roles } = account.holdings;
   const flat = Float32Array.from(shares.flat(2).map((its) => its ?? NaN));
-  return new Contents({ own: { shape: [shares.length, shares[0].length, shares[0][0].length], data: flat } },
-    roles.map((role) => (typeof role === "string" ? role : NAME(role))), all);
+  return new Contents(
+    { own: { shape: [shares.length, shares[0].length, shares[0][0].length], data: flat } },
+    roles.map((role) => (typeof role === "string" ? role : NAME(role))),
+    all,
+  );
 }
 
-const NAME = ({ kind, fact = 0, slot = 0 }) => (kind === "query" && !fact ? kind : `${kind} ${fact}${slot ? `.${slot}` : ""}`);
+const NAME = ({ kind, fact = 0, slot = 0 }) =>
+  kind === "query" && !fact ? kind : `${kind} ${fact}${slot ? `.${slot}` : ""}`;

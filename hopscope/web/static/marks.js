@@ -53,7 +53,8 @@ export function logSum(logits) {
 
 /** Mean and half width (95 %) of every hop, of losses [example, hop]. */
 export function summary(losses, count, hops) {
-  const mean = new Array(hops).fill(0), half = new Array(hops).fill(0);
+  const mean = new Array(hops).fill(0);
+  const half = new Array(hops).fill(0);
   for (let n = 0; n < count * hops; n++) mean[n % hops] += losses[n] / count;
   for (let n = 0; n < count * hops; n++) half[n % hops] += (losses[n] - mean[n % hops]) ** 2;
   const width = (square) => (count > 1 ? NORMAL_95 * Math.sqrt(square / (count - 1) / count) : 0);

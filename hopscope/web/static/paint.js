@@ -39,8 +39,11 @@ export class Averages {
     const at = length - this.read + row;
     if (role === null) return at;
     let first = 0;
-    while (first < length && !(table[this.exam.role[start + first]] === role
-      && chain[start + first] === chain[start + at])) first++;
+    while (
+      first < length &&
+      !(table[this.exam.role[start + first]] === role && chain[start + first] === chain[start + at])
+    )
+      first++;
     return first + (length + 1) * at;
   }
 }

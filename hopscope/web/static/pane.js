@@ -13,16 +13,42 @@ export class Pane {
     Object.assign(this, { state, name, title, ...made });
     this.tools = h("div", { class: "tools" });
     this.body = h("div", { class: "body" });
-    this.numbers = h("div", { class: "behind", hidden: true, tabindex: "0", role: "region", "aria-label": `${title}: numbers` });
+    this.numbers = h("div", {
+      class: "behind",
+      hidden: true,
+      tabindex: "0",
+      role: "region",
+      "aria-label": `${title}: numbers`,
+    });
     this.foot = h("div", { class: "foot" });
-    this.full = button("⤢", () => this.maximise(), { class: "icon", title: "Maximise (f)", "aria-label": `Maximise ${title}`, "aria-pressed": "false" });
-    this.element = h("section", { class: `pane ${name}`, id: `pane-${name}`, "aria-labelledby": `title-${name}`, data: { pane: name } },
-      h("header", {},
+    this.full = button("⤢", () => this.maximise(), {
+      class: "icon",
+      title: "Maximise (f)",
+      "aria-label": `Maximise ${title}`,
+      "aria-pressed": "false",
+    });
+    this.element = h(
+      "section",
+      { class: `pane ${name}`, id: `pane-${name}`, "aria-labelledby": `title-${name}`, data: { pane: name } },
+      h(
+        "header",
+        {},
         h("h2", { id: `title-${name}` }, title),
-        h("div", { class: "hint" }), this.tools, this.menu(), this.full),
-      this.body, this.numbers, this.foot);
-    this.element.addEventListener("pointerenter", () => { state.near = name; });
-    this.element.addEventListener("focusin", () => { state.near = name; });
+        h("div", { class: "hint" }),
+        this.tools,
+        this.menu(),
+        this.full,
+      ),
+      this.body,
+      this.numbers,
+      this.foot,
+    );
+    this.element.addEventListener("pointerenter", () => {
+      state.near = name;
+    });
+    this.element.addEventListener("focusin", () => {
+      state.near = name;
+    });
   }
 
   menu() {
@@ -30,12 +56,43 @@ export class Pane {
     if (this.drawing) items.push(["SVG", () => this.saveSvg()], ["PNG", () => this.savePng()]);
     if (this.rows) items.push(["CSV", () => this.saveCsv()], ["Table", () => this.showNumbers()]);
     if (!items.length) return null;
-    const closed = (run) => () => { run(); this.more.open = false; this.more.firstChild.focus(); };
-    this.more = h("details", { class: "menu", on: { keydown: (event) => {
-      if (event.key === "Escape" && this.more.open) { event.stopPropagation(); this.more.open = false; this.more.firstChild.focus(); }
-    }, focusout: (event) => { if (!this.more.contains(event.relatedTarget)) this.more.open = false; } } },
-      h("summary", { class: "icon", title: "Save as a file, or show as a table", "aria-label": `Save ${this.title}, or show its numbers` }, "⤓"),
-      h("div", {}, items.map(([text, run]) => button(text, closed(run)))));
+    const closed = (run) => () => {
+      run();
+      this.more.open = false;
+      this.more.firstChild.focus();
+    };
+    this.more = h(
+      "details",
+      {
+        class: "menu",
+        on: {
+          keydown: (event) => {
+            if (event.key === "Escape" && this.more.open) {
+              event.stopPropagation();
+              this.more.open = false;
+              this.more.firstChild.focus();
+            }
+          },
+          focusout: (event) => {
+            if (!this.more.contains(event.relatedTarget)) this.more.open = false;
+          },
+        },
+      },
+      h(
+        "summary",
+        {
+          class: "icon",
+          title: "Save as a file, or show as a table",
+          "aria-label": `Save ${this.title}, or show its numbers`,
+        },
+        "⤓",
+      ),
+      h(
+        "div",
+        {},
+        items.map(([text, run]) => button(text, closed(run))),
+      ),
+    );
     return this.more;
   }
 
@@ -93,7 +150,11 @@ export class Pane {
     const key = `${shell}\n${python}`;
     if (this.key === key) return;
     this.key = key;
-    fill(this.foot, shell ? line("$", shell, "command") : null, python ? line(">>>", python, "Python") : null);
+    fill(
+      this.foot,
+      shell ? line("$", shell, "command") : null,
+      python ? line(">>>", python, "Python") : null,
+    );
   }
 }
 
@@ -108,9 +169,18 @@ function line(sign, text, what) {
       getSelection().selectAllChildren(made.parentElement.querySelector("code"));
       made.textContent = "selected";
     }
-    setTimeout(() => { made.textContent = what === "Python" ? "copy Python" : "copy"; }, 1200);
+    setTimeout(() => {
+      made.textContent = what === "Python" ? "copy Python" : "copy";
+    }, 1200);
   };
-  return h("div", { class: what === "Python" ? "line python" : "line" }, h("span", { "aria-hidden": "true" }, sign),
+  return h(
+    "div",
+    { class: what === "Python" ? "line python" : "line" },
+    h("span", { "aria-hidden": "true" }, sign),
     h("code", { title: text }, text.replaceAll("\n", "; ")),
-    button(what === "Python" ? "copy Python" : "copy", copied, { class: "copy", "aria-label": `Copy the ${what}` }));
+    button(what === "Python" ? "copy Python" : "copy", copied, {
+      class: "copy",
+      "aria-label": `Copy the ${what}`,
+    }),
+  );
 }

@@ -15,9 +15,17 @@ const PATH = /(?:layer )?(\d+)(?:\.| head )(\d+):? ?(.+?) ?(?:←|<) ?(.+)/;
 
 /** "2.0 query ← value 0" (or the longer text), an object, or null if it is neither. */
 export function readPath(its) {
-  if (typeof its === "object" && its) return { layer: its.layer, head: its.head ?? -1, reader: roleText(its.reader), source: roleText(its.source) };
+  if (typeof its === "object" && its)
+    return {
+      layer: its.layer,
+      head: its.head ?? -1,
+      reader: roleText(its.reader),
+      source: roleText(its.source),
+    };
   const found = PATH.exec(its);
-  return found ? { layer: Number(found[1]), head: Number(found[2]), reader: found[3], source: found[4] } : null;
+  return found
+    ? { layer: Number(found[1]), head: Number(found[2]), reader: found[3], source: found[4] }
+    : null;
 }
 
 export function pathKey(path) {
@@ -33,41 +41,74 @@ export function arrows(about) {
     const path = readPath(text);
     if (path) when[pathKey(path)] = step;
   }
-  return circuit.parts.flatMap((part) => part.paths.map((kept) => {
-    const path = readPath(kept);
-    const cargo = cargoOf(circuit.account, part, path.source);
-    return { ...path, key: pathKey(path), part, kind: part.kind, cost: part.cost, alone: part.alone_cost,
-      votes: part.votes, emerged: when[pathKey(path)] ?? null, ...symbols(cargo, about.task.graph ?? []) };
-  }));
+  return circuit.parts.flatMap((part) =>
+    part.paths.map((kept) => {
+      const path = readPath(kept);
+      const cargo = cargoOf(circuit.account, part, path.source);
+      return {
+        ...path,
+        key: pathKey(path),
+        part,
+        kind: part.kind,
+        cost: part.cost,
+        alone: part.alone_cost,
+        votes: part.votes,
+        emerged: when[pathKey(path)] ?? null,
+        ...symbols(cargo, about.task.graph ?? []),
+      };
+    }),
+  );
 }
 
 /** Rows that do something and form no path: by position, itself, uniform to something. */
 export function loose(about) {
-  return (about.circuit?.parts ?? []).filter((part) => !part.paths.length)
-    .map((part) => ({ layer: part.layer, head: part.head, readers: part.readers.map(roleText), part, what: aims(about, part) }));
+  return (about.circuit?.parts ?? [])
+    .filter((part) => !part.paths.length)
+    .map((part) => ({
+      layer: part.layer,
+      head: part.head,
+      readers: part.readers.map(roleText),
+      part,
+      what: aims(about, part),
+    }));
 }
 
 /** What rows of a part look at, in words. */
 function aims(about, part) {
-  const mechanism = (about.circuit.heads ?? []).find((its) => its.layer === part.layer && its.head === part.head)?.mechanism;
+  const mechanism = (about.circuit.heads ?? []).find(
+    (its) => its.layer === part.layer && its.head === part.head,
+  )?.mechanism;
   const found = new Set();
   for (const reader of part.readers.map(roleText)) {
     const aim = mechanism?.aims.find(([role]) => roleText(role) === reader)?.[1] ?? mechanism?.rest;
-    for (const [target] of aim?.parts ?? []) found.add(target.role ? roleText(target.role) : target.where === "position" ? "by position" : target.where);
+    for (const [target] of aim?.parts ?? [])
+      found.add(
+        target.role ? roleText(target.role) : target.where === "position" ? "by position" : target.where,
+      );
   }
   return [...found].join(", ");
 }
 
 /** Heads that do something in the circuit, as "2.0". */
 export function headsOf(about) {
-  return new Set((about.circuit?.parts ?? []).flatMap((part) =>
-    [part.head, ...(part.also ?? [])].map((head) => `${part.layer}.${head}`)));
+  return new Set(
+    (about.circuit?.parts ?? []).flatMap((part) =>
+      [part.head, ...(part.also ?? [])].map((head) => `${part.layer}.${head}`),
+    ),
+  );
 }
 
 function cargoOf(account, part, source) {
-  const heads = [part.head, ...(part.also ?? [])].join(), readers = part.readers.map(roleText).sort().join();
-  return (account?.cargo ?? []).find(({ site }) => site.layer === part.layer && site.heads.join() === heads &&
-    site.source !== null && roleText(site.source) === source && site.readers.map(roleText).sort().join() === readers);
+  const heads = [part.head, ...(part.also ?? [])].join();
+  const readers = part.readers.map(roleText).sort().join();
+  return (account?.cargo ?? []).find(
+    ({ site }) =>
+      site.layer === part.layer &&
+      site.heads.join() === heads &&
+      site.source !== null &&
+      roleText(site.source) === source &&
+      site.readers.map(roleText).sort().join() === readers,
+  );
 }
 
 /** Symbols that travel to the answer, and those by which later heads find their places. */
@@ -75,8 +116,16 @@ function symbols(cargo, facts) {
   const hop = Object.fromEntries(facts.map((fact, n) => [fact.split("->")[1].trim(), n + 1]));
   const counts = (share) => share.mean >= NAMED && share.low > 0;
   const moves = cargo?.moves ?? [];
-  const carried = [...new Set(moves.filter((its) => its.way === "values" && hop[its.symbol] === its.hop && counts(its.share)).map((its) => its.symbol))];
-  const told = [...new Set(moves.filter((its) => counts(its.left)).map((its) => its.symbol))].filter((its) => !carried.includes(its));
+  const carried = [
+    ...new Set(
+      moves
+        .filter((its) => its.way === "values" && hop[its.symbol] === its.hop && counts(its.share))
+        .map((its) => its.symbol),
+    ),
+  ];
+  const told = [...new Set(moves.filter((its) => counts(its.left)).map((its) => its.symbol))].filter(
+    (its) => !carried.includes(its),
+  );
   return { carried, told };
 }
 
@@ -85,21 +134,43 @@ const FAINT = 0.15;
 
 /** Where there is no circuit yet: rows that give a role of their chain more than `least`. */
 export function strong(maps, at, least = 0.3) {
-  const { own, roles, layers, heads } = maps, found = [];
-  for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) {
-    roles.forEach((reader, r) => roles.forEach((source, c) => {
-      if (r !== c && own(at, layer, head, r, c) >= least) found.push({ layer, head, reader, source, key: pathKey({ layer, head, reader, source }), kind: "seen", carried: [], told: [], emerged: null });
-    }));
-  }
+  const { own, roles, layers, heads } = maps;
+  const found = [];
+  for (let layer = 0; layer < layers; layer++)
+    for (let head = 0; head < heads; head++) {
+      roles.forEach((reader, r) =>
+        roles.forEach((source, c) => {
+          if (r !== c && own(at, layer, head, r, c) >= least)
+            found.push({
+              layer,
+              head,
+              reader,
+              source,
+              key: pathKey({ layer, head, reader, source }),
+              kind: "seen",
+              carried: [],
+              told: [],
+              emerged: null,
+            });
+        }),
+      );
+    }
   return found;
 }
 
-/** The ghost's paths: truth, theory's schedule, another step, or another seed of the fleet after its last step. */
+/** The ghost's paths: truth, theory's schedule, another step, or another seed of the fleet
+ *  after its last step. */
 export function ghostOf(about, ghost, maps, fleet) {
-  if (ghost === "planted") return (about.planted ?? []).map(readPath).filter(Boolean).map((its) => ({ ...its, share: 1 }));
-  if (ghost === "theory") return (about.theory?.readings ?? []).map((its) => ({ ...readPath(its), share: 1 }));
+  if (ghost === "planted")
+    return (about.planted ?? [])
+      .map(readPath)
+      .filter(Boolean)
+      .map((its) => ({ ...its, share: 1 }));
+  if (ghost === "theory")
+    return (about.theory?.readings ?? []).map((its) => ({ ...readPath(its), share: 1 }));
   const [, what, which] = /^(step|seed)-(\d+)$/.exec(ghost) ?? [];
-  const seen = what === "seed" ? fleet?.maps : maps, known = what === "seed" ? fleet?.seeds : maps?.steps;
+  const seen = what === "seed" ? fleet?.maps : maps;
+  const known = what === "seed" ? fleet?.seeds : maps?.steps;
   const at = known?.indexOf(Number(which)) ?? -1;
   return at < 0 ? [] : strong(seen, at, FAINT).map((its) => ({ ...its, share: seen.of(at, its) }));
 }

@@ -1,25 +1,53 @@
 // All runs, at the left: what comes with hopscope first, then the store, newest first.
 
 import { fill, h } from "./dom.js";
-import { number } from "./words.js";
+import { counted, number } from "./words.js";
 
-const POLL = 1500, SHOWN = 60, TALL = 46;
+const POLL = 1500;
+const SHOWN = 60;
 
 export function runsPane(state, source) {
-  const search = h("input", { type: "search", placeholder: "Filter runs", "aria-label": "Filter runs", on: { input: () => show() } });
-  const count = h("p", { class: "count" }), list = h("ul", {}), more = h("button", { type: "button", class: "plain", hidden: true }, "show all");
-  const element = h("nav", { class: "runs", id: "runs", "aria-label": "Runs" }, h("div", { class: "filter" }, search), count, list, more);
+  const search = h("input", {
+    type: "search",
+    placeholder: "Filter runs",
+    "aria-label": "Filter runs",
+    on: { input: () => show() },
+  });
+  const count = h("p", { class: "count" });
+  const list = h("ul", {});
+  const more = h("button", { type: "button", class: "plain", hidden: true }, "show all");
+  const element = h(
+    "nav",
+    { class: "runs", id: "runs", "aria-label": "Runs" },
+    h("div", { class: "filter" }, search),
+    count,
+    list,
+    more,
+  );
   const rows = new Map();
-  let cursor = "", all = false;
-  more.addEventListener("click", () => { all = true; show(); });
+  let cursor = "";
+  let all = false;
+  more.addEventListener("click", () => {
+    all = true;
+    show();
+  });
   const show = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = [...rows.values()].filter((row) => words.every((word) => row.text.includes(word)))
-      .sort((a, b) => Number(gallery(b)) - Number(gallery(a)) || String(b.created ?? b.date ?? "").localeCompare(String(a.created ?? a.date ?? "")) || (gallery(a) ? order(a) - order(b) : 0));
+    const found = [...rows.values()]
+      .filter((row) => words.every((word) => row.text.includes(word)))
+      .sort(
+        (a, b) =>
+          Number(gallery(b)) - Number(gallery(a)) ||
+          String(b.created ?? b.date ?? "").localeCompare(String(a.created ?? a.date ?? "")) ||
+          (gallery(a) ? order(a) - order(b) : 0),
+      );
     const seen = all ? found : found.slice(0, SHOWN);
-    count.textContent = `${found.length} of ${rows.size} run${rows.size === 1 ? "" : "s"}`;
+    count.textContent = `${found.length} of ${counted(rows.size, "run")}`;
     more.hidden = seen.length === found.length;
-    fill(list, seen.map((row) => line(row, state)));
+    fill(
+      list,
+      seen.map((row) => line(row, state)),
+    );
   };
   const ask = async () => {
     if (document.hidden) return;
@@ -27,30 +55,64 @@ export function runsPane(state, source) {
     cursor = now;
     for (const id of gone) rows.delete(id);
     for (const row of changed) {
-      rows.set(row.id, { ...row, text: [row.name, row.kind, row.task, row.state, ...(row.tags ?? [])].join(" ").toLowerCase() });
+      rows.set(row.id, {
+        ...row,
+        text: [row.name, row.kind, row.task, row.state, ...(row.tags ?? [])].join(" ").toLowerCase(),
+      });
     }
     if (changed.length + gone.length) show();
-    if (changed.some((row) => row.id === state.run) && state.about) state.set({ stale: changed.find((row) => row.id === state.run) }, "none");
+    if (changed.some((row) => row.id === state.run) && state.about)
+      state.set({ stale: changed.find((row) => row.id === state.run) }, "none");
     if (!rows.size) fill(list, h("li", { class: "quiet" }, "No run yet: `hopscope train demo` makes one."));
     return others;
   };
   state.watch("run about", show);
-  return { element, search, rows, async start() {
-    let others = await ask();
-    const again = async () => {
-      try { others = await ask(); if (state.error?.kind === "runs") state.set({ error: null }, "none"); } catch (error) { state.set({ error: { text: error.message, kind: "runs" } }, "none"); }
-      setTimeout(again, source.live ? (others ? 0 : POLL) : 1e9);
-    };
-    setTimeout(again, others ? 0 : POLL);
-  } };
+  return {
+    element,
+    search,
+    rows,
+    async start() {
+      let others = await ask();
+      const again = async () => {
+        try {
+          others = await ask();
+          if (state.error?.kind === "runs") state.set({ error: null }, "none");
+        } catch (error) {
+          state.set({ error: { text: error.message, kind: "runs" } }, "none");
+        }
+        setTimeout(again, source.live ? (others ? 0 : POLL) : 1e9);
+      };
+      setTimeout(again, others ? 0 : POLL);
+    },
+  };
 }
 
 const gallery = (row) => row.gallery ?? row.name.startsWith("gallery/");
-const order = (row) => ["demo", "planted", "transformer-a", "ngram"].indexOf(row.name.replace("gallery/", ""));
+const order = (row) =>
+  ["demo", "planted", "transformer-a", "ngram"].indexOf(row.name.replace("gallery/", ""));
 
 function line(row, state) {
-  const here = row.id === state.run, bad = row.problem || row.state === "damaged";
-  const told = [row.task ?? row.kind, row.state, row.loss === undefined || row.loss === null ? null : `loss ${number(row.loss)}`, ...(row.tags ?? [])].filter(Boolean);
-  return h("li", {}, h("a", { href: `#/run/${encodeURIComponent(row.id)}`, class: `run ${bad ? "bad" : row.state ?? ""}`, "aria-current": here ? "page" : null },
-    h("i", { class: "state", "aria-hidden": "true" }), h("b", {}, row.name), h("small", {}, row.problem || told.join(" · "))));
+  const here = row.id === state.run;
+  const bad = row.problem || row.state === "damaged";
+  const told = [
+    row.task ?? row.kind,
+    row.state,
+    row.loss === undefined || row.loss === null ? null : `loss ${number(row.loss)}`,
+    ...(row.tags ?? []),
+  ].filter(Boolean);
+  return h(
+    "li",
+    {},
+    h(
+      "a",
+      {
+        href: `#/run/${encodeURIComponent(row.id)}`,
+        class: `run ${bad ? "bad" : (row.state ?? "")}`,
+        "aria-current": here ? "page" : null,
+      },
+      h("i", { class: "state", "aria-hidden": "true" }),
+      h("b", {}, row.name),
+      h("small", {}, row.problem || told.join(" · ")),
+    ),
+  );
 }

@@ -1,7 +1,22 @@
 // What is drawn, as a file: SVG, PNG, CSV.
 
-const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "stroke-linecap",
-  "opacity", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility", "display"];
+const KEPT = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "stroke-opacity",
+  "stroke-linecap",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "text-anchor",
+  "dominant-baseline",
+  "visibility",
+  "display",
+];
 
 /** A cell of a CSV file. Spreadsheets take = + - @ for the begin of a formula: such texts get a '. */
 export function cell(value) {
@@ -34,7 +49,8 @@ export function standalone(drawn, background) {
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);
   const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  for (const [name, value] of Object.entries({ width, height, fill: background })) paper.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ width, height, fill: background }))
+    paper.setAttribute(name, value);
   copy.prepend(paper);
   return new XMLSerializer().serializeToString(copy);
 }

@@ -52,7 +52,9 @@ export class Server {
   }
 
   async runs(since = "", options = {}) {
-    return (await this.ask("GET", since ? `runs?since=${encodeURIComponent(since)}` : "runs", options)).json();
+    return (
+      await this.ask("GET", since ? `runs?since=${encodeURIComponent(since)}` : "runs", options)
+    ).json();
   }
 
   async run(id, { seed = null, ...options } = {}) {

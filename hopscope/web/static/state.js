@@ -43,7 +43,9 @@ export class State {
     this.waiting = false;
     for (const { keys: wanted, run } of this.watchers) {
       if (![...keys].some((key) => wanted.has(key))) continue;
-      try { run(keys); } catch (error) {
+      try {
+        run(keys);
+      } catch (error) {
         console.error(error);
         this.set({ error: { text: `a part of this page could not be drawn: ${error.message}` } }, "none");
       }
@@ -54,7 +56,11 @@ export class State {
   remember(how) {
     const address = format(this);
     if (address === location.hash) return;
-    if (how === "push") { clearTimeout(this.later); history.pushState(null, "", address); return; }
+    if (how === "push") {
+      clearTimeout(this.later);
+      history.pushState(null, "", address);
+      return;
+    }
     clearTimeout(this.later);
     this.later = setTimeout(() => history.replaceState(null, "", format(this)), 150);
   }
@@ -78,7 +84,9 @@ export class State {
 
   /** Is this row of a head (or with no reader: the whole head) switched off? */
   isOff(layer, head, reader = "") {
-    return this.off.some((its) => its.layer === layer && its.head === head && (!its.reader || its.reader === reader));
+    return this.off.some(
+      (its) => its.layer === layer && its.head === head && (!its.reader || its.reader === reader),
+    );
   }
 
   /** The number of the checkpoint that is looked at. */
@@ -86,7 +94,9 @@ export class State {
     const steps = this.steps ?? [];
     if (this.step === null) return steps.length - 1;
     let best = 0;
-    steps.forEach((step, n) => { if (Math.abs(step - this.step) < Math.abs(steps[best] - this.step)) best = n; });
+    steps.forEach((step, n) => {
+      if (Math.abs(step - this.step) < Math.abs(steps[best] - this.step)) best = n;
+    });
     return best;
   }
 }

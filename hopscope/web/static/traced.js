@@ -8,7 +8,9 @@ import { number } from "./words.js";
 export function tracedPane(state) {
   const pane = new Pane(state, "mechanism", "Mechanism", { rows: () => numbers(state) });
   pane.fits = (about) => about.kind === "llm-mechanism";
-  state.watch("about asked", () => { if (state.about?.kind === "llm-mechanism") show(pane, state); });
+  state.watch("about asked", () => {
+    if (state.about?.kind === "llm-mechanism") show(pane, state);
+  });
   return pane;
 }
 
@@ -21,48 +23,116 @@ function show(pane, state) {
     fill(pane.body, h("p", { class: "quiet" }, "Not all is measured yet: this page shows it when it is."));
     return;
   }
-  const names = Object.keys(findings.follows), { right, of, guessing } = findings.answered;
+  const names = Object.keys(findings.follows);
+  const { right, of, guessing } = findings.answered;
   const name = names.includes(state.asked) ? state.asked : names[0];
   pane.hint(`${model}, ${questions} · ${right} of ${of} answered right (guessing ${number(guessing)})`);
-  fill(pane.tools, select("Which symbol is exchanged", names.map((its) => [its, `exchange ${its}`]), name,
-    (its) => state.set({ asked: its }, "none")));
-  fill(pane.body,
-    h("ul", { class: "verdict" }, findings.verdict.map((line) => h("li", {}, line))),
-    h("p", { class: "quiet" },
-      `How far the answer follows when ${name} is exchanged before each layer; 1: all the way`),
-    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "By role and layer" },
-      byLayer(findings, name)),
+  fill(
+    pane.tools,
+    select(
+      "Which symbol is exchanged",
+      names.map((its) => [its, `exchange ${its}`]),
+      name,
+      (its) => state.set({ asked: its }, "none"),
+    ),
+  );
+  fill(
+    pane.body,
+    h(
+      "ul",
+      { class: "verdict" },
+      findings.verdict.map((line) => h("li", {}, line)),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      `How far the answer follows when ${name} is exchanged before each layer; 1: all the way`,
+    ),
+    h(
+      "div",
+      { class: "wide", tabindex: "0", role: "region", "aria-label": "By role and layer" },
+      byLayer(findings, name),
+    ),
     h("h3", {}, "The circuit"),
-    h("ul", {}, findings.circuit.map((part) => h("li", {}, h("b", {}, part.name), ` ${part.told}`))),
-    proofs("On fresh questions", findings.proof), proofs("On another formulation", findings.elsewhere));
+    h(
+      "ul",
+      {},
+      findings.circuit.map((part) => h("li", {}, h("b", {}, part.name), ` ${part.told}`)),
+    ),
+    proofs("On fresh questions", findings.proof),
+    proofs("On another formulation", findings.elsewhere),
+  );
   pane.refreshNumbers();
 }
 
 /** A row for each role, a column for each layer: how far the answer follows the stream there. */
 function byLayer({ roles, layers, follows }, name) {
-  const cell = ({ mean, low, high }) => h("td", {
-    style: { "--share": String(Math.min(1, Math.max(0, mean))) },
-    title: `95 %: ${number(low)} … ${number(high)}`,
-  }, mean < 0.005 ? "·" : mean.toFixed(2));
-  return h("table", { class: "shares" },
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "role"),
-      layers.map((layer) => h("th", { scope: "col" }, String(layer))))),
-    h("tbody", {}, roles.map((role, n) => h("tr", {}, h("th", { scope: "row" }, role), follows[name][n].map(cell)))));
+  const cell = ({ mean, low, high }) =>
+    h(
+      "td",
+      {
+        style: { "--share": String(Math.min(1, Math.max(0, mean))) },
+        title: `95 %: ${number(low)} … ${number(high)}`,
+      },
+      mean < 0.005 ? "·" : mean.toFixed(2),
+    );
+  return h(
+    "table",
+    { class: "shares" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "role"),
+        layers.map((layer) => h("th", { scope: "col" }, String(layer))),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      roles.map((role, n) => h("tr", {}, h("th", { scope: "row" }, role), follows[name][n].map(cell))),
+    ),
+  );
 }
 
 function proofs(title, all) {
   if (!all.length) return null;
-  const columns = ["exchange", "the circuit's rows", "as many random rows", "all but these rows", "everything"];
-  return [h("h3", {}, title, " ", h("small", {}, `${all[0].questions} questions`)),
-    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title },
-      table(columns, all.map((its) => [its.exchange, number(its.knocked.mean),
-        its.random.length ? `at most ${number(Math.max(...its.random))}` : "–",
-        number(its.alone.mean), number(its.everything.mean)])))];
+  const columns = [
+    "exchange",
+    "the circuit's rows",
+    "as many random rows",
+    "all but these rows",
+    "everything",
+  ];
+  return [
+    h("h3", {}, title, " ", h("small", {}, `${all[0].questions} questions`)),
+    h(
+      "div",
+      { class: "wide", tabindex: "0", role: "region", "aria-label": title },
+      table(
+        columns,
+        all.map((its) => [
+          its.exchange,
+          number(its.knocked.mean),
+          its.random.length ? `at most ${number(Math.max(...its.random))}` : "–",
+          number(its.alone.mean),
+          number(its.everything.mean),
+        ]),
+      ),
+    ),
+  ];
 }
 
 function numbers(state) {
   const found = state.about.traced.findings;
-  const rows = !found ? [] : Object.entries(found.follows).flatMap(([name, byRole]) => byRole.flatMap((by, n) =>
-    by.map(({ mean, low, high }, at) => [name, found.roles[n], found.layers[at], mean, low, high])));
+  const rows = !found
+    ? []
+    : Object.entries(found.follows).flatMap(([name, byRole]) =>
+        byRole.flatMap((by, n) =>
+          by.map(({ mean, low, high }, at) => [name, found.roles[n], found.layers[at], mean, low, high]),
+        ),
+      );
   return { columns: ["exchange", "role", "layer", "follows", "low", "high"], rows };
 }

@@ -24,11 +24,13 @@ export class Transformer {
       key: this.map(`${name}attention.key`, width, inner, false),
       value: this.map(`${name}attention.value`, width, inner),
       out: this.map(`${name}attention.out`, inner, width),
-      mlp: hidden ? {
-        norm: this.normOf(`${name}mlp_norm`),
-        up: this.map(`${name}mlp.up`, width, hidden),
-        down: this.map(`${name}mlp.down`, hidden, width),
-      } : null,
+      mlp: hidden
+        ? {
+            norm: this.normOf(`${name}mlp_norm`),
+            up: this.map(`${name}mlp.up`, width, hidden),
+            down: this.map(`${name}mlp.down`, hidden, width),
+          }
+        : null,
     };
   }
 
@@ -94,7 +96,8 @@ export class Transformer {
     const block = this.blocks[number];
     const rows = (to - from) * length;
     const y = block.attentionNorm(x, rows);
-    const key = block.key(y, rows), value = block.value(y, rows);
+    const key = block.key(y, rows);
+    const value = block.value(y, rows);
     const reading = (to - from) * read;
     const query = block.query(lastRows(y, to - from, length, read, width), reading);
     const mixed = new Float32Array(reading * inner);

@@ -1,11 +1,30 @@
 // The state of the page as the part of its address behind #, and back. Names, not indices.
 
 export const START = {
-  run: "", step: null, seed: null, off: [], as: "uniform", ex: 0, head: "", kind: "own",
-  ghost: "", colour: "", pane: "", scale: "linear", tokens: null, order: null,
+  run: "",
+  step: null,
+  seed: null,
+  off: [],
+  as: "uniform",
+  ex: 0,
+  head: "",
+  kind: "own",
+  ghost: "",
+  colour: "",
+  pane: "",
+  scale: "linear",
+  tokens: null,
+  order: null,
 };
-const PLAIN = { head: /^\d+\.\d+$/, kind: /^(own|others|example)$/, ghost: /^[\w.-]{1,40}$/, colour: /^(carries|emerged|kind)$/,
-  pane: /^[a-z]{1,12}$/, scale: /^(linear|log)$/, as: /^(uniform|itself|previous|position|mean|resample)$/ };
+const PLAIN = {
+  head: /^\d+\.\d+$/,
+  kind: /^(own|others|example)$/,
+  ghost: /^[\w.-]{1,40}$/,
+  colour: /^(carries|emerged|kind)$/,
+  pane: /^[a-z]{1,12}$/,
+  scale: /^(linear|log)$/,
+  as: /^(uniform|itself|previous|position|mean|resample)$/,
+};
 const ITEM = /^(\d{1,3})\.(\d{1,3})(?::([^=:;]{1,40}))?(?:=([a-z]{1,10}))?$/;
 
 /** The state that an address tells; whatever cannot be read is left at its start. */
@@ -22,14 +41,22 @@ export function parse(hash) {
   for (const name of ["step", "seed", "ex", "order"]) {
     if (/^\d{1,9}$/.test(asked.get(name) ?? "")) found[name] = Number(asked.get(name));
   }
-  found.off = (asked.get("off") ?? "").split(";").slice(0, 512).map((text) => item(text, found.as)).filter(Boolean);
+  found.off = (asked.get("off") ?? "")
+    .split(";")
+    .slice(0, 512)
+    .map((text) => item(text, found.as))
+    .filter(Boolean);
   const tokens = asked.get("tokens");
   if (tokens) found.tokens = tokens.split(" ").slice(0, 512);
   return found;
 }
 
 function decoded(text) {
-  try { return decodeURIComponent(text); } catch { return ""; }
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
 }
 
 /** One change: "1.0", "2.1:query", "2.1:query=itself". */
@@ -37,7 +64,12 @@ export function item(text, as = "uniform") {
   const found = ITEM.exec(text);
   if (!found) return null;
   const [, layer, head, reader, way] = found;
-  return { layer: Number(layer), head: Number(head), reader: reader ?? "", as: way && PLAIN.as.test(way) ? way : as };
+  return {
+    layer: Number(layer),
+    head: Number(head),
+    reader: reader ?? "",
+    as: way && PLAIN.as.test(way) ? way : as,
+  };
 }
 
 /** The name of a change, without what is done instead. */
@@ -53,11 +85,16 @@ export function asFlag(its) {
 /** The address of a state; what stands at its start is left out. */
 export function format(state) {
   const parts = [];
-  const add = (name, value) => parts.push(`${name}=${encodeURIComponent(value).replace(/%20/g, "+").replace(/%3A/g, ":").replace(/%3B/g, ";").replace(/%3D/g, "=")}`);
+  const add = (name, value) => {
+    const text = encodeURIComponent(value).replace(/%20/g, "+");
+    parts.push(`${name}=${text.replace(/%3[ABD]/g, decodeURIComponent)}`);
+  };
   for (const name of ["step", "seed", "order"]) if (state[name] !== null) add(name, state[name]);
   if (state.ex) add("ex", state.ex);
-  if (state.off.length) add("off", state.off.map((its) => named(its) + (its.as === state.as ? "" : `=${its.as}`)).join(";"));
+  if (state.off.length)
+    add("off", state.off.map((its) => named(its) + (its.as === state.as ? "" : `=${its.as}`)).join(";"));
   for (const name of Object.keys(PLAIN)) if (state[name] !== START[name]) add(name, state[name]);
   if (state.tokens) add("tokens", state.tokens.join(" "));
-  return `#/${state.run ? `run/${encodeURIComponent(state.run)}` : ""}${parts.length ? `?${parts.join("&")}` : ""}`;
+  const run = state.run ? `run/${encodeURIComponent(state.run)}` : "";
+  return `#/${run}${parts.length ? `?${parts.join("&")}` : ""}`;
 }

@@ -15,6 +15,11 @@ export function whole(value) {
   return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US");
 }
 
+/** "1 head", "2 heads". */
+export function counted(count, what) {
+  return `${whole(count)} ${what}${count === 1 ? "" : "s"}`;
+}
+
 /** q, k0, v1 for the roles of our own tasks; any other name as it is. */
 export function shortRole(role) {
   const found = /^(query|key|value)(?: (\d+)(?:\.(\d+))?)?$/.exec(role);
@@ -44,7 +49,9 @@ export function symbolName(name) {
 
 /** A change as a sentence. */
 export function changeWords(item) {
-  return item.reader ? `${item.layer}.${item.head}, read by ${item.reader}` : `head ${item.layer}.${item.head}`;
+  return item.reader
+    ? `${item.layer}.${item.head}, read by ${item.reader}`
+    : `head ${item.layer}.${item.head}`;
 }
 
 export const WAYS = [

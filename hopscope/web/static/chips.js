@@ -1,0 +1,62 @@
+// All heads, layer by layer, beside the circuit.
+
+import { s, switchable } from "./dom.js";
+import { headsOf, loose } from "./paths.js";
+import { number } from "./words.js";
+
+/** A disc for each head, which switches the whole head off. */
+export function chips({ y, layers, heads, width, side }, state, tip) {
+  const { roles } = state.about.task;
+  const used = headsOf(state.about);
+  const quiet = loose(state.about);
+  const made = [];
+  const group = s("g", { class: "chips" });
+  group.append(s("text", { class: "level", x: width - side + 14, y: 11 }, heads > 1 ? "heads" : "head"));
+  const each = Math.min(20, (side - 18) / heads);
+  for (let layer = 0; layer < layers; layer++)
+    for (let head = 0; head < heads; head++) {
+      const name = `${layer}.${head}`;
+      const does = quiet.filter((its) => its.layer === layer && its.head === head);
+      const chip = s(
+        "g",
+        {
+          class: `chip${used.has(name) ? " used" : ""}`,
+          tabindex: "0",
+          role: "button",
+          data: { item: name },
+          transform: `translate(${width - side + 22 + each * head} ${y(layer + 0.5)})`,
+        },
+        s("circle", { r: Math.min(9, each / 2 - 1) }),
+        heads <= 8
+          ? s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, String(head))
+          : null,
+        s("path", { class: "cross", d: "M-7 7L7 -7" }),
+      );
+      const lines = () =>
+        [
+          [`head ${name}`],
+          ...does.map((its) => [
+            `${its.readers.length >= roles.length ? "every role" : its.readers.join(", ")} ← ${its.what}`,
+            `${its.part.kind}, ${number(its.part.alone_cost.mean)} without it`,
+          ]),
+          used.has(name) ? null : ["The circuit does without it."],
+          [state.isOff(layer, head) ? "Switched off. Click: on again." : "Click: switch the whole head off."],
+        ].filter(Boolean);
+      const enter = () => {
+        state.under = { layer, head };
+        tip.show(chip, lines());
+      };
+      const leave = () => {
+        state.under = null;
+        tip.hide();
+      };
+      const press = () => {
+        state.toggle({ layer, head });
+        state.set({ head: name }, "replace");
+      };
+      switchable(chip, [chip], { enter, leave, press });
+      made.push({ chip, layer, head, name });
+      group.append(chip);
+    }
+  return { group, made };
+}

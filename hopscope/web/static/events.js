@@ -1,0 +1,33 @@
+// What happened when in a training: paths that emerged, hops that were learned, stages that began.
+
+import { arrows } from "./paths.js";
+
+/** What happened when: paths that emerged and hops that were learned, in order. */
+export function events(about) {
+  if (!about.task) return stages(about);
+  const paths = arrows(about)
+    .filter((its) => its.emerged !== null)
+    .map((its) => ({
+      step: its.emerged,
+      name: `${its.layer}.${its.head}`,
+      text: `${its.key} emerged`,
+      path: its,
+    }));
+  const hops = (about.learned ?? []).map((step, n) => ({
+    step,
+    name: `hop ${n + 1}`,
+    text: `hop ${n + 1} is learned`,
+    hop: n,
+  }));
+  return [...paths, ...hops].filter((its) => its.step !== null).sort((a, b) => a.step - b.step);
+}
+
+/** Where the stages of an n-gram training begin. */
+function stages(about) {
+  let from = 0;
+  return (about.ngram?.stages ?? []).map(({ trains, epochs }, n) => {
+    const found = { step: from, name: trains, text: `stage ${trains} begins`, hop: n };
+    from += epochs;
+    return found;
+  });
+}

@@ -1,0 +1,142 @@
+// What the model of the n-gram experiment says to a sequence, beside the induction head.
+
+import { inductionHead, predict } from "./copier.js";
+import { button, fill, h, s } from "./dom.js";
+import { ofChain } from "./colours.js";
+import { LETTERS, at, model, parents } from "./parameters.js";
+import { counted, number } from "./words.js";
+
+const MOST = 400;
+
+export function showSequence(pane, state, chips, place) {
+  const { alphabet, seen, plain, said, head } = both(state);
+  const most = Math.max(...(said ?? head).attention, 1e-9);
+  const typed = (pane.typed ??= h("input", {
+    type: "text",
+    class: "typed",
+    spellcheck: "false",
+    autocomplete: "off",
+    "aria-label": `A sequence of the letters ${LETTERS.slice(0, alphabet)}`,
+    on: {
+      input: (event) =>
+        state.set(
+          {
+            tokens: [...event.target.value.toLowerCase()].filter(
+              (its) => LETTERS.indexOf(its) >= 0 && LETTERS.indexOf(its) < alphabet,
+            ),
+          },
+          "replace",
+        ),
+    },
+  }));
+  if (document.activeElement !== typed) typed.value = seen.map((its) => LETTERS[its]).join("");
+  fill(
+    pane.tools,
+    typed,
+    state.tokens ? button("as it was", () => state.set({ tokens: null }), { class: "plain" }) : null,
+  );
+  const lit = new Set(parents(state).map((lag) => seen.length - lag));
+  fill(
+    chips,
+    seen.map((its, n) =>
+      h(
+        "span",
+        {
+          class: lit.has(n) ? "letter parent" : "letter",
+          title: `position ${n}: attention ${number((said ?? head).attention[n])}`,
+          style: { "--chain": ofChain(its), "--share": ((said ?? head).attention[n] / most).toFixed(3) },
+        },
+        h("i", {}),
+        LETTERS[its],
+      ),
+    ),
+    h("span", { class: "letter asked" }, h("i", {}), "?"),
+  );
+  const told = (n) => `${said ? number(said.answer[n]) : ""} (induction head ${number(head.answer[n])})`;
+  const svg = s("svg", {
+    class: "values",
+    viewBox: `0 0 420 ${30 + alphabet * 30}`,
+    role: "img",
+    "aria-label": `Next symbol: ${Array.from(head.answer, (_, n) => `${LETTERS[n]} ${told(n)}`).join(", ")}`,
+  });
+  svg.append(
+    s(
+      "text",
+      { class: "title", x: 0, y: 12 },
+      plain
+        ? "next symbol: the model (filled), the induction head (outline)"
+        : "next symbol by the induction head",
+    ),
+  );
+  for (let n = 0; n < alphabet; n++) {
+    const y = 24 + n * 30;
+    svg.append(
+      s("text", { class: "strong", x: 2, y: y + 15 }, LETTERS[n]),
+      s("rect", { class: "under", x: 24, y, width: 300, height: 20, rx: 5 }),
+    );
+    if (said)
+      svg.append(
+        s("rect", {
+          x: 24,
+          y: y + 3,
+          width: 300 * said.answer[n],
+          height: 14,
+          rx: 4,
+          style: { fill: ofChain(n) },
+        }),
+        s("text", { class: "value", x: 334, y: y + 15 }, number(said.answer[n])),
+      );
+    svg.append(
+      s("rect", { class: "outline", x: 24, y, width: Math.max(1, 300 * head.answer[n]), height: 20, rx: 5 }),
+      s("text", { x: 420, y: y + 15, "text-anchor": "end" }, number(head.answer[n])),
+    );
+  }
+  pane.svg = svg;
+  fill(place, svg);
+  pane.hint(
+    `bars over letters: attention of the last layer · ${counted(head.matches, "earlier place")} ` +
+      "with the same parents",
+  );
+  pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
+  pane.refreshNumbers();
+}
+
+/** The sequence that is looked at, as numbers: what was typed, or one with some order in it. */
+function tokens(state) {
+  const { alphabet } = state.about.ngram;
+  const window = model(state).window;
+  const typed = (state.tokens ?? [])
+    .map((its) => LETTERS.indexOf(its))
+    .filter((its) => its >= 0 && its < alphabet);
+  if (typed.length > window) return typed.slice(-MOST);
+  const made = [0, 1 % alphabet, 1 % alphabet];
+  for (let seed = 7; made.length < 36;) {
+    seed = (seed * 1103515245 + 12345) % 2147483648;
+    made.push(seed % 7 === 0 ? seed % alphabet : (made.at(-1) + made.at(-2) + 1) % alphabet);
+  }
+  return made;
+}
+
+function both(state) {
+  const { alphabet } = state.about.ngram;
+  const seen = tokens(state);
+  const plain = (model(state).first ?? "copies") === "copies";
+  return {
+    alphabet,
+    seen,
+    plain,
+    said: plain ? predict(seen, alphabet, at(state, state.at), model(state)) : null,
+    head: inductionHead(seen, alphabet, model(state).window, parents(state)),
+  };
+}
+
+export function answers(state) {
+  const { alphabet, seen, said, head } = both(state);
+  return {
+    columns: ["symbol", "model", "induction head"],
+    rows: [
+      ...Array.from({ length: alphabet }, (_, n) => [LETTERS[n], said?.answer[n] ?? "", head.answer[n]]),
+      ["sequence", seen.map((its) => LETTERS[its]).join(""), ""],
+    ],
+  };
+}

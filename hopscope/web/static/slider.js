@@ -1,0 +1,136 @@
+// The slider over all checkpoints: a notch for each, a mark for each path and hop, and what plays.
+
+import { button, h, s, fill } from "./dom.js";
+import { ofHop } from "./colours.js";
+import { events } from "./events.js";
+import { nearest } from "./lines.js";
+import { pathColour } from "./strokes.js";
+import { whole } from "./words.js";
+
+/** The slider: a notch for each checkpoint, a mark for each path and hop. */
+export function slider(state) {
+  const thumb = s("circle", { class: "thumb", cy: 22, r: 7 });
+  const play = button("▶", () => toggle(), {
+    class: "icon play",
+    title: "Play (space)",
+    "aria-label": "Play through the training",
+  });
+  const bar = h("div", {
+    class: "slider",
+    role: "slider",
+    tabindex: "0",
+    "aria-label": "Checkpoint",
+    "aria-valuemin": "0",
+  });
+  let made = null;
+  const toggle = () => state.set({ playing: !state.playing }, "none");
+  let timer = 0;
+  state.watch("playing", () => {
+    clearInterval(timer);
+    play.textContent = state.playing ? "❚❚" : "▶";
+    play.setAttribute("aria-label", state.playing ? "Pause" : "Play through the training");
+    if (!state.playing) return;
+    if (state.at >= state.steps.length - 1) state.set({ step: state.steps[0] }, "replace");
+    timer = setInterval(
+      () => {
+        if (state.at >= state.steps.length - 1) return state.set({ playing: false }, "none");
+        state.set({ step: state.steps[state.at + 1] }, "replace");
+      },
+      Math.max(40, Math.min(180, 6000 / state.steps.length)),
+    );
+  });
+  return {
+    build(up, width) {
+      const { steps, about } = state;
+      const svg = s("svg", { viewBox: `0 0 ${width} 52`, width, height: 52, "aria-hidden": "true" });
+      const first = up.toX(steps[0]);
+      const end = up.toX(steps.at(-1));
+      svg.append(
+        s("line", { class: "track", x1: first, x2: end, y1: 22, y2: 22 }),
+        s("line", { class: "gone", x1: first, x2: first, y1: 22, y2: 22 }),
+      );
+      if (steps.length < 400)
+        for (const step of steps)
+          svg.append(s("line", { class: "notch", x1: up.toX(step), x2: up.toX(step), y1: 18, y2: 26 }));
+      let before = -99;
+      let level = 0;
+      for (const its of events(about).filter((each) => each.path)) {
+        const x = up.toX(its.step);
+        level = x - before < 25 ? (level + 1) % 2 : 0;
+        before = x;
+        svg.append(
+          s(
+            "g",
+            { class: "event" },
+            s("title", {}, `${its.text} at step ${whole(its.step)}`),
+            s("path", { d: `M${x} 28l-3.4 5h6.8Z`, style: { fill: pathColour(its.path, state) } }),
+            s("text", { x, y: 41 + level * 9.5, "text-anchor": "middle" }, its.name),
+          ),
+        );
+      }
+      before = -99;
+      for (const its of events(about).filter((each) => !each.path)) {
+        const x = up.toX(its.step);
+        const near = x - before < 78;
+        before = x;
+        svg.append(
+          s(
+            "g",
+            { class: "event hop" },
+            s("title", {}, `${its.text} at step ${whole(its.step)}`),
+            s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }),
+            s(
+              "text",
+              { x: x + 4, y: 11, style: { fill: ofHop(its.hop) } },
+              its.text.startsWith("stage")
+                ? near
+                  ? its.name
+                  : `stage ${its.name}`
+                : near
+                  ? `${its.hop + 1}`
+                  : `hop ${its.hop + 1} learned`,
+            ),
+          ),
+        );
+      }
+      svg.append(thumb);
+      made = { up, svg, first };
+      bar.setAttribute("aria-valuemax", String(steps.length - 1));
+      fill(bar, svg);
+      bar.onpointerdown = (event) => {
+        bar.setPointerCapture(event.pointerId);
+        slide(event);
+      };
+      bar.onpointermove = (event) => {
+        if (event.buttons & 1) slide(event);
+      };
+      const slide = (event) => {
+        const box = svg.getBoundingClientRect();
+        const value = up.toX.back(((event.clientX - box.left) / box.width) * width);
+        state.set({ step: steps[nearest(steps, value)], playing: false }, "replace");
+      };
+      return [play, bar];
+    },
+    update() {
+      const { steps, at } = state;
+      const x = made.up.toX(steps[at]);
+      thumb.setAttribute("cx", x);
+      made.svg.querySelector(".gone").setAttribute("x2", x);
+      bar.setAttribute("aria-valuenow", String(at));
+      bar.setAttribute("aria-valuetext", `step ${whole(steps[at])}`);
+      play.disabled = steps.length < 2;
+    },
+  };
+}
+
+export function drag(svg, state, value) {
+  const go = (event) =>
+    state.set({ step: state.steps[nearest(state.steps, value(event))], playing: false }, "replace");
+  svg.addEventListener("pointerdown", (event) => {
+    svg.setPointerCapture(event.pointerId);
+    go(event);
+  });
+  svg.addEventListener("pointermove", (event) => {
+    if (event.buttons & 1) go(event);
+  });
+}
