@@ -39,7 +39,7 @@ def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, An
     weights = _weights(trained, described, room)
     others = [step for step in trained.steps if str(step) not in weights]
     names = [name for name in ARRAYS if name in described["arrays"]]
-    described |= {"arrays": names, "seeds": [trained.seed]}
+    described |= {"arrays": names, "at_hand": names, "seeds": [trained.seed]}
     return {
         "row": row,
         "description": described,

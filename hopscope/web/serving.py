@@ -72,7 +72,7 @@ def explorer(
 
 def public() -> list[str]:
     """The paths of the page itself, which hold no data."""
-    return list(shell.files())
+    return list(shell.contents())
 
 
 class Server(uvicorn.Server):

@@ -109,7 +109,9 @@ class Trained:
         )
 
     def description(self) -> dict[str, Any]:
-        return description(self.folder, self.recipe, self.seed)
+        found = description(self.folder, self.recipe, self.seed)
+        ready = [name for name in found["arrays"] if self.at_hand(name) is not None]
+        return {**found, "at_hand": ready}
 
     def at_hand(self, name: str) -> bytes | None:
         """Arrays that are kept or remembered; None if they have to be computed."""

@@ -150,7 +150,8 @@ function update(pane, state) {
   for (const { path, group, label } of pane.arrows ?? []) {
     const share = maps ? maps.of(at, path) : 1;
     const off = state.isOff(path.layer, path.head, path.reader);
-    group.style.setProperty("--share", Math.max(0.05, share).toFixed(3));
+    // An attribute, since a property of style would be handed on to all that the arrow is made of.
+    group.setAttribute("opacity", (0.1 + 0.9 * Math.max(0.05, share)).toFixed(3));
     group.classList.toggle("off", off);
     label.classList.toggle("off", off);
     label.classList.toggle("faint", share < 0.25);

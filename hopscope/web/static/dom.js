@@ -36,6 +36,24 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** Make a drawing like a fresh one by changing what differs alone, so that little is laid out anew;
+ *  gives back which of the two is on the page. */
+export function become(old, fresh) {
+  if (old.tagName !== fresh.tagName || old.children.length !== fresh.children.length) {
+    old.replaceWith(fresh);
+    return fresh;
+  }
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) === value) continue;
+    if (name === "style") old.style.cssText = value;
+    else old.setAttribute(name, value);
+  }
+  if (!fresh.children.length && old.textContent !== fresh.textContent) old.textContent = fresh.textContent;
+  [...old.children].forEach((child, n) => become(child, fresh.children[n]));
+  return old;
+}
+
 /** A button with a text; `label` says more to those who only hear it. */
 export function button(text, run, props = {}) {
   return h("button", { type: "button", ...props, on: { click: run, ...props.on } }, text);

@@ -144,21 +144,26 @@ function band({ xs, low, high }, toX, toY) {
   return up.length ? `M${[...up, ...back].join("L")}Z` : "";
 }
 
-/** Names of curves, each with its colour (and its value at the cursor, if `at` is given). */
+/** Names of curves, each with its colour; `show(x)` writes what each is there. */
 export function legend(entries) {
-  return h(
-    "div",
-    { class: "keys" },
-    entries.map(({ name, colour, value, dash, on }) =>
-      h(
-        on ? "button" : "span",
-        { class: "key", ...(on ? { type: "button", on: { click: on } } : {}) },
-        h("i", { class: dash ? "dashed" : "", style: { "--its": colour } }),
-        name,
-        value === undefined ? null : h("b", {}, number(value)),
-      ),
+  const values = entries.map(() => h("b"));
+  const keys = entries.map(({ name, colour, dash, on }, n) =>
+    h(
+      on ? "button" : "span",
+      { class: "key", ...(on ? { type: "button", on: { click: on } } : {}) },
+      h("i", { class: dash ? "dashed" : "", style: { "--its": colour } }),
+      name,
+      values[n],
     ),
   );
+  return {
+    element: h("div", { class: "keys" }, keys),
+    show(x) {
+      entries.forEach(({ xs, ys }, n) => {
+        values[n].textContent = number(xs.length ? ys[nearest(xs, x)] : NaN);
+      });
+    },
+  };
 }
 
 /** The nearest index of a sorted list. */

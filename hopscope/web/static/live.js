@@ -38,7 +38,7 @@ export class Live {
   rest(kind, keys, run) {
     const { about, steps, run: asked } = this.state;
     if (!about?.task || !steps.length) return;
-    if (this.current !== asked) return; // what is shown is of another run yet
+    if (this.current !== asked) return; // what is shown is of another run, or not all of it is there
     clearTimeout(this.timers[kind]);
     delete this.timers[kind];
     this.open[kind]?.abort();
@@ -91,7 +91,6 @@ export class Live {
       const again = this.shown === `${id} ${seed}`;
       if (!again) state.undone = [];
       this.shown = `${id} ${seed}`;
-      this.current = id;
       const contents =
         about.circuit?.account && !has.has("contents")
           ? contentsOf(about.circuit.account, steps)
@@ -123,11 +122,24 @@ export class Live {
           },
           name === "contents",
         );
-      await Promise.all([ask("losses"), ask("parameters"), ask("maps")]);
+      // What is at hand first. All else is computed, by what the example waits for as well.
+      const ready = new Set(about.at_hand ?? about.arrays);
+      const drawn = ["losses", "parameters", "maps", "contents"];
+      await Promise.all(drawn.filter((name) => ready.has(name)).map(ask));
+      this.begin(id);
+      if (!ready.has("maps")) await ask("maps");
       if (about.task) await this.first(signal);
-      await ask("contents"); // the slowest where nothing was kept, and the last to be missed
+      if (!ready.has("contents")) await ask("contents"); // the slowest, and the last to be missed
       if (!about.emerged) await ask("emergence");
     });
+  }
+
+  /** From now on questions about the run may be asked. */
+  begin(id) {
+    if (this.current === id) return;
+    this.current = id;
+    this.rest("example", new Set(["about"]), () => this.example());
+    this.rest("ablate", new Set(["about"]), () => this.ablate());
   }
 
   /** Wait for the first example, or for nobody who would need it. */

@@ -1,6 +1,6 @@
 // What the model answers, and how well: a bar for each hop.
 
-import { announce, fill, h, s } from "./dom.js";
+import { announce, become, fill, h, s } from "./dom.js";
 import { ofChain, ofHop } from "./colours.js";
 import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
@@ -72,7 +72,7 @@ function showBars(pane, state, place) {
   if (!found) return fill(place, h("p", { class: "quiet" }, "Being measured …"));
   const most = Math.max(...found.guess, ...found.changed.mean) * 1.15;
   const at = (value) => 8 + (Math.min(Math.max(value, 0), most) / most) * (WIDE - 16);
-  pane.bars = s("svg", {
+  const fresh = s("svg", {
     class: "loss-bars",
     viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`,
     role: "img",
@@ -89,7 +89,7 @@ function showBars(pane, state, place) {
     const half = found.changed.half?.[n];
     const x = at(value);
     const moved = state.off.length > 0;
-    pane.bars.append(
+    fresh.append(
       s("text", { class: "name", x: 8, y: y + 12 }, `hop ${hop}`),
       s(
         "text",
@@ -114,11 +114,11 @@ function showBars(pane, state, place) {
       }),
     );
     if (half)
-      pane.bars.append(
+      fresh.append(
         s("line", { class: "interval", x1: at(value - half), x2: at(value + half), y1: y + 25, y2: y + 25 }),
       );
     if (moved)
-      pane.bars.append(
+      fresh.append(
         s("line", {
           class: "notch",
           x1: at(found.clean.mean[n]),
@@ -127,15 +127,16 @@ function showBars(pane, state, place) {
           y2: y + 35,
         }),
       );
-    pane.bars.append(
+    fresh.append(
       s("line", { class: "guess", x1: at(found.guess[n]), x2: at(found.guess[n]), y1: y + 17, y2: y + 35 }),
     );
   });
   const guess = at(found.guess[0]);
-  pane.bars.append(
+  fresh.append(
     s("text", { class: "guess", x: guess, y: ROW * hops.length + 8, "text-anchor": "middle" }, "guessing"),
   );
-  fill(place, pane.bars);
+  if (pane.bars?.isConnected) pane.bars = become(pane.bars, fresh);
+  else fill(place, (pane.bars = fresh));
   pane.refreshNumbers();
   if (state.off.length && state.answer && !state.asking)
     announce(`Losses: ${hops.map((hop, n) => `hop ${hop} ${number(found.changed.mean[n])}`).join(", ")}`);

@@ -69,6 +69,7 @@ async function begin() {
   state.watch("stale", () => live.openRun());
   theme(state, keptTheme() ?? "auto");
   globalThis.hopscope = { state, source, live };
+  if (state.run) live.openRun();
   try {
     await runs.start();
   } catch (problem) {
@@ -76,7 +77,6 @@ async function begin() {
   }
   const first = runs.rows.has(FIRST) ? FIRST : ([...runs.rows.keys()][0] ?? "");
   if (!state.run && first) state.set({ run: first }, "replace");
-  else if (state.run) live.openRun();
 }
 
 /** Which panes a kind of run has, and which one fills the page. */

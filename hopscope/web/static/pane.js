@@ -20,7 +20,9 @@ export class Pane {
       role: "region",
       "aria-label": `${title}: numbers`,
     });
-    this.foot = h("div", { class: "foot" });
+    this.shell = line("$", "command");
+    this.python = line(">>>", "Python");
+    this.foot = h("div", { class: "foot" }, this.shell.element, this.python.element);
     this.full = button("⤢", () => this.maximise(), {
       class: "icon",
       title: "Maximise (f)",
@@ -147,18 +149,15 @@ export class Pane {
 
   /** The lines under the pane. */
   told(shell, python) {
-    const key = `${shell}\n${python}`;
-    if (this.key === key) return;
-    this.key = key;
-    fill(
-      this.foot,
-      shell ? line("$", shell, "command") : null,
-      python ? line(">>>", python, "Python") : null,
-    );
+    this.shell.say(shell ?? "");
+    this.python.say(python ?? "");
   }
 }
 
-function line(sign, text, what) {
+/** One of them, with what copies it. */
+function line(sign, what) {
+  let text = "";
+  const code = h("code");
   const copied = async (event) => {
     const made = event.currentTarget;
     try {
@@ -173,14 +172,24 @@ function line(sign, text, what) {
       made.textContent = what === "Python" ? "copy Python" : "copy";
     }, 1200);
   };
-  return h(
+  const element = h(
     "div",
-    { class: what === "Python" ? "line python" : "line" },
+    { class: what === "Python" ? "line python" : "line", hidden: true },
     h("span", { "aria-hidden": "true" }, sign),
-    h("code", { title: text }, text.replaceAll("\n", "; ")),
+    code,
     button(what === "Python" ? "copy Python" : "copy", copied, {
       class: "copy",
       "aria-label": `Copy the ${what}`,
     }),
   );
+  return {
+    element,
+    say(its) {
+      if (its === text) return;
+      text = its;
+      element.hidden = !text;
+      code.title = text;
+      code.textContent = text.replaceAll("\n", "; ");
+    },
+  };
 }

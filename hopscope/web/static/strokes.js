@@ -119,8 +119,9 @@ function show(made, state) {
   for (const { held, level, role, symbol, n, size, node } of made) {
     const share = contents.share(at, level, role, n);
     const full = Math.min(1, Math.max(0, Number.isNaN(share) ? 0 : share));
-    held.setAttribute("height", (size * full).toFixed(2));
-    held.setAttribute("y", (3 + size * (1 - full)).toFixed(2));
+    const high = Math.round(10 * size * full) / 10;
+    held.setAttribute("height", high);
+    held.setAttribute("y", 3 + size - high);
     texts.set(node, [
       ...(texts.get(node) ?? [`${role}, ${level ? `after layer ${level - 1}` : "input"}:`]),
       `${symbolName(symbol)} ${number(full)}`,

@@ -33,7 +33,7 @@ export function timePane(state) {
   state.watch("step playing", () => {
     if (pane.charts) update(pane, state);
   });
-  state.watch("about step steps scale playing", () => {
+  state.watch("about steps scale", () => {
     if (state.steps) tools(pane, state);
   });
   pane.both = () => (pane.charts ? together(pane) : s("svg", { viewBox: "0 0 1 1" }));
@@ -41,10 +41,7 @@ export function timePane(state) {
 }
 
 function tools(pane, state) {
-  const unit = state.about.unit ?? "step";
-  const steps = state.steps;
-  const step = `${unit} ${whole(steps[state.at])} of ${whole(steps.at(-1))}`;
-  pane.hint(`${step} · ${counted(steps.length, "checkpoint")}`);
+  const { steps } = state;
   if (steps.length > 1)
     fill(
       pane.tools,
@@ -145,8 +142,7 @@ function build(pane, state, place, rail) {
     levels: two && !state.curves ? [{ at: 0.5, name: "emerged" }] : [],
   });
   pane.charts = two ? [up, down] : [up];
-  pane.series = [series, pane.seen];
-  pane.legend = h("div", { class: "legend" });
+  pane.legends = [series, pane.seen].map((all) => legendOf(all, state));
   fill(
     place,
     h(
@@ -157,7 +153,11 @@ function build(pane, state, place, rail) {
         { class: "stack" },
         pane.charts.map((each) => each.svg),
       ),
-      pane.legend,
+      h(
+        "div",
+        { class: "legend" },
+        pane.legends.map((its) => its.element),
+      ),
     ),
   );
   for (const each of pane.charts)
@@ -171,26 +171,27 @@ function build(pane, state, place, rail) {
 }
 
 function update(pane, state) {
-  const step = state.steps[state.at];
+  const { steps, about } = state;
+  const step = steps[state.at];
+  const where = `${about.unit ?? "step"} ${whole(step)} of ${whole(steps.at(-1))}`;
+  pane.hint(`${where} · ${counted(steps.length, "checkpoint")}`);
   for (const each of pane.charts) each.point(step);
-  fill(
-    pane.legend,
-    pane.series.map((series) =>
-      legend(
-        series
-          .filter((its) => !its.thin)
-          .map((its) => ({
-            name: its.name.replace(", validation", ""),
-            colour: its.colour,
-            dash: its.dash,
-            value: its.xs.length ? its.ys[nearest(its.xs, step)] : NaN,
-            ...(its.path ? { on: () => state.set({ head: `${its.path.layer}.${its.path.head}` }) } : {}),
-          })),
-      ),
-    ),
-  );
+  for (const each of pane.legends) each.show(step);
   pane.slider.update(state);
   pane.refreshNumbers();
+}
+
+/** Curves by name; a path's leads to its head. */
+function legendOf(series, state) {
+  return legend(
+    series
+      .filter((its) => !its.thin)
+      .map((its) => ({
+        ...its,
+        name: its.name.replace(", validation", ""),
+        on: its.path && (() => state.set({ head: `${its.path.layer}.${its.path.head}` })),
+      })),
+  );
 }
 
 /** Both charts as one drawing, to be saved. */

@@ -1,5 +1,7 @@
 // Numbers and names as texts.
 
+const WHOLE = new Intl.NumberFormat("en-US"); // once: to make one takes longer than to use it
+
 /** A number with three digits that matter. */
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
@@ -12,7 +14,7 @@ export function number(value) {
 
 /** A whole number with thin spaces: 57 000. */
 export function whole(value) {
-  return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US");
+  return value === null || value === undefined ? "–" : WHOLE.format(Math.round(value));
 }
 
 /** "1 head", "2 heads". */
