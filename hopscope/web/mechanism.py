@@ -2,18 +2,20 @@
 heads that bring it, and how they were proved.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hopscope.configs import LlmMechanism
+from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.web.memory import Memory
+from hopscope.web.tensors import packed
 
 ROWS = "rows/"
 """What the names of files begin with that hold what was measured."""
-SIZE = 2**20
-"""Bytes that the findings of a run take, at most."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +32,35 @@ class Traced:
             "traced": {
                 "model": recipe.model,
                 "questions": recipe.prompts.label,
-                "findings": self.findings() if self.folder.manifest.complete else None,
             },
             "panes": ["mechanism"],
-            "arrays": [],
+            "arrays": ["findings"] * self.folder.manifest.complete,
             "command": {"mechanism": f"hopscope show {name}"},
             "python": {"mechanism": f'import hopscope\nhopscope.load("{name}").findings.verdict()'},
         }
 
+    def at_hand(self, name: str) -> bytes | None:
+        """The findings, if they are remembered."""
+        if name != "findings" or not self.folder.manifest.complete:
+            has = "findings" if self.folder.manifest.complete else "none before all is measured"
+            raise ConfigError(f"{self.folder.name} has no arrays {name[:40]!r}; it has {has}")
+        found: bytes | None = self.memory.known(self._key())
+        return found
+
+    def arrays(self, name: str, _: Callable[[], bool]) -> bytes:
+        """The findings: torch is imported to read them."""
+        found = self.at_hand(name)
+        return self.memory.get(self._key(), self._packed, len) if found is None else found
+
+    def _key(self) -> tuple[object, ...]:
+        return "findings", *(self.folder.manifest.files[f].sha256 for f in self.folder.files(ROWS))
+
+    def _packed(self) -> bytes:
+        found = self.findings()
+        return packed({"layers": np.array(found["layers"], np.int32)}, found)
+
     def findings(self) -> dict[str, Any]:
         """What the rows of a complete run come to, with each part of the circuit in words."""
-        rows = tuple(self.folder.manifest.files[name].sha256 for name in self.folder.files(ROWS))
-        return self.memory.get(("findings", rows), self._findings, lambda _: SIZE)
-
-    def _findings(self) -> dict[str, Any]:
         from hopscope.llm.mechanism import MechanismRun
         from hopscope.web.described import circuit_of
 

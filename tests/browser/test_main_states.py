@@ -57,7 +57,7 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     ids = {state: folder.name.rpartition("-")[2] for state, folder in names.items()}
     ids |= {"error": "0000000000", "demo": "gallery-demo"}
     with pytest.MonkeyPatch.context() as patch, begun.locked(), served(Path(root)) as address:
-        patch.setattr(Traced, "_findings", lambda _: FOUND)
+        patch.setattr(Traced, "findings", lambda _: FOUND)
         yield {state: f"{address}/#token={TOKEN}&/run/{id_}" for state, id_ in ids.items()}
 
 

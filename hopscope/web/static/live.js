@@ -81,6 +81,7 @@ export class Live {
         losses: null,
         contents: null,
         fleet: null,
+        findings: null,
         values: null,
         curves: null,
         spot: null,
@@ -110,6 +111,7 @@ export class Live {
             emerged: Object.fromEntries(its.about.paths.map((path, n) => [path, its.about.emerged[n]])),
           },
         }),
+        findings: (its) => ({ findings: its.about }),
         parameters: (its) => ({ values: plain(its), valuesAbout: its.about }),
       };
       const ask = (name) =>
@@ -124,7 +126,7 @@ export class Live {
         );
       // What is at hand first. All else is computed, by what the example waits for as well.
       const ready = new Set(about.at_hand ?? about.arrays);
-      const drawn = ["losses", "parameters", "maps", "contents"];
+      const drawn = ["losses", "parameters", "findings", "maps", "contents"];
       await Promise.all(drawn.filter((name) => ready.has(name)).map(ask));
       this.begin(id);
       if (!ready.has("maps")) await ask("maps");

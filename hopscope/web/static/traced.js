@@ -8,19 +8,22 @@ import { number } from "./words.js";
 export function tracedPane(state) {
   const pane = new Pane(state, "mechanism", "Mechanism", { rows: () => numbers(state) });
   pane.fits = (about) => about.kind === "llm-mechanism";
-  state.watch("about asked", () => {
+  state.watch("about findings asked", () => {
     if (state.about?.kind === "llm-mechanism") show(pane, state);
   });
   return pane;
 }
 
 function show(pane, state) {
-  const { model, questions, findings } = state.about.traced;
+  const { model, questions } = state.about.traced;
+  const { findings } = state;
   pane.told(state.about.command?.mechanism ?? "", state.about.python?.mechanism ?? "");
   if (!findings) {
     pane.hint(`${model}, ${questions}`);
     fill(pane.tools);
-    fill(pane.body, h("p", { class: "quiet" }, "Not all is measured yet: this page shows it when it is."));
+    const there = state.about.arrays.length > 0;
+    const told = there ? "Being read …" : "Not all is measured yet: this page shows it when it is.";
+    fill(pane.body, h("p", { class: "quiet" }, told));
     return;
   }
   const names = Object.keys(findings.follows);
@@ -126,7 +129,7 @@ function proofs(title, all) {
 }
 
 function numbers(state) {
-  const found = state.about.traced.findings;
+  const found = state.findings;
   const rows = !found
     ? []
     : Object.entries(found.follows).flatMap(([name, byRole]) =>

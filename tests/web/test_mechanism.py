@@ -1,0 +1,58 @@
+"""A run that took a language model apart, as the page asks for it."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from hopscope.configs import LlmMechanism, Prompts
+from hopscope.errors import ConfigError
+from hopscope.store import Store
+from hopscope.web.mechanism import Traced
+from hopscope.web.tensors import unpacked
+from hopscope.web.views import Views
+
+OPEN = """
+import sys
+from hopscope.store import Store
+from hopscope.web.views import Views
+print(Views(Store(sys.argv[1])).run(sys.argv[2])["arrays"], "torch" in sys.modules)
+"""
+
+
+def made(store: Store, *, complete: bool = True) -> str:
+    """The id of such a run."""
+    folder = store.create(LlmMechanism(model="x", prompts=Prompts(formulation="equations", hops=2)))
+    folder.commit({}, complete=complete)
+    return folder.name.rpartition("-")[2]
+
+
+def test_what_was_found_is_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_, views, read = made(store), Views(store), list[str]()
+    found: dict[str, Any] = {"layers": [0, 1], "verdict": ["look-ups: stacked"]}
+
+    def findings(run: Traced) -> dict[str, Any]:
+        read.append(run.folder.name)
+        return found
+
+    monkeypatch.setattr(Traced, "findings", findings)
+    assert views.at_hand(id_, "findings") is None
+    arrays, told = unpacked(views.arrays(id_, "findings"))
+    assert (arrays["layers"].tolist(), told) == ([0, 1], found)
+    assert views.at_hand(id_, "findings") == views.arrays(id_, "findings")
+    assert len(read) == 1
+
+
+def test_nothing_is_found_before_all_is_measured(store: Store) -> None:
+    id_, views = made(store, complete=False), Views(store)
+    assert views.run(id_)["arrays"] == []
+    with pytest.raises(ConfigError, match="it has none before all is measured"):
+        views.arrays(id_, "findings")
+
+
+def test_its_description_needs_no_torch(store: Store) -> None:
+    """It is answered by the thread of short questions, which would be held up for seconds."""
+    line = [sys.executable, "-c", OPEN, str(store.root), made(store)]
+    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert said.split("\n")[0] == "['findings'] False"
