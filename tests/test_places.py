@@ -85,7 +85,6 @@ ELSEWHERE = {
     "web/tables.py": "browser/test_draw.py",
     # A saved page is written to be opened.
     "web/bundle.py": "browser/test_bundled.py",
-    "web/mechanism.py": "llm/test_mechanism.py",
     "web/carried.py": "browser/test_bundled.py",
     # What is asked of the page is asked of a whole view, and held to what commands print.
     **{

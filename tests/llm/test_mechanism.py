@@ -12,6 +12,7 @@ from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import LlmFindings, MechanismRun
 from hopscope.llm.tracer import trace
 from hopscope.store import RunFolder, Store
+from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
 BEGIN = {"0.0 value 0 ← key 0", "0.0 value 1 ← key 1", "0.2 answer ← query"}
@@ -136,9 +137,9 @@ def test_stacked_and_in_place_are_told_apart(traced: Callable[[bool], Path]) -> 
 def test_the_page_tells_what_was_found(traced: Callable[[bool], Path]) -> None:
     run = run_at(traced(True))
     views = Views(Store(run.folder.path.parent))
-    told = views.run(run.name.rpartition("-")[2])["traced"]
-    assert told["model"] == "planted"
-    found = told["findings"]
+    id_ = run.name.rpartition("-")[2]
+    assert views.run(id_)["traced"]["model"] == "planted"
+    _, found = unpacked(views.arrays(id_, "findings"))
     assert {f"{part['name']} {part['told']}" for part in found["circuit"]} == TRUE[True]
     assert found["verdict"] == run.findings.verdict()
     assert set(found["follows"]) == set(run.findings.shares)
