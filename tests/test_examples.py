@@ -13,11 +13,12 @@ SIZES = {
     "main_flow.py": ["--steps", "30"],
     "gpt2_from_elsewhere.py": ["3"],
     "task_of_ones_own.py": ["3"],
+    "adapter.py": ["3"],
     "induction_heads.py": ["--chains", "500"],
 }
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.name)
 def test_the_example_runs(path: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(path), *SIZES.get(path.name, [])]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)

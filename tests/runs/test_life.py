@@ -1,76 +1,20 @@
-"""A fourth kind of run, which nobody but this file knows of: sums of drawn numbers."""
+"""A fourth kind of run, which nobody but an example knows of: sums of drawn numbers."""
 
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-import torch
+import sums
+from sums import KIND, Summing, Sums
 
-from hopscope.configs import Experiment, Positive, Recipe
-from hopscope.configs.kinds import KINDS, Kind, kind_of
-from hopscope.configs.recipe import Seeds
+from hopscope.configs import Experiment
+from hopscope.configs.kinds import KINDS, kind_of
 from hopscope.errors import ConfigError, RunMismatch
 from hopscope.runs import Work, opened, train
-from hopscope.runs.checkpoint import own_weights, saved
-from hopscope.store import RunFolder, Store, metrics, sql
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
-
-
-class Sums(Recipe):
-    """So many numbers, added up."""
-
-    kind: ClassVar = "sums"
-    numbers: Positive = 40
-    seeds: Seeds = (0,)
-    task_kind: ClassVar = "sums"  # type: ignore[assignment]
-
-    @property
-    def steps(self) -> int:
-        return self.numbers
-
-    def title(self) -> str:
-        return "sums"
-
-
-class Summing:
-    """The work of it: a step adds a number, and its loss is the sum."""
-
-    precision, planned = "float64", range(0, 1_000, 10)
-
-    def __init__(self, recipe: Sums, folder: RunFolder) -> None:
-        self.recipe, self.folder = recipe, folder
-        self.sum, self.step = torch.zeros(1, dtype=torch.float64), 0
-        for self.step in checkpoint_steps(folder)[-1:]:
-            self.sum = own_weights(folder, self.step)["sum"]
-        self.start, self.losses = self.step, [[[0.0]]] if not self.step else []
-
-    def advance(self) -> dict[str, np.ndarray]:
-        self.step += 1
-        self.sum = self.sum + np.random.default_rng([self.recipe.seeds[0], self.step]).random()
-        self.losses.append([[float(self.sum)]])
-        return {"train": np.array(self.losses[-1], np.float32)}
-
-    def files(self) -> Mapping[str, bytes]:
-        steps = np.arange(self.step - len(self.losses) + 1, self.step + 1, dtype=np.int32)
-        part = metrics.part("train", self.recipe.seeds, steps, np.array(self.losses, np.float32))
-        state = saved({"sum": self.sum}, self.recipe.digest(), self.step, self.precision)
-        name, self.start, self.losses = metrics.part_name(self.start, self.step), self.step, []
-        return {checkpoint_name(self.step): state, name: metrics.to_parquet([part])}
-
-    def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
-        return {metrics.LOSSES: metrics.merged(self.folder)}, (*self.folder.files(metrics.PART),)
-
-
-def prepare(recipe: Sums, device: str) -> Any:
-    return lambda folder: Summing(recipe, folder)
-
-
-KIND = Kind(Sums, f"{__name__}:prepare", "hopscope.runs.view:PlainRun")
+from hopscope.store import RunFolder, Store, sql
 
 
 @pytest.fixture(autouse=True)
@@ -119,8 +63,8 @@ def test_stopped_anywhere_it_ends_with_the_same_bytes(store: Store, step: int) -
 def test_killed_it_ends_with_the_same_bytes(store: Store) -> None:
     code = (
         "import os, sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "import test_life as k\n"
+        f"sys.path.insert(0, {str(Path(sums.__file__).parent)!r})\n"
+        "import sums as k\n"
         "k.KINDS['sums'] = k.KIND\n"
         "advance = k.Summing.advance\n"
         "k.Summing.advance = lambda self: os.kill(os.getpid(), 9) if self.step == 27 else "

@@ -1,0 +1,69 @@
+"""Builds the wheel, installs it where nothing else of ours is, says what is in it: one JSON row.
+
+Run from a clone: `python benchmarks/wheel.py`. It takes the versions of constraints.txt, and some
+gigabytes of disk for a while.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LIMIT = 0.1
+"""Seconds that `import hopscope` may take."""
+IMPORT = (
+    "import time; start = time.perf_counter(); import hopscope; print(time.perf_counter() - start)"
+)
+
+
+def call(*words: str | Path, where: Path) -> str:
+    """What a program prints; nothing of this clone can be imported there."""
+    free = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(words, cwd=where, env=free, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, words))} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def fresh(folder: Path) -> Path:
+    """The programs of a new environment."""
+    venv.create(folder, with_pip=True)
+    return folder / "bin"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        room = Path(name)
+        clone, programs = room / "clone", fresh(room / "environment")
+        call("git", "clone", "-q", ROOT, clone, where=room)
+        pip = (programs / "pip", "-q", "--disable-pip-version-check")
+        call(*pip, "wheel", "--no-deps", "-w", room, clone, where=room)
+        (wheel,) = room.glob("*.whl")
+        pins = clone / "constraints.txt"
+        (torch,) = (line for line in pins.read_text().splitlines() if line.startswith("torch=="))
+        call(*pip, "install", torch, wheel, "-c", pins, where=room)
+        shown = call(programs / "hopscope", "circuit", "show", "gallery/demo", where=room)
+        assert "value 0 ← value 1" in shown, shown
+        times = [float(call(programs / "python", "-c", IMPORT, where=room)) for _ in range(5)]
+        with zipfile.ZipFile(wheel) as opened:
+            parts = Counter[str]()
+            for each in opened.infolist():
+                parts["/".join(each.filename.split("/")[:2])] += each.compress_size
+        row = {
+            "wheel": wheel.name, "megabytes": round(wheel.stat().st_size / 1e6, 2),
+            "largest": {name: round(size / 1e6, 2) for name, size in parts.most_common(6)},
+            "import_seconds": round(min(times), 4), "date": time.strftime("%Y-%m-%d"),
+        }  # fmt: skip
+        sys.stdout.write(json.dumps(row) + "\n")
+        assert min(times) < LIMIT, f"import hopscope takes {min(times):.3f} s; expected {LIMIT}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""A kind of run: numbers are drawn and added up. Everything else a run can do comes by itself.
+
+It is stopped and resumed to the bit, kept, verified, listed and asked in SQL, as every run.
+"""
+
+from collections.abc import Callable, Mapping
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from hopscope.configs import Positive, Recipe
+from hopscope.configs.kinds import KINDS, Kind
+from hopscope.configs.recipe import Seeds
+from hopscope.runs import train
+from hopscope.runs.checkpoint import own_weights, saved
+from hopscope.store import RunFolder, metrics
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+
+
+class Sums(Recipe):
+    """So many numbers, added up."""
+
+    kind: ClassVar = "sums"
+    numbers: Positive = 40
+    seeds: Seeds = (0,)
+    task_kind: ClassVar = "sums"  # type: ignore[assignment]
+
+    @property
+    def steps(self) -> int:
+        return self.numbers
+
+    def title(self) -> str:
+        return "sums"
+
+
+class Summing:
+    """The work of it: a step adds a number, and its loss is the sum."""
+
+    precision, planned = "float64", range(0, 1_000, 10)
+
+    def __init__(self, recipe: Sums, folder: RunFolder) -> None:
+        self.recipe, self.folder = recipe, folder
+        self.sum, self.step = torch.zeros(1, dtype=torch.float64), 0
+        for self.step in checkpoint_steps(folder)[-1:]:
+            self.sum = own_weights(folder, self.step)["sum"]
+        self.start, self.losses = self.step, [[[0.0]]] if not self.step else []
+
+    def advance(self) -> dict[str, np.ndarray]:
+        self.step += 1
+        self.sum = self.sum + np.random.default_rng([self.recipe.seeds[0], self.step]).random()
+        self.losses.append([[float(self.sum)]])
+        return {"train": np.array(self.losses[-1], np.float32)}
+
+    def files(self) -> Mapping[str, bytes]:
+        steps = np.arange(self.step - len(self.losses) + 1, self.step + 1, dtype=np.int32)
+        part = metrics.part("train", self.recipe.seeds, steps, np.array(self.losses, np.float32))
+        state = saved({"sum": self.sum}, self.recipe.digest(), self.step, self.precision)
+        name, self.start, self.losses = metrics.part_name(self.start, self.step), self.step, []
+        return {checkpoint_name(self.step): state, name: metrics.to_parquet([part])}
+
+    def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
+        return {metrics.LOSSES: metrics.merged(self.folder)}, (*self.folder.files(metrics.PART),)
+
+
+def prepare(recipe: Sums, device: str) -> Callable[[RunFolder], Summing]:  # noqa: ARG001  (nothing here runs on a device)
+    """What carries such a recipe out; a recipe that cannot be carried out here is refused now."""
+    return lambda folder: Summing(recipe, folder)
+
+
+KIND = Kind(Sums, f"{__name__}:prepare", "hopscope.runs.view:PlainRun")
+"""Its recipe, what carries it out, and what its runs show: losses and checkpoints, as every run."""
+
+
+def main() -> None:
+    KINDS[Sums.kind] = KIND
+    with TemporaryDirectory() as store:
+        run = train(Sums(numbers=100), store)
+        steps, losses = run.losses()
+        print(f"{run.name}: after {steps[-1]} numbers {losses[-1, 0, 0]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
