@@ -121,7 +121,7 @@ def test_the_main_flow_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> No
     (flow,) = blocks(ROOT / "README.md", "python")
     told: dict[str, object] = {}
     exec(compile(flow, "README.md", "exec"), told)
-    assert asked_for == [preset("demo").recipe]
+    assert asked_for == [preset("demo").experiment]
     kept = hopscope.load("gallery/demo").circuit
     assert isinstance(found := told["circuit"], hopscope.Circuit)
     assert found.paths == kept.paths
