@@ -6,12 +6,14 @@ What needs neither training nor network is run here; pages that are notebooks, w
 import ast
 import re
 import shlex
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import hopscope
+from hopscope.cli.commands import COMMANDS as THERE
 from hopscope.cli.commands import asked
 from hopscope.cli.flags import arguments_of
 from hopscope.cli.main import run
@@ -68,11 +70,16 @@ def test_there_are_many() -> None:
     assert sum(map(light, COMMANDS)) > 8
 
 
+@cache
+def flags_of(name: str) -> set[str]:
+    return {flag for argument in arguments_of(THERE[name]) for flag in argument.flags}
+
+
 @pytest.mark.parametrize("line", COMMANDS)
 def test_every_command_is_there_with_its_flags(line: str) -> None:
     command, rest = asked(words_of(line))
     assert command is not None, line
-    known = {flag for argument in arguments_of(command) for flag in argument.flags}
+    known = flags_of(command.name)
     given = {word.partition("=")[0] for word in rest if word.startswith("--")}
     fields = {flag for flag in given if "." in flag or flag == "--seeds"}
     assert given - known - (fields if command.name in ("train", "markov train") else set()) == set()
