@@ -7,18 +7,18 @@ const WINDOW = 25;
 /** Training losses, smoothed and thinned, as lines; validation as dots. */
 export function lossSeries({ trainSteps, train, validationSteps, validation }, member, hops) {
   const made = [];
-  hops.forEach((_, n) => {
+  hops.forEach((name, n) => {
     const ys = smoothed(trainSteps.map((_, at) => train(at, member, n)));
     const by = Math.max(1, Math.floor(ys.length / 700));
     made.push({
-      name: `hop ${n + 1}`,
+      name,
       colour: ofHop(n),
       thin: true,
       xs: trainSteps.filter((_, at) => at % by === 0),
       ys: ys.filter((_, at) => at % by === 0),
     });
     made.push({
-      name: `hop ${n + 1}, validation`,
+      name: `${name}, validation`,
       colour: ofHop(n),
       xs: validationSteps,
       ys: validationSteps.map((_, at) => validation(at, member, n)),

@@ -68,11 +68,11 @@ export function slider(state) {
           ),
         );
       }
-      before = -99;
-      for (const its of events(about).filter((each) => !each.path)) {
-        const x = up.toX(its.step);
-        const near = x - before < 78;
-        before = x;
+      const others = events(about).filter((each) => !each.path);
+      const places = others.map((each) => up.toX(each.step));
+      for (const [n, its] of others.entries()) {
+        const x = places[n];
+        const near = x - places[n - 1] < 78 || places[n + 1] - x < 78;
         svg.append(
           s(
             "g",

@@ -136,6 +136,7 @@ function build(pane, state, place, rail) {
   const down = chart(width, {
     title: state.curves ? "Parameters during training" : "Attention along every path of the circuit",
     height: tall,
+    low: Boolean(state.curves),
     x,
     y: { low: 0, high: 1.04, label: state.curves ? "share" : "attention" },
     series: pane.seen,
