@@ -1,22 +1,26 @@
 """`hopscope sweep`, `sweep plan` and `sweep slurm`: all recipes of a file."""
 
 import signal
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.output import note, say, warn
-from hopscope.cli.workers import WorkersArguments, carried_out
+from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, Interrupted
 from hopscope.store import Store
 from hopscope.workers import Outcome
 from hopscope.workers.recipe_file import read_recipes
 from hopscope.workers.shards import Shard
+
+if TYPE_CHECKING:
+    from hopscope.workers.plan import Planned
 
 File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
 SCHEDULERS = (signal.SIGTERM.name, signal.SIGUSR1.name)
@@ -40,8 +44,10 @@ class SweepArguments(StoreArguments, WorkersArguments):
 
 
 @dataclass(frozen=True)
-class PlanArguments(StoreArguments, JsonArguments):
-    """What there is of a file's recipes, what is missing, and how long the rest may take."""
+class PlanArguments(StoreArguments, WorkersArguments, JsonArguments):
+    """What there is of a file's recipes, what is missing, how these workers would pack that, and
+    how long it may take. Nothing is trained for it.
+    """
 
     file: File
     """FILE.py or FILE.json, as of `sweep`."""
@@ -106,18 +112,44 @@ def plan(chosen: PlanArguments) -> int:
     from hopscope.cli.tables import print_rows
     from hopscope.workers.plan import plan as planned
 
-    rows = planned(_recipes(chosen.file, chosen.shard), Store(chosen.store))
-    print_rows([row.to_dict() for row in rows], {"hours": ".2f"}, json=chosen.json)
-    if not chosen.json:
-        runs, complete = sum(row.runs for row in rows), sum(row.complete for row in rows)
-        known = [row.seconds for row in rows if row.seconds is not None]
-        unknown = len(rows) - len(known)
-        more = f", and {unknown} settings of which no run has begun" if unknown else ""
-        say(
-            f"{complete} of {runs} runs are complete; the rest takes {sum(known) / 3600:.2f} hours "
-            f"one after the other{more}"
-        )
+    recipes, store = _recipes(chosen.file, chosen.shard), Store(chosen.store)
+    rows = planned(recipes, store, pool_of(chosen), chosen.device)
+    if chosen.json:
+        print_rows([row.to_dict() for row in rows], {}, json=True)
+    else:
+        print_rows([_told(row) for row in rows], {})
+        say(_in_all(rows))
     return 0
+
+
+def _told(row: "Planned") -> dict[str, object]:
+    """A row for people: jobs by their size, and a time that is read at a glance."""
+    told = row.to_dict()
+    del told["hours"]
+    sizes = Counter(row.jobs or ())
+    jobs = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
+    told["jobs"] = "measured first" if row.jobs is None else jobs
+    told["left"] = "unknown" if row.seconds is None else _time(row.seconds)
+    return told
+
+
+def _time(seconds: float) -> str:
+    from hopscope.cli.display import clock_time
+
+    return clock_time(max(1.0, seconds)) if seconds else "–"
+
+
+def _in_all(rows: Sequence["Planned"]) -> str:
+    """The last line: how much there is, and how long the rest takes, as far as that is known."""
+    runs, complete = sum(row.runs for row in rows), sum(row.complete for row in rows)
+    known = sum(row.seconds for row in rows if row.seconds is not None)
+    unknown = sum(row.seconds is None for row in rows)
+    parts = [f"{complete} of {runs} runs are complete"]
+    if known:
+        parts.append(f"{_time(known)} left, one run after the other")
+    if unknown:
+        parts.append(f"how long {unknown} settings take is unknown until a run of each has begun")
+    return "; ".join(parts)
 
 
 def slurm(chosen: SlurmArguments) -> int:

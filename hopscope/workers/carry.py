@@ -27,7 +27,7 @@ from hopscope.workers.job import Job, Report
 from hopscope.workers.packing import Size, is_held, packed
 from hopscope.workers.pool import Pool
 from hopscope.workers.progress import Progress
-from hopscope.workers.sizing import best_size, measured
+from hopscope.workers.sizing import Measurement, best_size, measured
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop
@@ -144,7 +144,7 @@ def _until_interrupted(coming: Iterator[Report | None]) -> Iterator[Report | Non
         yield from coming
 
 
-def sizes(pool: Pool, device: str) -> Size:
+def sizes(pool: Pool, device: str, measurement: Measurement = measured) -> Size:
     """How large fleets may be for a pool: as it says, or as was measured."""
 
     def size(recipe: Experiment, count: int) -> int:
@@ -153,7 +153,8 @@ def sizes(pool: Pool, device: str) -> Size:
         most = -(-count // pool.slots)
         if most == 1:
             return 1
-        found = measured(recipe, most, device, pool.share or max(1, cores() // pool.slots))
+        threads = pool.share or max(1, cores() // pool.slots)
+        found = measurement(recipe, most, device, threads)
         return best_size(found, count, pool.slots)
 
     pack = pool.pack

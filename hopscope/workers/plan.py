@@ -1,4 +1,4 @@
-"""What a sweep still needs: which runs are there, and how long the rest may take."""
+"""What a sweep still needs: which runs are there, how the rest is packed, and how long it takes."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,7 +8,11 @@ from typing import Any
 from hopscope.configs import Recipe
 from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store
+from hopscope.workers.carry import sizes
+from hopscope.workers.packing import Size, packed
+from hopscope.workers.pool import Pool
 from hopscope.workers.shards import alike
+from hopscope.workers.sizing import remembered
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,10 @@ class Planned:
     complete: int
     begun: int
     damaged: int
+    missing: int
+    """Runs of which there is nothing."""
+    jobs: tuple[int, ...] | None
+    """How many models each job trains that is left to do; None if that would be measured first."""
     seconds: float | None
     """How long the rest takes, one run after the other, at the rate of those that have begun; None
     if none has."""
@@ -29,12 +37,8 @@ class Planned:
         """How many there are."""
         return self.complete + self.begun + self.damaged + self.missing
 
-    missing: int = 0
-    """Runs of which there is nothing."""
-
     def to_dict(self) -> dict[str, Any]:
         """The row of a table."""
-        hours = None if self.seconds is None else round(self.seconds / 3600, 3)
         return {
             "recipe": self.title,
             "seeds": list(self.seeds),
@@ -43,19 +47,23 @@ class Planned:
             "begun": self.begun,
             "damaged": self.damaged,
             "missing": self.missing,
-            "hours": hours,
+            "jobs": None if self.jobs is None else list(self.jobs),
+            "hours": None if self.seconds is None else round(self.seconds / 3600, 6),
         }
 
 
-def plan(recipes: Sequence[Recipe], store: Store) -> list[Planned]:
-    """What there is of these recipes, and what is missing, in their order."""
+def plan(recipes: Sequence[Recipe], store: Store, pool: Pool, device: str) -> list[Planned]:
+    """What there is of these recipes, what is missing, and how this pool would pack that; nothing
+    is trained for it.
+    """
     groups: dict[str, list[Recipe]] = defaultdict(list)
     for recipe in recipes:
         groups[alike(recipe)].append(recipe)
-    return [_planned(group, store) for group in groups.values()]
+    size = sizes(pool, device, remembered)
+    return [_planned(group, store, size) for group in groups.values()]
 
 
-def _planned(group: Sequence[Recipe], store: Store) -> Planned:
+def _planned(group: Sequence[Recipe], store: Store, size: Size) -> Planned:
     states = [_state(recipe, store) for recipe in group]
     done = [state for state in states if isinstance(state, RunFolder)]
     complete = sum(folder.manifest.complete for folder in done)
@@ -67,8 +75,24 @@ def _planned(group: Sequence[Recipe], store: Store) -> Planned:
         begun=len(done) - complete,
         damaged=damaged,
         missing=len(group) - len(done) - damaged,
+        jobs=_jobs(group, states, store, size),
         seconds=_seconds(group, done),
     )
+
+
+def _jobs(
+    group: Sequence[Recipe], states: Sequence[RunFolder | str], store: Store, size: Size
+) -> tuple[int, ...] | None:
+    left = [
+        recipe
+        for recipe, state in zip(group, states, strict=True)
+        if isinstance(state, str) or not state.manifest.complete
+    ]
+    try:
+        jobs = packed(group, left, store, size)
+    except LookupError:
+        return None
+    return tuple(sum(len(recipe.seeds) for recipe in job) for job in jobs)
 
 
 def _state(recipe: Recipe, store: Store) -> RunFolder | str:

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,10 @@ class Measured(Config):
         return self.seconds[below] + share * (self.seconds[above] - self.seconds[below])
 
 
+Measurement = Callable[[Experiment, int, str, int | None], Measured]
+"""Of this shape, up to so many models, on a device, with so many threads."""
+
+
 def best_size(measured: Measured, count: int, slots: int) -> int:
     """The size of fleets with which so many models are trained soonest, on so many slots."""
     beside = -(-slots // max(1, measured.gpus))
@@ -71,21 +75,30 @@ def best_size(measured: Measured, count: int, slots: int) -> int:
 
 def measured(recipe: Experiment, most: int, device: str, threads: int | None) -> Measured:
     """The measurement of this shape, from an earlier time or made now."""
-    asked = {"recipe": recipe.written().decode(), "most": min(most, MOST), "device": device,
-             "threads": threads}  # fmt: skip
-    path = _remembered(recipe, {**asked, "recipe": shape(recipe)})
     try:
-        return Measured.from_json(read_bytes(path))
-    except (RunDamaged, ConfigError):
+        return remembered(recipe, most, device, threads)
+    except LookupError:
+        asked = {"recipe": recipe.written().decode(), "most": min(most, MOST), "device": device,
+                 "threads": threads}  # fmt: skip
         found = _measured_elsewhere(asked)
-        write_bytes(path, found.canonical_json().encode())
+        write_bytes(_path(recipe, most, device, threads), found.canonical_json().encode())
         return found
 
 
-def _remembered(recipe: Experiment, asked: Mapping[str, Any]) -> Path:
+def remembered(recipe: Experiment, most: int, device: str, threads: int | None) -> Measured:
+    """The measurement of this shape from an earlier time."""
+    path = _path(recipe, most, device, threads)
+    try:
+        return Measured.from_json(read_bytes(path))
+    except (RunDamaged, ConfigError) as error:
+        raise LookupError(f"{recipe.title()} was not measured on this machine") from error
+
+
+def _path(recipe: Experiment, most: int, device: str, threads: int | None) -> Path:
     """Where the answer to this question is kept."""
     from importlib.metadata import version
 
+    asked = {"recipe": shape(recipe), "most": min(most, MOST), "device": device, "threads": threads}
     machine = {"processor": processor(), "cores": os.cpu_count(), "torch": version("torch"),
                "gpus": os.environ.get("CUDA_VISIBLE_DEVICES")}  # fmt: skip
     key = sha256(json.dumps({**asked, **machine}, sort_keys=True).encode())[:20]

@@ -56,10 +56,24 @@ def test_shares_together_are_the_whole_and_what_is_complete_is_taken(
     code, out, _ = hopscope("sweep", str(file))
     assert (code, out) == (0, "4 of 4 runs are complete\n")
     out = hopscope("sweep", "plan", str(file))[1]
-    assert (
-        out.splitlines()[-1]
-        == "4 of 4 runs are complete; the rest takes 0.00 hours one after the other"
-    )
+    assert out.splitlines()[-1] == "4 of 4 runs are complete"
+
+
+def test_a_plan_says_how_the_rest_is_packed_and_what_is_not_known(
+    hopscope: Call, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path))
+    unknown = "how long 2 settings take is unknown until a run of each has begun"
+    for words, jobs in {
+        (): "2 × 1",
+        ("--workers", "1", "--pack", "2"): "1 × 2",
+        ("--workers", "1"): "measured first",
+    }.items():
+        code, out, _ = hopscope("sweep", "plan", str(file), *words)
+        assert (code, out.splitlines()[-1]) == (0, f"0 of 4 runs are complete; {unknown}")
+        assert out.count(jobs) == out.count("unknown") - 1 == 2
+    row, _ = json.loads(hopscope("sweep", "plan", str(file), "--json")[1])
+    assert (row["jobs"], row["hours"]) == ([1, 1], None)
 
 
 def test_time_that_is_up_asks_to_be_queued_again(hopscope: Call, file: Path) -> None:
