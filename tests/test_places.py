@@ -69,7 +69,6 @@ ELSEWHERE = {
     "runs/watcher.py": "runs/test_life.py",
     "runs/work.py": "runs/test_life.py",
     "runs/carry.py": "workers/test_carry.py",
-    "workers/plan.py": "cli/test_sweep.py",
     "workers/session.py": "workers/test_cluster.py",
     "workers/here.py": "workers/test_contract.py",
     "workers/pool.py": "workers/test_contract.py",

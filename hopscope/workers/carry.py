@@ -186,7 +186,11 @@ def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Int
     """What a sweep raises that was asked to stop."""
     from hopscope.runs.stop import exit_code  # torch
 
-    stopped = [each.trouble.text for each in reports.values() if each.trouble and not each.failed]
+    stopped = [
+        each.trouble.text.replace(each.trouble.reason, reason, 1)  # a worker knows of its own alone
+        for each in reports.values()
+        if each.trouble and not each.failed
+    ]
     complete = sum(each.state == "complete" for each in reports.values())
     error = Interrupted(
         stopped[0]

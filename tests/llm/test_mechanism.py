@@ -11,6 +11,7 @@ from hopscope.facts import parse_role
 from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import LlmFindings, MechanismRun
 from hopscope.llm.tracer import trace
+from hopscope.sharing.tracked import tracked
 from hopscope.store import RunFolder, Store
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
@@ -143,3 +144,21 @@ def test_the_page_tells_what_was_found(traced: Callable[[bool], Path]) -> None:
     assert {f"{part['name']} {part['told']}" for part in found["circuit"]} == TRUE[True]
     assert found["verdict"] == run.findings.verdict()
     assert set(found["follows"]) == set(run.findings.shares)
+
+
+def test_trackers_get_what_was_found_once_all_is_measured(traced: Callable[[bool], Path]) -> None:
+    run = run_at(traced(True))
+    (model,) = tracked(run.folder)
+    ((step, told),) = model.rows()
+    found = run.findings
+    parts = ("knocked", "alone", "everything", "random")
+    assert {*told} == {"answers/right", "answers/guessing"} | {
+        f"proof/{proof.name}/{part}" for proof in found.proofs() for part in parts
+    }
+    assert step == run.folder.manifest.step
+    assert told["answers/right"] == found.answered.right / found.answered.count
+    for proof in found.proofs():
+        assert told[f"proof/{proof.name}/knocked"] == proof.knocked.mean
+        assert told[f"proof/{proof.name}/random"] == pytest.approx(sum(proof.random) / 2)
+    run.folder.manifest = run.folder.manifest.model_copy(update={"complete": False})
+    assert model.rows() == []

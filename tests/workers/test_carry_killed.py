@@ -1,0 +1,175 @@
+"""Sweeps that are interrupted or killed, whoever carries them out: nobody is left, the rest is done
+afterwards, and ends with the same bytes.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hopscope.configs import Experiment
+from hopscope.errors import Interrupted
+from hopscope.runs import train
+from hopscope.store import Store
+from hopscope.store.lease import lease_of
+from hopscope.workers import Here, Pool, Processes, carry_out
+from hopscope.workers.cluster import Cluster
+
+RAY = pytest.param("ray", marks=pytest.mark.slow)
+PATIENCE = 240.0
+"""Seconds for what takes a few, on a machine that does much else."""
+
+
+@pytest.fixture
+def recipe(tiny: Experiment) -> Experiment:
+    """So long that it can be killed three times, and so short that nobody minds."""
+    fields = tiny.model_dump()
+    fields["training"] |= {"steps": 600, "checkpoint_every": 20, "validate_every": 200}
+    fields["model"] |= {"layers": 1, "heads": 1, "d_model": 8}
+    return Experiment.model_validate(fields)
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+class Run:
+    """One run, as others see it."""
+
+    def __init__(self, recipe: Experiment, store: Store) -> None:
+        self.path = store.root / recipe.run_name()
+
+    @property
+    def holder(self) -> int | None:
+        """The process that trains it."""
+        lease = lease_of(self.path)
+        return None if lease is None or lease.over else int(lease.said("pid"))
+
+    @property
+    def step(self) -> int:
+        return int(json.loads((self.path / "manifest.json").read_text())["step"])
+
+    def further(self) -> int:
+        """Wait until somebody brings it further; who that is."""
+        until(lambda: self.holder)
+        before = self.step
+        until(lambda: self.holder and self.step > before)
+        assert self.holder is not None
+        return self.holder
+
+
+def files(store: Store, recipe: Experiment) -> dict[str, bytes]:
+    folder = store.find(recipe.run_name())
+    assert folder.verify() == []
+    return {name: folder.read(name) for name in folder.manifest.files}
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("kind", ["processes", RAY])
+def test_whoever_is_killed_the_same_command_ends_with_the_same_bytes(
+    kind: str, recipe: Experiment, store: Store, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A worker, of a Ray its machine as well, then the driver, which is started again at once."""
+    (tmp_path / "recipe.json").write_text(recipe.to_file())
+    words = ["1"]
+    if kind == "ray":
+        words = [
+            "ray",
+            "--cpus-per-run",
+            "0.5",
+            "--address",
+            request.getfixturevalue("mini").address,
+        ]
+    command = [
+        sys.executable, "-m", "hopscope", "train", str(tmp_path / "recipe.json"), "--store",
+        str(store.root), "--device", "cpu", "--threads", "1", "--workers", *words,
+    ]  # fmt: skip
+    run = Run(recipe, store)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as driver:
+        os.kill(run.further(), signal.SIGKILL)
+        if kind == "ray":
+            os.kill(parent(run.further()), signal.SIGKILL)
+        worker = run.further()
+        driver.kill()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (
+        0,
+        ["1 of 1 runs are complete"],
+    ), done.stderr
+    until(lambda: not alive(worker))
+    serial = Store(tmp_path / "serial")
+    train(recipe, serial, "cpu", threads=1)
+    assert files(store, recipe) == files(serial, recipe)
+
+
+@pytest.fixture(params=["processes", RAY])
+def pool(request: pytest.FixtureRequest) -> Pool:
+    if request.param == "ray":
+        return Cluster(request.getfixturevalue("mini").address, cpus=0.5)
+    return Processes(1, threads=1)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
+    pool: Pool, times: int, recipe: Experiment, store: Store
+) -> None:
+    run, workers = Run(recipe, store), []
+
+    def press() -> None:
+        workers.append(run.further())
+        if times == 2:  # a worker that does not answer
+            os.kill(workers[0], signal.SIGSTOP)
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+
+    hand = threading.Thread(target=press)
+    hand.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        carry_out([recipe], store, device="cpu", workers=pool)
+    hand.join()
+    assert isinstance(caught.value, Interrupted) == (times == 1)
+    until(lambda: not alive(workers[0]))
+    assert (lease_of(run.path) is None) == (times == 1)
+    assert 0 < run.step < recipe.steps
+    if times == 1:
+        assert str(caught.value).startswith(f"stopped by SIGINT at step {run.step:,}, where it")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_in_this_process(times: int, recipe: Experiment, store: Store) -> None:
+    class Presses:
+        """At step 30 of a run that writes a checkpoint every 20 steps."""
+
+        def start(self, *_: object) -> None: ...
+
+        def advance(self, step: int, _: object) -> None:
+            for _ in range(times if step == 30 else 0):
+                signal.raise_signal(signal.SIGINT)
+
+        def stop(self) -> None: ...
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        carry_out([recipe], store, device="cpu", workers=Here(watcher=Presses()))
+    assert isinstance(caught.value, Interrupted) == (times == 1)
+    assert Run(recipe, store).step == (30 if times == 1 else 20)
