@@ -1,11 +1,21 @@
 """What every pool of workers keeps to: the same outcomes in the same order as one by one."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from hopscope.configs import Experiment, Model, Recipe, Retrieval, Training
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.configs import (
+    Experiment,
+    LlmBench,
+    MarkovExperiment,
+    Model,
+    Prompts,
+    Recipe,
+    Retrieval,
+    Training,
+)
+from hopscope.errors import ConfigError, RunDamaged, StoreUnwritable
 from hopscope.machine import cores
 from hopscope.runs import Stop, train
 from hopscope.store import Store
@@ -36,6 +46,10 @@ def recipe(seed: int) -> Experiment:
 
 RECIPES: tuple[Recipe, ...] = tuple(map(recipe, (2, 0, 1, 4, 3)))
 NAMES = [each.run_name() for each in RECIPES]
+DESCENT = {"chains": 60, "validation_chains": 20, "records": 4, "epochs": (4, 4, 4)}
+NGRAM = MarkovExperiment.model_validate({"descent": DESCENT})
+BENCH = LlmBench(model="nobody-7b", prompts=(Prompts(formulation="f1"),))
+"""Recipes of other kinds: one that is carried out, and one that refuses a device."""
 DAMAGED, COMPLETE = 1, 3
 """Which of them are so before all the others are carried out."""
 
@@ -58,6 +72,8 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[object, Store]:
         train(each, alone, "cpu", threads=1)
     for first, last in ((0, 1), (1, 3)):  # pieces of nearly one size
         done(Job.of(tuple(left[first:last]), packed, "cpu", 1))
+    for store in (alone, packed):
+        train(NGRAM, store, "cpu", threads=1)
     return {1: alone, PACK: packed}
 
 
@@ -71,21 +87,23 @@ def content(store: Store, name: str) -> dict[str, object]:
 def test_the_runs_are_those_of_one_after_the_other(
     pool: Pool, store: Store, serial: dict[object, Store]
 ) -> None:
-    """A damaged one stops no other, and what is complete is untouched."""
+    """Of every kind. What fails stops no other, and what is complete is untouched."""
     complete = train(RECIPES[COMPLETE], store, "cpu", threads=1).folder
     before = {path: path.stat().st_mtime_ns for path in complete.path.rglob("*")}
     (store.create(RECIPES[DAMAGED]).path / MANIFEST).write_text("{}")
-    outcome = carry_out(RECIPES, store, device="cpu", workers=pool)
-    assert [folder.name for folder in outcome.folders] == [n for n in NAMES if n != NAMES[DAMAGED]]
-    (trouble,) = outcome.troubles
-    assert isinstance(trouble, RunDamaged)
-    assert NAMES[DAMAGED] in str(trouble)
+    outcome = carry_out((*RECIPES, BENCH, NGRAM), store, device="cpu", workers=pool)
+    whole = [name for name in (*NAMES, NGRAM.run_name()) if name != NAMES[DAMAGED]]
+    assert [folder.name for folder in outcome.folders] == whole
+    damaged, refused = outcome.troubles
+    assert (type(damaged), type(refused)) == (RunDamaged, ConfigError)
+    assert NAMES[DAMAGED] in str(damaged)
+    assert str(refused).startswith("device is 'cpu'; where a language model computes is its own")
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert sorted(store.names()) == sorted(NAMES)
+    assert sorted(store.names()) == sorted((*NAMES, NGRAM.run_name()))
     expected = serial[pool.pack]
     for name in expected.names():
         assert content(store, name) == content(expected, name)
-    assert len(expected.names()) == 3
+    assert len(expected.names()) == 4
 
 
 def test_one_run_twice_is_a_mistake(pool: Pool, store: Store) -> None:
@@ -98,3 +116,15 @@ def test_without_time_nothing_is_begun(pool: Pool, store: Store) -> None:
     outcome = carry_out(RECIPES, store, Stop(0.0), device="cpu", workers=pool)
     assert (outcome.folders, outcome.wanted, outcome.troubles) == ((), 5, ())
     assert store.names() == []
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_store_that_takes_nothing_is_one_line(name: str) -> None:
+    """In /sys not even root can make a folder. Ray's pool asks first: `test_arrival.py`."""
+    store = Store(Path("/sys/hopscope"))
+    if "processes" in name and cores() < 2:
+        pytest.skip("needs two cores")
+    (trouble,) = carry_out(RECIPES[:1], store, device="cpu", workers=POOLS[name]()).troubles
+    assert isinstance(trouble, StoreUnwritable)
+    assert str(trouble).startswith("cannot write /sys/hopscope: ")
+    assert "\n" not in str(trouble)
