@@ -19,7 +19,7 @@ ELSEWHERE = {
     # A claim is bent until its judge says no, beside all claims of its paper.
     **{
         f"papers/musat/{name}_claims.py": "papers/musat/test_claims.py"
-        for name in ("circuit", "depth", "emergence", "language")
+        for name in ("depth", "language")
     },
     "papers/chen/judges.py": "papers/chen/test_claims.py",
     "papers/chen/setting_claims.py": "papers/chen/test_claims.py",

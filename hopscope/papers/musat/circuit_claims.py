@@ -53,12 +53,32 @@ def mostly_idle(tables: Sequence[Table]) -> Finding:
     heads = [row.layers * row.heads for row in rows]
     idle = [count - len(row.needed) for count, row in zip(heads, rows, strict=True)]
     without = [count - len(row.useful) for count, row in zip(heads, rows, strict=True)]
+    unseen = [count - len(seen_by_eye(row)) for count, row in zip(heads, rows, strict=True)]
     return Finding(
         ", ".join(map(share, idle, heads)),
         verdict(all(count / 2 < some < count for some, count in zip(idle, heads, strict=True))),
         "heads without a row that costs threefold, with ideal attention, its own, or in the whole "
-        f"model: more than half, and not all; {_listed(without)} are without a path",
+        f"model: more than half, and not all; {_listed(without)} are without a path; an eye, which "
+        "sees heads that give more than half of a role's attention to another role of its chain, "
+        f"would call {_listed(unseen)} idle",
     )
+
+
+def seen_by_eye(row: CircuitRow) -> list[tuple[int, int]]:
+    """The heads whose map shows something: a role that gives another role of its own chain more
+    than half of its attention.
+    """
+    return [
+        (layer, head)
+        for layer, heads in enumerate(row.maps.own)
+        for head, own in enumerate(heads)
+        if any(
+            attention > HALF
+            for reader, sources in enumerate(own)
+            for source, attention in enumerate(sources)
+            if reader != source
+        )
+    ]
 
 
 def first_joins(tables: Sequence[Table]) -> Finding:
@@ -136,11 +156,17 @@ def removed(tables: Sequence[Table]) -> Finding:
 
 
 def first_layers(tables: Sequence[Table]) -> Finding:
-    """Judge whether removing any one path that joins pairs leads to a loss within FIRST_LAYERS."""
+    """Judge whether removing the first head with a path leads to a loss within FIRST_LAYERS; of
+    rows that are older than this number, any one of the paths that join pairs.
+    """
+    rows = tables[0].of(CircuitRow)
+    whole = [row.whole[0].loss for row in rows if row.whole]
+    before = [row for row in rows if row.whole is None]
+    paths = [each for row in before for each in row.removals]
     return _within(
-        [each.ideal for each in _removals(tables) if each.joins_pair], FIRST_LAYERS,
-        "each path that joins a pair removed alone from the circuit (the paper: the whole layer), "
-        "all others ideal",
+        [*whole, *(each.ideal for each in paths if each.joins_pair)], FIRST_LAYERS,
+        f"{len(whole)} first heads removed whole, as in the paper; of {len(before)} models "
+        "each path that joins a pair alone; all others ideal",
     )  # fmt: skip
 
 

@@ -93,20 +93,28 @@ hops_in_order = by_reading(
 )
 
 
-def first_paths(row: CircuitRow) -> Mapping[int, float]:
-    """When attention first passed one half along a path that touches a fact and no later one."""
+def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, float]:
+    """When attention first passed one half along a look-up that reaches a fact and none behind it;
+    or, with `joins`, along any path, those that join a pair as well.
+    """
     found: dict[int, float] = {}
     for path in row.emergence.paths if row.emergence is not None else ():
         step = path.emerged_at_step
-        if step is not None:
-            roles = [parse_role(path.reader), parse_role(path.source)]
-            fact = max(role.fact for role in roles if role.kind != "query")
+        reader, source = parse_role(path.reader), parse_role(path.source)
+        joining = (reader.kind, source.kind) == ("value", "key") and reader.fact == source.fact
+        if step is not None and (joins or not joining):
+            fact = max(role.fact for role in (reader, source) if role.kind != "query")
             found[fact] = min(step, found.get(fact, step))
     return dict(sorted(found.items()))
 
 
 def _paths(row: CircuitRow) -> str:
-    return " < ".join(f"{step:,.0f}" for step in first_paths(row).values()) or "no path"
+    looked, all_ = (_in_steps(first_paths(row, joins)) for joins in (False, True))
+    return looked if looked == all_ else f"{looked} (with pairs joined {all_})"
+
+
+def _in_steps(found: Mapping[int, float]) -> str:
+    return " < ".join(f"{step:,.0f}" for step in found.values()) or "no path"
 
 
 heads_in_order = by_reading(
@@ -115,8 +123,9 @@ heads_in_order = by_reading(
         and all(a <= b for a, b in pairwise(first_paths(row).values()))
     ),
     _paths,
-    "steps at which attention first passes 0.5 along a path that reaches x_1, x_2, … and not "
-    "farther; there is one for every hop",
+    "steps at which attention first passes 0.5 along a look-up that reaches x_1, x_2, … and not "
+    "farther; there is one for every hop. Paths that join a pair stand apart, as in the paper, "
+    "where layer 14 belongs to the first look-up",
 )
 
 
@@ -177,7 +186,7 @@ CLAIMS = (
     Claim(
         "musat/d-order", "Heads emerge one after the other, in the order of the hops.",
         "§9.2, figure 7 right", "B, then C, then D, then E",
-        "when attention passes 0.5 along the first path that reaches x_1, x_2, …",
+        "when attention passes 0.5 along the first look-up that reaches x_1, x_2, …",
         ("musat/fig7",), heads_in_order,
     ),
     Claim(

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from hopscope.circuits import Circuit, discover
+from hopscope.circuits import Ablation, Ablator, Circuit, discover, exam_of, subject_of
+from hopscope.circuits.mechanism import UNIFORM, Mechanism
 from hopscope.circuits.parts import Part
 from hopscope.circuits.tracking import emergence
 from hopscope.milestones import WINDOW
@@ -19,12 +20,15 @@ from hopscope.papers.musat.rows import (
     ReadingRow,
     Removal,
     Story,
+    WholeHead,
 )
 from hopscope.study import Study
 from hopscope.training import Run
 
 POINTS = 64
 """Points of a course that is kept for a figure."""
+WHOLE_EXAMPLES = 512
+"""Fresh examples on which the circuit is measured without whole heads."""
 DIGITS = 5
 """Digits that are kept of a loss; more would be noise."""
 
@@ -104,9 +108,25 @@ def circuit_row(run: Run) -> CircuitRow:
         useful=tuple(sorted({part.at for part in circuit.parts if part.paths})),
         needed=tuple(sorted({part.at for part in circuit.parts})),
         removals=tuple(_removal(circuit, part) for part in circuit.parts if part.paths),
+        whole=without_heads(calm, circuit),
         unexplained=len(circuit.unexplained),
         circuit=circuit.to_dict(),
         maps=Maps.model_validate(calm.maps().to_dict(digits=3)),
+    )
+
+
+def without_heads(study: Study, circuit: Circuit) -> tuple[WholeHead, ...]:
+    """The loss of the circuit without each head that has a path, all of whose attention is uniform
+    instead.
+    """
+    heads = sorted({part.at for part in circuit.parts if part.paths})
+    follow = dict(circuit.ablation().changes)
+    variants = [Ablation.of({**follow, head: Mechanism(rest=UNIFORM)}) for head in heads]
+    ablator = Ablator(subject_of(study.model), exam_of(study.task, WHOLE_EXAMPLES, seed=2))
+    losses = ablator.losses(variants).mean((1, 2)).tolist() if heads else []
+    return tuple(
+        WholeHead(head=head, loss=round(loss, DIGITS))
+        for head, loss in zip(heads, losses, strict=True)
     )
 
 

@@ -131,6 +131,15 @@ class Removal(Record):
     """The loss of the model as it is, without this part alone."""
 
 
+class WholeHead(Record):
+    """What the circuit's loss becomes without one whole head, as the paper removes a first layer:
+    its attention is uniform, and all other heads follow the circuit.
+    """
+
+    head: Head
+    loss: StrictFloat
+
+
 class Maps(Record):
     """Mean attention between roles, as RoleMaps writes it."""
 
@@ -183,6 +192,8 @@ class CircuitRow(LossRow):
     first_joins_pair: StrictBool | None = None
     """Written by earlier versions; the judges read the maps instead."""
     removals: tuple[Removal, ...]
+    whole: tuple[WholeHead, ...] | None = None
+    """The same of whole heads, of every head with a path."""
     unexplained: StrictInt
     circuit: JsonObject
     """The circuit as `Circuit.to_dict` gives it."""

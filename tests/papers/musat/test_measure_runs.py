@@ -162,6 +162,11 @@ def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow
     assert (first.what, first.joins_pair) == ("value 0 ← key 0", True)
     assert (last.what, last.joins_pair) == ("query ← value 0", False)
     assert last.ideal > 2 * emerged.ideal
+    assert emerged.whole is not None
+    assert [each.head for each in emerged.whole] == list(emerged.useful)
+    uniform = {each.head: each.loss for each in emerged.whole}
+    assert uniform[1, 0] == pytest.approx(last.ideal, rel=0.2)  # its only path is all it does
+    assert uniform[1, 0] > 2 * emerged.ideal
     maps = emerged.maps
     count = len(maps.roles)
     assert np.shape(maps.own) == np.shape(maps.others) == (2, 1, count, count)
@@ -185,5 +190,5 @@ def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
     row = emergence_row(run)
     assert again(row) == row
     assert row.crossed == (None,)
-    assert (row.useful, row.removals, row.needed) == ((), (), ())
+    assert (row.useful, row.removals, row.needed, row.whole) == ((), (), (), ())
     assert row.emergence is None
