@@ -1,5 +1,5 @@
-"""Figures over readings and seeds: which claims hold under which reading, and how many hops models
-of each depth learn.
+"""Figures over readings and seeds: which claims hold under which reading, how many hops models of
+each depth learn, and what the batch does to the plateau.
 """
 
 from collections import Counter
@@ -67,4 +67,25 @@ def law_figure(rows: Sequence[LossRow]) -> Figure:
     axes.set_ylim(-0.6, asked + 0.6)
     axes.legend(frameon=False, fontsize=8, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def batch_figure(rows: Sequence[LossRow]) -> Figure:
+    """When models learn each hop, and where they end, by the number of examples per step."""
+    figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+    when, end = figure.subplots(1, 2)
+    for hop in range(len(rows[0].final)):
+        name, colour = f"$x_{{{hop + 1}}}$", COLOURS[hop % len(COLOURS)]
+        learned = [(row.batch, row.crossed[hop]) for row in rows if row.crossed[hop] is not None]
+        when.plot(
+            *zip(*learned, strict=True) if learned else ([], []), "o", color=colour, label=name
+        )
+        end.plot([row.batch for row in rows], [row.final[hop] for row in rows], "o", color=colour)
+    for axes, what in ((when, "step at which the hop is learned"), (end, "loss at the end")):
+        axes.set(xlabel="examples per step", ylabel=what, xscale="log", ylim=(0, None))
+        axes.set_xticks(sorted({row.batch for row in rows}), minor=False)
+        axes.get_xaxis().set_major_formatter("{x:.0f}")
+        axes.minorticks_off()
+        axes.spines[["top", "right"]].set_visible(False)
+    when.legend(frameon=False, fontsize=8)
     return figure

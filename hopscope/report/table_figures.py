@@ -18,7 +18,7 @@ from hopscope.report.curves import COLOURS, FULL_SCALE
 from hopscope.report.depth import shared_information
 from hopscope.report.emergence import emergence_figure, order_figure
 from hopscope.report.maps import role_maps_figure
-from hopscope.report.readings import law_figure, map_figure
+from hopscope.report.readings import batch_figure, law_figure, map_figure
 
 Drawn = tuple[str, str, Figure]
 """A short name, an alternative text, a figure."""
@@ -88,6 +88,11 @@ def _by_depth(table: Table) -> list[Drawn]:
     """Figure 4, right, and how many hops each model learned, beside the exact law."""
     said = "how many hops models of each depth learn, and the most that depth allows"
     return [*_levels(table), ("law", said, law_figure(table.of(LossRow)))]
+
+
+def _batches(table: Table) -> list[Drawn]:
+    said = "when small models learn each hop, and where they end, by the size of the batch"
+    return [("plateau", said, batch_figure(table.of(LossRow)))]
 
 
 def _readings(table: Table) -> list[Drawn]:
@@ -236,6 +241,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/readings": _readings,
     "musat/readings-long": _readings,
     "musat/fig7": _circuits,
+    "musat/batches": _batches,
     "chen/training": training_figures,
     "chen/growth": growth_figures,
     "chen/choices": choices_figures,

@@ -6,7 +6,7 @@ from musat_rows import loss_row, with_
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.reading_map import tried
 from hopscope.papers.table import Table
-from hopscope.report.readings import law_figure, map_figure
+from hopscope.report.readings import batch_figure, law_figure, map_figure
 
 
 def test_each_cell_says_for_how_many_models_a_claim_holds() -> None:
@@ -30,3 +30,14 @@ def test_models_are_counted_by_depth_and_by_hops() -> None:
     assert shown == {(1, 0): "1", (2, 1): "2", (2, 0): "1", (3, 2): "1"}
     (law,) = axes.lines
     assert (list(law.get_xdata()), list(law.get_ydata())) == ([1, 2, 3], [0, 1, 2])
+
+
+def test_models_stand_at_their_batch_where_a_hop_was_learned() -> None:
+    rows = [
+        with_(loss_row(4, [0.1, final], [90, step]), batch=batch)
+        for batch, final, step in ((64, 0.7, None), (128, 0.2, 400))
+    ]
+    when, end = batch_figure(rows).axes
+    learned = [(list(line.get_xdata()), list(line.get_ydata())) for line in when.lines]
+    assert learned == [([64, 128], [90, 90]), ([128], [400])]
+    assert [list(line.get_ydata()) for line in end.lines] == [[0.1, 0.1], [0.7, 0.2]]

@@ -117,6 +117,7 @@ NAMES = {
     "musat/readings": ["map"],
     "musat/readings-long": ["map"],
     "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
+    "musat/batches": ["plateau"],
     "chen/training": ["stages", "transfer"],
     "chen/settings": ["distances"],
     "chen/growth": ["courses"],

@@ -88,7 +88,7 @@ def _reader(letter: str, seed: int) -> Preset[Experiment]:
 
 def _emergence() -> tuple[Preset[Experiment], ...]:
     """Transformer D of figures 6 and 7, as the paper can be read."""
-    return _long_epochs(), _short_epochs(), _larger_start()
+    return _long_epochs(), _short_epochs(), _large_batches(), _larger_start()
 
 
 def _long_epochs() -> Preset[Experiment]:
@@ -108,6 +108,15 @@ def _short_epochs() -> Preset[Experiment]:
     return _preset("transformer-d-epochs", summary, experiment, sources)
 
 
+def _large_batches() -> Preset[Experiment]:
+    """As its training set and its count of epochs say, which leaves the batch."""
+    experiment = _transformer_d(examples=2**18, batch=2**15)
+    why = "§9.1: 262k in epochs of 8 steps; 256 would be a part of it, accumulated or per device"
+    sources = {**_SOURCES_D, "training.examples": "§9.1: 262k", "training.batch": why}
+    summary = "the third reading of §9.1: batches of 32,768, so that 262k are 8 steps; 37 PFLOP"
+    return _preset("transformer-d-large-batch", summary, experiment, sources)
+
+
 def _larger_start() -> Preset[Experiment]:
     """With initial weights that let attention begin unevenly."""
     experiment = _transformer_d(examples=2**18, init="fan-in")
@@ -120,11 +129,13 @@ def _larger_start() -> Preset[Experiment]:
     return _preset("transformer-d-fan-in", summary, experiment, sources)
 
 
-def _transformer_d(examples: int, init: Literal["gpt2", "fan-in"] = "gpt2") -> Experiment:
+def _transformer_d(
+    examples: int, init: Literal["gpt2", "fan-in"] = "gpt2", batch: int = 256
+) -> Experiment:
     return Experiment(
         task=Retrieval(hops=4),
         model=Model(layers=24, heads=1, d_model=512, d_head=16, mlp=False, init=init),
-        training=Training(steps=6_400, batch=256, examples=examples, checkpoint_every=80),
+        training=Training(steps=6_400, batch=batch, examples=examples, checkpoint_every=80),
     )
 
 

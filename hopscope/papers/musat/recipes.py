@@ -17,6 +17,8 @@ from hopscope.papers.musat.readings import SEEDS, PaperReading
 
 SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
+BATCHES = (64, 128, 256, 512, 1_024, 2_048)
+"""Examples per step of the models by which it is shown what a batch does to a plateau."""
 
 
 def preset(name: str) -> Experiment:
@@ -79,6 +81,29 @@ def small(seeds: int = 10) -> Experiment:
             validate_every=50, checkpoint_every=1_000,
         ),
         seeds=tuple(range(seeds)),
+    )  # fmt: skip
+
+
+def by_batch() -> tuple[Recipe, ...]:
+    """Small models with batches of several sizes, from the smallest on, three seeds each.
+
+    Their initial weights are GPT-2's, since those are what makes the plateau.
+    """
+    known = small(1)
+    return tuple(
+        known.model_copy(
+            update={
+                "task": Retrieval(hops=2, position="pair", base=10),
+                "model": known.model.model_copy(update={"init": "gpt2"}),
+                "training": Training(
+                    steps=1_500, batch=batch, lr=2e-3, examples=2**18, validate_every=50,
+                    checkpoint_every=1_500,
+                ),
+                "seeds": (seed,),
+            }
+        )
+        for batch in BATCHES
+        for seed in SEEDS
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from hopscope.papers.musat.readings import BEST, LONG, READINGS, SHORT
 from hopscope.papers.musat.recipes import (
     SWEEP_STEPS,
     asked,
+    by_batch,
     over_seeds,
     preset,
     readings_of_d,
@@ -207,5 +208,16 @@ TARGETS = (
             "reduced": "one seed of each reading",
             "smoke": "one tiny model of one hop",
         },
+    ),
+    Target(
+        "musat/batches",
+        "section 9.1: what the batch does to the plateau, in small models",
+        (LossRow,),
+        _losses,
+        {"full": by_batch, "smoke": lambda: (tiny(1, 2, 60),)},
+        method="Two hops, 4 layers of 4 heads, GPT-2's initial weights, 1,500 steps with batches "
+        "of 64 to 2,048, three seeds each. Models and setting are ours: transformer D itself with "
+        "batches of 32,768 takes a GPU.",
+        remarks={"smoke": "one tiny model of one hop"},
     ),
 )

@@ -12,6 +12,7 @@ def test_every_preset_the_design_names_is_there() -> None:
         "demo",
         "musat/transformer-d-epochs",
         "musat/transformer-d-fan-in",
+        "musat/transformer-d-large-batch",
     } | sweep | letters
 
 
@@ -44,6 +45,8 @@ def test_the_paper_s_numbers() -> None:
     assert d.training.checkpoint_steps()[:3] == (0, 80, 160)
     epochs = preset("musat/transformer-d-epochs").experiment.training
     assert epochs.steps * epochs.batch / epochs.examples == 800
+    batches = preset("musat/transformer-d-large-batch").experiment.training
+    assert (batches.steps / batches.steps_per_epoch, batches.examples) == (800, 2**18)
     ic, non = (preset(f"musat/fig4-{kind}-L6").experiment for kind in ("ic", "nonic"))
     assert (ic.task.hops, non.task.hops) == (5, 3)
     assert (ic.task.curriculum, non.task.curriculum) == (True, False)

@@ -1,7 +1,7 @@
 """The runs behind the figures, one by one and as fleets."""
 
 from hopscope.papers.musat.readings import LONG, READINGS
-from hopscope.papers.musat.recipes import over_seeds, preset, small, under
+from hopscope.papers.musat.recipes import BATCHES, by_batch, over_seeds, preset, small, under
 
 
 def test_small_models_are_one_fleet() -> None:
@@ -22,3 +22,13 @@ def test_a_reading_is_trained_with_the_seeds_of_a_b_and_c() -> None:
     recipes = under(READINGS[:2], LONG)
     assert [recipe.seeds for recipe in recipes] == [(0,), (1,), (2,)] * 2
     assert {recipe.steps for recipe in recipes} == {LONG}
+
+
+def test_batches_differ_in_nothing_else() -> None:
+    recipes = by_batch()
+    assert [recipe.training.batch for recipe in recipes] == [b for b in BATCHES for _ in range(3)]
+    alike = {
+        (recipe.task, recipe.model, recipe.training.model_copy(update={"batch": 1}))
+        for recipe in recipes
+    }
+    assert len(alike) == 1

@@ -1,0 +1,65 @@
+"""How the answer travels: what every arrow of a circuit brings, and what every position holds.
+
+    python benchmarks/travels.py gallery/transformer-a > docs/travels/transformer-a.md
+    python benchmarks/travels.py RUN --store STORE > PAGE.md
+
+A page for one model, from its circuit (searched for where none is kept with the run), content
+patching of every part, and linear read-outs of every position after every layer.
+"""
+
+import argparse
+
+from markdown import table
+
+import hopscope
+from hopscope.report.account import ACCOUNT_COLUMNS, account_rows
+from hopscope.report.contents import brought_rows, contents_remarks, contents_rows
+from hopscope.study import Study
+from hopscope.tracing.accounting import accounted
+from hopscope.tracing.contradictions import accounted_for, contradictions
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("model")
+    reader.add_argument("--store")
+    chosen = reader.parse_args()
+    study = hopscope.load(chosen.model, store=chosen.store)
+    print(f"# How the answer travels in {chosen.model}\n")
+    print(
+        f"Written by `python benchmarks/travels.py {chosen.model}`, not by hand. What is "
+        "measured, and how: [contents](../contents.md)."
+    )
+    print_arrows(study)
+    print_positions(study)
+
+
+def print_arrows(study: Study) -> None:
+    """What every arrow brings, from content patching."""
+    circuit = study.circuit if study.has_circuit else study.discover()
+    circuit = accounted(study.model, circuit, study.task)
+    print("\n## What every arrow brings\n")
+    table(ACCOUNT_COLUMNS, account_rows(circuit))
+    print(
+        f"\n{len(accounted_for(circuit))} of {len(circuit.parts)} parts have a causal account; "
+        f"the model's loss is {circuit.losses.mean('clean'):.4f}, with its circuit's attention "
+        f"alone {circuit.losses.mean('ideal'):.4f}.\n"
+    )
+    for each in contradictions(circuit):
+        print(f"* {each}")
+
+
+def print_positions(study: Study) -> None:
+    """What every position holds after every layer, and which heads brought it."""
+    contents = study.contents()
+    print("\n## What every position holds\n")
+    table(*contents_rows(contents))
+    print()
+    table(("head", "brings to", "symbols"), brought_rows(contents))
+    print()
+    for line in contents_remarks(contents):
+        print(f"* {line}")
+
+
+if __name__ == "__main__":
+    main()
