@@ -11,11 +11,14 @@ row for each exchange and L: how far answers go to the donor's. RUN is a finishe
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.parts import Estimate
 from hopscope.circuits.subject import Dissected
 from hopscope.llm.assembling import circuit_rows
 from hopscope.llm.exchange import proving
@@ -23,7 +26,7 @@ from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import MechanismRun
 from hopscope.llm.models import load
 from hopscope.llm.packed import pack
-from hopscope.llm.pairs import pairs, role_table
+from hopscope.llm.pairs import Paired, pairs, role_table
 from hopscope.llm.patches import Rerun
 from hopscope.llm.rows import of_phase
 from hopscope.llm.walking import batches
@@ -55,21 +58,26 @@ def main() -> None:
     every = later[:, :, None, None].expand(-1, *shape)
     variants = torch.cat([every & ~circuit, every])
     for name in proving(recipe.prompts):
-        sure, moved = [], []
-        with torch.no_grad():
-            for batch in batches(subject, asked, shape[2]):
-                clean = batch.clean([name])[0]
-                sure.append(clean[:, 1] - clean[:, 0])
-                donor = variants[:, None].expand(-1, len(batch.pairs), *shape)
-                moved.append(Rerun(donor).marks(batch, name)[..., 0])
-        told = [estimate(torch.cat(sure).numpy(), its.numpy()) for its in torch.cat(moved, 1)]
-        for layer, spared, all_ in zip(chosen.layers, told, told[len(later) :], strict=True):
+        told = followed(subject, asked, name, variants)
+        halves = (told[: len(later)], told[len(later) :])
+        for layer, spared, all_ in zip(chosen.layers, *halves, strict=True):
+            found = {"all_but_circuit": spared.model_dump(), "all": all_.model_dump()}
             row = {"exchange": name, "from_layer": layer, "questions": len(asked)}
-            print(
-                json.dumps(
-                    {**row, "all_but_circuit": spared.model_dump(), "all": all_.model_dump()}
-                )
-            )
+            print(json.dumps(row | found), flush=True)
+
+
+@torch.no_grad()
+def followed(
+    subject: Dissected, asked: Sequence[Paired], name: str, variants: Tensor
+) -> list[Estimate]:
+    """How far answers go to the donor's if these rows [variant, layer, head, role] are."""
+    sure, moved = [], []
+    for batch in batches(subject, asked, variants.shape[-1]):
+        clean = batch.clean([name])[0]
+        sure.append(clean[:, 1] - clean[:, 0])
+        donor = variants[:, None].expand(-1, len(batch.pairs), *variants.shape[1:])
+        moved.append(Rerun(donor).marks(batch, name)[..., 0])
+    return [estimate(torch.cat(sure).numpy(), its.numpy()) for its in torch.cat(moved, 1)]
 
 
 if __name__ == "__main__":
