@@ -97,13 +97,16 @@ def show(chosen: ShowArguments) -> int:
 
 
 def _listed(folder: RunFolder) -> Listed:
-    """Its state, when it was last committed, and its tags, if these can be read."""
+    """Its state, when it was last committed, and its tags; a line on what is wrong with them."""
     try:
         tags = () if folder.gallery else Store(folder.path.parent).tags().get(folder.name, ())
     except StoreError as error:
         warn(error)
         tags = ()
-    return listed(folder.path, tags)
+    found = listed(folder.path, tags)
+    if found.problem:
+        warn(found.problem)
+    return found
 
 
 def _settings(recipe: Recipe, hidden: tuple[str, ...]) -> dict[str, Any]:

@@ -61,3 +61,18 @@ def test_unreadable_runs_are_listed_as_such(root: Path, hopscope: Say, tiny: Exp
     assert code == 1
     assert tiny.run_name() in out
     assert "is not a manifest" in err
+
+
+def test_show_says_which_file_of_a_run_is_missing(
+    root: Path, hopscope: Say, tiny: Experiment
+) -> None:
+    run = train(tiny)
+    gone = run.folder.path / "checkpoints" / "step-00000000.safetensors"
+    gone.unlink()
+    code, out, err = hopscope("show", run.folder.name)
+    assert code == 0
+    assert "damaged, last commit" in out
+    assert err == (
+        f"hopscope: {gone} is missing: restore it from a copy, or `hopscope rm {run.folder.name}` "
+        "and train again\n"
+    )
