@@ -12,8 +12,8 @@ from markdown import table
 from hopscope.llm.mechanism import LlmFindings, MechanismRun
 from hopscope.llm.rows import of_phase
 from hopscope.llm.weighing import counting, head_rows
-from hopscope.report.curves import save_figure
 from hopscope.report.mechanism import confirmed_rows, mechanism_figure, proof_rows, told_roles
+from hopscope.report.saving import save_figure
 from hopscope.store import Store
 
 

@@ -11,11 +11,11 @@ import json
 import tempfile
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from hopscope.milestones import first_below
 from hopscope.papers import preset
-from hopscope.report.curves import COLOURS, save_figure, smoothed
+from hopscope.report.curves import smoothed
+from hopscope.report.look import COLOURS, Picture, drawn, picture
+from hopscope.report.saving import save_figure
 from hopscope.training import Run, train
 
 PRECISIONS = ("float32", "bf16")
@@ -41,8 +41,14 @@ def row(run: Run) -> dict[str, object]:
     }
 
 
-def draw(runs: list[Run]) -> Figure:
-    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+@drawn
+def draw(runs: list[Run]) -> Picture:
+    figure = picture(
+        "training in bf16 and in float32",
+        "Training loss of each hop, smoothed, a line for each seed.",
+        2.3,
+        columns=2,
+    )
     panels = figure.subplots(1, 2, sharey=True)
     for colour, run in zip(COLOURS, runs, strict=False):
         steps, losses = run.losses("train")
@@ -51,9 +57,8 @@ def draw(runs: list[Run]) -> Figure:
             lines = axes.plot(steps, smooth[:, :, hop], color=colour, alpha=0.7, linewidth=0.9)
             lines[0].set_label(run.experiment.training.precision)
             axes.set(xlabel="step", title=f"hop {hop + 1}", ylim=(0, 1.2))
-            axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("training loss, one line per seed")
-    panels[1].legend(frameon=False)
+    panels[0].set_ylabel("training loss")
+    panels[1].legend()
     return figure
 
 

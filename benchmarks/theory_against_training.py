@@ -15,10 +15,11 @@ import json
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
-from hopscope.report.curves import COLOURS, save_figure
+from hopscope.report.look import COLOURS, DIM, Picture, drawn, picture
+from hopscope.report.saving import save_figure
+from hopscope.report.symbols import symbol_name
 from hopscope.theory import reach
 from hopscope.training import Run, train
 
@@ -55,8 +56,15 @@ def row(run: Run) -> dict[str, object]:
     }
 
 
-def draw(runs: list[Run]) -> Figure:
-    figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+@drawn
+def draw(runs: list[Run]) -> Picture:
+    figure = picture(
+        "theory against training",
+        "Final validation loss of each hop by the number of layers, a mark for each seed; hollow: "
+        "hops that theory rules out for that depth; dotted: guessing.",
+        2.6,
+        columns=2,
+    )
     axes = figure.subplots()
     level = runs[0].experiment.task.guess()
     for hop in range(HOPS):
@@ -65,14 +73,12 @@ def draw(runs: list[Run]) -> Figure:
             allowed = hop < reach(layers)
             place = np.full(len(final), layers + 0.12 * (hop - 2))
             fill = COLOURS[hop] if allowed else "none"
-            label = f"$x_{hop + 1}$" if layers == max(DEPTHS) else None
-            axes.scatter(place, final, 36, fill, edgecolors=COLOURS[hop], label=label)
-    axes.axhline(level, color="#999999", linestyle=":", label="guess")
+            label = symbol_name(f"x{hop + 1}") if layers == max(DEPTHS) else None
+            axes.scatter(place, final, 18, fill, edgecolors=COLOURS[hop], label=label)
+    axes.axhline(level, color=DIM, linestyle=":", label="guess")
     axes.set(xlabel="layers", ylabel="final validation loss", ylim=(0, 1.35 * level))
-    axes.set_title("Hollow: hops that theory rules out for that depth; one mark per seed")
     axes.set_xticks(list(DEPTHS))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.legend(loc="outside right center")
     return figure
 
 

@@ -73,6 +73,12 @@ ELSEWHERE = {
     "workers/here.py": "workers/test_contract.py",
     "workers/pool.py": "workers/test_contract.py",
     "report/markov.py": "cli/test_markov.py",
+    "report/arrows.py": "report/test_circuit.py",
+    "report/progress.py": "cli/test_display.py",
+    "report/symbols.py": "report/test_names.py",
+    # What a result shows of itself is asked of the result, as a notebook does.
+    "display.py": "report/test_notebook.py",
+    **{f"report/{name}.py": "report/test_notebook.py" for name in ("cells", "kinds", "run_cells")},
     # How a language model comes to its answer: beside hooks, or in models of known circuit.
     "cli/mechanism.py": "llm/test_commands.py",
     "report/mechanism.py": "llm/test_commands.py",

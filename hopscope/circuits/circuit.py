@@ -26,6 +26,7 @@ from hopscope.circuits.parts import (
     Switches,
 )
 from hopscope.configs import Config, Discovery, Task
+from hopscope.display import Displayed
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.store.files import read_bytes, write_bytes
@@ -41,7 +42,7 @@ def _format(kept: object) -> object:
     return FORMAT if kept in (1, 2) else kept
 
 
-class Circuit(Config):
+class Circuit(Displayed, Config):
     """The mechanisms of all heads of a model, with what each is worth, measured."""
 
     format: Annotated[Literal[3], BeforeValidator(_format)] = FORMAT
@@ -146,6 +147,13 @@ class Circuit(Config):
     def load(cls, path: FilePath | str) -> "Circuit":
         """Read what `save` wrote, in this version or an earlier one."""
         return cls.from_json(read_bytes(FilePath(path)))
+
+    def __repr__(self) -> str:
+        losses = self.losses
+        return (
+            f"Circuit({len(self.parts)} parts, {len(self.paths)} paths, loss "
+            f"{losses.mean('clean'):.4f} as it is, {losses.mean('ideal'):.4f} with these alone)"
+        )
 
     def __str__(self) -> str:
         losses = self.losses

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from hopscope.display import Displayed
 from hopscope.errors import CircuitError
 from hopscope.facts import parse_role
 from hopscope.milestones import HALF, crossing
@@ -23,7 +24,7 @@ __all__ = ["HALF", "Emergence", "crossing"]
 
 
 @dataclass(frozen=True)
-class Emergence:
+class Emergence(Displayed):
     """Attention along every path, and the loss of every hop, at every checkpoint."""
 
     paths: tuple[Path, ...]
@@ -41,6 +42,13 @@ class Emergence:
     """The step at which each hop was learned (None: it never was), as the losses of the training
     say; None if those are not known.
     """
+
+    def __repr__(self) -> str:
+        known = sum(step is not None for _, step in self.order)
+        return (
+            f"Emergence({known} of {len(self.paths)} paths emerged, {len(self.steps)} checkpoints "
+            f"up to step {self.steps[-1]:,})"
+        )
 
     def emerged(self, path: Path) -> float | None:
         """The step at which attention along the path first passes one half."""

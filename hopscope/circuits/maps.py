@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
+from hopscope.display import Displayed
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, parse_role
 
@@ -18,7 +19,7 @@ KINDS = ("own", "others", "itself", "previous")
 
 
 @dataclass(frozen=True)
-class RoleMaps:
+class RoleMaps(Displayed):
     """Mean attention of every head between roles; NaN where a role never occurs."""
 
     roles: tuple[Role, ...]
@@ -35,6 +36,10 @@ class RoleMaps:
     along: Mapping[str, Float[np.ndarray, "layer head reader"]] = field(default_factory=dict)
     """Attention to where each relation of the task leads, by its name (`hop`, `hop ×2`), over the
     positions from which it leads somewhere."""
+
+    def __repr__(self) -> str:
+        layers, heads = self.own.shape[:2]
+        return f"RoleMaps({layers} layers × {heads} heads, {len(self.roles)} roles)"
 
     def between(
         self,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import note, say, say_json
 from hopscope.cli.subject import FoundArguments
-from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
@@ -16,7 +16,7 @@ REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
-class BaselinesArguments(FoundArguments, JsonArguments):
+class BaselinesArguments(FoundArguments, JsonArguments, FigureArguments):
     """Methods that people use, on the minimal pairs on which the circuit is explained."""
 
     examples: int = 64
@@ -43,7 +43,7 @@ def baselines(chosen: BaselinesArguments) -> int:
     path = chosen.figure
     if path is None and not chosen.json:
         path = REPORTS / f"{examined.name}-baselines.svg"
-    check_figures(*filter(None, [path]))
+    check_figures(chosen, *filter(None, [path]))
     check_files(*filter(None, [chosen.out]))
     examined.check_fits(chosen.examples)
     found = examined.baselines(
@@ -60,9 +60,8 @@ def baselines(chosen: BaselinesArguments) -> int:
     tell = note if chosen.json else say
     if path is not None:
         from hopscope.report.baselines import baselines_figure
-        from hopscope.report.curves import save_figure
 
-        tell(f"figure: {save_figure(baselines_figure(found), path)}")
+        draw(chosen, path, lambda: baselines_figure(found), tell)
     if chosen.out:
         write_bytes(chosen.out, json.dumps(shown).encode())
         tell(f"numbers: {chosen.out}")

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import say, warn
 from hopscope.cli.subject import FoundArguments
-from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
@@ -29,7 +29,7 @@ class CircuitShowArguments(FoundArguments, JsonArguments):
 
 
 @dataclass(frozen=True)
-class CircuitExportArguments(FoundArguments):
+class CircuitExportArguments(FoundArguments, FigureArguments):
     """Write the circuit that `discover` found to a file. Instead of a run, the name of a circuit's
     file (ending in .json) will do for JSON and figures.
     """
@@ -75,10 +75,7 @@ def export(chosen: CircuitExportArguments) -> int:
         ".safetensors" if chosen.format.startswith("transformer") else ""
     )
     path = chosen.out or REPORTS / f"{examined.name}-circuit.{suffix}"
-    check = check_figures if chosen.format in FIGURES else check_files
-    check(path)
-    _write(found, chosen.format, path, examined)
-    say(f"{chosen.format}: {path}")
+    _write(found, chosen, path, examined)
     return 0
 
 
@@ -90,35 +87,42 @@ def _export_alone(found: "Circuit", chosen: CircuitExportArguments) -> int:
             f"file as --circuit-file {chosen.run}"
         )
     path = chosen.out or REPORTS / f"{Path(chosen.run).stem}-circuit.{chosen.format}"
-    (check_figures if chosen.format in FIGURES else check_files)(path)
-    _write(found, chosen.format, path)
-    say(f"{chosen.format}: {path}")
+    _write(found, chosen, path)
     return 0
 
 
-def _write(found: "Circuit", kind: str, path: Path, examined: "Study | None" = None) -> None:
+def _write(
+    found: "Circuit", chosen: CircuitExportArguments, path: Path, examined: "Study | None" = None
+) -> None:
     """In a format; all but JSON and figures need the model."""
+    kind = chosen.format
+    if kind in FIGURES:
+        check_figures(chosen, path)
+        from hopscope.report.circuit import circuit_figure
+        from hopscope.report.names import model_title
+
+        title = f"circuit: {model_title(examined)}" if examined else ""
+        draw(chosen, path, lambda: circuit_figure(found, of=title))
+        return
+    check_files(path)
     from hopscope.circuits import exam_of, subject_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
-    from hopscope.report.circuit import circuit_figure
-    from hopscope.report.curves import save_figure
 
-    if kind in FIGURES:
-        save_figure(circuit_figure(found), path)
-        return
     if kind == "json":
         found.save(path)
-        return
-    assert examined is not None
-    if kind == "edges":
+    elif kind == "edges":
+        assert examined is not None
         write_bytes(path, json.dumps(edges(found, examined.model)).encode())
     elif kind == "circuitsvis":
+        assert examined is not None
         shown = circuitsvis(subject_of(examined.model), exam_of(examined.task, 1))
         write_bytes(path, json.dumps(shown).encode())
     else:
         import safetensors.torch
 
+        assert examined is not None
         native = kind == "transformer-lens"
         weights = transformer_lens_weights(examined.model, native)
         contiguous = {name: tensor.contiguous() for name, tensor in weights.items()}
         write_bytes(path, safetensors.torch.save(contiguous))
+    say(f"{kind}: {path}")

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import note, say, say_json
 from hopscope.cli.subject import FoundArguments, ModelArguments
-from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit
+    from hopscope.report.look import Picture
     from hopscope.study import Study
 
 REPORTS = Path("reports")
@@ -25,7 +26,7 @@ EXAMPLES = 10_000
 
 
 @dataclass(frozen=True)
-class MapsArguments(FoundArguments, JsonArguments):
+class MapsArguments(FoundArguments, JsonArguments, FigureArguments):
     """Draw the attention of every head between roles, or of one example position by position."""
 
     examples: int = 256
@@ -39,7 +40,7 @@ class MapsArguments(FoundArguments, JsonArguments):
 
 
 @dataclass(frozen=True)
-class DiscoverArguments(ModelArguments, JsonArguments):
+class DiscoverArguments(ModelArguments, JsonArguments, FigureArguments):
     """Find the circuit of a model: what every head does, proved by ablation."""
 
     examples: int = 128
@@ -59,7 +60,7 @@ class DiscoverArguments(ModelArguments, JsonArguments):
 
 
 @dataclass(frozen=True)
-class EmergenceArguments(FoundArguments, JsonArguments):
+class EmergenceArguments(FoundArguments, JsonArguments, FigureArguments):
     """When the paths of the circuit appeared during training."""
 
     examples: int = 32
@@ -77,12 +78,12 @@ def maps(chosen: MapsArguments) -> int:
     examined = chosen.study()
     from hopscope.circuits import exam_of, subject_of
     from hopscope.circuits.export import circuitsvis
-    from hopscope.report.curves import save_figure
     from hopscope.report.maps import example_figure, role_maps_figure
+    from hopscope.report.names import model_title
 
     what = "maps" if chosen.example is None else f"example-{chosen.example}"
     path = _figure_of(chosen, f"{examined.name}-{what}")
-    check_figures(*filter(None, [path]))
+    check_figures(chosen, *filter(None, [path]))
     check_files(*filter(None, [chosen.out]))
     if chosen.example is not None:
         if not 0 <= chosen.example < EXAMPLES:
@@ -91,15 +92,22 @@ def maps(chosen: MapsArguments) -> int:
             )
         exam = exam_of(examined.task, chosen.example + 1)
         shown = circuitsvis(subject_of(examined.model), exam, chosen.example)
-        figure = example_figure(shown["attention"], shown["tokens"])
+        title = f"example {chosen.example}: {model_title(examined)}"
+
+        def make() -> "Picture":
+            return example_figure(shown["attention"], shown["tokens"], title)
     else:
         found = examined.maps(chosen.examples)
-        figure, shown = role_maps_figure(found, examined.heads_of_circuit()), found.to_dict()
+        shown, used = found.to_dict(), examined.heads_of_circuit()
+
+        def make() -> "Picture":
+            return role_maps_figure(found, used, f"role maps: {model_title(examined)}")
+
     tell = note if chosen.json else say
     if chosen.json:
         say_json(shown)
     if path:
-        tell(f"{what} of {examined.name} at step {examined.step:,}: {save_figure(figure, path)}")
+        draw(chosen, path, make, tell)
     _write_numbers(shown, chosen.out, tell)
     return 0
 
@@ -135,7 +143,7 @@ def discover(chosen: DiscoverArguments) -> int:
         return 0
     examined = chosen.study()
     path = _figure_of(chosen, f"{examined.name}-circuit")
-    check_figures(*filter(None, [path]))
+    check_figures(chosen, *filter(None, [path]))
     examined.check_keeping(chosen.out)
     examined.check_fits(chosen.examples)
     _say_if_unlucky(examined)
@@ -147,11 +155,12 @@ def discover(chosen: DiscoverArguments) -> int:
     print_or_say(circuit, json=chosen.json)
     kept = chosen.out or "with the run, as its circuit"
     tell(f"found in {time.monotonic() - started:.0f} s; kept {kept}")
-    from hopscope.report.circuit import circuit_figure
-    from hopscope.report.curves import save_figure
-
     if path:
-        tell(f"figure: {save_figure(circuit_figure(circuit), path)}")
+        from hopscope.report.circuit import circuit_figure
+        from hopscope.report.names import model_title
+
+        title = f"circuit: {model_title(examined)}"
+        draw(chosen, path, lambda: circuit_figure(circuit, of=title), tell)
     if chosen.repeat > 1:
         _print_stability(examined, circuit, chosen)
     return 0
@@ -167,13 +176,13 @@ def emergence(chosen: EmergenceArguments) -> int:
     found = examined.circuit
     path = _figure_of(chosen, f"{examined.name}-emergence")
     paths = [path, _beside(path, "order"), _beside(path, "circuit-emergence")] if path else []
-    check_figures(*paths)
+    check_figures(chosen, *paths)
     check_files(*filter(None, [chosen.out]))
     story = examined.emergence(chosen.examples)
     from hopscope.cli.findings import print_emergence
     from hopscope.report.circuit import circuit_figure
-    from hopscope.report.curves import save_figure
     from hopscope.report.emergence import emergence_figure, order_figure
+    from hopscope.report.names import model_title
 
     tell = note if chosen.json else say
     if chosen.json:
@@ -182,9 +191,14 @@ def emergence(chosen: EmergenceArguments) -> int:
         print_emergence(story)
         say()
     if paths:
-        figures = emergence_figure(story), order_figure(story), circuit_figure(found, story)
-        for place, figure in zip(paths, figures, strict=True):
-            tell(f"figure: {save_figure(figure, place)}")
+        title = model_title(examined)
+        made: tuple[Callable[[], Picture], ...] = (
+            lambda: emergence_figure(story, f"emergence: {title}"),
+            lambda: order_figure(story, f"order: {title}"),
+            lambda: circuit_figure(found, story, f"circuit: {title}"),
+        )
+        for place, make in zip(paths, made, strict=True):
+            draw(chosen, place, make, tell)
     _write_numbers(story.to_dict(), chosen.out, tell)
     return 0
 

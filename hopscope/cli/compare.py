@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, StoreArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import note, say, say_json
-from hopscope.cli.writable import check_figures
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CompareArguments(StoreArguments, JsonArguments):
+class CompareArguments(StoreArguments, JsonArguments, FigureArguments):
     """Two runs side by side: in which settings they differ, how the loss of each hop went, what
     their circuits have in common (those that `discover` kept, of the first model of each).
     """
@@ -35,7 +35,7 @@ class CompareArguments(StoreArguments, JsonArguments):
 
 def compare(chosen: CompareArguments) -> int:
     if chosen.figure:
-        check_figures(chosen.figure)
+        check_figures(chosen, chosen.figure)
     store = Store(chosen.store)
     pair = store.find(chosen.first), store.find(chosen.second)  # asked before torch is loaded
     from hopscope.study import compare as compared
@@ -47,10 +47,9 @@ def compare(chosen: CompareArguments) -> int:
         _print(found)
     if chosen.figure:
         from hopscope.report.comparison import comparison_figure
-        from hopscope.report.curves import save_figure
 
-        path = save_figure(comparison_figure(found), chosen.figure)
-        (note if chosen.json else say)(f"figure: {path}")
+        tell = note if chosen.json else say
+        draw(chosen, chosen.figure, lambda: comparison_figure(found), tell)
     return 0
 
 

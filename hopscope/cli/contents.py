@@ -1,28 +1,30 @@
 """`hopscope contents`: what every position holds, by layer, or in the course of a training."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import note, say, say_json
 from hopscope.cli.subject import ModelArguments
-from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from hopscope.report.look import Picture
     from hopscope.study import Study
+
+    Make = Callable[[], Picture]
 
 REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
-class ContentsArguments(ModelArguments, JsonArguments):
+class ContentsArguments(ModelArguments, JsonArguments, FigureArguments):
     """What every role holds of each symbol, layer by layer: read off by linear maps."""
 
     examples: int | None = None
@@ -42,17 +44,15 @@ def contents(chosen: ContentsArguments) -> int:
         raise ConfigError(f"--examples is {chosen.examples}; maps are fitted on at least 2")
     examined = chosen.study()
     path = chosen.figure or (None if chosen.json else _figure_of(examined, chosen.over_training))
-    check_figures(*filter(None, [path]))
+    check_figures(chosen, *filter(None, [path]))
     check_files(*filter(None, [chosen.out]))
     measure = _over_training if chosen.over_training else _by_layer
-    figure, shown = measure(examined, chosen)
+    make, shown = measure(examined, chosen)
     if chosen.json:
         say_json(shown)
     tell = note if chosen.json else say
     if path is not None:
-        from hopscope.report.curves import save_figure
-
-        tell(f"figure: {save_figure(figure, path)}")
+        draw(chosen, path, make, tell)
     if chosen.out:
         write_bytes(chosen.out, json.dumps(shown).encode())
         tell(f"numbers: {chosen.out}")
@@ -63,7 +63,7 @@ def _figure_of(examined: "Study", over_training: bool) -> Path:
     return REPORTS / f"{examined.name}-contents{'-over-training' * over_training}.svg"
 
 
-def _by_layer(examined: "Study", chosen: ContentsArguments) -> tuple["Figure", dict[str, Any]]:
+def _by_layer(examined: "Study", chosen: ContentsArguments) -> tuple["Make", dict[str, Any]]:
     from hopscope.cli.tables import table
     from hopscope.report.contents import (
         brought_rows,
@@ -71,6 +71,7 @@ def _by_layer(examined: "Study", chosen: ContentsArguments) -> tuple["Figure", d
         contents_remarks,
         contents_rows,
     )
+    from hopscope.report.names import model_title
 
     found = examined.contents(**_options(chosen))
     if not chosen.json:
@@ -79,17 +80,20 @@ def _by_layer(examined: "Study", chosen: ContentsArguments) -> tuple["Figure", d
             say("")
             table(["head", "brings to", "symbols"], brought)
         say("", *contents_remarks(found))
-    return contents_figure(found), found.to_dict()
+    title = f"contents: {model_title(examined)}"
+    return lambda: contents_figure(found, title), found.to_dict()
 
 
-def _over_training(examined: "Study", chosen: ContentsArguments) -> tuple["Figure", dict[str, Any]]:
+def _over_training(examined: "Study", chosen: ContentsArguments) -> tuple["Make", dict[str, Any]]:
     from hopscope.cli.tables import table
     from hopscope.report.contents import story_figure, story_rows
+    from hopscope.report.names import model_title
 
     story = examined.contents_story(**_options(chosen))
     if not chosen.json:
         table(["role", "comes to hold", "at step"], story_rows(story))
-    return story_figure(story), story.to_dict()
+    title = f"contents: {model_title(examined)}"
+    return lambda: story_figure(story, title), story.to_dict()
 
 
 def _options(chosen: ContentsArguments) -> dict[str, int]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import say, say_json
-from hopscope.cli.writable import check_figures
 from hopscope.configs.tasks import KINDS
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
@@ -25,7 +25,7 @@ DRAWN = 100
 
 
 @dataclass(frozen=True)
-class DepthArguments(JsonArguments):
+class DepthArguments(JsonArguments, FigureArguments):
     """How many layers a question needs at least, and a schedule of readings that needs no more."""
 
     hops: int | None = None
@@ -53,7 +53,7 @@ def depth(chosen: DepthArguments) -> int:
         print_rows([asdict(depths(hops)) for hops in _range(chosen.table)], {}, json=chosen.json)
         return 0
     if chosen.figure:
-        check_figures(chosen.figure)
+        check_figures(chosen, chosen.figure)
     if chosen.json:
         return _say_layers(chosen)
     if chosen.hops is not None and chosen.hops > DRAWN:
@@ -68,10 +68,10 @@ def depth(chosen: DepthArguments) -> int:
         return 0
     _print_schedule(graph, chosen)
     if chosen.figure:
-        from hopscope.report.curves import save_figure
         from hopscope.report.depth import shared_information
 
-        say("", f"figure: {save_figure(shared_information(graph), chosen.figure)}")
+        say()
+        draw(chosen, chosen.figure, lambda: shared_information(graph))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from hopscope.cli.output import drop_output, flush, printable, say, warn
 from hopscope.errors import OutputLost
-from hopscope.report.terminal import sparkline
+from hopscope.report.progress import Progress
 from hopscope.runs import Watcher
 from hopscope.store import RunFolder
 
@@ -23,63 +22,6 @@ LINE_SECONDS = 10.0
 """Seconds between two lines, where there is no terminal."""
 PICTURE_SECONDS = 0.25
 """Seconds between two pictures of the panel in a terminal."""
-SMOOTHING = 0.95
-"""The weight of the earlier mean in the exponential mean of the losses that is shown."""
-CURVE = 32
-"""The width of a curve of losses, in characters."""
-
-
-class Progress:
-    """Rate, time left and smoothed losses, whoever shows them."""
-
-    def __init__(self) -> None:
-        self.marks: deque[tuple[float, int]] = deque(maxlen=200)
-        self.smooth: np.ndarray | None = None
-        self.history: list[np.ndarray] = []
-
-    def start(self, folder: RunFolder, step: int) -> None:
-        """Begin with a run at a step, and forget the run before."""
-        self.recipe, self.name = folder.experiment, printable(folder.name)
-        self.steps, self.unit = self.recipe.steps, self.recipe.unit
-        self.level = self.recipe.guess
-        self.step, self.smooth = step, None
-        self.marks.clear()  # of the run before, if there was one
-        self.history.clear()
-        self.marks.append((time.monotonic(), step))
-
-    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
-        """Take in the latest losses, split → [model, hop], and smooth those of training."""
-        self.step = step
-        self.marks.append((time.monotonic(), step))
-        if "train" not in latest:
-            return
-        train = latest["train"]
-        old = train if self.smooth is None else self.smooth
-        self.smooth = SMOOTHING * old + (1 - SMOOTHING) * train
-        self.history.append(self.smooth.mean(0))
-
-    def headline(self) -> str:
-        """The step, the rate and the time left in one line."""
-        (begun, first), (now, last) = self.marks[0], self.marks[-1]
-        rate = (last - first) / (now - begun) if now > begun else 0.0
-        left = f"{clock_time((self.steps - self.step) / rate)} left" if rate else "…"
-        return f"{self.unit} {self.step:,} of {self.steps:,} · {rate:,.1f} {self.unit}s/s · {left}"
-
-    def hop_rows(self) -> list[tuple[str, str, str]]:
-        """For every hop its name, its loss (and a fleet's range), and its course."""
-        if self.smooth is None:
-            return []
-        curves = np.stack(self.history)
-        rows = []
-        for name, column, course in zip(self._names(), self.smooth.T, curves.T, strict=True):
-            spread = f" ({column.min():.3f} … {column.max():.3f})" if len(column) > 1 else ""
-            curve = sparkline(course, CURVE, top=max(self.level or 1.0, 1e-9) * 1.2)
-            rows.append((name, f"{column.mean():.3f}{spread}", curve))
-        return rows
-
-    def _names(self) -> list[str]:
-        assert self.smooth is not None
-        return self.recipe.losses_named(self.smooth.shape[1])
 
 
 class LiveDisplay:
@@ -114,7 +56,7 @@ class LiveDisplay:
             table.add_row(Text(name), Text(loss), Text(curve, style="cyan"))
         bar = Table.grid()  # a progress bar alone would not end its line
         bar.add_row(ProgressBar(total=progress.steps, completed=progress.step, width=60))
-        title, headline = Text(progress.name, style="bold"), Text(progress.headline())
+        title, headline = Text(printable(progress.name), style="bold"), Text(progress.headline())
         lines: list[Any] = [title, headline, bar, table]
         if progress.level is not None:
             words = f"training loss; guessing gives {progress.level:.2f}"
@@ -185,10 +127,3 @@ def display() -> Watcher:
 def in_terminal() -> bool:
     """Does the output go where a picture can be drawn again and again?"""
     return sys.stdout is not None and sys.stdout.isatty() and Console().is_terminal
-
-
-def clock_time(seconds: float) -> str:
-    """A length of time as clocks show it."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -4,16 +4,16 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from hopscope.cli.output import say
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
+from hopscope.cli.output import note, say
 from hopscope.cli.subject import ModelArguments
-from hopscope.cli.writable import check_figures
 from hopscope.errors import ConfigError
 
 REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
-class ExplainArguments(ModelArguments):
+class ExplainArguments(ModelArguments, FigureArguments):
     """What moves in the circuit that `discover` found: patched arrow by arrow, symbol by symbol."""
 
     examples: int = 64
@@ -35,7 +35,7 @@ def explain(chosen: ExplainArguments) -> int:
     path = chosen.figure
     if path is None and not chosen.json:
         path = REPORTS / f"{examined.name}-circuit.svg"
-    check_figures(*filter(None, [path]))
+    check_figures(chosen, *filter(None, [path]))
     examined.check_fits(chosen.examples)
     found = examined.explain(chosen.out, examples=chosen.examples, seed=chosen.sample)
     if chosen.json:
@@ -47,11 +47,14 @@ def explain(chosen: ExplainArguments) -> int:
         say("", _kept(chosen.out, examined.run.folder.gallery))
     if path is not None:
         from hopscope.report.circuit import circuit_figure
-        from hopscope.report.curves import save_figure
+        from hopscope.report.names import model_title
 
-        drawn = save_figure(circuit_figure(found), path)
-        if not chosen.json:
-            say(f"figure: {drawn}")
+        draw(
+            chosen,
+            path,
+            lambda: circuit_figure(found, of=f"circuit: {model_title(examined)}"),
+            note if chosen.json else say,
+        )
     return 0
 
 

@@ -5,6 +5,7 @@ from hopscope.circuits.emergence import Emergence
 from hopscope.cli.output import say, say_json
 from hopscope.cli.tables import table
 from hopscope.report.account import ACCOUNT_COLUMNS, account_remarks, account_rows
+from hopscope.report.emergence import EMERGENCE_COLUMNS, emergence_rows
 from hopscope.report.words import PART_COLUMNS, circuit_grid, loss_line, part_rows, remarks
 
 
@@ -37,25 +38,4 @@ def print_account(found: Circuit) -> None:
 
 def print_emergence(story: Emergence) -> None:
     """When each path passed one half, first to last; below, when each hop was learned."""
-    rows = [
-        (
-            f"{path.layer}.{path.head}",
-            f"{path.reader} ← {path.source}",
-            *_moment(story, step),
-            f"{story.attention[story.paths.index(path), -1]:.2f}",
-        )
-        for path, step in story.order
-    ]
-    rows += [
-        ("", f"hop {hop + 1} is learned", *_moment(story, step), "")
-        for hop, step in enumerate(story.learned_at or ())
-    ]
-    table(["head", "path", "emerged at step", "epoch", "attention at the end"], rows)
-
-
-def _moment(story: Emergence, step: float | None) -> tuple[str, str]:
-    epoch = story.epoch(step)
-    return (
-        "never" if step is None else f"{step:,.0f}",
-        "" if epoch is None else f"{epoch:.2f}",
-    )
+    table(EMERGENCE_COLUMNS, emergence_rows(story))

@@ -7,7 +7,7 @@ from hopscope.cli.output import say, say_json
 from hopscope.cli.subject import ModelArguments
 from hopscope.cli.tables import print_rows, table
 from hopscope.errors import NotLearned
-from hopscope.report.depth import short_role
+from hopscope.report.symbols import short_role
 from hopscope.theory import Path
 
 COLUMNS = ("seed", "loss", "with_the_circuit_alone", "solved", "paths")

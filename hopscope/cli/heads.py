@@ -10,6 +10,7 @@ import numpy as np
 import tyro
 
 from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.drawing import FigureArguments, draw
 from hopscope.cli.output import note, say, say_json
 from hopscope.configs import LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LlmHeadsArguments(JsonArguments):
+class LlmHeadsArguments(JsonArguments, FigureArguments):
     """Find the heads that read keys and values of the right chain, and switch them off."""
 
     model: Annotated[str, tyro.conf.arg(metavar="MODEL")] = "smollm2-135m"
@@ -86,7 +87,7 @@ def heads(chosen: LlmHeadsArguments) -> int:
         say()
     name = Path(chosen.model).name.removesuffix(".gguf")
     path = chosen.out / f"{name}-{prompts.label}-heads"
-    save_heads(scores, off, path, note if chosen.json else say)
+    save_heads(scores, off, path, chosen, note if chosen.json else say)
     if bench is not None:
         with bench.locked():
             kept = json.dumps(data_of(scores, off)).encode()
@@ -155,13 +156,16 @@ def data_of(scores: "HeadScores", off: "Comparison | None") -> dict[str, Any]:
 
 
 def save_heads(
-    scores: "HeadScores", off: "Comparison | None", path: Path, tell: Callable[[object], None]
+    scores: "HeadScores",
+    off: "Comparison | None",
+    path: Path,
+    chosen: FigureArguments,
+    tell: Callable[[object], None],
 ) -> None:
     """A figure, all numbers, and the scores in the format of Retrieval_Head."""
-    from hopscope.report.curves import save_figure
     from hopscope.report.heads import heads_figure
 
-    tell(f"figure: {save_figure(heads_figure(scores), path.with_name(path.name + '.svg'))}")
+    draw(chosen, path.with_name(f"{path.name}.svg"), lambda: heads_figure(scores), tell)
     contents = {".json": data_of(scores, off), "-retrieval.json": scores.as_retrieval_heads()}
     for suffix, content in contents.items():
         target = path.with_name(path.name + suffix)

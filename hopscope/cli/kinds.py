@@ -5,7 +5,6 @@ from typing import Any
 
 from hopscope.cli.output import say
 from hopscope.configs.kinds import fetched
-from hopscope.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -16,30 +15,24 @@ class Shown:
     """A function that prints what became of the run."""
     rows: str
     """A function that gives what became of the run as rows."""
-    figure: str | None = None
-    """A function that draws what became of the run; None if nothing is drawn."""
 
 
 SHOWN = {
     "facts": Shown(
         "hopscope.cli.tables:print_losses",
         "hopscope.cli.tables:loss_rows",
-        "hopscope.report.curves:loss_curves",
     ),
     "ngram": Shown(
         "hopscope.cli.markov:print_markov",
         "hopscope.cli.markov:markov_rows",
-        "hopscope.report.markov:stages_figure",
     ),
     "llm": Shown(
         "hopscope.cli.llm:print_bench",
         "hopscope.cli.llm:bench_rows",
-        "hopscope.cli.llm:bench_figure",
     ),
     "llm-mechanism": Shown(
         "hopscope.cli.mechanism:print_mechanism",
         "hopscope.cli.mechanism:mechanism_rows",
-        "hopscope.cli.mechanism:run_figure",
     ),
 }
 OTHERS = Shown("hopscope.cli.kinds:print_last_losses", "hopscope.cli.kinds:last_losses")
@@ -56,14 +49,6 @@ def rows_of(run: Any) -> list[dict[str, Any]]:
         return []
     found: list[dict[str, Any]] = fetched(SHOWN.get(run.experiment.kind, OTHERS).rows)(run)
     return found
-
-
-def figure_of(run: Any) -> Any:
-    """The figure of a run."""
-    shown = SHOWN.get(run.experiment.kind)
-    if shown is None or shown.figure is None:
-        raise ConfigError(f"there is no figure of a run of kind {run.experiment.kind}")
-    return fetched(shown.figure)(run)
 
 
 def print_last_losses(run: Any) -> None:

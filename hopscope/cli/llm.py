@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, RunNames, StoreArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import note, say, say_json
-from hopscope.cli.writable import check_figures
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from hopscope.llm.run import BenchRun
 
 REPORTS = Path("reports")
@@ -48,7 +46,7 @@ class LlmBenchArguments(StoreArguments):
 
 
 @dataclass(frozen=True)
-class LlmShowArguments(StoreArguments, JsonArguments):
+class LlmShowArguments(StoreArguments, JsonArguments, FigureArguments):
     """Show benchmarks, and draw them side by side (figure 2)."""
 
     runs: RunNames
@@ -97,13 +95,6 @@ def _kinds(formulations: str, hops: str, chains: int, opening: bool) -> tuple[Pr
     return tuple(kinds)
 
 
-def bench_figure(run: "BenchRun") -> "Figure":
-    """Accuracies beside the line of guessing."""
-    from hopscope.report.llm import accuracy_figure
-
-    return accuracy_figure([run.folder])
-
-
 def print_bench(run: "BenchRun") -> None:
     """A row for every kind of question."""
     from hopscope.cli.tables import table
@@ -135,7 +126,7 @@ def show(chosen: LlmShowArguments) -> int:
     if not chosen.runs:
         raise ConfigError("llm show needs the name of a run; `hopscope runs` lists them")
     folders = [Store(chosen.store).find(name) for name in chosen.runs]
-    check_figures(*filter(None, [chosen.figure]))
+    check_figures(chosen, *filter(None, [chosen.figure]))
     if chosen.answers:
         from hopscope.llm.kept import answers
 
@@ -152,9 +143,8 @@ def show(chosen: LlmShowArguments) -> int:
         for run in runs:
             print_bench(run)
     if chosen.figure:
-        from hopscope.report.curves import save_figure
         from hopscope.report.llm import accuracy_figure
 
-        drawn = save_figure(accuracy_figure(folders), chosen.figure)
-        (note if chosen.json else say)(f"figure: {drawn}")
+        tell = note if chosen.json else say
+        draw(chosen, chosen.figure, lambda: accuracy_figure(folders), tell)
     return 0

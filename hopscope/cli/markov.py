@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, RunArguments, StoreArguments, ThreadArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import note, say, say_json
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
@@ -31,7 +32,7 @@ class MarkovTrainArguments(StoreArguments, ThreadArguments):
 
 
 @dataclass(frozen=True)
-class MarkovFiguresArguments(RunArguments):
+class MarkovFiguresArguments(RunArguments, FigureArguments):
     """Draw a run: its stages, its heads, its way to the induction head, other chains."""
 
     out: Path = REPORTS
@@ -129,22 +130,22 @@ def figures(chosen: MarkovFiguresArguments) -> int:
     if chosen.format not in ("svg", "pdf", "png"):
         raise ConfigError(f"--format is {chosen.format!r}; expected svg, pdf or png")
     from hopscope.markov.evaluation import LENGTHS, approach, transfer
-    from hopscope.report import markov as draw
-    from hopscope.report.curves import save_figure
+    from hopscope.report import markov as shown
 
     run = _trained(chosen)
     check_folder((chosen.out / run.name).parent)
+    check_figures(chosen, chosen.out / f"{run.name}-stages.{chosen.format}")
     seeds, window = run.experiment.seeds, run.experiment.model.window
-    figures = {"stages": draw.stages_figure(run), "heads": draw.heads_figure(run)}
+    make = {"stages": lambda: shown.stages_figure(run), "heads": lambda: shown.heads_figure(run)}
     if "a" in run.experiment.descent.plan()[-1][0]:
         moments = [approach(run, seed) for seed in seeds]
-        figures["approach"] = draw.approach_figure(run, moments, _gap(run))
+        gap = _gap(run)
+        make["approach"] = lambda: shown.approach_figure(run, moments, gap)
     lengths = [length for length in LENGTHS if length > window]
     others = [transfer(run, seed, lengths) for seed in seeds]
-    figures["transfer"] = draw.transfer_figure(run, others)
-    for name, figure in figures.items():
-        path = chosen.out / f"{run.name}-{name}.{chosen.format}"
-        say(f"{name}: {save_figure(figure, path)}")
+    make["transfer"] = lambda: shown.transfer_figure(run, others)
+    for name, figure in make.items():
+        draw(chosen, chosen.out / f"{run.name}-{name}.{chosen.format}", figure)
     return 0
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, StoreArguments, ThreadArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import note, say, say_json
-from hopscope.cli.writable import check_figures
 from hopscope.configs import LlmMechanism, Prompts, Tracing
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.store import Store
@@ -17,15 +17,13 @@ from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from hopscope.llm.mechanism import LlmFindings, MechanismRun
 
 REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
-class LlmMechanismArguments(StoreArguments, ThreadArguments, JsonArguments):
+class LlmMechanismArguments(StoreArguments, ThreadArguments, JsonArguments, FigureArguments):
     """Which roles hold what after which layer, and which heads bring it: pairs of questions are
     patched in which two chains exchange one symbol. All is kept as it comes; a stop loses none.
     """
@@ -69,7 +67,7 @@ def mechanism(chosen: LlmMechanismArguments) -> int:
         seeds=(chosen.sample,),
     )
     path = chosen.figure or (None if chosen.json else REPORTS / f"{recipe.run_name()}.svg")
-    check_figures(*filter(None, [path]))
+    check_figures(chosen, *filter(None, [path]))
     check_files(*filter(None, [chosen.out]))
     from hopscope.cli.display import display
     from hopscope.runs import train
@@ -83,9 +81,9 @@ def mechanism(chosen: LlmMechanismArguments) -> int:
         print_findings(found)
     tell = note if chosen.json else say
     if path is not None:
-        from hopscope.report.curves import save_figure
+        from hopscope.report.mechanism import mechanism_figure
 
-        tell(f"figure: {save_figure(run_figure(run), path)}")
+        draw(chosen, path, lambda: mechanism_figure(found), tell)
     if chosen.out:
         write_bytes(chosen.out, json.dumps(found.circuit.to_dict(), ensure_ascii=False).encode())
         tell(f"circuit: {chosen.out}")
@@ -147,10 +145,3 @@ def mechanism_rows(run: "MechanismRun") -> list[dict[str, Any]]:
         for role, by_layer in enumerate(by_role)
         for layer, share in zip(found.layers, by_layer, strict=True)
     ]
-
-
-def run_figure(run: "MechanismRun") -> "Figure":
-    """Maps of roles by layers."""
-    from hopscope.report.mechanism import mechanism_figure
-
-    return mechanism_figure(run.findings)

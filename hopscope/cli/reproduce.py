@@ -164,9 +164,9 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
 
 def draw(found: Table, results: Results) -> None:
     """The figures of a target, beside its results."""
-    from hopscope.report.curves import save_figure
+    from hopscope.report.saving import save_figure
     from hopscope.report.table_figures import figures
 
-    for name, _, figure in figures(found, results.shown):
+    for name, figure in figures(found, results.shown):
         path = results.path(found.target)
         say(f"figure: {save_figure(figure, path.with_name(f'{path.stem}-{name}.svg'))}")

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, RunArguments, RunNames, StoreArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import emit, note, say, say_json, warn
-from hopscope.cli.writable import check_figures
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, StoreError
 from hopscope.store import Answer, Listed, RunFolder, Store
@@ -25,7 +25,7 @@ FEW = 5
 
 
 @dataclass(frozen=True)
-class ShowArguments(RunArguments, JsonArguments):
+class ShowArguments(RunArguments, JsonArguments, FigureArguments):
     """Show one run: its losses, its settings, its files."""
 
     figure: Path | None = None
@@ -67,10 +67,10 @@ def show(chosen: ShowArguments) -> int:
     known = about(folder)
     trained = known is None or known.trained
     if chosen.figure:
-        check_figures(chosen.figure)
+        check_figures(chosen, chosen.figure)
         if not trained:
             raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
-    from hopscope.cli.kinds import figure_of, rows_of, show_run
+    from hopscope.cli.kinds import rows_of, show_run
     from hopscope.cli.tables import table
     from hopscope.runs import opened
     from hopscope.store.checkpoints import checkpoint_steps
@@ -89,10 +89,10 @@ def show(chosen: ShowArguments) -> int:
         table(["setting", "value"], settings.items())
         _print_files(folder, kept)
     if chosen.figure:
-        from hopscope.report.curves import save_figure
+        from hopscope.report.kinds import figure_of
 
-        drawn = save_figure(figure_of(run), chosen.figure)
-        (note if chosen.json else say)(f"figure: {drawn}")
+        tell = note if chosen.json else say
+        draw(chosen, chosen.figure, lambda: figure_of(run), tell)
     return 0
 
 

@@ -125,7 +125,7 @@ class ManyDisplay:
 
 def headline(progress: "Progress") -> str:
     """How many runs are complete, and how long the others take, in one line."""
-    from hopscope.cli.display import clock_time
+    from hopscope.report.progress import clock_time
 
     steps = progress.steps()
     left = progress.seconds_left(steps)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
+from hopscope.display import Displayed
 from hopscope.errors import LlmError
 from hopscope.facts import FactGraph, Role
 from hopscope.intervals import standard_error
@@ -76,7 +77,7 @@ def told_backwards(question: Question) -> set[int]:
 
 
 @dataclass(frozen=True)
-class HeadScores:
+class HeadScores(Displayed):
     """Attention along each route, of every head, averaged over questions."""
 
     model: str
@@ -98,6 +99,9 @@ class HeadScores:
     """The standard error of `right`; NaN where `right` is."""
     questions: int
     correct: int
+
+    def __repr__(self) -> str:
+        return f"HeadScores({self.model} on {self.kind}: {self.questions} questions)"
 
     @property
     def score(self) -> Float[np.ndarray, "route layer head"]:

@@ -15,6 +15,7 @@ import numpy as np
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.parts import Estimate
 from hopscope.configs import LlmMechanism
+from hopscope.display import Displayed
 from hopscope.facts import Role
 from hopscope.llm.assembling import ALL, ALONE, circuit_of
 from hopscope.llm.exchange import proving
@@ -80,11 +81,14 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class LlmFindings:
+class LlmFindings(Displayed):
     """Everything that the rows of a run come to."""
 
     recipe: LlmMechanism
     rows: Sequence[Measured]
+
+    def __repr__(self) -> str:
+        return f"LlmFindings({self.recipe.model} on {self.recipe.prompts.label}: {self.answered})"
 
     @cached_property
     def answered(self) -> Answered:
@@ -231,10 +235,13 @@ def _told(proof: Proof) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class MechanismRun:
+class MechanismRun(Displayed):
     """A mechanism on disk: its recipe, and what was measured so far."""
 
     folder: RunFolder
+
+    def __repr__(self) -> str:
+        return f"MechanismRun({self.name!r})"
 
     @property
     def name(self) -> str:

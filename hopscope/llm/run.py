@@ -3,15 +3,19 @@
 from dataclasses import dataclass
 
 from hopscope.configs import LlmBench
+from hopscope.display import Displayed
 from hopscope.llm.kept import Answer, answers
 from hopscope.store import RunFolder
 
 
 @dataclass(frozen=True)
-class BenchRun:
+class BenchRun(Displayed):
     """One benchmark on disk: its recipe and the answers so far."""
 
     folder: RunFolder
+
+    def __repr__(self) -> str:
+        return f"BenchRun({self.name!r})"
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Int32
 
 from hopscope.configs import InductionModel, MarkovExperiment
+from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.markov.parameters import Parameters, initial, set_name, sets
 from hopscope.runs.checkpoint import own_weights
@@ -47,10 +48,13 @@ class Course:
 
 
 @dataclass(frozen=True)
-class MarkovRun:
+class MarkovRun(Displayed):
     """One training of the n-gram experiment on disk: its recipe, parameters and losses."""
 
     folder: RunFolder
+
+    def __repr__(self) -> str:
+        return f"MarkovRun({self.name!r})"
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hopscope import intervals
+from hopscope.display import Displayed
 from hopscope.errors import ResultsUnreadable
 from hopscope.papers.basis import basis
 from hopscope.papers.results_folder import Results
@@ -34,7 +35,7 @@ def share_drawn(right: int, count: int, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Displayed):
     """What we measured of a claim."""
 
     ours: str
@@ -45,13 +46,16 @@ class Finding:
     basis: str = ""
     """How many models and seeds were measured, and what training them cost."""
 
+    def __repr__(self) -> str:
+        return f"Finding({self.verdict}: {self.ours})"
+
 
 Judge = Callable[[Sequence[Table]], Finding]
 """Called with the tables of a claim's targets."""
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Displayed):
     """What a paper says, in our words, and how to hold it against what we measured."""
 
     id: str
@@ -71,6 +75,9 @@ class Claim:
     beside: tuple[str, ...] = ()
     """Results of which the judge gets all tables as well, behind the others, complete or not: of
     models under other readings, or with other seeds."""
+
+    def __repr__(self) -> str:
+        return f"Claim({self.id!r}, {self.says!r})"
 
     def finding(self, results: Results) -> Finding:
         """The verdict from a folder of results; what is missing is said with its command, and of

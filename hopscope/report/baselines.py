@@ -3,28 +3,39 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from hopscope.report.curves import COLOURS
+from hopscope.report.look import COLOURS, DIM, INK, Picture, drawn, picture, width
 from hopscope.tracing.ranking import Arrow, Baselines, Ranking
 
-WIDTH, HEIGHT = 2.5, 2.7
-"""Inches of a method's panel."""
+ONE_COLUMN = 4.0
+"""Inches up to which panels stand below each other."""
 LEAST = -0.5
 """Shares below this are drawn there: the model is far worse than guessing."""
 
 
-def baselines_figure(found: Baselines) -> Figure:
+@drawn
+def baselines_figure(found: Baselines) -> Picture:
     """A panel for each method (precision and recall of the circuit's rows by threshold), and one
     with the share of the gap that is left when so many arrows are kept.
     """
     count = len(found.rankings)
-    figure = Figure(figsize=(WIDTH * count + 4.2, HEIGHT + 0.6), layout="constrained")
-    panels = figure.subplots(1, count + 1, width_ratios=[*[WIDTH] * count, 4.0])
+    across = 1 if width(2) < ONE_COLUMN else 3
+    down = -(-(count + 1) // across)
+    figure = picture(
+        "what other methods find of the circuit",
+        "Of each method, precision (solid) and recall (dotted) of the circuit's rows, by the least "
+        "score that counts; and the share of the gap between guessing and the model that is left "
+        "when so many arrows are kept. Star: the circuit.",
+        1.8 * down + 0.3,
+        columns=2,
+    )
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for axes in panels[count + 1 :]:
+        axes.set_axis_off()
     for number, (axes, ranking) in enumerate(zip(panels, found.rankings, strict=False)):
         _grades(axes, ranking, found.circuit, COLOURS[number])
     panels[0].set_ylabel("of the circuit's rows")
-    _worth(panels[-1], found)
+    _worth(panels[count], found)
     return figure
 
 
@@ -36,9 +47,7 @@ def _grades(axes: Axes, ranking: Ranking, circuit: Sequence[Arrow], colour: str)
     axes.step(thresholds, recall, where="post", color=colour, linestyle=":", label="recall")
     axes.set(xscale="log", xlim=(1e-3, 1.3), ylim=(-0.03, 1.05), title=ranking.method)
     axes.set_xlabel("least score")
-    axes.title.set_fontsize(9)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="lower left")
+    axes.legend(loc="lower left")
 
 
 def _worth(axes: Axes, found: Baselines) -> None:
@@ -47,16 +56,14 @@ def _worth(axes: Axes, found: Baselines) -> None:
         shares = [max(LEAST, kept.share) for kept in ranking.kept]
         axes.plot(sizes, shares, marker=".", color=COLOURS[number], label=ranking.method)
     mine = found.circuit_kept
-    axes.plot([mine.arrows], [max(LEAST, mine.share)], "*", color="black", markersize=12,
+    axes.plot([mine.arrows], [max(LEAST, mine.share)], "*", color=INK, markersize=8,
               label="circuit")  # fmt: skip
-    axes.axhline(0, color="#999999", linestyle=":", linewidth=1)
-    axes.axhline(1, color="#999999", linestyle=":", linewidth=1)
+    axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
+    axes.axhline(1, color=DIM, linestyle=":", linewidth=1)
     axes.set(xscale="log", ylim=(LEAST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
     axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
     axes.set_ylabel("share of the gap to guessing")
-    axes.title.set_fontsize(9)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(0, 0.42))
+    axes.legend(loc="best")
 
 
 def baselines_rows(found: Baselines) -> tuple[list[str], list[list[str]]]:

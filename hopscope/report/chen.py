@@ -5,27 +5,29 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
 from hopscope.papers.chen.judges import RULES
 from hopscope.papers.chen.rows import ChoiceRow, CourseRow, GrowthRow, SettingRow, TransferRow
 from hopscope.papers.table import Table
-from hopscope.report.curves import COLOURS
+from hopscope.report.look import COLOURS, SMALL, Picture, drawn, picture
 from hopscope.report.stages import Stages, draw_stages
+from hopscope.report.symbols import counted
 from hopscope.report.transfer import Transfer, draw_transfer
 
 
-def training_figures(table: Table) -> list[tuple[str, str, Figure]]:
+def training_figures(table: Table) -> list[tuple[str, Picture]]:
     """What happens in the three stages, and what the trained models do with other chains."""
     courses, others = table.of(CourseRow), table.of(TransferRow)
-    seeds = f"{len(courses)} seed{'s' * (len(courses) > 1)}"
-    stages = draw_stages(_stages(courses), seeds)
     columns = [_transfer(others, "length"), _transfer(others, "alpha")]
-    transfer = draw_transfer(columns, f"{seeds}: other chains (dotted: trained on)")
     return [
-        ("stages", f"sets, heads, a, and losses over three stages, {seeds}", stages),
-        ("transfer", "losses and distances on chains of other lengths and priors", transfer),
+        ("stages", _training(courses)),
+        ("transfer", drawn(draw_transfer)(columns, "other chains than those trained on")),
     ]
+
+
+@drawn
+def _training(courses: Sequence[CourseRow]) -> Picture:
+    return draw_stages(_stages(courses), f"three stages, {counted(len(courses), 'seed')}")
 
 
 def _stages(courses: Sequence[CourseRow]) -> Stages:
@@ -88,10 +90,20 @@ GROWTH = {
 """What each course of a is called."""
 
 
-def growth_figures(table: Table) -> list[tuple[str, str, Figure]]:
+def growth_figures(table: Table) -> list[tuple[str, Picture]]:
     """How a grows in the last stage, and how it would under fewer differences between chains."""
-    rows = table.of(GrowthRow)
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    return [("courses", _growth(table.of(GrowthRow)))]
+
+
+@drawn
+def _growth(rows: Sequence[GrowthRow]) -> Picture:
+    figure = picture(
+        f"how a grows, {counted(len(rows), 'seed')}",
+        "The scale a by the epoch of the last stage: trained, and as it would grow by the counts "
+        "of every chain, with what differs from chain to chain taken away. In the legend: the "
+        "slope by the logarithm of the epoch.",
+        3.2,
+    )
     axes = figure.subplots()
     for number, (name, said) in enumerate(GROWTH.items()):
         mean = np.mean([row.courses[name] for row in rows], axis=0)
@@ -101,19 +113,24 @@ def growth_figures(table: Table) -> list[tuple[str, str, Figure]]:
             linestyle="-" if name != "counts" else "--", zorder=3 if name == "counts" else 2,
         )  # fmt: skip
     axes.set(xscale="log", xlim=(1, None), xlabel="epoch of the last stage", ylabel="scale a")
-    axes.legend(frameon=False, fontsize=8, title="slope by the logarithm of the epoch")
-    axes.spines[["top", "right"]].set_visible(False)
-    seeds = f"{len(rows)} seed{'s' * (len(rows) > 1)}"
-    return [
-        ("courses", f"a by the epoch of the last stage, trained and by counts, {seeds}", figure)
-    ]
+    figure.legend(loc="outside lower center", title="slope by log(epoch)")
+    return figure
 
 
-def choices_figures(table: Table) -> list[tuple[str, str, Figure]]:
+def choices_figures(table: Table) -> list[tuple[str, Picture]]:
     """In what share of the seeds each rule names the set that wins, setting by setting."""
-    rows = table.of(ChoiceRow)
+    return [("rules", _choices(table.of(ChoiceRow)))]
+
+
+@drawn
+def _choices(rows: Sequence[ChoiceRow]) -> Picture:
     names = list(dict.fromkeys(row.setting for row in rows))[::-1]
-    figure = Figure(figsize=(7.2, 0.5 * len(names) + 0.9), layout="constrained")
+    figure = picture(
+        "which set of heads wins",
+        f"In what share of the seeds each rule names the set that wins, in {len(names)} settings.",
+        0.32 * len(names) + 0.9,
+        columns=2,
+    )
     axes = figure.subplots()
     for number, (rule, said) in enumerate(RULES.items()):
         right = [
@@ -123,25 +140,35 @@ def choices_figures(table: Table) -> list[tuple[str, str, Figure]]:
         ]  # fmt: skip
         places = np.arange(len(names)) + 0.19 - 0.38 * number
         bars = axes.barh(places, right, height=0.36, color=COLOURS[number], label=said)
-        axes.bar_label(bars, [f"{share:.0%}" for share in right], padding=3, fontsize=7)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.set(xlim=(0, 1.1), xlabel="share of the seeds in which the rule names the set that wins")
-    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-    axes.spines[["top", "right"]].set_visible(False)
-    said = f"how often each rule is right, in {len(names)} settings"
-    return [("rules", said, figure)]
+        axes.bar_label(bars, [f"{share:.0%}" for share in right], padding=3, fontsize=SMALL)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlim=(0, 1.1), xlabel="share of the seeds")
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure
 
 
-def settings_figures(table: Table) -> list[tuple[str, str, Figure]]:
+def settings_figures(table: Table) -> list[tuple[str, Picture]]:
     """How near to the induction head each setting ends."""
-    rows = table.of(SettingRow)
-    figure = Figure(figsize=(7.2, 0.22 * len(rows) + 0.8), layout="constrained")
+    return [("distances", _settings(table.of(SettingRow)))]
+
+
+@drawn
+def _settings(rows: Sequence[SettingRow]) -> Picture:
+    figure = picture(
+        "how near to the induction head each setting ends",
+        "Distance to the induction head over the parents after training, for each of "
+        f"{len(rows)} settings.",
+        0.155 * len(rows) + 0.9,
+        columns=2,
+    )
     axes = figure.subplots()
-    for number, row in enumerate(rows[::-1]):
-        right = row.chosen_lags == row.parents
-        axes.barh(number, row.distance, color=COLOURS[0] if right else COLOURS[1], height=0.7)
-    axes.set_yticks(range(len(rows)), [row.setting for row in rows[::-1]], fontsize=7)
-    axes.set_xlabel("distance to the induction head over the parents (orange: other lags chosen)")
-    axes.spines[["top", "right"]].set_visible(False)
-    said = f"distance to the induction head after training, for each of {len(rows)} settings"
-    return [("distances", said, figure)]
+    for right, said in ((True, "chose the parents' lags"), (False, "chose other lags")):
+        chosen = [
+            n for n, row in enumerate(rows[::-1]) if (row.chosen_lags == row.parents) is right
+        ]
+        lengths = [rows[::-1][number].distance for number in chosen]
+        axes.barh(chosen, lengths, color=COLOURS[0 if right else 1], height=0.7, label=said)
+    axes.set_yticks(range(len(rows)), [row.setting for row in rows[::-1]])
+    axes.set(xlabel="distance", ylim=(-0.6, len(rows) - 0.4))
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure

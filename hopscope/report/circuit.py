@@ -5,14 +5,15 @@ what removing the path costs; its colour when it emerged, or in a circuit that h
 symbol that it brings. Squares then show what each role holds.
 """
 
-import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize, to_hex
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
+from matplotlib.colors import Normalize
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account
@@ -20,97 +21,88 @@ from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.parts import Part
 from hopscope.facts import Role
 from hopscope.report.account import list_carried
+from hopscope.report.arrows import Arrows, Stroke
 from hopscope.report.contents import colour_of
-from hopscope.report.depth import short_role
-from hopscope.report.words import many_heads, ordered_roles
+from hopscope.report.look import COLOURS, DIM, FAINT, TIMES, Picture, drawn, picture, times
+from hopscope.report.symbols import roles_told, short_role, symbol_name
+from hopscope.report.words import ordered_roles
 from hopscope.theory import Path
 
-PLAIN, LOCATES = "#3366aa", "#999999"
-TIMES = "viridis_r"
-NEVER = "#cccccc"
-ROW, COLUMN = 0.62, 0.85
-"""Inches per layer and per role."""
-THIN, THICK = 1.0, 5.0
-SIDE = 3.4
-"""Room for words at the right, in columns."""
-SIDE_TEXT = 52
-"""Characters of a mechanism beside its layer."""
+PLAIN, LOCATES, NEVER = COLOURS[0], DIM, DIM
+ROW = 0.5
+"""Inches per layer."""
+THIN, THICK, ASIDE = 0.8, 4.0, 1.4
+"""Points of an arrow that costs nothing and of one that costs all; of one that locates, at most."""
+ONE_COLUMN = 8
+"""Roles for which one column of a paper has room."""
 SQUARE = 0.11
 """Width of a square that stands for a symbol, in columns."""
-BESIDE = 0.1
-"""How far apart the strokes of one arrow bend."""
-Stroke = tuple[str, bool]
-"""How an arrow is drawn: its colour, and whether it is dashed."""
 
 
-def circuit_figure(circuit: Circuit, story: Emergence | None = None) -> Figure:
-    """The circuit's paths; other mechanisms in words at the right."""
+@drawn
+def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "") -> Picture:
+    """The circuit's paths; other parts are told in the caption. `of` says whose circuit it is."""
     roles = ordered_roles(circuit)
-    layers = sorted({part.layer for part in circuit.parts})
-    beside = {layer: _side_text(circuit, layer) for layer in layers}
-    side = SIDE if any(beside.values()) else 0.3
-    size = (COLUMN * (len(roles) + side) + 1.6, ROW * (len(layers) + 1) + 1.3)
-    figure = Figure(figsize=size, layout="constrained")
+    layers = sorted({part.layer for part in circuit.parts if part.paths})
+    figure = picture(
+        of or _name(circuit),
+        _caption(circuit, story),
+        ROW * (len(layers) + 0.6) + 1.1,
+        columns=1 if len(roles) <= ONE_COLUMN else 2,
+    )
     axes = figure.subplots()
-    height = {layer: number for number, layer in enumerate(layers)}
-    for number, role in enumerate(roles):
-        axes.plot([number, number], [0, len(layers)], color="#dddddd", linewidth=1, zorder=0)
-        axes.text(number, -0.32, short_role(role), ha="center", va="top", fontsize=10)
+    axes.set(xlim=(-1.6, len(roles) - 0.4), ylim=(-0.6, len(layers) + 0.1))
+    axes.set_axis_off()
+    _grid(axes, roles, layers)
+    arrows = Arrows(axes, roles, layers, figure.get_size_inches()[0] / (len(roles) + 1.6) / ROW)
     strokes = _strokes(circuit, story)
-    for part in circuit.parts:
+    for part in sorted(circuit.parts, key=lambda part: part.kind == "carries"):  # these on top
         for path in part.paths:
-            _arrow(axes, circuit, part, path, (roles, height, strokes[path]))
+            arrows.draw(circuit, path, strokes[path], _width(circuit, part))
     if circuit.account is not None:
         _squares(axes, circuit.account, roles, layers)
-    for layer, level in height.items():
-        axes.text(-0.7, level + 0.5, f"layer {layer}", ha="right", va="center", fontsize=9)
-        axes.text(
-            len(roles) - 0.4, level + 0.5, beside[layer], ha="left", va="center", fontsize=6.5,
-            color="#555555",
-        )  # fmt: skip
-    _finish(figure, axes, circuit, story, (len(roles) + side, len(layers)))
+    _legend(figure, axes, circuit, story)
     return figure
 
 
-def _arrow(
-    axes: Axes,
-    circuit: Circuit,
-    part: Part,
-    path: Path,
-    places: tuple[list[Role], dict[int, int], list[Stroke]],
-) -> None:
-    roles, height, strokes = places
-    level = height[path.layer]
-    source, reader = roles.index(path.source), roles.index(path.reader)
-    same = [other for other in circuit.paths if other.reading == path.reading]
-    bend = 0.12 * (same.index(path) - (len(same) - 1) / 2)
-    for number, (colour, dashed) in enumerate(strokes):
-        aside = BESIDE * (number - (len(strokes) - 1) / 2)
-        axes.add_patch(
-            FancyArrowPatch(
-                (source, level + 0.04),
-                (reader, level + 0.96),
-                connectionstyle=f"arc3,rad={bend + aside}",
-                arrowstyle="-|>",
-                mutation_scale=11,
-                linewidth=_width(circuit, part) / len(strokes),
-                linestyle=(0, (3, 2)) if dashed else "-",
-                color=colour,
-                shrinkA=0,
-                shrinkB=0,
-            )
-        )
-    if len(same) > 1 or many_heads(circuit):
-        box = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "linewidth": 0.4}
-        middle = (source + reader) / 2 + 2.2 * bend
-        axes.text(middle, level + 0.5, str(path.head), fontsize=6.5, ha="center", bbox=box)
+def _name(circuit: Circuit) -> str:
+    return f"circuit: {circuit.task.kind}" if circuit.task else "circuit"
+
+
+def _caption(circuit: Circuit, story: Emergence | None) -> str:
+    losses = circuit.losses
+    aside = "; ".join(
+        f"{part.name} {circuit.described(part)}" for part in circuit.parts if not part.paths
+    )
+    squares = " Squares: what a position holds." if circuit.account is not None else ""
+    when = " Grey arrows never passed one half." if story is not None else ""
+    return (
+        "An arrow leads from the role that is read to the role that reads, one layer up; its width "
+        f"says what removing it costs.{squares}{when} {roles_told(ordered_roles(circuit))} "
+        f"Loss {losses.mean('clean'):.3f} as it is, {losses.mean('ideal'):.3f} with this attention "
+        f"alone, {losses.mean('ablated'):.2f} with none, {losses.guess:.2f} by guessing."
+        + (f" Not drawn: {aside}." if aside else "")
+    )
+
+
+def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
+    """A line per role, and the names of roles and layers; dots where layers are left out."""
+    for number, role in enumerate(roles):
+        axes.plot([number, number], [0, len(layers)], color=FAINT, linewidth=0.8, zorder=0)
+        axes.text(number, -0.15, short_role(role), ha="center", va="top")
+    for level, layer in enumerate(layers):
+        axes.text(-0.5, level + 0.5, f"layer {layer}", ha="right", va="center")
+    for level, (below, above) in enumerate(pairwise(layers), 1):
+        if above > below + 1:
+            axes.plot([-1.5, -0.5], [level, level], ":", color=DIM, linewidth=1)
 
 
 def _width(circuit: Circuit, part: Part) -> float:
     """By the cost of removal: as the circuit stands, or for what only locates, in the model."""
-    cost = part.cost.mean if part.kind == "carries" else part.alone_cost.mean
+    carries = part.kind == "carries"
+    cost = part.cost.mean if carries else part.alone_cost.mean
     share = min(1.0, cost / max(circuit.losses.guess, 1e-12))
-    return THIN + (THICK - THIN) * share
+    return THIN + ((THICK if carries else ASIDE) - THIN) * share
 
 
 def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Stroke]]:
@@ -133,7 +125,7 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
     return found
 
 
-def _squares(axes: Axes, account: Account, roles: list[Role], layers: list[int]) -> None:
+def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequence[int]) -> None:
     """What each role holds before each layer that is drawn, and after the last."""
     holdings = account.holdings
     for level, after in enumerate((*layers, layers[-1] + 1) if layers else ()):
@@ -143,62 +135,54 @@ def _squares(axes: Axes, account: Account, roles: list[Role], layers: list[int])
                 left = column + SQUARE * (number - len(held) / 2)
                 colour = colour_of(holdings.symbols, symbol)
                 corner = (left, level - SQUARE / 2)
-                axes.add_patch(Rectangle(corner, SQUARE * 0.9, SQUARE, facecolor=colour, zorder=3))
+                axes.add_patch(Rectangle(corner, SQUARE * 0.9, SQUARE, facecolor=colour, zorder=4))
 
 
 def _colours(circuit: Circuit, story: Emergence | None) -> dict[Path, str]:
     if story is None:
         kinds = {path: part.kind for part in circuit.parts for path in part.paths}
         return {path: PLAIN if kind == "carries" else LOCATES for path, kind in kinds.items()}
-    scale, shades = _time_scale(story), colormaps[TIMES]
+    scale = _time_scale(story)
     when = {path: story.emerged(path) for path in circuit.paths}
     return {
-        path: NEVER if step is None else to_hex(shades(scale(step))) for path, step in when.items()
+        path: NEVER if step is None else TIMES[min(int(scale(step) * len(TIMES)), len(TIMES) - 1)]
+        for path, step in when.items()
     }
 
 
 def _time_scale(story: Emergence) -> Normalize:
-    known = [step for _, step in story.order if step is not None]
-    return Normalize(min(known, default=0.0), max(known, default=1.0))
+    """From the first path that emerged to the last; of one moment alone there is no scale."""
+    known = [step for _, step in story.order if step is not None] or [0.0]
+    return Normalize(min(known), max(*known, min(known) + 1))
 
 
-def _side_text(circuit: Circuit, layer: int) -> str:
-    """What the layer's heads do beside their paths."""
-    lines = []
-    for part in circuit.parts:
-        if part.layer == layer and not part.paths:
-            text = f"{part.name}: {circuit.described(part)}"
-            lines.append(text if len(text) <= SIDE_TEXT else text[: SIDE_TEXT - 1] + "…")
-    return "\n".join(lines)
-
-
-def _finish(
-    figure: Figure, axes: Axes, circuit: Circuit, story: Emergence | None, size: tuple[float, int]
-) -> None:
-    columns, layers = size
-    axes.set(xlim=(-1.6, columns), ylim=(-0.7, layers + 0.1))
-    axes.set_axis_off()
-    losses = circuit.losses
-    if circuit.account is not None and story is None:
+def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | None) -> None:
+    """What colours, dashes and widths say."""
+    by_symbol = circuit.account is not None and story is None
+    line = DIM if by_symbol or story is not None else PLAIN
+    kinds = {part.kind for part in circuit.parts if part.paths}
+    handles: list[Line2D | Patch] = []
+    if "carries" in kinds:
+        shades: dict[str, Any] = {"color": line, "solid_capstyle": "butt"}
+        guess = f"loss without it: {circuit.losses.guess:.2g}, as by guessing"
+        handles += [
+            Line2D([], [], **shades, linewidth=THICK / 2, label="carries the answer"),
+            Line2D([], [], **shades, linewidth=THIN, label="loss without it: 0"),
+            Line2D([], [], **shades, linewidth=THICK, label=guess),
+        ]
+    if kinds - {"carries"} or by_symbol:
+        said = "tells later heads where to look"
+        color = LOCATES if story is None else line
+        handles.append(Line2D([], [], color=color, linewidth=ASIDE, ls=(0, (3, 2)), label=said))
+    if by_symbol:
+        assert circuit.account is not None
         names = circuit.account.holdings.symbols
-        figure.legend(
-            handles=[Patch(color=colour_of(names, symbol), label=symbol) for symbol in names],
-            loc="outside lower center", ncols=len(names), frameon=False, fontsize=8,
-        )  # fmt: skip
-    axes.set_title(
-        f"loss {losses.mean('clean'):.3f} as it is, {losses.mean('ideal'):.3f} with this attention "
-        f"alone, {losses.mean('ablated'):.2f} with none\n"
-        + (
-            "solid: carries the answer · dashed: tells later heads where to look · number: head"
-            if story is not None or circuit.account is None
-            else "arrow: the symbol that it brings (dashed: by which heads find their places) · "
-            "squares: what a position holds"
-        ),
-        fontsize=8,
-    )
-    if story is not None and not math.isclose(_time_scale(story).vmin, _time_scale(story).vmax):  # type: ignore[arg-type]
-        bar = figure.colorbar(
-            ScalarMappable(_time_scale(story), TIMES), ax=axes, shrink=0.6, pad=0.01
-        )
-        bar.set_label("step at which attention passed 0.5", fontsize=7)
-        bar.ax.tick_params(labelsize=6)
+        handles += [
+            Patch(color=colour_of(names, symbol), label=symbol_name(symbol)) for symbol in names
+        ]
+    wide = figure.get_size_inches()[0] > 4
+    figure.legend(handles=handles, loc="outside lower center", ncols=3 if wide else 1 + by_symbol)
+    if story is not None and any(step is not None for _, step in story.order):
+        scale = ScalarMappable(_time_scale(story), times())
+        bar = figure.colorbar(scale, ax=axes, shrink=0.8, pad=0.01, aspect=18)
+        bar.set_label("step at which attention passed 0.5")

@@ -1,30 +1,36 @@
 """The losses of two runs in one figure: a panel for each hop."""
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from hopscope.errors import ConfigError
-from hopscope.report.curves import COLOURS, FULL_SCALE, POINTS, smoothed
+from hopscope.report.curves import FULL_SCALE, POINTS, WINDOW, smoothed, spread
+from hopscope.report.look import COLOURS, DIM, Picture, drawn, picture, width
 from hopscope.study.comparison import Comparison, Course
 
-GREY = "#999999"
-ACROSS = 3
-"""Panels beside one another; more go below."""
+PANEL = 1.6
+"""Inches of a panel, at least; more go below."""
 
 
-def comparison_figure(found: Comparison) -> Figure:
+@drawn
+def comparison_figure(found: Comparison) -> Picture:
     """Training loss (smoothed) and validation loss (dots) of both; a band spans a fleet."""
     hops = found.hops
     if not hops:
         raise ConfigError(f"neither {found.names[0]} nor {found.names[1]} has losses to draw")
-    across, down = min(ACROSS, len(hops)), -(-len(hops) // ACROSS)
-    figure = Figure(figsize=(1.2 + 3.2 * across, 0.9 + 2.7 * down), layout="constrained")
+    across = min(int(width(2) / PANEL), len(hops))
+    down = -(-len(hops) // across)
+    figure = picture(
+        "two runs",
+        f"Loss of each hop during training, the mean of {WINDOW} steps; dots: validation; bands: "
+        f"from the lowest to the highest of several models. {_who(found)}",
+        0.9 + 1.5 * down,
+        columns=2,
+    )
     panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
     for hop, axes in zip(hops, panels, strict=False):
         for course, colour in zip(found.courses, COLOURS, strict=False):
             _draw(axes, course, hop, colour)
         axes.set_title(hop)
-        axes.spines[["top", "right"]].set_visible(False)
     for axes in panels[len(hops) - across : len(hops)]:
         axes.tick_params(labelbottom=True)  # there may be none below
     for axes in panels[len(hops) :]:
@@ -46,26 +52,31 @@ def _draw(axes: Axes, course: Course, hop: str, colour: str) -> None:
     axes.plot(steps, losses.mean(1), color=colour)
     if len(course.checked):
         mean = course.validation[:, :, column].mean(1)
-        dots = slice(None, None, max(1, len(mean) // (POINTS // 10)))
-        axes.plot(course.checked[dots], mean[dots], ".", color=colour, markersize=3)
+        dots = spread(course.checked)
+        axes.plot(course.checked[dots], mean[dots], ".", color=colour)
 
 
-def _label(figure: Figure, found: Comparison) -> None:
+def _who(found: Comparison) -> str:
+    levels = dict.fromkeys(course.guess for course in found.courses if course.guess is not None)
+    return "Dotted: guessing." if len(levels) == 1 else ""
+
+
+def _label(figure: Picture, found: Comparison) -> None:
     """Axes, guessing levels (each in its run's colour where they differ) and who is who."""
     first, *_ = figure.axes
     levels = [course.guess for course in found.courses if course.guess is not None]
-    colours = (GREY,) if len(set(levels)) == 1 else COLOURS
+    colours = (DIM,) if len(set(levels)) == 1 else COLOURS
     for axes in figure.axes:
         for level, colour in zip(levels, colours, strict=False):
             axes.axhline(level, color=colour, linestyle=":", zorder=0)
     if levels:
         first.set_ylim(0, FULL_SCALE * max(levels))
-    figure.supxlabel(found.courses[0].unit, fontsize="medium")
-    figure.supylabel("loss (dots: validation)", fontsize="medium")
+    figure.supxlabel(found.courses[0].unit)
+    figure.supylabel("loss (dots: validation)")
     lines = [
-        first.plot([], [], color=colour, label=course.name)[0]
-        for course, colour in zip(found.courses, COLOURS, strict=False)
+        first.plot([], [], color=colour, label=name)[0]
+        for name, colour in zip(found.names, COLOURS, strict=False)
     ]
     if levels:
-        lines.append(first.plot([], [], color=GREY, linestyle=":", label="guess")[0])
-    figure.legend(handles=lines, loc="outside upper center", ncols=1, frameon=False)
+        lines.append(first.plot([], [], color=DIM, linestyle=":", label="guess")[0])
+    figure.legend(handles=lines, loc="outside upper center", ncols=1)

@@ -5,32 +5,39 @@ as in the paper's figure 5), and in words.
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from hopscope.facts import Role
 from hopscope.milestones import HALF
-from hopscope.report.curves import COLOURS
-from hopscope.report.depth import short_role
+from hopscope.report.look import COLOURS, DIM, FAINT, LINES, Picture, drawn, picture
+from hopscope.report.symbols import roles_told, short_role, symbol_name
 from hopscope.tracing.contents import Contents
 from hopscope.tracing.contents_story import ContentsStory
 
-ROW, COLUMN = 0.42, 0.85
-"""Inches per layer and per role."""
+ROW = 0.3
+"""Inches per layer."""
+ONE_COLUMN = 8
+"""Roles for which one column of a paper has room."""
 CELL = 0.84
 """Share of a cell that its bars may fill."""
-FAINT = 0.03
+LEAST = 0.03
 """A share below this is not drawn."""
 FULL, LITTLE = 0.95, 0.1
 """Shares from which a symbol is simply there, and up to which it is not told."""
 KINDS = ("key", "value", "decoy key", "decoy value")
 
 
-def contents_figure(found: Contents) -> Figure:
+@drawn
+def contents_figure(found: Contents, of: str = "") -> Picture:
     """A cell for every layer and role, in it a bar for each symbol, as high as it is held."""
     roles = chain_order(found)
-    size = (COLUMN * len(roles) + 1.9, ROW * (found.layers + 1) + 1.1)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = picture(
+        of or "what each role holds",
+        "How much of each symbol of its own chain a linear map reads off at each role, after each "
+        f"layer ({found.measure}; a bar as high as its cell: all of it). {roles_told(roles)}",
+        ROW * (found.layers + 1) + 1.0,
+        columns=1 if len(roles) <= ONE_COLUMN else 2,
+    )
     axes = figure.subplots()
     colours = [colour_of(found.symbols, symbol) for symbol in found.symbols]
     for column, role in enumerate(roles):
@@ -39,21 +46,22 @@ def contents_figure(found: Contents) -> Figure:
             _cell(axes, (column, layer), its, colours)
     axes.set_xticks(range(len(roles)), [short_role(role) for role in roles])
     names = ["input", *(f"after layer {n}" for n in range(found.layers))]
-    axes.set_yticks(range(found.layers + 1), names, fontsize=8)
+    axes.set_yticks(range(found.layers + 1), names)
     axes.set(xlim=(-0.6, len(roles) - 0.4), ylim=(-0.6, found.layers + 0.6))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title(f"what each role holds of its own chain ({found.measure}; full height: all)",
-                   fontsize=8)  # fmt: skip
-    handles = [Patch(color=c, label=s) for s, c in zip(found.symbols, colours, strict=True)]
-    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8)
+    handles = [
+        Patch(color=colour, label=symbol_name(name))
+        for name, colour in zip(found.symbols, colours, strict=True)
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)))
     return figure
 
 
 def colour_of(symbols: tuple[str, ...], symbol: str) -> str:
     """A symbol's colour: those that are known are grey, the others as in the loss curves."""
     number = symbols.index(symbol)
-    return "#999999" if number == 0 else COLOURS[(number - 1) % len(COLOURS)]
+    return DIM if number == 0 else COLOURS[(number - 1) % LINES]
 
 
 def _cell(
@@ -61,9 +69,9 @@ def _cell(
 ) -> None:
     column, layer = at
     left, low, width = column - CELL / 2, layer - CELL / 2, CELL / len(shares)
-    axes.add_patch(Rectangle((left, low), CELL, CELL, facecolor="#f4f4f4", linewidth=0))
+    axes.add_patch(Rectangle((left, low), CELL, CELL, facecolor=FAINT, alpha=0.4, linewidth=0))
     for number, share in enumerate(shares):
-        if share > FAINT:
+        if share > LEAST:
             corner = (left + number * width, low)
             bar = Rectangle(
                 corner, width, CELL * min(1.0, share), facecolor=colours[number], linewidth=0
@@ -161,20 +169,27 @@ def story_rows(story: ContentsStory) -> list[tuple[str, str, str]]:
     ]
 
 
-def story_figure(story: ContentsStory) -> Figure:
+@drawn
+def story_figure(story: ContentsStory, of: str = "") -> Picture:
     """For each role, how much of each symbol it holds in the course of the training."""
     roles = [r for r in chain_order(story) if any(r == role for role, _, _ in story.learned())]
     roles = roles or chain_order(story)
-    figure = Figure(figsize=(7.2, 1.5 * len(roles) + 0.7), layout="constrained")
+    figure = picture(
+        of or "when each role came to hold what",
+        "How much of each symbol of its own chain each role holds in the layer that holds the most "
+        "of it, in the course of the training; dotted: one half.",
+        0.85 * len(roles) + 0.9,
+        columns=2,
+    )
     panels = figure.subplots(len(roles), 1, sharex=True, squeeze=False)[:, 0]
     for axes, role in zip(panels, roles, strict=True):
         most = np.nan_to_num(story.own[:, :, story.roles.index(role)]).max(1)
         for number, symbol in enumerate(story.symbols):
             colour = colour_of(story.symbols, symbol)
-            axes.plot(story.steps, most[:, number], color=colour, label=symbol)
-        axes.axhline(HALF, color="#999999", linestyle=":")
-        axes.set(ylabel=str(role), ylim=(-0.02, 1.04))
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[-1].set(xlabel="step (most that any layer holds; dotted: one half)")
-    panels[0].legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+            axes.plot(story.steps, most[:, number], color=colour, label=symbol_name(symbol))
+        axes.axhline(HALF, color=DIM, linestyle=":", linewidth=0.8)
+        axes.set(ylabel=str(role), ylim=(-0.04, 1.08), yticks=(0, 0.5, 1))
+    panels[-1].set(xlabel="step", xlim=(0, story.steps[-1]))
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center")
     return figure

@@ -1,39 +1,50 @@
 """Depth theory as pictures: who shares information, and a schedule of readings."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Arc
 
 from hopscope.facts import FactGraph, Role
+from hopscope.report.look import COLOURS, DIM, SMALL, Picture, drawn, picture
+from hopscope.report.symbols import roles_told, short_role, symbol_name
 from hopscope.theory import Flow, Reading, flow
 
-SYMBOL_COLOUR, CODE_COLOUR = "#3366aa", "#ee7733"
+SYMBOL_COLOUR, CODE_COLOUR = COLOURS[:2]
 GRID_ROLES = 25
 """The most columns a terminal's diagram may have."""
 
 
-def shared_information(graph: FactGraph) -> Figure:
-    """Figures 3 and 8 of the paper: positions that hold a piece in common before any layer.
-
-    Arcs above join equal symbols, arcs below positions with the same code.
-    """
+@drawn
+def shared_information(graph: FactGraph) -> Picture:
+    """Figures 3 and 8 of the paper: positions that hold a piece in common before any layer."""
     start = flow(graph)
     pieces, roles = start.holdings[0], start.roles
-    figure = Figure(figsize=(max(4.0, 0.55 * len(roles)), 2.6), layout="constrained")
+    figure = picture(
+        "what positions share before any layer",
+        "Symbols (above) and roles (below) of one chain, in the order of the sequence. Arcs above "
+        f"join equal symbols, arcs below positions with the same code. {roles_told(roles)}",
+        2.1,
+        columns=2,
+    )
     axes = figure.subplots()
     for place, (role, held) in enumerate(zip(roles, pieces, strict=True)):
         (symbol,) = held & set(graph.symbols)
-        axes.text(place, 0, symbol, ha="center", va="center", fontsize=10)
-        axes.text(
-            place, -0.42, short_role(role), ha="center", va="center", fontsize=6, color="#777777"
-        )
+        middle: dict[str, Any] = {"ha": "center", "va": "center"}
+        axes.text(place, 0.05, symbol_name(symbol), **middle)
+        axes.text(place, -0.3, short_role(role), fontsize=SMALL, color=DIM, **middle)
         for earlier in range(place):
             for piece in pieces[earlier] & held:
                 _arc(axes, earlier, place, above=piece in graph.symbols)
-    axes.set(xlim=(-0.7, len(roles) - 0.3), ylim=(-2.2, 2.2))
+    axes.set(xlim=(-0.7, len(roles) - 0.3), ylim=(-1.9, 1.9))
     axes.set_axis_off()
+    handles = [
+        Line2D([], [], color=SYMBOL_COLOUR, label="the same symbol"),
+        Line2D([], [], color=CODE_COLOUR, label="the same code"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
 
 
@@ -63,16 +74,6 @@ def _arc(axes: Axes, left: int, right: int, above: bool) -> None:
     centre = ((left + right) / 2, 0.25 if above else -0.55)
     colour = SYMBOL_COLOUR if above else CODE_COLOUR
     axes.add_patch(Arc(centre, right - left, height, edgecolor=colour, linewidth=1.2, **angles))
-
-
-def short_role(role: Role) -> str:
-    """k3 for key 3, v0 for value 0, q for the query; what language models have beside, in full."""
-    if role.kind in ("answer", "opening", "other"):
-        return role.kind
-    if role.kind == "query":
-        return "q" if role.fact == 0 else f"q{role.fact}"
-    slot = f".{role.slot}" if role.slot else ""
-    return f"{role.kind[0]}{role.fact}{slot}"
 
 
 def _span(names: list[str]) -> str:

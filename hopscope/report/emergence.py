@@ -1,78 +1,157 @@
 """Emergence as pictures: attention along each path, and losses (figures 6, 7, appendix D)."""
 
-from matplotlib import colormaps
+import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 from hopscope.circuits.emergence import Emergence
 from hopscope.milestones import HALF
-from hopscope.report.curves import COLOURS, FULL_SCALE
-from hopscope.report.depth import short_role
+from hopscope.report.curves import FULL_SCALE
+from hopscope.report.look import (
+    COLOURS,
+    DIM,
+    FAINT,
+    INK,
+    PAPER,
+    SMALL,
+    Picture,
+    amounts,
+    drawn,
+    picture,
+)
+from hopscope.report.symbols import roles_told, short_role, symbol_name
 from hopscope.theory import Path
 
-PATHS = "tab20"
-LABEL = 0.35
-"""Height of a hop's label, in bars."""
+ROW = 0.15
+"""Inches of a path's row."""
 ROOM = 1.15
 """Length of the axis, in times of the last event."""
+WIDE = 8
+"""Where the last event is so many times as late as the first, the axis is logarithmic."""
+EMERGENCE_COLUMNS = ("head", "path", "emerged at step", "epoch", "attention at the end")
 
 
-def emergence_figure(story: Emergence) -> Figure:
-    """Above: attention along every path. Below: the loss of each hop, at the same steps."""
-    figure = Figure(figsize=(7.2, 5.6), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    for number, (path, _) in enumerate(story.order):
-        values = story.attention[story.paths.index(path)]
-        above.plot(story.steps, values, color=_colour(number), label=label(path), linewidth=1.4)
-    above.axhline(HALF, color="#999999", linestyle=":")
-    above.set(ylabel="mean attention", ylim=(0, 1.02))
-    above.legend(fontsize=6.5, ncols=2, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+@drawn
+def emergence_figure(story: Emergence, of: str = "") -> Picture:
+    """Above: attention along every path, a row each. Below: the loss of each hop."""
+    rows = len(story.paths)
+    figure = picture(
+        of or "when each path appeared",
+        f"Above: mean attention along each path of the circuit (layer.head: reader ← source), in "
+        f"the order in which they emerged; a mark where attention passes {HALF:g}. Below: the loss "
+        f"of each hop at the same steps; dotted: guessing. {_roles(story)}",
+        ROW * rows + 2.0,
+        columns=2,
+    )
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(ROW * rows + 0.1, 1.0))
+    _heat(figure, above, story)
     for hop in range(story.losses.shape[1]):
+        colour = COLOURS[hop % len(COLOURS)]
         below.plot(
-            story.steps, story.losses[:, hop], color=COLOURS[hop % len(COLOURS)],
-            label=f"$x_{{{hop + 1}}}$",
-        )  # fmt: skip
-    below.axhline(story.guess, color="#999999", linestyle=":", label="guess")
+            story.steps, story.losses[:, hop], color=colour, label=symbol_name(f"x{hop + 1}")
+        )
+    below.axhline(story.guess, color=DIM, linestyle=":", label="guess")
     below.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * story.guess))
-    below.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    for axes in (above, below):
-        axes.spines[["top", "right"]].set_visible(False)
+    below.set_xlim(0, story.steps[-1])
+    below.legend(loc="upper left", bbox_to_anchor=(1, 1.1))
     return figure
 
 
-def order_figure(story: Emergence) -> Figure:
+def _heat(figure: Picture, axes: Axes, story: Emergence) -> None:
+    """A row per path: how much attention goes along it at every checkpoint."""
+    order = [path for path, _ in story.order][::-1]
+    steps = np.array(story.steps, float)
+    middles = (steps[1:] + steps[:-1]) / 2
+    edges = [steps[0], *middles, steps[-1] if len(steps) > 1 else steps[0] + 1]
+    values = np.stack([story.attention[story.paths.index(path)] for path in order])
+    shown = axes.pcolormesh(
+        edges,
+        np.arange(len(order) + 1) - 0.5,
+        values,
+        cmap=amounts(),
+        vmin=0,
+        vmax=1,
+        rasterized=True,
+    )
+    for row, path in enumerate(order):
+        if (step := story.emerged(path)) is not None:
+            axes.plot([step], [row], "D", color=COLOURS[1], markeredgecolor=PAPER, markersize=4)
+    axes.hlines(np.arange(1, len(order)) - 0.5, steps[0], steps[-1], color=PAPER, linewidth=1)
+    axes.set_yticks(range(len(order)), [label(path) for path in order])
+    axes.tick_params(axis="y", length=0)
+    bar = figure.colorbar(shown, ax=axes, pad=0.01, aspect=max(4, 2 * len(order)))
+    bar.set_label("attention")
+
+
+@drawn
+def order_figure(story: Emergence, of: str = "") -> Picture:
     """Figure 7, right: when each path passed one half, and, if known, when hops were learned."""
-    order = story.order[::-1]
-    hops = len(story.learned_at or ())
-    figure = Figure(figsize=(6.4, 0.26 * (len(order) + hops) + 0.9), layout="constrained")
+    rows = _events(story)
+    figure = picture(
+        of or "in which order",
+        f"The step at which attention along each path (layer.head: reader ← source) passed "
+        f"{HALF:g} (dots), and at which each hop was learned (diamonds). {_roles(story)}",
+        ROW * len(rows) + 0.75,
+    )
     axes = figure.subplots()
-    for row, (_, step) in enumerate(order):
-        _bar(axes, row, step, story, _colour(len(order) - 1 - row))
-    for hop, step in enumerate(story.learned_at or ()):
-        if step is not None:
-            axes.axvline(step, color=COLOURS[hop % len(COLOURS)], linestyle="--", linewidth=1)
-            height = len(order) - 0.3 + LABEL * (hop % 3)
-            axes.text(step, height, f"$x_{{{hop + 1}}}$", fontsize=8, ha="center")
-    axes.set_yticks(range(len(order)), [label(path) for path, _ in order], fontsize=7)
-    axes.set(xlabel="step at which attention passed 0.5 (dashed: a hop was learned)")
-    axes.set_xlim(0, min(story.steps[-1], ROOM * max(_moments(story), default=story.steps[-1])))
-    axes.set_ylim(-0.6, len(order) + 3 * LABEL)
-    axes.spines[["top", "right"]].set_visible(False)
+    known = [step for _, step, _ in rows if step]
+    late, early = max(known, default=story.steps[-1]), min(known, default=1)
+    if late > WIDE * early:
+        axes.set_xscale("log")
+    begin = 0 if late <= WIDE * early else early / 2
+    axes.set_xlim(begin, max(ROOM * late, begin + 1))
+    for row, (_, step, is_hop) in enumerate(rows):
+        place = (begin if step is None else step, row)
+        if step is None:
+            axes.annotate("never", place, (3, 0), textcoords="offset points", va="center",
+                          fontsize=SMALL, color=DIM)  # fmt: skip
+            continue
+        axes.hlines(row, begin, step, color=FAINT, linewidth=1, zorder=0)
+        colour, mark = (COLOURS[1], "D") if is_hop else (COLOURS[0], "o")
+        axes.plot(*place, mark, color=colour)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    for tick, (_, _, is_hop) in zip(axes.get_yticklabels(), rows, strict=True):
+        tick.set_color(COLOURS[1] if is_hop else INK)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel("step")
     return figure
 
 
-def _moments(story: Emergence) -> list[float]:
-    """All steps at which something happened."""
-    every = (*(step for _, step in story.order), *(story.learned_at or ()))
-    return [float(step) for step in every if step]
+def _events(story: Emergence) -> list[tuple[str, int | float | None, bool]]:
+    """Paths and hops with their steps, the last of them first, and whether each is a hop."""
+    found: list[tuple[str, int | float | None, bool]] = [
+        (label(path), step, False) for path, step in story.order
+    ]
+    found += [
+        (f"{symbol_name(f'x{hop + 1}')} learned", step, True)
+        for hop, step in enumerate(story.learned_at or ())
+    ]
+    found.sort(key=lambda event: (event[1] is None, event[1] or 0.0))
+    return found[::-1]
 
 
-def _bar(axes: Axes, row: int, step: float | None, story: Emergence, colour: str) -> None:
-    if step is None:
-        axes.text(story.steps[-1] * 0.01, row, "never", fontsize=7, va="center", color="#777777")
-    else:
-        axes.barh(row, step, height=0.62, color=colour)
+def emergence_rows(story: Emergence) -> list[tuple[str, ...]]:
+    """A row per path, first to last; below, one per hop and when it was learned."""
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{path.layer}.{path.head}",
+            f"{path.reader} ← {path.source}",
+            *_moment(story, step),
+            f"{story.attention[story.paths.index(path), -1]:.2f}",
+        )
+        for path, step in story.order
+    ]
+    return rows + [
+        ("", f"hop {hop + 1} is learned", *_moment(story, step), "")
+        for hop, step in enumerate(story.learned_at or ())
+    ]
+
+
+def _moment(story: Emergence, step: int | float | None) -> tuple[str, str]:
+    epoch = story.epoch(step)
+    return (
+        "never" if step is None else f"{step:,.0f}",
+        "" if epoch is None else f"{epoch:.2f}",
+    )
 
 
 def label(path: Path) -> str:
@@ -80,5 +159,5 @@ def label(path: Path) -> str:
     return f"{path.layer}.{path.head}: {short_role(path.reader)} ← {short_role(path.source)}"
 
 
-def _colour(number: int) -> str:
-    return to_hex(colormaps[PATHS](number % 20))
+def _roles(story: Emergence) -> str:
+    return roles_told([role for path in story.paths for role in (path.reader, path.source)])

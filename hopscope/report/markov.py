@@ -5,18 +5,23 @@ from dataclasses import astuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from hopscope.configs import MarkovProcess
 from hopscope.markov.evaluation import Comparison, Moment
 from hopscope.markov.parameters import set_name, sets, softmax
 from hopscope.markov.run import MarkovRun
-from hopscope.report.curves import COLOURS
+from hopscope.report.look import COLOURS, INK, PAPER, SMALL, Picture, amounts, drawn, picture, width
+from hopscope.report.names import run_title
 from hopscope.report.stages import Stages, draw_stages
+from hopscope.report.symbols import seeds_told
 from hopscope.report.transfer import Transfer, draw_transfer
 
+ONE_COLUMN = 4
+"""Inches up to which panels stand below each other; and lags for which one column has room."""
 
-def stages_figure(run: MarkovRun) -> Figure:
+
+@drawn
+def stages_figure(run: MarkovRun) -> Picture:
     """The selector's sets, the heads' attention, the scale a, and the losses, by epoch."""
     model, courses = run.experiment.model, [run.course(seed) for seed in run.experiment.seeds]
     attention = np.stack([softmax(course.w) for course in courses])
@@ -37,7 +42,8 @@ def stages_figure(run: MarkovRun) -> Figure:
     return draw_stages(found, _title(run))
 
 
-def heads_figure(run: MarkovRun) -> Figure:
+@drawn
+def heads_figure(run: MarkovRun) -> Picture:
     """Every head's attention to every lag, before and after training (the mean over seeds)."""
     courses = [run.course(seed) for seed in run.experiment.seeds]
     sides = {
@@ -45,31 +51,46 @@ def heads_figure(run: MarkovRun) -> Figure:
         "after": np.mean([softmax(course.w[-1]) for course in courses], axis=0),
     }
     model = run.experiment.model
-    figure = Figure(
-        figsize=(2.2 + 1.3 * model.window, 1.6 + 0.5 * model.heads), layout="constrained"
+    figure = picture(
+        _title(run),
+        "Attention of every head of the first layer to every lag, before and after training"
+        + (f"; means of {len(courses)} seeds." if len(courses) > 1 else "."),
+        0.9 + 0.28 * model.heads,
+        columns=1 if model.window <= ONE_COLUMN else 2,
     )
     for axes, (name, attention) in zip(figure.subplots(1, 2), sides.items(), strict=True):
-        axes.imshow(attention, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        shown = axes.imshow(attention, cmap=amounts(), vmin=0, vmax=1, aspect="auto")
         for (head, lag), weight in np.ndenumerate(attention):
-            colour = "white" if weight > 0.5 else "black"
+            colour = PAPER if weight > 0.5 else INK
             axes.text(
-                lag, head, f"{weight:.3f}", ha="center", va="center", color=colour, fontsize=8
+                lag, head, f"{weight:.2f}", ha="center", va="center", color=colour, fontsize=SMALL
             )
         axes.set_xticks(range(model.window), range(1, model.window + 1))
         axes.set_yticks(range(model.heads), range(1, model.heads + 1))
-        axes.set(title=f"attention {name}", xlabel="lag", ylabel="head")
+        axes.set(title=f"{name} training", xlabel="lag", ylabel="head")
+    figure.colorbar(shown, ax=figure.axes, label="attention", aspect=12)
     return figure
 
 
-def approach_figure(run: MarkovRun, moments: Sequence[Sequence[Moment]], gap: float) -> Figure:
+@drawn
+def approach_figure(run: MarkovRun, moments: Sequence[Sequence[Moment]], gap: float) -> Picture:
     """The last stage: how far the model is from GIH by epoch and by a, and how a grows."""
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
-    axes = figure.subplots(1, 3)
+    across = 1 if width(2) < ONE_COLUMN else 3
+    several = "each seed" if len(moments) > 1 else "the model"
+    figure = picture(
+        _title(run),
+        "The last stage: the distance to the generalised induction head (GIH) by epoch and by the "
+        "scale a, and how a grows. A line for each seed; dashed: the slope that is predicted where "
+        "a is large.",
+        2.1 * 3 / across + 0.3,
+        columns=2,
+    )
+    axes = figure.subplots(3 // across, across).ravel()
     for number, seed in enumerate(moments):
         epochs = np.array([each.epoch for each in seed]) + 1
         scale = np.array([each.a for each in seed])
         distance = [each.distance for each in seed]
-        label = "each seed" if number == 0 else None
+        label = several if number == 0 else None
         style = {"color": COLOURS[0], "linewidth": 1, "alpha": 0.6, "label": label}
         axes[0].plot(epochs, distance, **style)
         axes[1].plot(scale, distance, **style)
@@ -80,20 +101,19 @@ def approach_figure(run: MarkovRun, moments: Sequence[Sequence[Moment]], gap: fl
               ("epoch of the stage", "a"))  # fmt: skip
     for one, (x, y) in zip(axes, labels, strict=True):
         one.set(xlabel=x, ylabel=y)
-        one.spines[["top", "right"]].set_visible(False)
-        one.legend(frameon=False, fontsize=8)
     if any(each.distance > 0 for seed in moments for each in seed):
         axes[0].set_yscale("log")
         axes[1].set_yscale("log")
     for one in (axes[0], axes[2]):
         one.set_xscale("log")
-    figure.suptitle(f"{_title(run)}: towards the induction head", fontsize=11)
+    axes[2].legend(loc="upper left")
     return figure
 
 
+@drawn
 def transfer_figure(
     run: MarkovRun, found: Sequence[Sequence[tuple[MarkovProcess, Comparison]]]
-) -> Figure:
+) -> Picture:
     """Losses and distance to GIH on chains of other lengths (left) and priors (right)."""
     trained, columns = run.experiment.process, []
     for name, kept in (("length", "alpha"), ("alpha", "length")):
@@ -113,7 +133,7 @@ def transfer_figure(
                 distance=np.array([[seed[n][1].distance for n in chosen] for seed in found]),
             )
         )
-    return draw_transfer(columns, f"{_title(run)}: other chains (dotted: trained on)")
+    return draw_transfer(columns, _title(run))
 
 
 def _predicted(axes: Axes, moments: Sequence[Sequence[Moment]], gap: float) -> None:
@@ -127,9 +147,9 @@ def _predicted(axes: Axes, moments: Sequence[Sequence[Moment]], gap: float) -> N
 
 
 def _title(run: MarkovRun) -> str:
-    process, seeds = run.experiment.process, len(run.experiment.seeds)
+    process = run.experiment.process
     parents = ", ".join(map(str, process.parents))
-    several = f", {seeds} seeds" if seeds > 1 else ""
     return (
-        f"{run.name}\n{process.alphabet} symbols, parents {parents}, α = {process.alpha:g}{several}"
+        f"{run_title(run.folder)}: {process.alphabet} symbols, parents {parents}, "
+        f"α = {process.alpha:g}, {seeds_told(run.experiment.seeds)}"
     )

@@ -2,18 +2,20 @@
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from hopscope.facts import Role
 from hopscope.llm.exchange import ON
-from hopscope.llm.mechanism import LlmFindings, Proof
+from hopscope.llm.mechanism import LlmFindings, MechanismRun, Proof
+from hopscope.report.look import SMALL, Picture, amounts, drawn, picture, width
 from hopscope.report.terminal import sparkline
 
 SHOWN = 0.05
 """A role that no answer follows by so much is left out."""
-PANEL, ROW = 0.42, 0.17
-"""Inches per role and per layer."""
+COLUMN, ROW = 0.14, 0.11
+"""Inches per role, at least, and per layer."""
+PANEL, BESIDE = 1.9, 0.9
+"""Inches of a panel, at least; and of what stands beside all of them."""
 
 
 def told_roles(found: LlmFindings) -> list[int]:
@@ -89,50 +91,67 @@ def confirmed_rows(found: LlmFindings) -> tuple[list[str], list[list[str]]]:
     return ["exchange", "role", "before layer", "the answer follows"], rows
 
 
-def mechanism_figure(found: LlmFindings) -> Figure:
-    """Above, how far answers follow the stream at each role before each layer, a panel for each
-    exchange; below, what the logit lens sees there.
+def run_figure(run: MechanismRun) -> Picture:
+    """What a run found."""
+    return mechanism_figure(run.findings)
+
+
+@drawn
+def mechanism_figure(found: LlmFindings) -> Picture:
+    """First, how far answers follow the stream at each role before each layer, a panel for each
+    exchange; then what the logit lens sees there.
     """
     roles, seen = told_roles(found), found.lens
-    columns, height = max(len(found.shares), len(seen)), max(1.6, ROW * len(found.layers))
-    size = (columns * (PANEL * len(roles) + 0.5) + 1.6, 2 * height + 2.8)
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(2, columns, squeeze=False)
-    for axes, (name, shares) in zip(grid[0], found.shares.items(), strict=False):
+    across = max(1, int((width(2) - BESIDE) / max(COLUMN * len(roles), PANEL)))
+    rows = [-(-len(panels) // across) for panels in (found.shares, seen)]
+    high = max(1.2, ROW * len(found.layers))
+    title = f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}"
+    figure = picture(
+        title,
+        "How far the answer follows when one symbol is exchanged in the residual stream at a role "
+        "(column) before a layer (row); and the probability that the logit lens gives to a symbol "
+        "there, among the words of all chains.",
+        sum(rows) * (high + 0.25) + 1.3,
+        columns=2,
+    )
+    grid = figure.subplots(sum(rows), across, squeeze=False, sharex=True, sharey=True)
+    above, below = grid[: rows[0]], grid[rows[0] :]
+    for axes, (name, shares) in zip(above.flat, found.shares.items(), strict=False):
         values = np.array([[each.mean for each in shares[role]] for role in roles])
         image = _panel(axes, values, found, roles)
-        axes.set_title(exchanged(name), fontsize=8)
-    _scale(figure, image, grid[0], "how far the answer follows")
-    for axes, (symbol, its) in zip(grid[1], seen.items(), strict=False):
+        axes.set_title(exchanged(name))
+    _scale(figure, image, above, "how far the answer follows")
+    for axes, (symbol, its) in zip(below.flat, seen.items(), strict=False):
         lit = _panel(axes, its.probability[roles], found, roles)
-        axes.set_title(f"logit lens: {symbol}", fontsize=8)
-    _scale(figure, lit, grid[1], "probability among the chains' words")
-    for axes in (*grid[0, len(found.shares) :], *grid[1, len(seen) :]):
+        axes.set_title(f"logit lens: {symbol}")
+    _scale(figure, lit, below, "probability")
+    for axes in (*above.flat[len(found.shares) :], *below.flat[len(seen) :]):
         axes.set_axis_off()
-    title = f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}"
-    figure.suptitle(title, fontsize=9)
+    figure.supylabel("before layer")
     return figure
 
 
-def _scale(figure: Figure, image: AxesImage, row: np.ndarray, what: str) -> None:
-    """What the colours of a row of panels mean."""
-    bar = figure.colorbar(image, ax=row.tolist(), shrink=0.9)
-    bar.set_label(what, fontsize=7)
-    bar.ax.tick_params(labelsize=7)
+def _scale(figure: Picture, image: AxesImage, rows: np.ndarray, what: str) -> None:
+    """What the colours of rows of panels mean."""
+    figure.colorbar(image, ax=rows.ravel().tolist(), label=what, aspect=15 * len(rows))
 
 
 def _panel(axes: Axes, values: np.ndarray, found: LlmFindings, roles: list[int]) -> AxesImage:
     """[role, layer] as a map, layers upward."""
     image = axes.imshow(
-        values.T, origin="lower", aspect="auto", cmap="viridis", vmin=0, vmax=1,
+        values.T,
+        origin="lower",
+        aspect="auto",
+        cmap=amounts(),
+        vmin=0,
+        vmax=1,
         interpolation="nearest",
-    )  # fmt: skip
+    )
     names = [label(found.roles[role]) for role in roles]
-    axes.set_xticks(range(len(roles)), names, rotation=60, ha="right", fontsize=7)
+    axes.set_xticks(range(len(roles)), names, rotation=90, fontsize=SMALL)
     step = max(1, len(found.layers) // 8)
     at = range(0, len(found.layers), step)
-    axes.set_yticks(list(at), [str(found.layers[n]) for n in at], fontsize=7)
-    axes.set_ylabel("before layer", fontsize=7)
+    axes.set_yticks(list(at), [str(found.layers[n]) for n in at])
     return image
 
 

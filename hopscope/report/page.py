@@ -3,36 +3,39 @@
 No network, no script: figures are inline SVG with a text for those who do not see them.
 """
 
-import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from matplotlib import rc_context
-from matplotlib.figure import Figure
-
 from hopscope import __version__
+from hopscope.report.look import DARK, Picture
+from hopscope.report.saving import HUE, svg, theme, themed
 from hopscope.store.files import write_bytes
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c1c22; --dim: #6a6a75; --paper: #fdfdfb; --line: #ddd }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e9e9ee; --dim: #9c9ca8; --paper: #17171b; --line: #3a3a42 }
-}
+STYLE = (
+    f"""
+:root {{ color-scheme: light dark; --ink: #1c1c22; --dim: #5f6570; --paper: #fdfdfb; --line: #ddd }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --ink: #e9e9ee; --dim: #a3abb8; --paper: #15181e; --line: #3a3a42; {theme(DARK)} }}
+  figure image {{ {HUE} }}
+}}
+"""
+    """
 body { margin: 0 auto; max-width: 64rem; padding: 1rem; background: var(--paper);
   color: var(--ink); font: 16px/1.55 system-ui, sans-serif }
 h1 { font-size: 1.5rem; margin: 1rem 0 .25rem } h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem }
 p { max-width: 44rem } .dim, footer { color: var(--dim); font-size: .9rem }
-figure { margin: 0; padding: .5rem; background: #fff; border: 1px solid var(--line);
-  border-radius: 6px; overflow-x: auto }
+figure { margin: 1rem 0; overflow-x: auto } figcaption { color: var(--dim); font-size: .9rem }
 figure svg { max-width: 100%; height: auto; display: block; margin: auto }
 .table { overflow-x: auto } table { border-collapse: collapse; font-size: .92rem }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top } th { color: var(--dim); font-weight: 500 }
 code { font-size: .9em } ul { padding-left: 1.2rem }
 """
+)
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,15 @@ def prose(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def figure_html(figure: Figure, alternative: str, name: str) -> str:
-    """A figure as inline SVG; `name` keeps its internal ids apart from those of others."""
-    text = io.StringIO()
-    with rc_context({"svg.hashsalt": name}):  # else the ids are drawn anew every time
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    svg = text.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    label = f'<svg role="img" aria-label="{escape(alternative, quote=True)}"'
-    return f"<figure>{svg.replace('<svg', label, 1)}</figure>"
+def figure_html(figure: Picture) -> str:
+    """A figure as inline SVG with its caption, in the colours that its page gives it."""
+    text = svg(figure, "page")
+    name = f"f{sha256(text.encode()).hexdigest()[:12]}"  # keeps its ids apart from those of others
+    text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", themed(text))
+    said = escape(". ".join(filter(None, (figure.name, figure.caption))), quote=True)
+    label = f'<svg role="img" aria-label="{said}"'
+    caption = f"<figcaption>{escape(figure.caption)}</figcaption>" if figure.caption else ""
+    return f"<figure>{text.replace('<svg', label, 1)}{caption}</figure>"
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -93,6 +95,11 @@ def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="table">{table}</div>'
+
+
+def more_html(title: str, body: str) -> str:
+    """What is there for those who ask, under its title; nothing where there is nothing."""
+    return f"<details><summary>{escape(title)}</summary>{body}</details>" if body else ""
 
 
 def list_html(lines: Iterable[str]) -> str:

@@ -11,17 +11,16 @@ from html import escape
 from itertools import groupby
 from typing import get_args
 
-from matplotlib.figure import Figure
-
 from hopscope import __version__
 from hopscope.papers.claim import Claim, Finding, Verdict
 from hopscope.papers.results_folder import Results
 from hopscope.papers.table import Table
 from hopscope.papers.target import Target
+from hopscope.report.look import Picture
 from hopscope.report.page import Section, figure_html, page, prose
 
-Drawn = Sequence[tuple[str, str, Figure]]
-"""Figures, each with a short name and an alternative text."""
+Drawn = Sequence[tuple[str, Picture]]
+"""Figures, each with a short name."""
 Draw = Callable[[Table, Callable[[str], Table | None]], Drawn]
 """The figures of a table, which may show another one (asked for by name) as well."""
 
@@ -51,8 +50,8 @@ code { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px;
   padding: .6rem .8rem; white-space: pre-wrap; max-width: 44rem; box-sizing: border-box }
 .flag { display: inline-block }
-figure { margin: 1rem 0; width: fit-content; max-width: 100%; box-sizing: border-box }
-figure svg { max-width: max(100%, 44rem) } /* narrow screens scroll */
+figure { width: fit-content; max-width: 100% }
+figure svg { max-width: max(100%, 30rem) } /* narrow screens scroll */
 .verdict { font-weight: 600; white-space: nowrap } .reproduced { color: var(--good) }
 .not-reproduced { color: var(--bad) } .under-a-reading { color: var(--open) }
 .not-measured { color: var(--dim) }
@@ -191,10 +190,7 @@ def _target(
         _judged_from(target, judged),
     ]
     if table:
-        body += [
-            figure_html(figure, alternative, f"{anchor}-{name}")
-            for name, alternative, figure in draw(table)
-        ]
+        body += [figure_html(figure) for _, figure in draw(table)]
         body.append(
             f'<p class="dim">{len(table.rows):,} rows, measured with hopscope '
             f"{escape(table.hopscope)} on {escape(table.machine or 'an unknown machine')}.</p>"

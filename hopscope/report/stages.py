@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from hopscope.report.curves import COLOURS
+from hopscope.report.look import COLOURS, DIM, FAINT, Picture, picture, width
 
+ONE_COLUMN = 4.0
+"""Inches up to which panels stand below each other."""
 BAND = 0.2
 """Opacity of the band from the least to the greatest of the seeds."""
 NEAR = 0.01
@@ -33,9 +34,18 @@ class Stages:
     losses: Mapping[str, Float[np.ndarray, "seed epoch"]]
 
 
-def draw_stages(found: Stages, title: str) -> Figure:
+def draw_stages(found: Stages, title: str) -> Picture:
     """Four panels; each stage is as wide as the others."""
-    figure = Figure(figsize=(10, 7), layout="constrained")
+    models = len(found.a)
+    seeds = f" Lines: means of {models} seeds; bands: lowest to highest." if models > 1 else ""
+    across = 2 if width(2) > ONE_COLUMN else 1
+    figure = picture(
+        title,
+        "A training in stages, each as wide as the others and with epochs counted anew; above, "
+        f"what it trains (c: the selector, w: the first layer, a: the second).{seeds}",
+        1.75 * 4 / across + 0.4,
+        columns=2,
+    )
     scale = StageScale(found.plan)
     shown = scale.shown(found.epochs)
     panels: dict[str, Mapping[str, Float[np.ndarray, "seed epoch"]]] = {
@@ -44,15 +54,14 @@ def draw_stages(found: Stages, title: str) -> Figure:
         "scale of the second layer": {"a": found.a},
         "loss": found.losses,
     }
-    axes = figure.subplots(2, 2).ravel()
+    axes = figure.subplots(4 // across, across).ravel()
     for one, (name, curves) in zip(axes, panels.items(), strict=True):
         for number, (label, values) in enumerate(curves.items()):
             colour = COLOURS[number % len(COLOURS)]
             band(one, found.epochs[shown], values[:, shown], colour, label)
         scale.draw(one)
-        one.set_title(name, fontsize=10, pad=18)
-        one.legend(frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=11)
+        one.set_title(name, pad=15)
+        one.legend()
     return figure
 
 
@@ -60,7 +69,7 @@ def band(axes: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str)
     """The mean over seeds, and a band from the least to the largest."""
     if len(values) > 1:
         axes.fill_between(x, values.min(0), values.max(0), color=colour, alpha=BAND, linewidth=0)
-    axes.plot(x, values.mean(0), color=colour, label=label, linewidth=1.4)
+    axes.plot(x, values.mean(0), color=colour, label=label)
 
 
 class StageScale:
@@ -96,15 +105,14 @@ class StageScale:
         axes.set_xscale("function", functions=(self.place, self.epoch))
         axes.set_xlim(0, self.ends[-1])
         ticks = _ticks(self.ends)
-        axes.set_xticks(ticks, [_tick(tick, self.ends) for tick in ticks], fontsize=8)
+        axes.set_xticks(ticks, [_tick(tick, self.ends) for tick in ticks])
         axes.minorticks_off()
         for number, letters in enumerate(self.letters):
             if number:
-                axes.axvline(self.ends[number], color="#bbbbbb", linewidth=0.8)
+                axes.axvline(self.ends[number], color=FAINT, linewidth=0.8)
             where: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "bottom"}
-            axes.text((number + 0.5) / len(self.letters), 1.01, letters, color="#888888", **where)
+            axes.text((number + 0.5) / len(self.letters), 1.01, letters, color=DIM, **where)
         axes.set_xlabel("epoch (counted anew in each stage)")
-        axes.spines[["top", "right"]].set_visible(False)
 
 
 def _ticks(ends: np.ndarray) -> list[int]:

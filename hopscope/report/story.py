@@ -8,6 +8,7 @@ from hopscope.report.circuit import circuit_figure
 from hopscope.report.curves import loss_curves
 from hopscope.report.emergence import emergence_figure, order_figure
 from hopscope.report.maps import role_maps_figure
+from hopscope.report.names import run_title
 from hopscope.report.page import Section, figure_html, list_html, page, table_html
 from hopscope.report.words import PART_COLUMNS, loss_line, part_rows, remarks
 from hopscope.training import Run
@@ -18,7 +19,7 @@ def story_page(run: Run, circuit: Circuit, story: Emergence, maps: RoleMaps) -> 
     task, model = run.experiment.task, run.experiment.model
     heads = f"{model.layers} layers of {model.heads} heads"
     return page(
-        f"hopscope: {run.name}",
+        f"hopscope: {run_title(run.folder)}",
         f"Task {task.kind}, {len(story.losses[0])} hops; {heads}; "
         f"{run.experiment.training.steps:,} steps.",
         [
@@ -38,7 +39,7 @@ def _losses(run: Run) -> Section:
         "The error on each symbol of the chain during training. Guessing among the chains stays at "
         "the dotted line; the hops are learned one after the other.",
         [
-            figure_html(loss_curves(run), "loss of each hop during training", "losses"),
+            figure_html(loss_curves(run)),
             table_html(("hop", "final validation loss"), rows),
         ],
     )
@@ -53,17 +54,12 @@ def _circuit(circuit: Circuit, story: Emergence) -> Section:
         "removing it costs little here, but leaves the model's own heads not knowing where to "
         "look.",
         [
-            figure_html(circuit_figure(circuit, story), _spoken(circuit), "circuit"),
+            figure_html(circuit_figure(circuit, story)),
             f"<p>{loss_line(circuit)}</p>",
             table_html(PART_COLUMNS, part_rows(circuit)),
             list_html(remarks(circuit)),
         ],
     )
-
-
-def _spoken(circuit: Circuit) -> str:
-    """The circuit for those who do not see the figure."""
-    return "circuit: " + "; ".join(str(path) for path in circuit.paths)
 
 
 def _emergence(story: Emergence) -> Section:
@@ -80,8 +76,8 @@ def _emergence(story: Emergence) -> Section:
         "Mean attention along every path of the circuit at each checkpoint, above the losses at "
         "the same steps. A path has emerged when attention passes one half.",
         [
-            figure_html(emergence_figure(story), "attention along each path, and losses", "paths"),
-            figure_html(order_figure(story), "steps at which the paths emerged", "order"),
+            figure_html(emergence_figure(story)),
+            figure_html(order_figure(story)),
             table_html(("head", "path", "passes 0.5 at step"), rows),
         ],
     )
@@ -91,6 +87,6 @@ def _attention(maps: RoleMaps, used: Collection[tuple[int, int]]) -> Section:
     return Section(
         "Where every head looks",
         "Mean attention from each role (row) to each role (column), in the own chain and in the "
-        "others. Red: heads of the circuit.",
-        [figure_html(role_maps_figure(maps, used), "role maps of all heads", "maps")],
+        "others; heads of the circuit are marked.",
+        [figure_html(role_maps_figure(maps, used))],
     )

@@ -2,7 +2,7 @@
 
 from hopscope.circuits import Circuit
 from hopscope.facts import Role
-from hopscope.report.depth import short_role
+from hopscope.report.symbols import short_role
 
 PART_COLUMNS = ("head", "what it does", "", "without it", "in the model", "agreed")
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from hopscope import display
 from hopscope.configs import Experiment, MarkovExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
 from hopscope.runs.computing import check_threads
@@ -48,7 +49,8 @@ def train(
     threads: int | None = None,
     stop: Stop | None = None,
 ) -> Any:
-    """Carry out a recipe of any kind, or finish it; if its run is complete, return that.
+    """Carry out a recipe of any kind, or finish it; if its run is complete, return that. A watcher
+    looks on; unset, a notebook shows how it goes.
 
     It computes with so many threads of the processor (None: as many as the run began with, or as
     torch would); the same number gives the same bits.
@@ -62,7 +64,9 @@ def train(
     def begin(folder: RunFolder) -> Work:
         return (begun or _prepared(recipe, device))(folder)
 
-    return fetched(kind.run)(complete(recipe, begin, store, watcher, stop, threads))
+    return fetched(kind.run)(
+        complete(recipe, begin, store, watcher or display.watcher(), stop, threads)
+    )
 
 
 def _prepared(recipe: Recipe, device: str) -> Begin:

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from hopscope.configs import Recipe
+from hopscope.display import Displayed
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import losses
@@ -13,10 +14,13 @@ from hopscope.store.question import Question, metrics_of
 
 
 @dataclass(frozen=True)
-class PlainRun:
+class PlainRun(Displayed):
     """A run of any kind on disk: its recipe, checkpoints and losses."""
 
     folder: RunFolder
+
+    def __repr__(self) -> str:
+        return f"PlainRun({self.name!r})"
 
     @property
     def name(self) -> str:

@@ -124,7 +124,7 @@ def _circuit(circuit: Circuit) -> str:
 
 def _figure(circuit: Circuit) -> bytes:
     from hopscope.report.circuit import circuit_figure
-    from hopscope.report.curves import save_figure
+    from hopscope.report.saving import save_figure
 
     with tempfile.TemporaryDirectory() as folder:
         return save_figure(circuit_figure(circuit), Path(folder) / FIGURE).read_bytes()

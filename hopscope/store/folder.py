@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hopscope.configs import Recipe, read_recipe
+from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunReadOnly, RunUnreadable
 from hopscope.machine import memory_bytes
 from hopscope.store.files import (
@@ -47,7 +48,7 @@ Found = TypeVar("Found")
 R = TypeVar("R", bound=Recipe)
 
 
-class RunFolder:
+class RunFolder(Displayed):
     """Reads and commits one run; the only writer of its files."""
 
     def __init__(self, path: Path, gallery: bool = False) -> None:
@@ -61,6 +62,9 @@ class RunFolder:
                 f"{path}: the manifest is of run {self.manifest.name[:100]!r}, but {CONFIG} "
                 f"describes {wanted}: restore the file that was changed"
             )
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
 
     def _recipe(self) -> Recipe:
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hopscope.configs.recipe import SHAPE
+from hopscope.display import Displayed
 from hopscope.errors import RunDamaged, RunMismatch, StoreError
 from hopscope.machine import memory_bytes
 from hopscope.store import metrics, parameters
@@ -63,13 +64,16 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Displayed):
     """The rows that a query found, with the names of their columns."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     problems: tuple[str, ...] = ()
     """One line for each run that is left out, since it cannot be read."""
+
+    def __repr__(self) -> str:
+        return f"Answer({len(self.rows)} rows of {', '.join(self.columns)})"
 
 
 def sql(store: Source, query: str) -> Answer:

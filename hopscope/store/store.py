@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hopscope.configs import Recipe
+from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.store import gallery
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
@@ -33,11 +34,14 @@ def default_root() -> Path:
     return Path(os.environ.get("HOPSCOPE_STORE") or "runs")
 
 
-class Store:
+class Store(Displayed):
     """A folder of runs: finds, creates, tags and removes them."""
 
     def __init__(self, root: Path | str | None = None) -> None:
         self.root = default_root() if root is None else Path(root)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r})"
 
     def create(self, recipe: Recipe, beside: Mapping[str, bytes] | None = None) -> RunFolder:
         """The run of this recipe: the one that exists, or a new one of which nothing is done, with

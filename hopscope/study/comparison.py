@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from hopscope.circuits import Circuit
+from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.milestones import WINDOW
 from hopscope.runs import opened
@@ -91,7 +92,7 @@ class Course:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Displayed):
     """Two runs of one kind, held against one another."""
 
     courses: tuple[Course, Course]
@@ -100,6 +101,9 @@ class Comparison:
     """The circuits of the first model of each run, compared; None where one of them is not kept."""
     without: tuple[str, ...]
     """A line for each run that has no circuit."""
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.names[0]!r}, {self.names[1]!r})"
 
     @property
     def names(self) -> tuple[str, str]:

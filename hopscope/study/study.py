@@ -17,6 +17,7 @@ from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Task
+from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
 from hopscope.milestones import calmest
 from hopscope.models import Transformer
@@ -64,7 +65,7 @@ def load(
     return run
 
 
-class Study:
+class Study(Displayed):
     """One model of a run, at one of its checkpoints, and what is kept with it."""
 
     def __init__(self, run: Run, seed: int | None = None, step: int | None = None) -> None:
@@ -74,6 +75,9 @@ class Study:
         self.last = step is None
         self.circuit_from: Path | None = None
         """A file of a circuit that takes the place of the one kept with the run."""
+
+    def __repr__(self) -> str:
+        return f"Study({self.run.name!r}, seed={self.seed}, step={self.step})"
 
     @property
     def experiment(self) -> Experiment:

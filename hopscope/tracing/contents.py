@@ -16,6 +16,7 @@ from jaxtyping import Float
 from hopscope.circuits.ablation import Head
 from hopscope.configs import FactTask
 from hopscope.configs.tasks import KINDS
+from hopscope.display import Displayed
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, parse_role
 from hopscope.milestones import HALF
@@ -79,7 +80,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Contents:
+class Contents(Displayed):
     """What every role holds after every layer (0: what the model is given)."""
 
     model: str
@@ -102,6 +103,12 @@ class Contents:
     """The model's loss on the marked examples."""
     guess: float
     """The loss of an answer that ignores how the facts connect."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Contents({len(self.symbols)} symbols in {len(self.roles)} roles, after 0 to "
+            f"{self.layers} layers, by {self.measure})"
+        )
 
     @property
     def layers(self) -> int:

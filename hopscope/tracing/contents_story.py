@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from hopscope.display import Displayed
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, parse_role
 from hopscope.milestones import HALF, crossing
@@ -19,7 +20,7 @@ from hopscope.tracing.contents import FORMAT, check_format, numbers_of, plain
 
 
 @dataclass(frozen=True)
-class ContentsStory:
+class ContentsStory(Displayed):
     """What every role held after every layer, at every checkpoint of a training."""
 
     roles: tuple[Role, ...]
@@ -31,6 +32,12 @@ class ContentsStory:
     losses: Float[np.ndarray, "step"]
     guess: float
     """The loss of an answer that ignores how the facts connect."""
+
+    def __repr__(self) -> str:
+        return (
+            f"ContentsStory({len(self.symbols)} symbols in {len(self.roles)} roles, "
+            f"{len(self.steps)} checkpoints up to step {self.steps[-1]:,})"
+        )
 
     def emerged(self, role: Role, symbol: str) -> float | None:
         """The step at which the role first holds more than half of the symbol, after whichever

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.configs import Config
+from hopscope.display import Displayed
 from hopscope.facts import Role
 
 Method = Literal["EAP-IG", "activation patching", "direct logit attribution", "every arrow patched"]
@@ -119,7 +120,7 @@ def _arrow(its: Scored) -> Arrow:
     return Arrow(*its.row, its.source, its.chain)
 
 
-class Baselines(Config):
+class Baselines(Displayed, Config):
     """What several methods say of one model, and a circuit beside them."""
 
     model: str
@@ -135,6 +136,9 @@ class Baselines(Config):
     circuit_kept: Kept
     """What is left with the circuit's arrows alone, measured as for the methods."""
     rankings: tuple[Ranking, ...]
+
+    def __repr__(self) -> str:
+        return f"Baselines({', '.join(each.method for each in self.rankings)})"
 
     @cached_property
     def by_method(self) -> dict[str, Ranking]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
+from hopscope.display import Displayed
 from hopscope.errors import RunDamaged
 from hopscope.milestones import learned, learned_below
 from hopscope.models import Transformer, load_weights
@@ -21,10 +22,13 @@ from hopscope.training.memory import parameters
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Displayed):
     """One training over facts on disk: its recipe, models and losses."""
 
     folder: RunFolder
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r})"
 
     @property
     def name(self) -> str:

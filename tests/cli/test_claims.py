@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 
 from hopscope.cli.commands import COMMANDS
 from hopscope.cli.main import call
@@ -18,6 +17,7 @@ from hopscope.papers.results_folder import that_came_with_it
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
 from hopscope.papers.target import Target
+from hopscope.report.look import Picture
 
 
 class Measured(Row):
@@ -57,7 +57,7 @@ def claims(arguments: Sequence[str]) -> int:
 
 
 def report(arguments: Sequence[str]) -> int:
-    drawn = [("one", "a figure", Figure())]
+    drawn = [("one", Picture("a figure", "What it shows.", (3.0, 2.0)))]
     return call(COMMANDS["report"], arguments, papers=PAPERS, draw=lambda *_: drawn)
 
 

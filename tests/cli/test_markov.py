@@ -1,5 +1,6 @@
 """`hopscope markov`, and the commands of every run on a run of the n-gram experiment."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def test_figures_of_a_run(say: Say, tmp_path: Path) -> None:
     code, out, err = say("markov", "figures", "markov", "--format", "png", "--out", "drawn")
     assert code == 0, err
     assert len(list((tmp_path / "drawn").glob("*.png"))) == 4
-    assert "approach: drawn/markov-3" in out
+    assert re.search(r"figure: drawn/markov-3\S+-approach.png", out)
     say("markov", "train", *SMALL[:-3], "20", "30", "--stages", "C,W", "--seeds", "7")
     code, out, _ = say("markov", "figures", "C-W-", "--out", "other")
     assert code == 2  # two runs: the name is not enough

@@ -19,7 +19,7 @@ def test_other_chains_are_means_over_seeds_in_order_of_their_values() -> None:
         losses = row.loss.model_copy(update={"model": loss})
         rows.append(row.model_copy(update={"loss": losses}))
     rows += [chen_rows.transfer_row(seed, "alpha", 100, 0.5) for seed in (0, 1)]
-    _, (_, _, figure) = training_figures(table(rows))
+    _, (_, figure) = training_figures(table(rows))
     lengths = figure.axes[0]
     model, *others, trained = lengths.lines
     assert list(model.get_xdata()) == [10, 400]
@@ -31,8 +31,8 @@ def test_other_chains_are_means_over_seeds_in_order_of_their_values() -> None:
 def test_settings_that_chose_other_lags_stand_out() -> None:
     right = chen_rows.setting_row("the paper's")
     wrong = right.model_copy(update={"chosen_lags": (1, 3), "distance": 0.5})
-    ((_, said, figure),) = settings_figures(table([right, wrong]))
-    assert "2 settings" in said
-    lower, upper = figure.axes[0].patches
+    ((_, figure),) = settings_figures(table([right, wrong]))
+    assert "2 settings" in figure.caption
+    upper, lower = figure.axes[0].patches
     assert (lower.get_width(), upper.get_width()) == (0.5, 0.006)
     assert lower.get_facecolor() != upper.get_facecolor()

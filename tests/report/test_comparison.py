@@ -5,7 +5,7 @@ import pytest
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError
 from hopscope.report.comparison import comparison_figure
-from hopscope.report.curves import save_figure
+from hopscope.report.saving import save_figure
 from hopscope.store import Store
 from hopscope.store.gallery import find
 from hopscope.study import compare

@@ -15,8 +15,8 @@ def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
     assert {arc.width for arc in below} == {1}
     assert SYMBOL_COLOUR != CODE_COLOUR
     labels = [text.get_text() for text in axes.texts]
-    assert labels[:4] == ["x4", "k4", "x5", "v4"]
-    assert labels[-2:] == ["x0", "q"]
+    assert labels[:4] == ["x₄", "k4", "x₅", "v4"]
+    assert labels[-2:] == ["x₀", "q"]
 
 
 def test_the_grid_has_a_row_per_layer_and_a_cell_per_reading() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.collections import QuadMesh
 
 from hopscope.circuits.emergence import Emergence
 from hopscope.facts import Role
@@ -24,31 +25,36 @@ STORY = Emergence(
 )
 
 
-def test_bars_end_where_paths_emerged_and_lines_stand_where_hops_were_learned() -> None:
+def test_marks_stand_where_paths_emerged_and_where_hops_were_learned() -> None:
     (axes,) = order_figure(STORY).axes
     names = [tick.get_text() for tick in axes.get_yticklabels()]
-    assert names == [label(path) for path in (NEVER, LATE, EARLY)]
-    ends = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in axes.patches}
-    assert ends == pytest.approx({1: 15, 2: 5})
-    texts = {text.get_text(): text.get_position()[0] for text in axes.texts}
-    assert texts == pytest.approx({"never": 1, "$x_{1}$": 14})
-    (line,) = axes.lines
-    assert list(line.get_xdata()) == [14, 14]
+    first, second, third = label(EARLY), "x₁ learned", label(LATE)
+    assert names == ["x₂ learned", label(NEVER), third, second, first]
+    marks = {names[round(line.get_ydata()[0])]: line.get_xdata()[0] for line in axes.lines}
+    assert marks == pytest.approx({first: 5, second: 14, third: 15})
+    assert [text.get_text() for text in axes.texts] == ["never", "never"]
 
 
 def test_what_is_not_known_of_hops_is_not_drawn() -> None:
     (axes,) = order_figure(replace(STORY, learned_at=None)).axes
-    assert not axes.lines
-    assert len(axes.patches) == 2
+    assert len(axes.lines) == 2
 
 
-def test_attention_is_above_and_losses_are_below() -> None:
-    above, below = emergence_figure(STORY).axes
-    names = [str(line.get_label()) for line in above.lines]
-    assert names[:3] == [label(path) for path in (EARLY, LATE, NEVER)]
-    assert list(above.lines[0].get_ydata()) == [0, 1, 1, 1]
+def test_a_late_path_does_not_squeeze_the_others() -> None:
+    assert order_figure(STORY).axes[0].get_xscale() == "linear"
+    late = replace(STORY, learned_at=(14, 90))
+    assert order_figure(late).axes[0].get_xscale() == "log"
+
+
+def test_attention_is_above_in_rows_and_losses_are_below() -> None:
+    above, below, _ = emergence_figure(STORY).axes
+    names = [tick.get_text() for tick in above.get_yticklabels()]
+    assert names == [label(path) for path in (NEVER, LATE, EARLY)]
+    (rows,) = (each for each in above.collections if isinstance(each, QuadMesh))
+    assert np.asarray(rows.get_array())[-1].tolist() == [0, 1, 1, 1]
+    assert [line.get_xdata()[0] for line in above.lines] == pytest.approx([15, 5])
     hops = {str(line.get_label()): list(line.get_ydata()) for line in below.lines}
-    assert hops["$x_{1}$"] == [0.7, 0.6, 0.1, 0.0]
+    assert hops["x₁"] == [0.7, 0.6, 0.1, 0.0]
     assert hops["guess"] == [0.75, 0.75]
     assert list(below.lines[0].get_xdata()) == [0, 10, 20, 100]
 

@@ -28,4 +28,4 @@ def test_a_panel_shows_each_head_s_best_route() -> None:
     (rings,) = lookups.lines
     assert list(zip(rings.get_xdata(), rings.get_ydata(), strict=True)) == [(0, 1)]
     assert not len(answers.lines[0].get_xdata())  # 0.05 is within chance
-    assert "8 questions, 3 answered" in figure.get_suptitle()
+    assert "8 questions, 3 answered" in figure.caption

@@ -14,7 +14,7 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
     figure = role_maps_figure(maps, {part.at for part in circuit.parts})
     titles = {axes.get_title(): axes.title.get_color() for axes in figure.axes if axes.images}
     assert len(titles) == known.model.config.layers * known.model.config.heads
-    assert titles["0.0"] != titles["1.0"]
+    assert titles["0.0*"] != titles["1.0"]
     one = example_figure(known.model.attention(known_inputs(known))[:, 0].numpy(), ["a"] * 10)
     assert len([axes for axes in one.axes if axes.images]) == 8
 

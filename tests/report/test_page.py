@@ -8,13 +8,13 @@ from hopscope.report.page import Section, figure_html, list_html, page, table_ht
 
 
 def test_a_page_needs_no_network_and_escapes_what_it_shows(circuit: Circuit) -> None:
-    figure = figure_html(circuit_figure(circuit), 'a "circuit"', "one")
+    figure = figure_html(circuit_figure(circuit, of='a "circuit"'))
     text = page(
         "t <1>", "s", [Section("a & b", "c", [figure, table_html(["h"], [["<x>"]]), list_html([])])]
     )
     assert "t &lt;1&gt;" in text
     assert "&lt;x&gt;" in text
-    assert 'aria-label="a &quot;circuit&quot;"' in text
+    assert 'aria-label="a &quot;circuit&quot;. ' in text
     assert not re.search(r"<(script|link|img|iframe)|src=", text)
     names = r"w3\.org|matplotlib\.org|purl\.org|creativecommons\.org"  # of SVG's vocabularies
     assert all(re.search(names, url) for url in re.findall(r"https?://[^\s\"<]+", text))
@@ -22,7 +22,7 @@ def test_a_page_needs_no_network_and_escapes_what_it_shows(circuit: Circuit) -> 
 
 def test_figures_of_one_page_do_not_share_ids(circuit: Circuit) -> None:
     ids = [
-        set(re.findall(r'id="([^"]+)"', figure_html(circuit_figure(circuit), "x", name)))
+        set(re.findall(r'id="([^"]+)"', figure_html(circuit_figure(circuit, of=name))))
         for name in ("one", "two")
     ]
     assert ids[0]

@@ -6,13 +6,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.results_folder import Results
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
 from hopscope.papers.target import Target
+from hopscope.report.look import Picture, picture
 from hopscope.report.paper import counts, paper_page
 
 
@@ -62,10 +62,10 @@ TARGETS = {
 }
 
 
-def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, str, Figure]]:
-    figure = Figure(figsize=(3, 2))
+def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, Picture]]:
+    figure = picture(f'"{table.target}" by layer', "", 2.0)
     figure.subplots().plot([row.loss for row in table.of(Measured)])
-    return [("loss", f'"{table.target}" by layer', figure)]
+    return [("loss", figure)]
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.results_folder import Results
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
 from hopscope.papers.target import Target
+from hopscope.report.look import Picture
 from hopscope.report.paper import paper_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -57,11 +57,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, str, Figure]]:
-    wide, small = Figure(figsize=(16, 3)), Figure(figsize=(2, 2))
+def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, Picture]]:
+    wide = Picture("a wide figure", "It is wide.", (16, 3))
+    small = Picture("small", "It is not.", (2, 2))
     for figure in (wide, small):
         figure.subplots().plot([0, 1])
-    return [("wide", "a wide figure", wide), ("small", "a small figure", small)]
+    return [("wide", wide), ("small", small)]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hopscope.report.look import drawn
 from hopscope.report.stages import Stages, StageScale, draw_stages
 
 PLAN = [("C", 20), ("W", 500), ("a", 50)]
@@ -31,7 +32,7 @@ def test_curves_are_means_over_seeds() -> None:
     two = np.array([[0.0, 0.2, 0.4, 0.6], [0.0, 0.4, 0.8, 1.0]])
     one = {"head 1 to lag 1": two[:1]}
     found = Stages(PLAN, epochs, {"{1}": two}, one, two, {"train": two})
-    axes = draw_stages(found, "a title").axes
+    axes = drawn(draw_stages)(found, "a title").axes
     assert list(axes[0].lines[0].get_ydata()) == pytest.approx([0, 0.3, 0.6, 0.8])
     assert list(axes[1].lines[0].get_ydata()) == pytest.approx([0, 0.2, 0.4, 0.6])
     assert [len(one.collections) for one in axes] == [1, 0, 1, 1]  # one seed has no band

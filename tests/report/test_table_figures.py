@@ -8,7 +8,6 @@ import musat_rows
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from musat_rows import with_
 
 from hopscope.circuits import Circuit, attention_maps, discover
@@ -21,6 +20,9 @@ from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow, Maps, Stor
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.row import Row, read_row
 from hopscope.papers.table import Table
+from hopscope.report.look import Picture
+from hopscope.report.maps import USED
+from hopscope.report.symbols import counted
 from hopscope.report.table_figures import FIGURES, figures
 
 
@@ -92,12 +94,12 @@ def sweep(*, curriculum: bool = True) -> list[LossRow]:
     return [loss_row(n, seed, curriculum=curriculum) for n in (1, 2, 3) for seed in (0, 1)]
 
 
-def drawn(target: str, rows: Sequence[Row]) -> dict[str, tuple[str, Figure]]:
+def drawn(target: str, rows: Sequence[Row]) -> dict[str, Picture]:
     """The figures of rows that were on disk, by name."""
     kinds = PAPERS.targets[target].rows
     again = tuple(read_row(kinds, json.loads(row.to_json())) for row in rows)
     found = figures(Table(target, "smoke", again))
-    named = {name: (text, figure) for name, text, figure in found}
+    named = dict(found)
     assert len(named) == len(found)
     return named
 
@@ -130,8 +132,8 @@ def test_every_target_has_its_figures(target: str, circuit_row: CircuitRow) -> N
     found = drawn(target, rows_of(target, circuit_row))
     layers = len(circuit_row.maps.own)
     assert [*found] == [name.replace("4x1", f"{layers}x1") for name in NAMES[target]]
-    for text, figure in found.values():
-        assert len(text) > 10
+    for figure in found.values():
+        assert len(figure.caption) > 10
         figure.draw_without_rendering()
         assert any(axes.has_data() or axes.patches or axes.texts for axes in figure.axes)
 
@@ -144,20 +146,22 @@ def test_unknown_targets_and_empty_tables_have_none() -> None:
 
 def test_losses_are_means_over_seeds_by_depth() -> None:
     found = drawn("musat/fig4-ic", sweep())
-    text, figure = found["layers"]
-    assert "1 to 3 layers" in text
+    figure = found["layers"]
+    assert "D = 2" in figure.name
     shown = lines(figure.axes[0])
     means = [0.5 / layers + 0.05 for layers in (1, 2, 3)]
-    assert shown["$x_{1}$"] == shown["$x_{2}$"] == pytest.approx(means)
+    assert shown["x₁"] == shown["x₂"] == pytest.approx(means)
     assert shown["guess"] == [0.75, 0.75]
-    titles = [axes.get_title() for axes in found["courses"][1].axes]
-    expected = [f"{layers} layers, seed {seed}" for layers in (1, 2, 3) for seed in (0, 1)]
+    titles = [axes.get_title() for axes in found["courses"].axes]
+    expected = [
+        f"{counted(layers, 'layer')}, seed {seed}" for layers in (1, 2, 3) for seed in (0, 1)
+    ]
     assert [title for title in titles if title] == expected
 
 
 def test_without_curriculum_the_last_hop_is_shown_alone() -> None:
-    _, figure = drawn("musat/fig4-nonic", sweep(curriculum=False))["layers"]
-    assert {name for name in lines(figure.axes[0]) if name.startswith("$")} == {"$x_{2}$"}
+    figure = drawn("musat/fig4-nonic", sweep(curriculum=False))["layers"]
+    assert {name for name in lines(figure.axes[0]) if name.startswith("x")} == {"x₂"}
 
 
 def test_one_model_is_enough() -> None:
@@ -167,7 +171,7 @@ def test_one_model_is_enough() -> None:
 
 def test_layers_are_those_of_the_rows() -> None:
     rows = depth_rows("smoke")
-    _, figure = drawn("musat/depth", rows)["layers"]
+    figure = drawn("musat/depth", rows)["layers"]
     shown = lines(figure.axes[0])
     for label, kind in {
         "causal, exact": "causal", "both directions, exact": "bidirectional",
@@ -179,13 +183,13 @@ def test_layers_are_those_of_the_rows() -> None:
 def test_answers_that_were_opened_are_a_line_of_their_own() -> None:
     opened = [(f"{kind}-opened", hops) for kind, hops in KINDS]
     rows = [musat_rows.answer_row("small", *kind) for kind in (*KINDS, *opened)]
-    _, figure = drawn("musat/fig2", rows)["accuracy"]
+    figure = drawn("musat/fig2", rows)["accuracy"]
     left, right = figure.axes
-    legend = right.get_legend()
-    assert legend is not None
+    (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["small", "small (opened)"]
+    assert right.get_title() == "every kind of question"
     courses = [list(container.lines[0].get_xdata()) for container in left.containers]
-    assert courses == [[1, 2], [1, 2]]
+    assert courses == [pytest.approx([1, 2], abs=0.1)] * 2
 
 
 def test_transformers_have_their_letters(circuit_row: CircuitRow) -> None:
@@ -193,7 +197,7 @@ def test_transformers_have_their_letters(circuit_row: CircuitRow) -> None:
     abc = drawn("musat/fig5", [with_(circuit_row, layers=12)] * 3)
     kinds = ("circuit", "maps")
     assert [*abc] == [*(f"{kind}-{letter}" for letter in "abc" for kind in kinds), "courses"]
-    assert abc["circuit-b"][0] == "circuit of transformer b"
+    assert abc["circuit-b"].name.startswith("circuit of transformer B")
     readings = ((262_144, "gpt2"), (2_048, "gpt2"), (262_144, "fan-in"))
     read = drawn(
         "musat/fig7",
@@ -208,29 +212,29 @@ def test_transformers_have_their_letters(circuit_row: CircuitRow) -> None:
 
 def test_heads_of_the_circuit_are_marked(circuit_row: CircuitRow) -> None:
     found = drawn("musat/fig5", [circuit_row, idle(circuit_row)])
-    used, unused = (figure for name, (_, figure) in found.items() if name.startswith("maps"))
-    marked = [axes.get_title() for axes in used.axes if axes.title.get_color() == "#cc3311"]
-    assert marked == [f"{layer}.{head}" for layer, head in circuit_row.useful]
-    assert not any(axes.title.get_color() == "#cc3311" for axes in unused.axes)
+    used, unused = (figure for name, figure in found.items() if name.startswith("maps"))
+    marked = [axes.get_title() for axes in used.axes if axes.title.get_color() == USED]
+    assert marked == [f"{layer}.{head}*" for layer, head in circuit_row.useful]
+    assert not any(axes.title.get_color() == USED for axes in unused.axes)
 
 
 def test_the_order_is_that_of_the_story(circuit_row: CircuitRow) -> None:
     found = drawn("musat/fig7", [with_(circuit_row, emergence=story(circuit_row))])
-    (order,) = (figure for name, (_, figure) in found.items() if name.startswith("order"))
-    widths = [patch.get_width() for patch in order.axes[0].patches]
+    (order,) = (figure for name, figure in found.items() if name.startswith("order"))
+    steps = [float(line.get_xdata()[0]) for line in order.axes[0].lines]
     paths = Circuit.model_validate(circuit_row.circuit).paths
-    assert widths == [10.0 * number + 5 for number in reversed(range(len(paths)))]
+    assert steps == [10.0 * number + 5 for number in reversed(range(len(paths)))]
 
 
 def test_all_hops_together_and_what_was_trained_on_are_drawn_too() -> None:
     rows = [loss_row(layers, hops=2) for layers in (1, 2)]
     found = drawn("musat/fig4-ic", rows)
     means = [sum(row.final) / 2 for row in rows]
-    assert lines(found["layers"][1].axes[0])["all"] == pytest.approx(means)
-    panel = found["courses"][1].axes[1]
-    dotted = [list(line.get_ydata()) for line in panel.lines if line.get_linestyle() == ":"]
+    assert lines(found["layers"].axes[0])["all hops"] == pytest.approx(means)
+    panel = found["courses"].axes[1]
+    faint = [list(line.get_ydata()) for line in panel.lines if line.get_alpha()]
     assert rows[1].course.train is not None
-    assert dotted[:2] == [list(hop) for hop in rows[1].course.train]
+    assert faint == [list(hop) for hop in rows[1].course.train]
 
 
 def test_figure_4_shows_both_sweeps_where_both_are_measured() -> None:
@@ -240,8 +244,8 @@ def test_figure_4_shows_both_sweeps_where_both_are_measured() -> None:
     ]
     without = Table("musat/fig4-nonic", "full", tuple(rows))
     known = {table.target: table for table in (with_, without)}
-    (name, said, figure), *rest = figures(without, known.get)
-    assert (name, said.split(",")[0]) == ("curriculum", "mean final loss by number of layers")
+    (name, figure), *rest = figures(without, known.get)
+    assert (name, figure.name) == ("curriculum", "with and without implicit curriculum")
     shown = lines(figure.axes[0])
     assert shown["with curriculum, D = 3"] == pytest.approx([0.5, 0.25])
     assert shown["without curriculum, D = 2"] == pytest.approx([0.55, 0.3])

@@ -1,0 +1,33 @@
+"""Results that show themselves in a notebook.
+
+What they show is written in `hopscope.report`, far above the rooms that results live in: it is
+looked up, and a drawing library loaded, when the first of them is shown.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+SHOWS = "hopscope.report.notebook"
+WATCHES = "hopscope.report.watching"
+
+
+class Displayed:
+    """A result that a notebook shows as figures and tables; elsewhere its `repr` is one line."""
+
+    def _repr_html_(self) -> str:
+        """What IPython asks for; the terminal, and who prints, get text."""
+        html: str = import_module(SHOWS).html(self)
+        return html
+
+
+def watcher() -> Any:
+    """What shows in a notebook how a training goes; None where no notebook is."""
+    return import_module(WATCHES).Watching() if in_notebook() else None
+
+
+def in_notebook() -> bool:
+    """Is this code asked from a notebook (and not from a terminal, with IPython or without)?"""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None

@@ -1,0 +1,30 @@
+"""What people call a run or a model: never by a hash."""
+
+from hopscope.configs import Experiment, Recipe
+from hopscope.papers import presets
+from hopscope.report.symbols import counted, seeds_told
+from hopscope.store import RunFolder, Store
+from hopscope.study.study import Study
+
+
+def run_title(folder: RunFolder) -> str:
+    """A run by its tags, its place in the gallery or its preset, and what was trained."""
+    tags = () if folder.gallery else Store(folder.path.parent).tags().get(folder.path.name, ())
+    preset = next((p.name for p in presets().values() if p.experiment == folder.experiment), "")
+    called = folder.name if folder.gallery else ", ".join(tags) or preset
+    return ": ".join(filter(None, (called, described(folder.experiment))))
+
+
+def model_title(study: Study) -> str:
+    """One model of a run: the run, of a fleet the seed, and the step if it is not the last."""
+    seed = "" if study.member is None else f", seed {study.seed}"
+    return f"{run_title(study.run.folder)}{seed}{'' if study.last else f', step {study.step:,}'}"
+
+
+def described(recipe: Recipe) -> str:
+    """What a run trains or asks, in a few words; of other kinds, the title of its recipe."""
+    if not isinstance(recipe, Experiment):
+        return recipe.title()
+    hops = max(recipe.task.asked_hops())
+    shape = f"{counted(recipe.model.layers, 'layer')} × {counted(recipe.model.heads, 'head')}"
+    return f"{recipe.task.kind}, {counted(hops, 'hop')}, {shape}, {seeds_told(recipe.seeds)}"

@@ -1,0 +1,124 @@
+"""What a notebook shows of runs: one, a store of them, two side by side; and of papers' claims."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from hopscope.papers.claim import Claim, Finding
+from hopscope.report.comparison import comparison_figure
+from hopscope.report.kinds import FIGURES, figure_of
+from hopscope.report.names import run_title
+from hopscope.report.page import figure_html, list_html, more_html, prose, table_html
+from hopscope.runs import opened
+from hopscope.store import RunFolder, Store
+from hopscope.store.listing import state_of
+from hopscope.store.query import Answer
+from hopscope.study.comparison import Comparison
+from hopscope.study.study import Study
+
+MOST = 20
+"""Rows of a table that are shown; the rest is counted."""
+
+
+def run(shown: Any) -> Sequence[str]:
+    """A run of any kind: its name, its state, and its figure if something is known of it."""
+    folder: RunFolder = shown.folder
+    kind = folder.experiment.kind  # losses are drawn as far as they go, all else when it is whole
+    drawn = kind in FIGURES and (folder.manifest.complete or (kind == "facts" and folder.begun))
+    return [
+        _headline(folder),
+        figure_html(figure_of(shown)) if drawn else "",
+        more_html("settings", _settings(folder)),
+    ]
+
+
+def _headline(folder: RunFolder) -> str:
+    title, name = escape(run_title(folder)), escape(folder.name)
+    return f"<p><strong>{title}</strong> <code>{name}</code>: {_progress(folder)}</p>"
+
+
+def folder(shown: RunFolder) -> Sequence[str]:
+    return run(opened(shown))
+
+
+def study(shown: Study) -> Sequence[str]:
+    """The run of a model, and what is kept with it."""
+    kept = "its circuit is known" if shown.has_circuit else "its circuit is not known yet"
+    told = f"<p>the model of seed {shown.seed} after step {shown.step:,}; {kept}</p>"
+    return [*run(shown.run), told]
+
+
+def store(shown: Store) -> Sequence[str]:
+    """A row for each run, newest first."""
+    found, problems = shown.listed()
+    rows = [
+        (
+            each.name,
+            each.told,
+            "" if each.date is None else f"{each.date:%Y-%m-%d %H:%M}",
+            " ".join(each.tags),
+        )
+        for each in reversed(found)
+    ]
+    return [_table(("run", "state", "date", "tags"), rows), list_html(problems)]
+
+
+def answer(shown: Answer) -> Sequence[str]:
+    rows = [[str(value) for value in row] for row in shown.rows[: MOST + 1]]
+    return [_table(shown.columns, rows, len(shown.rows)), list_html(shown.problems)]
+
+
+def comparison(shown: Comparison) -> Sequence[str]:
+    """Settings that differ, losses side by side, and what the circuits have in common."""
+    settings = [(each.field, str(each.first), str(each.second)) for each in shown.settings]
+    pieces = [table_html(("setting", *shown.names), settings)] if settings else []
+    pieces += [figure_html(comparison_figure(shown))] if shown.hops else []
+    if shown.circuits is not None:
+        steps = [
+            (str(step), *(" ".join(f"{a}.{b}" for a, b in heads) for heads in _heads(step)))
+            for step in shown.circuits.steps
+        ]
+        pieces.append(table_html(("step of the circuit", *shown.names), steps))
+    return [*pieces, list_html(shown.without)]
+
+
+def _heads(step: Any) -> tuple[Any, Any]:
+    return step.first, step.second
+
+
+def claim(shown: Claim) -> Sequence[str]:
+    rows = (
+        ("says", shown.says),
+        ("where", shown.where),
+        ("paper", shown.paper),
+        ("how", shown.how),
+    )
+    return [_facts((("claim", shown.id), *rows))]
+
+
+def finding(shown: Finding) -> Sequence[str]:
+    rows = (("ours", shown.ours), ("verdict", shown.verdict), ("evidence", shown.evidence))
+    return [_facts(rows)]
+
+
+def _facts(rows: Sequence[tuple[str, str]]) -> str:
+    """What is known of one thing: a name and a value in each row."""
+    body = "".join(f"<tr><th>{escape(name)}</th><td>{prose(said)}</td></tr>" for name, said in rows)
+    return f"<table>{body}</table>"
+
+
+def _settings(shown: RunFolder) -> str:
+    named = shown.experiment.named().items()
+    return _facts([(field, str(value)) for field, value in named])
+
+
+def _progress(shown: RunFolder) -> str:
+    unit, manifest = shown.experiment.unit, shown.manifest
+    told = f"{state_of(shown)}, {unit} {manifest.step:,}"
+    return told if manifest.complete else f"{told} of {shown.experiment.steps:,}"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], count: int | None = None) -> str:
+    left = (len(rows) if count is None else count) - MOST
+    rest = f'<p class="dim">and {left:,} more</p>' if left > 0 else ""
+    return table_html(columns, rows[:MOST]) + rest

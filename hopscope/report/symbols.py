@@ -1,0 +1,62 @@
+"""Roles, symbols and numbers in a few characters, as figures and tables show them."""
+
+from collections.abc import Sequence
+
+from hopscope.facts import Role
+
+IN_FULL = ("answer", "opening", "other")
+"""Kinds of role that are not shortened."""
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def short_role(role: Role) -> str:
+    """k3 for key 3, v0 for value 0, q for the query; what language models have beside, in full."""
+    if role.kind in IN_FULL:
+        return role.kind
+    if role.kind == "query":
+        return "q" if role.fact == 0 else f"q{role.fact}"
+    slot = f".{role.slot}" if role.slot else ""
+    return f"{_initials(role.kind)}{role.fact}{slot}"
+
+
+def roles_told(roles: Sequence[Role]) -> str:
+    """What the short names of these roles stand for.
+
+    >>> roles_told([Role("query"), Role("key", 1), Role("value", 1)])
+    'Roles: q query; k, v key, value of the fact with this number.'
+    """
+    kinds = dict.fromkeys(role.kind for role in roles if role.kind not in IN_FULL)
+    numbered = {_initials(kind): kind for kind in kinds if kind != "query"}
+    told = ["q query"] if "query" in kinds else []
+    if numbered:
+        of = "of the fact with this number"
+        told.append(f"{', '.join(numbered)} {', '.join(numbered.values())} {of}")
+    return f"Roles: {'; '.join(told)}." if told else ""
+
+
+def _initials(kind: str) -> str:
+    return "".join(word[0] for word in kind.split())
+
+
+def seeds_told(seeds: tuple[int, ...]) -> str:
+    """One seed by its number, several by how many they are."""
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "layer"), counted(12, "layer")
+    ('1 layer', '12 layers')
+    """
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def symbol_name(name: str) -> str:
+    """A symbol of a chain as it is written in print; other names as they are.
+
+    >>> symbol_name("x12"), symbol_name("a")
+    ('x₁₂', 'a')
+    """
+    numbered = name[0] == "x" and name[1:].isdecimal()
+    return name.translate(SUBSCRIPTS) if numbered else name
