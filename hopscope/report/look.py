@@ -149,8 +149,13 @@ class Picture(Figure):
         if title:
             self.suptitle(fill(title, int(size[0] / LETTER)))
 
+    def draw(self, renderer: Any) -> None:
+        """As matplotlib does, in the look that it was made with, whoever asks."""
+        with rc_context(self.look.settings()):
+            super().draw(renderer)
+
     def savefig(self, *args: Any, **options: Any) -> None:
-        """As matplotlib does, in the look that it was drawn with."""
+        """The same; what a format needs is asked for after all is drawn."""
         with rc_context(self.look.settings()):
             super().savefig(*args, **options)
 
