@@ -134,7 +134,7 @@ def _told(row: "Planned") -> dict[str, object]:
 
 
 def _time(seconds: float) -> str:
-    from hopscope.cli.display import clock_time
+    from hopscope.report.progress import clock_time
 
     return clock_time(max(1.0, seconds)) if seconds else "–"
 
