@@ -13,26 +13,22 @@ from typing import Literal, get_args, get_origin
 
 from hopscope.cli.output import say
 from hopscope.configs import (
-    MQAR,
     Asking,
-    ConditionalRetrieval,
     Config,
     Descent,
     Discovery,
     Experiment,
-    Induction,
     InductionModel,
-    KHop,
     LlmBench,
     LlmMechanism,
     MarkovExperiment,
     MarkovProcess,
     Model,
     Prompts,
-    Retrieval,
     Tracing,
     Training,
 )
+from hopscope.configs.tasks import KINDS
 from hopscope.store.files import write_bytes
 
 HEAD = """\
@@ -45,7 +41,7 @@ What each field of a recipe means, its unit, and where its value comes from: § 
 and a key of a recipe's file. A value that cannot be is refused with a line that says what can.
 """
 CONFIGS: tuple[type[Config], ...] = (
-    Experiment, Model, Training, Retrieval, Induction, ConditionalRetrieval, KHop, MQAR,
+    Experiment, Model, Training, *KINDS.values(),
     Discovery, MarkovExperiment, MarkovProcess, InductionModel, Descent,
     LlmBench, Prompts, Asking, LlmMechanism, Tracing,
 )  # fmt: skip

@@ -1,5 +1,8 @@
 """What people call a run or a model: never by a hash."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from hopscope.configs import Experiment, Recipe
 from hopscope.papers import presets
 from hopscope.report.symbols import counted, seeds_told
@@ -22,9 +25,17 @@ def model_title(study: Study) -> str:
 
 
 def described(recipe: Recipe) -> str:
-    """What a run trains or asks, in a few words; of other kinds, the title of its recipe."""
-    if not isinstance(recipe, Experiment):
-        return recipe.title()
-    hops = max(recipe.task.asked_hops())
-    shape = f"{counted(recipe.model.layers, 'layer')} × {counted(recipe.model.heads, 'head')}"
-    return f"{recipe.task.kind}, {counted(hops, 'hop')}, {shape}, {seeds_told(recipe.seeds)}"
+    """What a run trains or asks, in a few words; of kinds that have none, the title of the run."""
+    told = IN_WORDS.get(recipe.kind)
+    return told(recipe) if told else recipe.title()
+
+
+def _trained(experiment: Experiment) -> str:
+    task, model = experiment.task, experiment.model
+    hops = counted(max(task.asked_hops()), "hop")
+    shape = f"{counted(model.layers, 'layer')} × {counted(model.heads, 'head')}"
+    return f"{task.kind}, {hops}, {shape}, {seeds_told(experiment.seeds)}"
+
+
+IN_WORDS: Mapping[str, Callable[[Any], str]] = {"facts": _trained}
+"""For a kind of recipe, what says it in a few words."""

@@ -58,7 +58,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, Picture]]:
-    wide = Picture("a wide figure", "It is wide.", (16, 3))
+    wide = Picture("a wide figure", "It is wide.", (16.0, 3.0))
     small = Picture("small", "It is not.", (2, 2))
     for figure in (wide, small):
         figure.subplots().plot([0, 1])

@@ -12,7 +12,7 @@ from hopscope.report.readings import batch_figure, law_figure, map_figure
 def test_each_cell_says_for_how_many_models_a_claim_holds() -> None:
     rows = [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
     rows[1] = with_(rows[1], final=[0.02] * 3, clean=0.02)
-    (axes,) = map_figure(tried([Table("musat/readings", "reduced", tuple(rows))])).axes
+    axes, _scale = map_figure(tried([Table("musat/readings", "reduced", tuple(rows))])).axes
     cells = {text.get_position(): text.get_text() for text in axes.texts}
     assert len(cells) == 2 * len(AS_WE_TAKE_IT)
     assert (cells[0, 0], cells[0, 1]) == ("2 of 3", "2 of 2")

@@ -47,4 +47,4 @@ def test_decoys_and_further_queries_have_their_place(circuit: Circuit) -> None:
     assert [str(role) for role in ordered_roles(more)][:2] == ["query", "query 1"]
     assert ordered_roles(more)[-1] == decoy
     assert len(circuit_figure(more).axes[0].patches) == len(more.paths)
-    assert "d1" in circuit_grid(more).splitlines()[0].split()
+    assert "dk1" in circuit_grid(more).splitlines()[0].split()

@@ -58,19 +58,16 @@ class PaperReading(Config):
     @classmethod
     def of(cls, experiment: Experiment) -> "PaperReading":
         """The reading under which a model was trained."""
-        task, training = experiment.task, experiment.training
-        assert isinstance(task, Retrieval)
-        courses = {"constant": "", "cosine": "cosine"}
-        rate = "-".join(
-            filter(None, ("warm-up" * (training.warmup > 0), courses[training.schedule]))
-        )
+        its = experiment.named()
+        course = {"constant": "", "cosine": "cosine"}[its["training.schedule"]]
+        warmup = "warm-up" if its["training.warmup"] else ""
         return cls.model_validate(
             {
-                "init": experiment.model.init,
-                "rate": rate or "constant",
-                "position": task.position,
-                "base": f"{task.base:g}",
-                "order": task.order,
+                "init": its["model.init"],
+                "rate": "-".join(filter(None, (warmup, course))) or "constant",
+                "position": its["task.position"],
+                "base": f"{its['task.base']:g}",
+                "order": its["task.order"],
             }
         )
 
