@@ -59,7 +59,7 @@ pytestmark = pytest.mark.skipif(
 
 def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, Picture]]:
     wide = Picture("a wide figure", "It is wide.", (16.0, 3.0))
-    small = Picture("small", "It is not.", (2, 2))
+    small = Picture("small", "It is not.", (2.0, 2.0))
     for figure in (wide, small):
         figure.subplots().plot([0, 1])
     return [("wide", wide), ("small", small)]
