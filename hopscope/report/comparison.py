@@ -79,4 +79,4 @@ def _label(figure: Picture, found: Comparison) -> None:
     ]
     if levels:
         lines.append(first.plot([], [], color=DIM, linestyle=":", label="guess")[0])
-    figure.legend(handles=lines, loc="outside upper center", ncols=1)
+    figure.legend(handles=lines, loc="outside right upper")
