@@ -33,7 +33,7 @@ def map_figure(found: Sequence[Tried]) -> Picture:
         "claims under each reading of the paper",
         "For how many models each claim holds (column) under each reading of the paper (row), with "
         "the steps, the cost and the final losses of its models.",
-        1.4 + 0.32 * len(found),
+        max(2.2, 1.4 + 0.32 * len(found)),
         columns=2,
     )
     axes = figure.subplots()

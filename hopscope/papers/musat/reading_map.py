@@ -69,7 +69,8 @@ def under_readings(judge: Judge) -> Judge:
         if not enough:
             return found
         if not holding:
-            words = f"nor under any of {len(enough)} readings tried ({_targets(enough)})"
+            which = "the one reading" if len(enough) == 1 else f"any of {len(enough)} readings"
+            words = f"nor under {which} tried ({_targets(enough)})"
             return replace(found, evidence=f"{found.evidence}; {words}")
         first = holding[0]
         words = (

@@ -63,7 +63,7 @@ def test_that_no_reading_helps_is_said() -> None:
     rows = [with_(row, final=[0.02] * 3, clean=0.02) for row in reading_rows("fan-in")]
     none = found(readings(*rows))
     assert none.verdict == "not reproduced"
-    assert none.evidence.endswith("nor under any of 1 readings tried (musat/readings)")
+    assert none.evidence.endswith("nor under the one reading tried (musat/readings)")
 
 
 def test_what_holds_anyway_needs_no_reading() -> None:
