@@ -127,6 +127,9 @@ def mechanism_figure(found: LlmFindings) -> Picture:
     _scale(figure, lit, below, "probability")
     for axes in (*above.flat[len(found.shares) :], *below.flat[len(seen) :]):
         axes.set_axis_off()
+    for column in grid.T:
+        lowest = [axes for axes in column if axes.axison][-1]
+        lowest.tick_params(labelbottom=True)  # there may be no panel below
     figure.supylabel("before layer")
     return figure
 
