@@ -6,9 +6,10 @@
     python benchmarks/accounts.py --table
 
 A row per model: its loss, the parts of its circuit by what their account says (they bring symbols;
-they tell a place; they bring nothing but a constant; none), and every contradiction between
-contents, patching, discovery and theory, with its reason where one is known. A circuit that is not
-kept with its run is searched for.
+they tell a place; they bring nothing but a constant; none), of rows that form no path what is
+fetched there, and from where (`tables`), and every contradiction between contents, patching,
+discovery and theory, with its reason where one is known. A circuit that is not kept with its run
+is searched for.
 """
 
 import argparse
@@ -21,7 +22,9 @@ from typing import Any
 from markdown import table
 
 import hopscope
+from hopscope.circuits import Circuit
 from hopscope.study import Study
+from hopscope.tracing import Account
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.contradictions import accounted_for, contradictions
 
@@ -46,7 +49,7 @@ def main() -> None:
 
 def members(name: str, chosen: argparse.Namespace) -> Iterator[Study]:
     study = hopscope.load(name, store=chosen.store)
-    for seed in chosen.seeds or study.experiment.seeds:
+    for seed in chosen.seeds or study.recipe.seeds:
         yield hopscope.load(name, seed=seed, store=chosen.store)
 
 
@@ -66,6 +69,7 @@ def row(name: str, study: Study, examples: int) -> dict[str, Any]:
         "benchmark": "accounts", "model": name, "seed": study.seed, "examples": examples,
         "loss": circuit.losses.mean("clean"), "circuit": circuit.losses.mean("ideal"),
         "parts": len(circuit.parts), "accounted": len(known), **kinds,
+        "tables": tables(circuit, account),
         "without": [f"{part.name} {circuit.described(part)} ({part.kind})"
                     for part in circuit.parts if part not in known],
         "contradictions": [{"what": each.what, "reason": each.reason}
@@ -73,6 +77,20 @@ def row(name: str, study: Study, examples: int) -> dict[str, Any]:
         "search_cpu_seconds": round(searched - begun, 1),
         "account_cpu_seconds": round(time.process_time() - searched, 1),
     }  # fmt: skip
+
+
+def tables(circuit: Circuit, account: Account) -> dict[str, list[str]]:
+    """Of each part that forms no path: what it fetches and from where, or else what it tells."""
+    found = {}
+    for part in circuit.parts:
+        if not part.paths:
+            fetched = [
+                f"{its.site.arrow}: {', '.join(its.symbols)}" for its in account.fetched(part)
+            ]
+            mean = account.mean_of(part)
+            told = [] if mean is None else [mean.brings]
+            found[f"{part.name} {circuit.described(part)}"] = fetched or told
+    return found
 
 
 def show() -> None:

@@ -42,6 +42,8 @@ REMOVALS = (0.2, 0.35)
 """Shares of complete runs at which a machine of the Ray is removed."""
 DRIVER = 0.5
 """The share at which the driver is killed."""
+CACHE = "torchinductor_"
+"""What torch keeps from one process to the next among the temporary files, under one name."""
 
 
 def recipe(steps: int) -> Experiment:
@@ -226,7 +228,9 @@ def disturbed(chosen: argparse.Namespace, root: Path) -> dict[str, object]:
         "exit_code": code, "drivers": chaos.drivers, "workers_killed": chaos.workers_killed,
         "machines_removed": chaos.machines_removed, "complete": len(ledger.complete),
         "trained_again": sorted(ledger.again), "processes_left": chaos.left(),
-        "temporary_files_left": sorted(path.name for path in (root / "tmp").iterdir()),
+        "temporary_files_left": sorted(
+            path.name for path in (root / "tmp").iterdir() if not path.name.startswith(CACHE)
+        ),
     }  # fmt: skip
 
 

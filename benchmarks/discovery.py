@@ -44,13 +44,13 @@ def main() -> None:
 
 def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]]:
     """Every model with its name and task."""
-    demo = preset("demo").experiment
+    demo = preset("demo").recipe
     if chosen.demo_seeds > 1:
         seeds = tuple(range(chosen.demo_seeds))
         run = train(demo.model_copy(update={"seeds": seeds}), chosen.store)
         for seed in seeds:
             yield f"demo, seed {seed}", run.model.member(seed), demo.task
-    paper = preset("musat/transformer-a").experiment
+    paper = preset("musat/transformer-a").recipe
     changes = {"steps": chosen.a_steps, "checkpoint_every": 100}
     training = paper.training.model_copy(update=changes)
     for seed in range(chosen.a_seeds):

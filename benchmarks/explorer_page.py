@@ -4,8 +4,9 @@
 
 First paint of gallery/demo: from the command to the picture, and from the browser's question to its
 first paint and to the picture. Scrubbing: one checkpoint a frame, forth and back through all; gaps
-between frames, what the page's thread works in each (all of it, and scripts alone), and how many
-requests that took (those for changes in the store aside). Prints a JSON row for each.
+between frames, what the page's thread works in each (the processor's time of all work, and of
+scripts alone), and how many requests that took (those for changes in the store aside). Prints a
+JSON row for each.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from itertools import pairwise
 from typing import Any
 
 from explorer_server import Server, started
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 DRAWN = """() => { const { state } = globalThis.hopscope ?? {};
 return state?.maps && state.contents && document.querySelector(".scene"); }"""
+RESTS = "() => !hopscope.live.busy"
+SIZE: ViewportSize = {"width": 1600, "height": 1100}
 PAINTED = """() => ({ paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
 drawn: performance.now() })"""
 SCRUB = """(rounds) => new Promise((done) => {
@@ -44,12 +47,21 @@ def main() -> None:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(viewport={"width": 1600, "height": 1100})
+        page = browser.new_page(viewport=SIZE)
         begun = time.perf_counter()
         with started() as server:
             print(json.dumps(paint(page, server, begun)), flush=True)
             print(json.dumps(scrub(page, chosen.rounds)), flush=True)
         browser.close()
+
+
+def opened(browser: Browser, server: Server) -> Page:
+    """The page, when nothing more is asked."""
+    page = browser.new_page(viewport=SIZE)
+    page.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&/run/gallery-demo")
+    page.wait_for_function(DRAWN, timeout=120_000)
+    page.wait_for_function(RESTS, timeout=120_000)
+    return page
 
 
 def paint(page: Page, server: Server, begun: float) -> dict[str, object]:
@@ -68,11 +80,11 @@ def paint(page: Page, server: Server, begun: float) -> dict[str, object]:
 
 def scrub(page: Page, rounds: int) -> dict[str, object]:
     """One checkpoint a frame."""
-    page.wait_for_function("() => !hopscope.live.busy", timeout=120_000)
+    page.wait_for_function(RESTS, timeout=120_000)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     session = page.context.new_cdp_session(page)
-    session.send("Performance.enable")
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     before = metrics(session)
     times = page.evaluate(SCRUB, rounds)
     spent = {name: value - before[name] for name, value in metrics(session).items()}

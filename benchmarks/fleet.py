@@ -26,7 +26,7 @@ def main() -> None:
     chosen = parser.parse_args()
     keep_pages()
     device = torch.device(chosen.device)
-    demo = preset("demo").experiment
+    demo = preset("demo").recipe
     training = demo.training.model_copy(update={"precision": chosen.precision})
     precision = precision_of(training, device)
     seeds = {"one": (0,), "fleet": tuple(range(chosen.models))}

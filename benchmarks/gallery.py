@@ -51,7 +51,7 @@ from hopscope.web import stories
 from hopscope.web.described import path_of
 from hopscope.web.kept import CONTENTS, MAPS, PLANTED
 
-TRANSFORMER_A = preset("musat/transformer-a").experiment
+TRANSFORMER_A = preset("musat/transformer-a").recipe
 FRESH = 2_048
 """Examples on which losses are measured."""
 CIRCUIT = "circuit.json"
@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def demo(chosen: argparse.Namespace) -> Entry:
-    run = train(preset("demo").experiment, chosen.store, device="cpu")
+    run = train(preset("demo").recipe, chosen.store, device="cpu")
     steps = run.checkpoints
     what = "the demo: two hops, with every second checkpoint, to watch its circuit emerge"
     return of_run(run, what, {*steps[::2], steps[-1]})
@@ -101,7 +101,7 @@ def demo(chosen: argparse.Namespace) -> Entry:
 
 def transformer_a(chosen: argparse.Namespace) -> Entry:
     run = Run(RunFolder(chosen.a_run) if chosen.a_run else trained_a(Store(chosen.store)))
-    steps, paper = run.experiment.steps, TRANSFORMER_A.steps
+    steps, paper = run.recipe.steps, TRANSFORMER_A.steps
     length = "" if steps == paper else f", trained for {steps:,} of its {paper:,} steps"
     what = f"transformer A of Musat (ICLR 2025){length}: three hops, at its calmest late checkpoint"
     return of_run(run, what, {Study(run).calmest().step})
@@ -131,7 +131,7 @@ def ngram(chosen: argparse.Namespace) -> Entry:
     folder = run.folder
     files = {name: folder.read(name) for name in folder.manifest.files}
     what = "the n-gram experiment of Chen et al. (NeurIPS 2024), from first to last epoch"
-    return Entry(what, run.experiment, files, run.checkpoints[-1], markov_loss(run), state(folder))
+    return Entry(what, run.recipe, files, run.checkpoints[-1], markov_loss(run), state(folder))
 
 
 ENTRIES = {
@@ -145,9 +145,9 @@ def of_run(run: Run, what: str, steps: Iterable[int]) -> Entry:
     files = {name: run.folder.read(name) for name in run.folder.files("metrics/")}
     for step in kept:
         weights = weights_of(run.folder.read(checkpoint_name(step)), run.name)
-        files |= checkpoint(weights, run.experiment, step, run.folder.manifest.precision)
-    exact = loss(run.model_at(kept[-1]), run.experiment.task)
-    return Entry(what, run.experiment, files, kept[-1], exact, state(run.folder))
+        files |= checkpoint(weights, run.recipe, step, run.folder.manifest.precision)
+    exact = loss(run.model_at(kept[-1]), run.recipe.task)
+    return Entry(what, run.recipe, files, kept[-1], exact, state(run.folder))
 
 
 def checkpoint(
@@ -183,7 +183,7 @@ def described(folder: RunFolder, entry: Entry) -> About:
         weights, now = AS_THEY_WERE, markov_loss(MarkovRun(folder))
     else:
         run = Run(folder)
-        weights, now = ROUNDED, loss(run.model, run.experiment.task)
+        weights, now = ROUNDED, loss(run.model, run.recipe.task)
     return About(
         what=entry.what, trained=bool(entry.state), run=entry.recipe.run_name(), step=entry.step,
         unit=entry.recipe.unit, hopscope=__version__, weights=weights,
@@ -213,18 +213,18 @@ def searched(folder: RunFolder) -> dict[str, object]:
 def explored(folder: RunFolder) -> dict[str, object]:
     """Keep what the page shows first with an entry; a row of how large it is."""
     row: dict[str, object] = {"model": folder.path.name}
-    if isinstance(folder.experiment, MarkovExperiment):
+    if isinstance(folder.recipe, MarkovExperiment):
         return row  # its parameters are all there is
     run = Run(folder)
     model = Study(run)
     model.explain()
-    seed = run.experiment.seeds[0]
+    seed = run.recipe.seeds[0]
     files = {MAPS: stories.maps(folder, seed), CONTENTS: stories.contents(folder, seed)}
     if len(run.checkpoints) > 1:
         files[EMERGENCE] = json.dumps(model.emergence().to_dict()).encode()
     about = gallery_about(folder)
-    if about is not None and not about.trained and isinstance(run.experiment.task, Retrieval):
-        paths = planted(run.experiment.task).paths
+    if about is not None and not about.trained and isinstance(run.recipe.task, Retrieval):
+        paths = planted(run.recipe.task).paths
         files[PLANTED] = json.dumps([path_of(path) for path in paths]).encode()
     folder.commit(files)
     (folder.path / LOCK).unlink()  # the package is to hold no such file
@@ -233,10 +233,10 @@ def explored(folder: RunFolder) -> dict[str, object]:
 
 def circuit(folder: RunFolder) -> dict[str, bytes]:
     """The file of the circuit in the weights as they are kept here."""
-    if isinstance(folder.experiment, MarkovExperiment):
+    if isinstance(folder.recipe, MarkovExperiment):
         return {}
     run = Run(folder)
-    return {CIRCUIT: discover(run.model, run.experiment.task).to_bytes()}
+    return {CIRCUIT: discover(run.model, run.recipe.task).to_bytes()}
 
 
 @torch.no_grad()
@@ -248,7 +248,7 @@ def loss(model: Transformer, task: Task) -> float:
 
 def markov_loss(run: MarkovRun) -> float:
     """On the validation chains."""
-    experiment, seed = run.experiment, run.experiment.seeds[0]
+    experiment, seed = run.recipe, run.recipe.seeds[0]
     chains = drawn(experiment, seed, "validation")
     return compare(experiment, said(experiment, run.state(seed), chains), chains).seen.model
 

@@ -1,8 +1,8 @@
 """Many small trainings: packed and beside each other, beside each other alone, and one by one.
 
-    python benchmarks/many_runs.py                             # 64 runs of 150 steps: six minutes
+    python benchmarks/many_runs.py                             # 64 runs of 150 steps: 25 minutes
     python benchmarks/many_runs.py --runs 2 --steps 4          # to see that it runs
-    python benchmarks/many_runs.py > results/many_runs.jsonl
+    python benchmarks/many_runs.py --steps 50 > results/many_runs.jsonl
 
 All ways train the demo's models with the same seeds, each from an empty store, one way after the
 other. `Processes(2)` measures first how large fleets may be, which counts, too: nothing is
@@ -28,7 +28,7 @@ from hopscope.workers.session import LOCAL, connected
 
 
 def recipes(runs: int, steps: int) -> list[Experiment]:
-    fields = preset("demo").experiment.model_dump()
+    fields = preset("demo").recipe.model_dump()
     fields["training"] |= {"steps": steps, "checkpoint_every": steps}
     return [Experiment.model_validate({**fields, "seeds": (seed,)}) for seed in range(runs)]
 

@@ -117,7 +117,7 @@ def walked_loss(
 def claims(store: Path, seeds: int) -> Iterator[Row]:
     """Rows for each seed and question."""
     run = train(MarkovExperiment(seeds=tuple(range(seeds))), store)
-    for seed in run.experiment.seeds:
+    for seed in run.recipe.seeds:
         yield from seed_rows(run, seed)
 
 

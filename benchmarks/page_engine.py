@@ -77,7 +77,7 @@ def rows(page: Any, name: str) -> Iterator[dict[str, Any]]:
     study = load(f"gallery/{name}")
     model = study.model
     weights = base64.b64encode(save(dict(model.state_dict()))).decode()
-    page.evaluate(OPEN, [engine_tables(study.run.experiment), weights])
+    page.evaluate(OPEN, [engine_tables(study.run.recipe), weights])
     for examples in (32, 256):
         page.evaluate("(examples) => begin(examples)", examples)
         (first,) = measured(page, "1.0=uniform", 1)

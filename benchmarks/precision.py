@@ -22,7 +22,7 @@ PRECISIONS = ("float32", "bf16")
 
 
 def trained(precision: str, seeds: int, steps: int, store: str) -> Run:
-    demo = preset("demo").experiment
+    demo = preset("demo").recipe
     changes = {"steps": steps, "precision": precision, "checkpoint_every": steps}
     training = demo.training.model_copy(update=changes)
     changed = {"training": training, "seeds": tuple(range(seeds))}
@@ -34,7 +34,7 @@ def row(run: Run) -> dict[str, object]:
     hops = range(losses.shape[2])
     return {
         "benchmark": "precision",
-        "precision": run.experiment.training.precision,
+        "precision": run.recipe.training.precision,
         "steps": len(steps),
         "final_losses": [[round(float(x), 4) for x in run.final_losses()[:, h]] for h in hops],
         "below_half_at": [first_below(steps, losses[:, :, h], 0.5) for h in hops],
@@ -55,7 +55,7 @@ def draw(runs: list[Run]) -> Picture:
         smooth = smoothed(losses)
         for hop, axes in enumerate(panels):
             lines = axes.plot(steps, smooth[:, :, hop], color=colour, alpha=0.7, linewidth=0.9)
-            lines[0].set_label(run.experiment.training.precision)
+            lines[0].set_label(run.recipe.training.precision)
             axes.set(xlabel="step", title=f"hop {hop + 1}", ylim=(0, 1.2))
     panels[0].set_ylabel("training loss")
     panels[1].legend()

@@ -2,6 +2,8 @@
 
     python benchmarks/theory_against_training.py --store runs/theory \
         --figure docs/images/theory-against-training.svg | tee results/theory_against_training.jsonl
+    python benchmarks/theory_against_training.py --rows results/theory_against_training.jsonl \
+        --figure docs/images/theory-against-training.svg            # drawn anew, nothing trained
 
 Transformers of 1 to 5 layers on retrieval with D = 5 and implicit curriculum, several seeds each.
 Two chains: with four, models of this size stay on the plateau for longer than these steps.
@@ -12,7 +14,9 @@ mean of the N is the best answer and 1 - 1/N its error.
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +27,7 @@ from hopscope.report.symbols import symbol_name
 from hopscope.theory import reach
 from hopscope.training import Run, train
 
+Row = dict[str, Any]
 HOPS = 5
 DEPTHS = range(1, 6)
 NOISE = 0.05
@@ -41,9 +46,16 @@ def experiment(layers: int, seeds: int, steps: int) -> Experiment:
     )  # fmt: skip
 
 
-def row(run: Run) -> dict[str, object]:
-    layers, final = run.experiment.model.layers, run.final_losses()
-    level = run.experiment.task.guess()
+def trained(seeds: int, steps: int, store: str) -> Iterator[Row]:
+    for layers in DEPTHS:
+        found = row(train(experiment(layers, seeds, steps), store, device="cpu"))
+        print(json.dumps(found), flush=True)
+        yield found
+
+
+def row(run: Run) -> Row:
+    layers, final = run.recipe.model.layers, run.final_losses()
+    level = run.recipe.task.guess()
     beyond = final[:, reach(layers) :]
     return {
         "experiment": "theory_against_training",
@@ -57,7 +69,7 @@ def row(run: Run) -> dict[str, object]:
 
 
 @drawn
-def draw(runs: list[Run]) -> Picture:
+def draw(rows: list[Row]) -> Picture:
     figure = picture(
         "theory against training",
         "Final validation loss of each hop by the number of layers, a mark for each seed; hollow: "
@@ -66,10 +78,10 @@ def draw(runs: list[Run]) -> Picture:
         columns=2,
     )
     axes = figure.subplots()
-    level = runs[0].experiment.task.guess()
+    level = rows[0]["guessing"]
     for hop in range(HOPS):
-        for run in runs:
-            layers, final = run.experiment.model.layers, run.final_losses()[:, hop]
+        for each in rows:
+            layers, final = each["layers"], [losses[hop] for losses in each["final_losses"]]
             allowed = hop < reach(layers)
             place = np.full(len(final), layers + 0.12 * (hop - 2))
             fill = COLOURS[hop] if allowed else "none"
@@ -88,14 +100,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5_000)
     parser.add_argument("--store", default="runs")
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--rows", type=Path, help="draw these, which were printed before")
     chosen = parser.parse_args()
-    runs = []
-    for layers in DEPTHS:
-        run = train(experiment(layers, chosen.seeds, chosen.steps), chosen.store, device="cpu")
-        print(json.dumps(row(run)), flush=True)
-        runs.append(run)
+    if chosen.rows:
+        rows = [json.loads(line) for line in chosen.rows.read_text().splitlines()]
+    else:
+        rows = [*trained(chosen.seeds, chosen.steps, chosen.store)]
     if chosen.figure:
-        save_figure(draw(runs), chosen.figure)
+        save_figure(draw(rows), chosen.figure)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How the answer travels: what every arrow of a circuit brings, and what every position holds.
 
     python benchmarks/travels.py gallery/transformer-a > docs/travels/transformer-a.md
-    python benchmarks/travels.py RUN --store STORE > PAGE.md
+    python benchmarks/travels.py RUN --store STORE --called "transformer B" > PAGE.md
 
 A page for one model, from its circuit (searched for where none is kept with the run), content
 patching of every part, and linear read-outs of every position after every layer.
@@ -23,12 +23,15 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("model")
     reader.add_argument("--store")
+    reader.add_argument("--called", help="what the page calls it; unset: the model's name")
     chosen = reader.parse_args()
     study = hopscope.load(chosen.model, store=chosen.store)
-    print(f"# How the answer travels in {chosen.model}\n")
+    print(f"# How the answer travels in {chosen.called or chosen.model}\n")
+    store = " --store STORE" if chosen.store else ""
     print(
-        f"Written by `python benchmarks/travels.py {chosen.model}`, not by hand. What is "
-        "measured, and how: [contents](../contents.md)."
+        f"Seed {study.seed}, after {study.step:,} steps. Written by `python benchmarks/travels.py "
+        f"{chosen.model}{store}`, not by hand. What is measured, and how: "
+        "[contents](../contents.md)."
     )
     print_arrows(study)
     print_positions(study)

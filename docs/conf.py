@@ -2,19 +2,21 @@
 public names.
 """
 
+import sys
 from pathlib import Path
 
 from hopscope import __version__
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_building"))
 project = "hopscope"
 author = "The hopscope authors"
 copyright = "2026, The hopscope authors"
 release = __version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "accessible", "links"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_building"]
 
 # Notebooks are executed in a folder of their own, and kept: whoever changed the package and wants
 # to see them anew removes docs/_build. A clean clone, such as that of CI, executes all of them.
@@ -28,5 +30,7 @@ nb_code_prompt_show = "Answer"
 nb_code_prompt_hide = "Hide the answer"
 html_theme = "furo"
 html_title = "hopscope"
+html_theme_options = {"top_of_page_buttons": []}
+html_show_sourcelink = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from hopscope import attention_maps, contents, discover
-from hopscope.circuits import Drawn, Encoder, OwnTask
+from hopscope.circuits import Ablation, Ablator, Drawn, Encoder, Mechanism, OwnTask, along, exam_of
+from hopscope.circuits.mechanism import ITSELF
+from hopscope.facts import Role
 
 LETTERS, MOST, LENGTH = 4, 2, 25
 NONE = LETTERS + MOST
@@ -96,6 +98,15 @@ def trained(steps: int) -> Model:
     return model.eval()
 
 
+def ablated(model: Encoder, task: OwnTask, head: tuple[int, int]) -> Tensor:
+    """Losses of each number of hops, with the rows of letters in one head changed."""
+    where = along("hop").or_else(ITSELF)  # where one hop leads; nowhere: the letter itself
+    looks = Mechanism(((Role("letter"), where),))
+    changes = [Ablation(), Ablation.of({head: looks}), Ablation.of({head: Mechanism()})]
+    losses = Ablator(model, exam_of(task, 128)).losses(changes)  # [change, example, hop]
+    return losses.mean(1)
+
+
 def main(steps: int = STEPS) -> None:
     model = trained(steps)
     walked = Encoder(model.encoder, enter=model.enter, leave=model.out, model=model, causal=True)
@@ -105,6 +116,10 @@ def main(steps: int = STEPS) -> None:
     maps = attention_maps(walked, task, examples=128)
     print("attention of letters to where one hop leads, by layer and head:")
     print(maps.along["hop"][..., letter].round(2))
+    follows = maps.along["hop"][..., letter]
+    head = divmod(int(follows.argmax()), follows.shape[1])
+    print("losses of one hop and two: as it is; a head looks where hop leads; it looks evenly:")
+    print(ablated(walked, task, head))
     held = contents(walked, task, examples=512)
     print(f"what letters hold of {', '.join(held.symbols[:3])}, before and after each layer:")
     print(held.stream.own[:, letter, :3].round(2))

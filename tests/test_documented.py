@@ -1,6 +1,8 @@
-"""What README and the pages say: every command is there with its flags, every name can be imported.
+"""What README and the pages say: every command is there with its flags, every name can be imported,
+every file that is linked exists.
 
-What needs neither training nor network is run here; pages that are notebooks, when they are built.
+Commands that need neither training nor network are run here, blocks of Python in
+test_pages_python.py, pages that are notebooks when they are built.
 """
 
 import ast
@@ -11,63 +13,27 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from pages import BLOCK, PAGES, ROOT, blocks, commands
 
-import hopscope
 from hopscope.cli.commands import COMMANDS as THERE
 from hopscope.cli.commands import asked
 from hopscope.cli.flags import arguments_of
 from hopscope.cli.main import run
-from hopscope.papers import preset
-
-ROOT = Path(hopscope.__file__).parents[1]
-WRITTEN = {"reference.md", "fields.md"}
-"""Pages that are generated."""
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in WRITTEN),
-]
-PAGES = [page for page in PAGES if "_build" not in page.parts]
-BLOCK = re.compile(r"^```(?:\{code-cell\} )?(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LIGHT = re.compile(
-    r"(circuit show|emergence|maps|ablate|contents|verify|compare|show|runs) gallery/"
-    r"|(depth --hops \d+|presets|gallery)$"
-)
-"""Commands that answer in seconds, from what comes with hopscope."""
-
-
-def blocks(page: Path, *languages: str) -> list[str]:
-    return [text for language, text in BLOCK.findall(page.read_text()) if language in languages]
-
-
-def commands() -> list[str]:
-    """Every line of every page that begins with the command, once."""
-    found: dict[str, None] = {}
-    for page in PAGES:
-        if page.name == "log.md":  # what was typed on its day stays as it was
-            continue
-        for text in blocks(page, "bash", "console"):
-            for line in text.replace("\\\n", " ").splitlines():
-                match = re.search(r"(?:^|&& )(?:\$ )?(?:srun .* )?hopscope (.+)", line.strip())
-                if match:
-                    found[match[1].split(" > ")[0].split(" | ")[0]] = None
-    return [*found]
-
 
 COMMANDS = commands()
-
-
-def words_of(line: str) -> list[str]:
-    return shlex.split(line.rstrip("…").replace("[", "").replace("]", ""), comments=True)
-
-
-def light(line: str) -> bool:
-    return LIGHT.match(shlex.join(words_of(line))) is not None
+LIGHT = re.compile(
+    r"(circuit show|emergence|maps|ablate|verify|compare|show|runs) gallery/"
+    r"|contents gallery/demo(?! --over-training)"
+    r"|(depth .*|presets|gallery|reproduce --list|claims.*|readings)$"
+)
+"""Commands that answer in seconds, from what comes with hopscope."""
+LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
+"""The file that a link leads to, if it is one of ours."""
 
 
 def test_there_are_many() -> None:
     assert len(COMMANDS) > 60
-    assert sum(map(light, COMMANDS)) > 8
+    assert sum(LIGHT.match(line) is not None for line in COMMANDS) > 12
 
 
 @cache
@@ -77,7 +43,7 @@ def flags_of(name: str) -> set[str]:
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_every_command_is_there_with_its_flags(line: str) -> None:
-    command, rest = asked(words_of(line))
+    command, rest = asked(shlex.split(line))
     assert command is not None, line
     known = flags_of(command.name)
     given = {word.partition("=")[0] for word in rest if word.startswith("--")}
@@ -85,13 +51,24 @@ def test_every_command_is_there_with_its_flags(line: str) -> None:
     assert given - known - (fields if command.name in ("train", "markov train") else set()) == set()
 
 
-@pytest.mark.parametrize("line", [*filter(light, COMMANDS)])
+@pytest.mark.parametrize("line", [*filter(LIGHT.match, COMMANDS)])
 def test_what_is_light_runs(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(words_of(line)) == 0
+    assert run(shlex.split(line)) == 0
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, *ROOT.glob("[A-Z]*.md"), ROOT / "results" / "README.md"],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_every_file_that_is_linked_is_there(page: Path) -> None:
+    prose = BLOCK.sub("", page.read_text())
+    linked = {page.parent / name for name in LINK.findall(prose)}
+    assert [str(path) for path in linked if not path.exists()] == []
 
 
 def imported() -> list[tuple[str, str]]:
@@ -112,24 +89,3 @@ def imported() -> list[tuple[str, str]]:
 def test_every_name_that_is_imported_is_there(module: str, name: str) -> None:
     found = import_module(module)
     assert not name or hasattr(found, name) or import_module(f"{module}.{name}")
-
-
-@pytest.mark.slow
-def test_the_main_flow_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the demo's, whose training is in the gallery."""
-    asked_for: list[hopscope.Experiment] = []
-
-    def trained(experiment: hopscope.Experiment) -> hopscope.Run:
-        asked_for.append(experiment)
-        run: hopscope.Run = hopscope.load("gallery/demo").run
-        return run
-
-    monkeypatch.setattr("hopscope.runs.train", trained)
-    (flow,) = blocks(ROOT / "README.md", "python")
-    told: dict[str, object] = {}
-    exec(compile(flow, "README.md", "exec"), told)
-    assert asked_for == [preset("demo").experiment]
-    kept = hopscope.load("gallery/demo").circuit
-    assert isinstance(found := told["circuit"], hopscope.Circuit)
-    assert found.paths == kept.paths
-    assert [path for path, _ in told["story"].order]  # type: ignore[attr-defined]

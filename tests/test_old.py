@@ -49,10 +49,10 @@ def test_runs_are_read_as_they_are(store: Store) -> None:
     for run in (facts, ngram):
         assert run.folder.manifest.complete
         assert run.folder.verify() == []
-        assert run.experiment.run_name() == run.name
+        assert run.recipe.run_name() == run.name
     assert (facts.checkpoints, ngram.checkpoints) == ([0, 2, 4], [0, 6])
     assert facts.losses("train")[0].tolist() == [1, 2, 3, 4]
-    assert 0 < facts.final_losses().mean() < 2 * facts.experiment.guess
+    assert 0 < facts.final_losses().mean() < 2 * facts.recipe.guess
     assert sum(p.numel() for p in facts.model.parameters()) == 988
     assert ngram.course(0).epochs[-1] == 6
     rows = sql(store, "select run, count(*) from metrics group by run order by run").rows
@@ -62,11 +62,11 @@ def test_runs_are_read_as_they_are(store: Store) -> None:
 
 def test_they_are_the_runs_that_these_configs_make_today(store: Store) -> None:
     facts, ngram = store.find(FACTS), store.find(NGRAM)
-    assert isinstance(facts.experiment, Experiment)
-    assert isinstance(ngram.experiment, MarkovExperiment)
-    assert facts.experiment.task == Retrieval(hops=1, chains=2)
+    assert isinstance(facts.recipe, Experiment)
+    assert isinstance(ngram.recipe, MarkovExperiment)
+    assert facts.recipe.task == Retrieval(hops=1, chains=2)
     for folder in (facts, ngram):  # what is there already is not trained
-        assert train(folder.experiment, store).folder.manifest == folder.manifest
+        assert train(folder.recipe, store).folder.manifest == folder.manifest
 
 
 def test_a_commit_brings_an_old_run_into_todays_format(store: Store) -> None:
@@ -115,6 +115,6 @@ def test_tables_of_results(name: str) -> None:
 def test_numbers_of_checkpoints_are_those_of_today() -> None:
     """The same training gives the same weights, on whatever machine the samples are from."""
     old, new = (Run(Store(OLD / each).find(FACTS)) for each in ("runs-1", "runs-2"))
-    assert old.experiment == new.experiment
+    assert old.recipe == new.recipe
     for name, weight in old.model_at(0).state_dict().items():
         assert np.array_equal(weight.numpy(), new.model_at(0).state_dict()[name].numpy())

@@ -32,7 +32,6 @@ ELSEWHERE = {
     "cli/subject.py": "cli/test_circuits.py",
     "cli/arguments.py": "cli/test_main.py",
     "cli/tables.py": "cli/test_runs.py",
-    "circuits/kept.py": "web/test_views.py",
     "cli/kinds.py": "runs/test_life.py",
     "cli/completion.py": "cli/test_complete.py",
     "cli/flags.py": "cli/test_commands.py",
@@ -91,6 +90,7 @@ ELSEWHERE = {
     # A saved page is written to be opened.
     "web/bundle.py": "browser/test_bundled.py",
     "web/carried.py": "browser/test_bundled.py",
+    "web/frame.py": "browser/test_bundled.py",
     # What is asked of the page is asked of a whole view, and held to what commands print.
     **{
         f"web/{name}.py": "web/test_views.py"
@@ -105,6 +105,7 @@ ELSEWHERE = {
 
 OF_SEVERAL = {
     "browser/test_attacks.py": "what other sites can make a browser ask of the server",
+    "browser/test_documentation.py": "pages of the documentation, as they were built",
     "cli/test_json.py": "what every command prints with --json",
     "cli/test_recipes.py": "recipes that leave as files and come back, of every command",
     "cli/test_streams.py": "commands in processes of their own, whose output nobody reads",

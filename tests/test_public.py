@@ -1,7 +1,9 @@
 """Every public name says in a sentence that can be read alone what it is."""
 
 import inspect
+import re
 from importlib import import_module
+from pathlib import Path
 from types import GenericAlias
 
 import pytest
@@ -11,6 +13,9 @@ ROOMS = (
     "hopscope.runs", "hopscope.store", "hopscope.study", "hopscope.tasks", "hopscope.theory",
     "hopscope.tracing", "hopscope.workers",
 )  # fmt: skip
+
+
+PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 
 
 def sentences() -> dict[str, str]:
@@ -37,3 +42,17 @@ def test_it_is_said_in_a_sentence(name: str, text: str) -> None:
 
 def test_there_are_many() -> None:
     assert len(sentences()) > 100
+
+
+def documented() -> set[str]:
+    """The names on the page of the API, where Sphinx documents whatever `__all__` lists."""
+    text = PAGE.read_text()
+    names = {*re.findall(r"auto(?:function|class):: \S+\.(\w+)", text)}
+    for module in re.findall(r"automodule:: (\S+)\n   :members:\n", text):
+        names |= {*getattr(import_module(module), "__all__", vars(import_module(module)))}
+    return names
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_name_is_on_the_page_of_the_api(room: str) -> None:
+    assert {*import_module(room).__all__} - documented() == set()

@@ -5,8 +5,10 @@ Numbers are measured in `hopscope.tracing.patching`.
 
 from typing import Literal
 
+from hopscope.circuits.mechanism import Target
 from hopscope.circuits.parts import Estimate
 from hopscope.configs import Config, Discovery
+from hopscope.configs.config import Positive
 from hopscope.facts import Role
 from hopscope.theory import Path
 
@@ -20,7 +22,7 @@ Way = Literal["all", "values", "queries", "keys"]
 
 class Site(Config):
     """Where something is brought: rows of a head (or of several that share a step), or the part of
-    them that comes from one role.
+    them that comes from one role, or from where a relation of the task leads.
     """
 
     layer: int
@@ -30,6 +32,10 @@ class Site(Config):
     """The role that it comes from; unset: all that the rows bring."""
     chain: Literal["own", "others"] = "own"
     """From that role of the reader's own chain, or of all other chains."""
+    relation: str = ""
+    """The relation along which it comes; empty: it comes from a role, or from everywhere."""
+    times: Positive = 1
+    """How many times the relation is followed."""
 
     @classmethod
     def of(cls, path: Path) -> "Site":
@@ -44,6 +50,8 @@ class Site(Config):
         """From where to where, without the head."""
         readers = ", ".join(map(str, self.readers))
         source = "whatever it reads" if self.source is None else str(self.source)
+        if self.relation:
+            source = str(Target("relation", None, self.relation, self.times))
         others = " of other chains" if self.chain == "others" else ""
         return f"{readers} ← {source}{others}"
 

@@ -3,19 +3,23 @@
 A story whose circuit or steps are not those of the run any more counts as not there.
 """
 
+import hashlib
 import json
+
+import numpy as np
+import safetensors.numpy
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import checkpoint_steps
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 
 EMERGENCE = "emergence.json"
 
 
 def circuit_file(folder: RunFolder, seed: int) -> str:
     """Where the circuit of one model, in its last state, is kept."""
-    fleet = len(folder.experiment.seeds) > 1
+    fleet = len(folder.recipe.seeds) > 1
     return f"circuit-seed-{seed}.json" if fleet else "circuit.json"
 
 
@@ -25,6 +29,19 @@ def kept_circuit(folder: RunFolder, seed: int) -> Circuit | None:
     if name not in folder.manifest.files:
         return None
     return Circuit.from_json(folder.read(name))
+
+
+def checkpoint_digest(folder: RunFolder, step: int, seed: int) -> str:
+    """The digest of one model's weights after a step: that of the circuits found in them
+    (`hopscope.circuits.subject.weights_digest`).
+    """
+    seeds, found = folder.recipe.seeds, hashlib.sha256()
+    weights = safetensors.numpy.load(folder.read(checkpoint_name(step)))
+    for name, weight in sorted(weights.items()):
+        own = weight[seeds.index(seed)] if len(seeds) > 1 else weight
+        found.update(name.encode())
+        found.update(np.ascontiguousarray(own, np.float32).tobytes())  # what is kept in halves, too
+    return found.hexdigest()
 
 
 def kept_emergence(folder: RunFolder, circuit: Circuit | None) -> Emergence | None:

@@ -89,8 +89,8 @@ def _check(history: object, circuit: object) -> None:
 
 def _steps_per_epoch(history: History) -> float | None:
     """How many steps go over the training set once, if the history says how it was trained."""
-    experiment = getattr(history, "experiment", None)
-    return None if experiment is None else experiment.training.steps_per_epoch
+    recipe = getattr(history, "recipe", None)
+    return None if recipe is None else recipe.training.steps_per_epoch
 
 
 def _at(

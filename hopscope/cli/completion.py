@@ -75,9 +75,9 @@ def table() -> Iterator[tuple[Sequence[str], Iterable[Row]]]:
 
     alike: dict[type, list[str]] = {}
     for name, preset in presets().items():
-        alike.setdefault(type(preset.experiment), []).append(name)
+        alike.setdefault(type(preset.recipe), []).append(name)
     for names in alike.values():
-        recipe = presets()[names[0]].experiment
+        recipe = presets()[names[0]].recipe
         form = arguments_for(recipe)
         yield [f"train {name}" for name in names], map(_row, read(form, default=form(recipe)))
 

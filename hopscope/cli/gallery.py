@@ -48,10 +48,10 @@ def listing(chosen: GalleryListArguments) -> int:
 
 
 def _row(folder: RunFolder) -> dict[str, Any]:
-    shape, files = folder.experiment.shape(), folder.manifest.files
+    shape, files = folder.recipe.shape(), folder.manifest.files
     return {
         "model": folder.name,
-        "task": folder.experiment.task_kind,
+        "task": folder.recipe.task_kind,
         "hops": shape["hops"],
         "layers": shape["layers"],
         "heads": shape["heads"],

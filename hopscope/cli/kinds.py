@@ -40,14 +40,14 @@ OTHERS = Shown("hopscope.cli.kinds:print_last_losses", "hopscope.cli.kinds:last_
 
 def show_run(run: Any) -> None:
     """Print what became of a run."""
-    fetched(SHOWN.get(run.experiment.kind, OTHERS).text)(run)
+    fetched(SHOWN.get(run.recipe.kind, OTHERS).text)(run)
 
 
 def rows_of(run: Any) -> list[dict[str, Any]]:
     """What became of a run, as rows; none of one that is not complete."""
     if not run.folder.manifest.complete:
         return []
-    found: list[dict[str, Any]] = fetched(SHOWN.get(run.experiment.kind, OTHERS).rows)(run)
+    found: list[dict[str, Any]] = fetched(SHOWN.get(run.recipe.kind, OTHERS).rows)(run)
     return found
 
 
@@ -55,8 +55,8 @@ def print_last_losses(run: Any) -> None:
     """The last loss of each split, the mean over models."""
     from hopscope.cli.tables import print_rows
 
-    manifest, unit = run.folder.manifest, run.experiment.unit
-    state = "" if manifest.complete else f" of {run.experiment.steps:,}"
+    manifest, unit = run.folder.manifest, run.recipe.unit
+    state = "" if manifest.complete else f" of {run.recipe.steps:,}"
     say(f"{run.name}: {unit} {manifest.step:,}{state}, {manifest.seconds:.1f} s")
     print_rows(last_losses(run), {})
 
@@ -69,7 +69,7 @@ def last_losses(run: Any) -> list[dict[str, Any]]:
     for split in SPLITS:
         steps, losses = run.losses(split)
         if len(steps):
-            names = run.experiment.losses_named(losses.shape[2])
+            names = run.recipe.losses_named(losses.shape[2])
             last = losses[-1].mean(axis=0).tolist()
             rows += [
                 {"split": split, "of": name, "last_loss": loss}

@@ -85,7 +85,7 @@ def _row(run: Listed, problems: list[str]) -> Row:
     """A run with its losses; if these cannot be read, that is a problem of this run alone."""
     if run.folder is None:
         return Row(run, 0, (), np.empty(0))
-    models = len(run.folder.experiment.seeds)
+    models = len(run.folder.recipe.seeds)
     try:
         return Row(run, models, *_losses(run.folder))
     except RunDamaged as error:
@@ -100,7 +100,7 @@ def _losses(folder: RunFolder) -> tuple[tuple[float, ...], np.ndarray]:
     _, values = losses(folder, "train")
     if not len(values):
         return (), np.empty(0)
-    level = folder.experiment.guess or 1.0
+    level = folder.recipe.guess or 1.0
     last = tuple(round(float(loss), 6) for loss in values[-100:].mean(axis=(0, 1)))
     return last, values.mean(axis=(1, 2)) / (1.2 * level)
 

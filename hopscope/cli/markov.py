@@ -101,7 +101,7 @@ FORMATS = {
 
 def markov_rows(run: "MarkovRun") -> list[dict[str, Any]]:
     """What each seed's model has become, on its validation chains."""
-    return [_became(run, seed) for seed in run.experiment.seeds]
+    return [_became(run, seed) for seed in run.recipe.seeds]
 
 
 def _became(run: "MarkovRun", seed: int) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def _became(run: "MarkovRun", seed: int) -> dict[str, Any]:
     from hopscope.markov.learner import drawn
     from hopscope.markov.parameters import Parameters, set_name
 
-    state, chains = run.state(seed), drawn(run.experiment, seed, "validation")
-    picked = choice(run.experiment.model, Parameters.of(state))
-    found = compare(run.experiment, said(run.experiment, state, chains), chains)
+    state, chains = run.state(seed), drawn(run.recipe, seed, "validation")
+    picked = choice(run.recipe.model, Parameters.of(state))
+    found = compare(run.recipe, said(run.recipe, state, chains), chains)
     return {
         "seed": seed,
         "heads": set_name(picked.heads),
@@ -135,9 +135,9 @@ def figures(chosen: MarkovFiguresArguments) -> int:
     run = _trained(chosen)
     check_folder((chosen.out / run.name).parent)
     check_figures(chosen, chosen.out / f"{run.name}-stages.{chosen.format}")
-    seeds, window = run.experiment.seeds, run.experiment.model.window
+    seeds, window = run.recipe.seeds, run.recipe.model.window
     make = {"stages": lambda: shown.stages_figure(run), "heads": lambda: shown.heads_figure(run)}
-    if "a" in run.experiment.descent.plan()[-1][0]:
+    if "a" in run.recipe.descent.plan()[-1][0]:
         moments = [approach(run, seed) for seed in seeds]
         gap = _gap(run)
         make["approach"] = lambda: shown.approach_figure(run, moments, gap)
@@ -155,11 +155,11 @@ def _gap(run: "MarkovRun") -> float:
     from hopscope.markov.learner import drawn
     from hopscope.markov.parameters import Parameters
 
-    if run.experiment.model.first == "full":
+    if run.recipe.model.first == "full":
         return 0.0
-    seed = run.experiment.seeds[0]
-    chains = drawn(run.experiment, seed, "validation")
-    found = gap(run.experiment, Parameters.of(run.state(seed)), chains)
+    seed = run.recipe.seeds[0]
+    chains = drawn(run.recipe, seed, "validation")
+    found = gap(run.recipe, Parameters.of(run.state(seed)), chains)
     return found if found > 0 else 0.0
 
 
@@ -169,7 +169,7 @@ def transfer(chosen: MarkovTransferArguments) -> int:
 
     run = _trained(chosen)
     rows = []
-    for seed in run.experiment.seeds:
+    for seed in run.recipe.seeds:
         for process, found in transfer(run, seed, chosen.lengths, chosen.alphas, chosen.chains):
             losses = zip(("model", "GIH", "Bayes", "truth"), astuple(found.expected), strict=True)
             row = {"seed": seed, "length": process.length, "alpha": process.alpha, **dict(losses)}
@@ -221,7 +221,7 @@ def _trained(chosen: RunArguments) -> "MarkovRun":
     from hopscope.markov.run import MarkovRun
 
     run = MarkovRun(Store(chosen.store).find(chosen.run))
-    manifest, steps = run.folder.manifest, run.experiment.steps
+    manifest, steps = run.folder.manifest, run.recipe.steps
     if not manifest.complete:
         raise RunDamaged(
             f"{run.name} has come to epoch {manifest.step:,} of {steps:,}: "

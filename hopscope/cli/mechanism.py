@@ -131,7 +131,7 @@ def print_mechanism(run: "MechanismRun") -> None:
     if manifest.complete:
         print_findings(run.findings)
     else:
-        steps = run.experiment.steps
+        steps = run.recipe.steps
         say(f"{run.name}: {manifest.step:,} of {steps:,} measured in {manifest.seconds:.0f} s: "
             f"`hopscope resume {run.name}`")  # fmt: skip
 

@@ -54,7 +54,7 @@ def _write(name: str | None, path: Path) -> int:
         raise ConfigError("--out writes one preset: name it; `hopscope presets` lists them")
     if path.suffix != ".json":
         raise ConfigError(f"--out is {path}; expected a name that ends in .json")
-    recipe = preset(name).experiment
+    recipe = preset(name).recipe
     check_files(path)
     write_bytes(path, recipe.to_file().encode())
     say(f"recipe: {path}; `hopscope train {path}` trains it")

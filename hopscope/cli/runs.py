@@ -62,7 +62,7 @@ class RmArguments(StoreArguments):
 def show(chosen: ShowArguments) -> int:
     folder = Store(chosen.store).find(chosen.run)
     if chosen.config:
-        say(*folder.experiment.to_file().splitlines())
+        say(*folder.recipe.to_file().splitlines())
         return 0
     known = about(folder)
     trained = known is None or known.trained
@@ -76,7 +76,7 @@ def show(chosen: ShowArguments) -> int:
     from hopscope.store.checkpoints import checkpoint_steps
 
     run = opened(folder)
-    settings = _settings(run.experiment, () if trained else ("training", "seeds"))
+    settings = _settings(run.recipe, () if trained else ("training", "seeds"))
     kept = checkpoint_steps(folder)
     if chosen.json:
         results = rows_of(run) if trained else []
@@ -132,10 +132,10 @@ def _known(folder: RunFolder) -> dict[str, Any]:
     return {
         **_listed(folder).to_dict(),
         "name": folder.name,
-        "kind": folder.experiment.kind,
+        "kind": folder.recipe.kind,
         "complete": manifest.complete,
         "step": manifest.step,
-        "steps": folder.experiment.steps,
+        "steps": folder.recipe.steps,
         "seconds": manifest.seconds,
     }
 

@@ -49,7 +49,7 @@ def _to_tracker(chosen: ExportArguments) -> int:
     folder = Store(chosen.store).find(chosen.run)
     runs = [run for run in tracked(folder) if chosen.seed in (None, run.seed)]
     if not runs:
-        known = ", ".join(map(str, folder.experiment.seeds))
+        known = ", ".join(map(str, folder.recipe.seeds))
         raise ConfigError(f"--seed is {chosen.seed}; {folder.name} has the seeds {known}")
     to = tracker(chosen.format, Place(chosen.project, chosen.to))
     if chosen.follow:

@@ -14,6 +14,7 @@ from hopscope.cli.output import note, say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, Interrupted
+from hopscope.report.symbols import counted
 from hopscope.store import Store
 from hopscope.workers import Outcome
 from hopscope.workers.recipe_file import read_recipes
@@ -148,7 +149,9 @@ def _in_all(rows: Sequence["Planned"]) -> str:
     if known:
         parts.append(f"{_time(known)} left, one run after the other")
     if unknown:
-        parts.append(f"how long {unknown} settings take is unknown until a run of each has begun")
+        parts.append(
+            f"the time of {counted(unknown, 'setting')} is unknown until a run of each has begun"
+        )
     return "; ".join(parts)
 
 

@@ -64,7 +64,7 @@ def _formatted(value: object, form: str) -> str:
 def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
-    level = run.experiment.guess or 1.0
+    level = run.recipe.guess or 1.0
     if len(steps):
         say("", *plot(steps, losses.mean(axis=1), level, width()).splitlines(), "")
     if not run.folder.manifest.complete:
@@ -90,13 +90,13 @@ def print_losses(run: "Run") -> None:
 
 def loss_rows(run: "Run") -> list[dict[str, Any]]:
     """Of each hop the final loss of every model, and when each came below what was learned."""
-    level = run.experiment.guess or 1.0
+    level = run.recipe.guess or 1.0
     final = run.final_losses()
     reached = {limit: run.learned(limit) for limit in (learned_below(level), LOW)}
     return [
         {"hop": number, "final_loss": final[:, hop].tolist(), "guessing": level}
         | {f"below_{at:.2g}_at": [model[hop] for model in found] for at, found in reached.items()}
-        for hop, number in enumerate(run.experiment.task.asked_hops())
+        for hop, number in enumerate(run.recipe.task.asked_hops())
     ]
 
 

@@ -133,12 +133,12 @@ def resume(chosen: ResumeArguments) -> int:
     store = Store(chosen.store)
     folder = store.find(chosen.run)
     folder.check_resumable()
-    show_run(_train(folder.experiment, store, chosen.device, chosen.threads))
+    show_run(_train(folder.recipe, store, chosen.device, chosen.threads))
     return 0
 
 
 def demo(chosen: DemoArguments) -> int:
-    recipe = preset("demo").experiment
+    recipe = preset("demo").recipe
     experiment = Experiment.model_validate({**recipe.model_dump(), "seeds": (chosen.seed,)})
     path = chosen.out or Path("reports") / f"{experiment.run_name()}.html"
     check_files(path)
@@ -169,7 +169,7 @@ def arguments_for(recipe: Recipe) -> Any:
 def _recipe(name: str) -> Recipe:
     if name.endswith(".json"):
         return read_recipe(read_bytes(Path(name)))
-    found: Recipe = preset(name).experiment
+    found: Recipe = preset(name).recipe
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
@@ -22,9 +22,6 @@ from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.store.writable import check_files, check_folder
 from hopscope.web.address import HERE, PORT, Address, decided, names_of
-
-if TYPE_CHECKING:
-    from hopscope.web.views import Views
 
 NEEDED = ("starlette>=1.10", "uvicorn>=0.54")
 """What the extra `web` brings."""
@@ -92,7 +89,7 @@ def _served(chosen: ServeArguments, run: str, *, browser: bool) -> int:
     from hopscope.web.views import Views
 
     views, word = Views(Store(chosen.store), chosen.read_only), token()
-    place = f"#token={word}{f'&/run/{_id_of(views, run)}' if run else ''}"
+    place = f"#token={word}{f'&/run/{views.id_of(run)}' if run else ''}"
     with listening(address) as (opened, found):
         policy = Policy(word, names_of(found, trusted), public())
         app = explorer(views, policy, note, read_only=chosen.read_only)
@@ -116,7 +113,7 @@ def _saved(chosen: ViewArguments) -> int:
     if chosen.single:
         check_files(chosen.single)
     views = Views(Store(chosen.store), read_only=True)
-    id_ = _id_of(views, chosen.run or FIRST)
+    id_ = views.id_of(chosen.run or FIRST)
     pages = []
     if chosen.to:
         pages.append(next(file for file in bundle(views, id_, chosen.to) if file.suffix == ".html"))
@@ -137,13 +134,6 @@ def _check_installed() -> None:
             f"the explorer cannot start ({what}): "
             f"python -m pip install {' '.join(f'{need!r}' for need in NEEDED)}"
         )
-
-
-def _id_of(views: "Views", run: str) -> str:
-    """What the page calls a run."""
-    name = views.store.find(run).name
-    found: str = next(row["id"] for row in views.runs()["rows"] if row["name"] == name)
-    return found
 
 
 def forwarding(address: Address, connection: str) -> str:

@@ -43,8 +43,10 @@ MOST_CHAINS = {"lives-with": 26, "kingdoms": 8, "relatives": 4}
 class Prompts(Config):
     """Questions of one formulation, their chains interleaved. Two equations chains, two hops::
 
-    b = 0 · a = 1 · c = b · d = a · What is the value of c?        answer: 0
-    └─ last hop ─┘ └ first hop ─┘
+        b = 0 · a = 1 · c = b · d = a · What is the value of c?        answer: 0
+        └─ last hop ─┘ └ first hop ─┘
+
+    One chain is asked for; the others have to be told from it.
     """
 
     formulation: Literal["equations", "lives-with", "kingdoms", "functions", "relatives"]

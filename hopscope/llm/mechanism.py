@@ -21,8 +21,8 @@ from hopscope.llm.assembling import ALL, ALONE, circuit_of
 from hopscope.llm.exchange import proving
 from hopscope.llm.pairs import role_table
 from hopscope.llm.rows import Measured, of_phase, rows_of
+from hopscope.llm.verdict import LookUps
 from hopscope.llm.weighing import (
-    ASKING,
     Answered,
     answered,
     estimate,
@@ -30,7 +30,6 @@ from hopscope.llm.weighing import (
     role_shares,
     surety,
 )
-from hopscope.milestones import HALF
 from hopscope.store import RunFolder
 
 KNOCKED, DRAWN = 0, 3
@@ -155,45 +154,14 @@ class LlmFindings(Displayed):
             found.append(Confirmed(all_names[n], self.roles[role], layer, share, len(rows)))
         return sorted(found, key=lambda its: (its.exchange, self.roles.index(its.role)))
 
-    def held(self, role: Role, name: str) -> tuple[int, int] | None:
-        """From which of the patched layers to which a role holds a symbol by more than half."""
-        its = self.shares[name][self.roles.index(role)]
-        there = [n for n, share in zip(self.layers, its, strict=True) if share.mean > HALF]
-        return (there[0], there[-1]) if there else None
+    @property
+    def look_ups(self) -> LookUps:
+        """Which symbols roles hold, and so how look-ups are made."""
+        return LookUps(self.recipe.prompts.graph(), self.roles, self.layers, self.shares)
 
     def verdict(self) -> list[str]:
         """In words: are look-ups stacked where the question is asked, or made in place?"""
-        facts = self.recipe.prompts.graph().facts
-        last = facts[-1].value
-        asking = [role for role in ASKING if role in self.roles]
-        told = []
-        for number, fact in enumerate(facts[:-1]):
-            own = {role: its for role in asking if (its := self.held(role, fact.value))}
-            place = Role("value", number)
-            there = self.held(place, last)
-            for role, (first, end) in own.items():
-                told.append(f"{role} holds {fact.value} before layers {first} … {end}")
-            if there:
-                told.append(f"{place} holds {last} before layers {there[0]} … {there[1]}")
-            if not own and not there:
-                told.append(f"no asking role holds {fact.value}, nor {place} {last}, by half")
-        told += [
-            f"{role} holds {last} before layers {its[0]} … {its[1]}"
-            for role in asking
-            if (its := self.held(role, last))
-        ]
-        return [*told, f"look-ups: {self.way()}"] if len(facts) > 1 else told
-
-    def way(self) -> str:
-        """One of: stacked, in place, both, undecided."""
-        facts = self.recipe.prompts.graph().facts
-        asking = [role for role in ASKING if role in self.roles]
-        stacked = any(self.held(role, fact.value) for role in asking for fact in facts[:-1])
-        values = [Role("value", number) for number, _ in enumerate(facts[:-1])]
-        placed = any(self.held(role, facts[-1].value) for role in values)
-        if stacked and placed:
-            return "both"
-        return "stacked where it is asked" if stacked else "in place" if placed else "undecided"
+        return self.look_ups.told()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dictionaries, lists and numbers, ready for JSON."""
@@ -249,11 +217,11 @@ class MechanismRun(Displayed):
         return self.folder.name
 
     @property
-    def experiment(self) -> LlmMechanism:
+    def recipe(self) -> LlmMechanism:
         """The recipe that the run is made from."""
         return self.folder.recipe_as(LlmMechanism)
 
     @property
     def findings(self) -> LlmFindings:
         """What the rows come to."""
-        return LlmFindings(self.experiment, rows_of(self.folder))
+        return LlmFindings(self.recipe, rows_of(self.folder))

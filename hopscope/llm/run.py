@@ -23,7 +23,7 @@ class BenchRun(Displayed):
         return self.folder.name
 
     @property
-    def experiment(self) -> LlmBench:
+    def recipe(self) -> LlmBench:
         """The recipe that the run is made from."""
         return self.folder.recipe_as(LlmBench)
 

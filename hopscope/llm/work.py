@@ -26,9 +26,10 @@ PIECE = 25
 
 def prepare(bench: LlmBench, device: str) -> Begin:
     """What begins the questions, to a model that is there."""
-    if device != "auto":
+    if device not in ("auto", "cpu"):
         raise ConfigError(
-            f"device is {device!r}; where a language model computes is its own affair: leave it out"
+            f"device is {device!r}; a language model of this machine computes on its processor, "
+            "one behind an endpoint elsewhere: cpu, or auto"
         )
     backend = backend_of(bench)
     return lambda folder: Questions(bench, backend, folder)

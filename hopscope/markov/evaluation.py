@@ -109,16 +109,16 @@ def transfer(
     chains: int = 1_000,
 ) -> list[tuple[MarkovProcess, Comparison]]:
     """The trained model on fresh chains of other lengths, and of other priors."""
-    trained, state = run.experiment.process, run.state(seed)
+    trained, state = run.recipe.process, run.state(seed)
     if chains < 1:
         raise ConfigError(f"chains is {chains}; expected at least 1")
     others = [{"length": length} for length in lengths] + [{"alpha": alpha} for alpha in alphas]
     found = []
     for other in others:
         process = MarkovProcess(**{**trained.model_dump(), **other})
-        MarkovExperiment(process=process, model=run.experiment.model)  # does the window fit?
+        MarkovExperiment(process=process, model=run.recipe.model)  # does the window fit?
         fresh = sample_chains(process, chains, FIRST_CHAIN_SEED + seed)
-        found.append((process, compare(run.experiment, said(run.experiment, state, fresh), fresh)))
+        found.append((process, compare(run.recipe, said(run.recipe, state, fresh), fresh)))
     return found
 
 
@@ -136,7 +136,7 @@ class Moment:
 
 def approach(run: MarkovRun, seed: int) -> list[Moment]:
     """How the model came near the induction head in the last stage."""
-    experiment = run.experiment
+    experiment = run.recipe
     chains = drawn(experiment, seed, "validation")
     head, found = predictors.gih(chains, experiment.model.window, experiment.process.parents)
     first = experiment.steps - experiment.descent.plan()[-1][1]
@@ -152,7 +152,7 @@ def approach(run: MarkovRun, seed: int) -> list[Moment]:
 
 def _states(run: MarkovRun, seed: int, first: int) -> list[tuple[int, dict[str, np.ndarray]]]:
     """The model from an epoch on: as recorded, or, since matrices are not, its checkpoints."""
-    if run.experiment.model.first == "full":
+    if run.recipe.model.first == "full":
         return [(epoch, run.state(seed, epoch)) for epoch in run.checkpoints if epoch >= first]
     course = run.course(seed)
     chosen = np.flatnonzero(course.epochs >= first)

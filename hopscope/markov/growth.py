@@ -178,7 +178,7 @@ def growth_explained(run: MarkovRun, seed: int) -> GrowthExplained:
     which some match was followed by the right symbol, so that nothing speaks against a. even: as
     if all chains had as many matches. With both, a grows as log(t)/gap.
     """
-    experiment, course = run.experiment, run.course(seed)
+    experiment, course = run.recipe, run.course(seed)
     descent = experiment.descent
     letters, epochs = descent.plan()[-1]
     if (letters, descent.loss, experiment.model.first) != ("a", "log", "copies"):

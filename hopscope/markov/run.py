@@ -62,7 +62,7 @@ class MarkovRun(Displayed):
         return self.folder.name
 
     @property
-    def experiment(self) -> MarkovExperiment:
+    def recipe(self) -> MarkovExperiment:
         """The recipe that the run is made from."""
         return self.folder.recipe_as(MarkovExperiment)
 
@@ -77,16 +77,16 @@ class MarkovRun(Displayed):
             raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
         last = self.checkpoints[-1]
         check_step(last if epoch is None else epoch, self.checkpoints, self.name)
-        if seed not in self.experiment.seeds:
-            known = ", ".join(map(str, self.experiment.seeds))
+        if seed not in self.recipe.seeds:
+            known = ", ".join(map(str, self.recipe.seeds))
             raise ConfigError(f"seed is {seed}; {self.name} has the seeds {known}")
         weights = own_weights(self.folder, last if epoch is None else epoch)
-        number = self.experiment.seeds.index(seed)
+        number = self.recipe.seeds.index(seed)
         return {name: value[number].numpy() for name, value in weights.items()}
 
     def course(self, seed: int) -> Course:
         """The parameters of one seed's model at every epoch that was recorded."""
-        model, series = self.experiment.model, parameters.values(self.folder, seed)
+        model, series = self.recipe.model, parameters.values(self.folder, seed)
         names = list(numbers(model, initial(model).named()))
         if set(names) - set(series):
             raise RunDamaged(

@@ -17,11 +17,11 @@ class Preset(Generic[R]):
 
     name: str
     summary: str
-    experiment: R
+    recipe: R
     sources: dict[str, str]
     """Field (as in `model.layers`) → section of the paper, or the reason for our choice."""
 
     def fields(self) -> list[tuple[str, object, str]]:
         """Every field with its value and source, in the order of the configs."""
-        named = self.experiment.named().items()
+        named = self.recipe.named().items()
         return [(field, value, self.sources.get(field, OURS)) for field, value in named]

@@ -22,7 +22,7 @@ FULL_SCALE = 1.6
 @drawn
 def loss_curves(run: Run) -> Picture:
     """Training loss (smoothed) and validation loss of every hop; a band spans a fleet."""
-    several = len(run.experiment.seeds) > 1
+    several = len(run.recipe.seeds) > 1
     band = " Bands: from the lowest to the highest of the models." if several else ""
     figure = picture(
         run_title(run.folder),
@@ -31,8 +31,8 @@ def loss_curves(run: Run) -> Picture:
         2.4,
     )
     axes = figure.subplots()
-    level = run.experiment.task.guess()
-    for hop, number in enumerate(run.experiment.task.asked_hops()):
+    level = run.recipe.task.guess()
+    for hop, number in enumerate(run.recipe.task.asked_hops()):
         _hop(axes, run, hop, symbol_name(f"x{number}"))
     axes.axhline(level, color=DIM, linestyle=":", label="guess")
     axes.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * level), xlim=(0, None))

@@ -17,7 +17,7 @@ FIGURES: Mapping[str, str] = {
 
 def figure_of(run: Any) -> Any:
     """The figure of a run; a kind that has none is refused."""
-    kind = run.experiment.kind
+    kind = run.recipe.kind
     if kind not in FIGURES:
         raise ConfigError(f"there is no figure of a run of kind {kind}")
     return fetched(FIGURES[kind])(run)

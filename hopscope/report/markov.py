@@ -23,10 +23,10 @@ ONE_COLUMN = 4
 @drawn
 def stages_figure(run: MarkovRun) -> Picture:
     """The selector's sets, the heads' attention, the scale a, and the losses, by epoch."""
-    model, courses = run.experiment.model, [run.course(seed) for seed in run.experiment.seeds]
+    model, courses = run.recipe.model, [run.course(seed) for seed in run.recipe.seeds]
     attention = np.stack([softmax(course.w) for course in courses])
     found = Stages(
-        plan=run.experiment.descent.plan(),
+        plan=run.recipe.descent.plan(),
         epochs=courses[0].epochs,
         shares={
             set_name(heads): np.stack([course.shares[:, number] for course in courses])
@@ -45,12 +45,12 @@ def stages_figure(run: MarkovRun) -> Picture:
 @drawn
 def heads_figure(run: MarkovRun) -> Picture:
     """Every head's attention to every lag, before and after training (the mean over seeds)."""
-    courses = [run.course(seed) for seed in run.experiment.seeds]
+    courses = [run.course(seed) for seed in run.recipe.seeds]
     sides = {
         "before": np.mean([softmax(course.w[0]) for course in courses], axis=0),
         "after": np.mean([softmax(course.w[-1]) for course in courses], axis=0),
     }
-    model = run.experiment.model
+    model = run.recipe.model
     figure = picture(
         _title(run),
         "Attention of every head of the first layer to every lag, before and after training"
@@ -115,7 +115,7 @@ def transfer_figure(
     run: MarkovRun, found: Sequence[Sequence[tuple[MarkovProcess, Comparison]]]
 ) -> Picture:
     """Losses and distance to GIH on chains of other lengths (left) and priors (right)."""
-    trained, columns = run.experiment.process, []
+    trained, columns = run.recipe.process, []
     for name, kept in (("length", "alpha"), ("alpha", "length")):
         chosen = [
             number
@@ -147,9 +147,9 @@ def _predicted(axes: Axes, moments: Sequence[Sequence[Moment]], gap: float) -> N
 
 
 def _title(run: MarkovRun) -> str:
-    process = run.experiment.process
+    process = run.recipe.process
     parents = ", ".join(map(str, process.parents))
     return (
         f"{run_title(run.folder)}: {process.alphabet} symbols, parents {parents}, "
-        f"α = {process.alpha:g}, {seeds_told(run.experiment.seeds)}"
+        f"α = {process.alpha:g}, {seeds_told(run.recipe.seeds)}"
     )

@@ -102,7 +102,8 @@ def mechanism_figure(found: LlmFindings) -> Picture:
     exchange; then what the logit lens sees there.
     """
     roles, seen = told_roles(found), found.lens
-    across = max(1, int((width(2) - BESIDE) / max(COLUMN * len(roles), PANEL)))
+    room = int((width(2) - BESIDE) / max(COLUMN * len(roles), PANEL))
+    across = max(1, min(room, max(len(found.shares), len(seen))))
     rows = [-(-len(panels) // across) for panels in (found.shares, seen)]
     high = max(1.2, ROW * len(found.layers))
     title = f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}"

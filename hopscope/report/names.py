@@ -13,9 +13,9 @@ from hopscope.study.study import Study
 def run_title(folder: RunFolder) -> str:
     """A run by its tags, its place in the gallery or its preset, and what was trained."""
     tags = () if folder.gallery else Store(folder.path.parent).tags().get(folder.path.name, ())
-    preset = next((p.name for p in presets().values() if p.experiment == folder.experiment), "")
+    preset = next((p.name for p in presets().values() if p.recipe == folder.recipe), "")
     called = folder.name if folder.gallery else ", ".join(tags) or preset
-    return ": ".join(filter(None, (called, described(folder.experiment))))
+    return ": ".join(filter(None, (called, described(folder.recipe))))
 
 
 def model_title(study: Study) -> str:

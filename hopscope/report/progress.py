@@ -24,7 +24,7 @@ class Progress:
 
     def start(self, folder: RunFolder, step: int) -> None:
         """Begin with a run at a step, and forget the run before."""
-        self.recipe, self.name = folder.experiment, folder.name
+        self.recipe, self.name = folder.recipe, folder.name
         self.steps, self.unit = self.recipe.steps, self.recipe.unit
         self.level = self.recipe.guess
         self.step, self.smooth = step, None

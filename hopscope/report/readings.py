@@ -4,6 +4,7 @@ each depth learn, and what the batch does to the plateau.
 
 from collections import Counter
 from collections.abc import Sequence
+from textwrap import wrap
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from hopscope.report.symbols import symbol_name
 
 DARK = 0.6
 """Share of the scale above which cells are so dark that white reads better."""
+LETTERS = 22
+"""Letters of a line beside the map, so that there is room for the map in one column."""
 CIRCLE = 55
 """Square points of a circle that stands for one model."""
 
@@ -33,7 +36,7 @@ def map_figure(found: Sequence[Tried]) -> Picture:
         "claims under each reading of the paper",
         "For how many models each claim holds (column) under each reading of the paper (row), with "
         "the steps, the cost and the final losses of its models.",
-        max(2.2, 1.4 + 0.32 * len(found)),
+        2.2 + 0.6 * len(found),
         columns=2,
     )
     axes = figure.subplots()
@@ -41,21 +44,22 @@ def map_figure(found: Sequence[Tried]) -> Picture:
     for line, (one, row) in enumerate(zip(found, held, strict=True)):
         for column, count in enumerate(row):
             colour = PAPER if shares[line, column] > DARK else INK
-            words = f"{count} of {len(one.rows)}"
+            words = f"{count}/{len(one.rows)}"
             axes.text(column, line, words, ha="center", va="center", color=colour, fontsize=SMALL)
-    axes.set_xticks(range(len(claims)), claims, rotation=35, ha="left")
+    axes.set_xticks(range(len(claims)), claims, rotation=90)
     axes.xaxis.tick_top()
     axes.set_yticks(range(len(found)), list(map(told, found)))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    figure.colorbar(shown, ax=axes, label="share of the models", pad=0.01)
+    figure.colorbar(shown, ax=axes, label="share of models", pad=0.01)
     return figure
 
 
 def told(one: Tried) -> str:
     """A reading, and what a model under it ends at and costs."""
     losses = ", ".join(f"{row.loss:.3f}" for row in one.rows)
-    return f"{one.reading}\n{one.steps:,} steps, {in_flop(one.flop)} each: {losses}"
+    cost = f"{one.steps:,} steps, {in_flop(one.flop)}"
+    return "\n".join([*wrap(one.reading, LETTERS), cost, losses])
 
 
 @drawn

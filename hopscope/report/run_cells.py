@@ -23,7 +23,7 @@ MOST = 20
 def run(shown: Any) -> Sequence[str]:
     """A run of any kind: its name, its state, and its figure if something is known of it."""
     folder: RunFolder = shown.folder
-    kind = folder.experiment.kind  # losses are drawn as far as they go, all else when it is whole
+    kind = folder.recipe.kind  # losses are drawn as far as they go, all else when it is whole
     drawn = kind in FIGURES and (folder.manifest.complete or (kind == "facts" and folder.begun))
     return [
         _headline(folder),
@@ -108,14 +108,14 @@ def _facts(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def _settings(shown: RunFolder) -> str:
-    named = shown.experiment.named().items()
+    named = shown.recipe.named().items()
     return _facts([(field, str(value)) for field, value in named])
 
 
 def _progress(shown: RunFolder) -> str:
-    unit, manifest = shown.experiment.unit, shown.manifest
+    unit, manifest = shown.recipe.unit, shown.manifest
     told = f"{state_of(shown)}, {unit} {manifest.step:,}"
-    return told if manifest.complete else f"{told} of {shown.experiment.steps:,}"
+    return told if manifest.complete else f"{told} of {shown.recipe.steps:,}"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], count: int | None = None) -> str:

@@ -16,12 +16,12 @@ from hopscope.training import Run
 
 def story_page(run: Run, circuit: Circuit, story: Emergence, maps: RoleMaps) -> str:
     """Losses, circuit, emergence and attention of a run's model."""
-    task, model = run.experiment.task, run.experiment.model
+    task, model = run.recipe.task, run.recipe.model
     heads = f"{model.layers} layers of {model.heads} heads"
     return page(
         f"hopscope: {run_title(run.folder)}",
         f"Task {task.kind}, {len(story.losses[0])} hops; {heads}; "
-        f"{run.experiment.training.steps:,} steps.",
+        f"{run.recipe.training.steps:,} steps.",
         [
             _losses(run),
             _circuit(circuit, story),

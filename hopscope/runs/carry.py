@@ -76,4 +76,4 @@ def _prepared(recipe: Recipe, device: str) -> Begin:
 
 def opened(folder: RunFolder) -> Any:
     """A run as its kind shows it: its models, its losses, its answers."""
-    return fetched(KINDS[folder.experiment.kind].run)(folder)
+    return fetched(KINDS[folder.recipe.kind].run)(folder)

@@ -70,7 +70,7 @@ def own_weights(folder: RunFolder, step: int) -> dict[str, Tensor]:
     """The weights of one of the run's checkpoints, which must be of this run."""
     name = checkpoint_name(step)
     weights, meta = read_tensors(folder.read(name), f"{folder.name}/{name}")
-    check_recipe(meta, folder.experiment.digest(), f"{folder.name}/{name}")
+    check_recipe(meta, folder.recipe.digest(), f"{folder.name}/{name}")
     return weights
 
 

@@ -64,7 +64,7 @@ def _look_over(folder: RunFolder) -> None:
 
 def _carry_on(folder: RunFolder, work: Work, stop: Stop, watcher: Watcher) -> None:
     """From where the work stands to its end, or to where it is stopped."""
-    steps, lap = folder.experiment.steps, Lap()
+    steps, lap = folder.recipe.steps, Lap()
     new = not folder.begun
     watcher.start(folder, work.step)
     try:

@@ -28,9 +28,9 @@ class PlainRun(Displayed):
         return self.folder.name
 
     @property
-    def experiment(self) -> Recipe:
+    def recipe(self) -> Recipe:
         """The recipe that the run is made from."""
-        return self.folder.experiment
+        return self.folder.recipe
 
     @property
     def checkpoints(self) -> list[int]:

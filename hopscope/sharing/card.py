@@ -52,11 +52,11 @@ model = hopscope.load("{run}")
 
 def card(folder: RunFolder, place: str, licence: str) -> dict[str, bytes]:
     """The files of the card, by name; `place` is where it will be, OWNER/NAME."""
-    found = kept_circuit(folder, folder.experiment.seeds[0])
+    found = kept_circuit(folder, folder.recipe.seeds[0])
     known = about(folder)
     page = PAGE.format(
         license=licence,
-        task=folder.experiment.task_kind,
+        task=folder.recipe.task_kind,
         name=place.partition("/")[2],
         what=what(folder),
         losses=_losses(folder),
@@ -64,7 +64,7 @@ def card(folder: RunFolder, place: str, licence: str) -> dict[str, bytes]:
         place=place,
         run=run_name(folder, place),
         version=__version__ if known is None else known.hopscope,
-        recipe=folder.experiment.to_file(),
+        recipe=folder.recipe.to_file(),
     )
     figures = {} if found is None else {FIGURE: _figure(found)}
     return {"README.md": page.encode(), **figures}
@@ -79,7 +79,7 @@ def run_name(folder: RunFolder, place: str) -> str:
 
 def what(folder: RunFolder) -> str:
     """What the run is, in a line or two."""
-    recipe, known = folder.experiment, about(folder)
+    recipe, known = folder.recipe, about(folder)
     shape = {name: value for name, value in recipe.shape().items() if value is not None}
     told = ", ".join(f"{name} {value}" for name, value in shape.items())
     seeds = ", ".join(map(str, recipe.seeds))
@@ -94,7 +94,7 @@ def what(folder: RunFolder) -> str:
 
 def _losses(folder: RunFolder) -> str:
     """The last validation losses, a row for each seed."""
-    recipe = folder.experiment
+    recipe = folder.recipe
     steps, found = losses(folder, "validation")
     if not len(steps):
         return ""

@@ -33,18 +33,18 @@ class Tracked:
     @property
     def alone(self) -> bool:
         """Is it the only model of its run?"""
-        return len(self.folder.experiment.seeds) == 1
+        return len(self.folder.recipe.seeds) == 1
 
     @property
     def id(self) -> str:
         """The same for everyone who trains the same: the run's hash, and of a fleet the seed."""
-        digest = self.folder.experiment.digest()[:10]
+        digest = self.folder.recipe.digest()[:10]
         return digest if self.alone else f"{digest}-{self.seed}"
 
     @property
     def name(self) -> str:
         """What it is called: the run, and of a fleet the seed. No other has this name."""
-        name, digest = self.folder.name.replace("/", "-"), self.folder.experiment.digest()[:10]
+        name, digest = self.folder.name.replace("/", "-"), self.folder.recipe.digest()[:10]
         name = name if digest in name else f"{name}-{digest}"
         return name if self.alone else f"{name}-seed-{self.seed}"
 
@@ -56,7 +56,7 @@ class Tracked:
     @property
     def settings(self) -> dict[str, Any]:
         """The recipe, flat (`model.layers`), with the seed of this model alone."""
-        recipe = self.folder.experiment
+        recipe = self.folder.recipe
         fields = {**recipe.model_dump(mode="json"), "seeds": self.seed}
         named = {"seed" if name == "seeds" else name: value for name, value in flat(fields)}
         return {"run": self.folder.name, "kind": recipe.kind, **named}
@@ -67,7 +67,7 @@ class Tracked:
         """
         known = self.folder.manifest.step
         found: dict[int, dict[str, float]] = {}
-        for series in SERIES.get(self.folder.experiment.kind, (_losses,)):
+        for series in SERIES.get(self.folder.recipe.kind, (_losses,)):
             for name, steps, curve in series(self, known):
                 for step, value in zip(map(int, steps), map(float, curve), strict=True):
                     if after < step <= known and math.isfinite(value):
@@ -77,7 +77,7 @@ class Tracked:
 
 def tracked(folder: RunFolder) -> list[Tracked]:
     """Every model of a run, in the order of its seeds."""
-    return [Tracked(folder, seed) for seed in folder.experiment.seeds]
+    return [Tracked(folder, seed) for seed in folder.recipe.seeds]
 
 
 def flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -95,7 +95,7 @@ def flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 def _losses(run: Tracked, _: int) -> Iterator[Series]:
     """Partial losses: that of a hop by the symbol that is asked for."""
-    recipe = run.folder.experiment
+    recipe = run.folder.recipe
     number = recipe.seeds.index(run.seed)
     for split in SPLITS:
         steps, found = losses(run.folder, split)

@@ -55,8 +55,8 @@ class RunFolder(Displayed):
         self.path, self.gallery = path, gallery
         self._lease: bytes | None = None
         self.manifest = read_manifest(path)
-        self.experiment: Recipe = self._recipe()
-        wanted = self.experiment.run_name()
+        self.recipe: Recipe = self._recipe()
+        wanted = self.recipe.run_name()
         if self.manifest.name != wanted:
             raise RunMismatch(
                 f"{path}: the manifest is of run {self.manifest.name[:100]!r}, but {CONFIG} "
@@ -87,7 +87,7 @@ class RunFolder(Displayed):
 
     def recipe_as(self, wanted: type[R]) -> R:
         """The recipe, of a run that must be of this kind."""
-        found = self.experiment
+        found = self.recipe
         if not isinstance(found, wanted):
             raise RunMismatch(
                 f"{self.name} is a run of kind {found.kind}, expected one of kind {wanted.kind}: "
@@ -180,7 +180,7 @@ class RunFolder(Displayed):
     def check_resumable(self) -> None:
         """Can its training go on? Only under the name that its config gives it."""
         self.check_writable()
-        wanted = self.experiment.run_name()
+        wanted = self.recipe.run_name()
         if self.name != wanted:
             renamed = f"{wanted} under another name: rename its folder to go on with it"
             done = "complete: there is nothing to go on with"

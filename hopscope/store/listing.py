@@ -38,14 +38,14 @@ class Listed:
     @property
     def steps(self) -> int | None:
         """The step at which the run is complete; None if the run is damaged."""
-        return None if self.folder is None else self.folder.experiment.steps
+        return None if self.folder is None else self.folder.recipe.steps
 
     @property
     def told(self) -> str:
         """The state of the run in words, with its step if it is not complete."""
         if self.folder is None or self.state == "complete":
             return self.state
-        unit = self.folder.experiment.unit
+        unit = self.folder.recipe.unit
         return f"{self.state} at {unit} {self.step:,} of {self.steps:,}"
 
     def to_dict(self) -> dict[str, Any]:

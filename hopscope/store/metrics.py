@@ -75,7 +75,7 @@ def losses(
 ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
     """Steps, and losses [step, model, hop] in the order of the recipe's seeds."""
     check_split(split)
-    seeds = list(folder.experiment.seeds)
+    seeds = list(folder.recipe.seeds)
     rows = TABLE.select(
         folder,
         "select step, coalesce(list_position($seeds, seed), 0) - 1 as model, hop, loss "

@@ -3,8 +3,10 @@
 Nothing is read before it is as it was committed, and has the columns that it should have.
 """
 
+import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,18 +130,30 @@ def _copy(connection: Any, query: str) -> bytes:
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "rows.parquet"
-            execute(
-                connection,
-                f"copy ({query}) to {sql_list([path])[1:-1]} (format parquet, compression zstd)",
-            )
+        with _fleeting() as path:
+            to = sql_list([path])[1:-1]
+            how = "format parquet, compression zstd, use_tmp_file false"
+            execute(connection, f"copy ({query}) to {to} ({how})")
             return path.read_bytes()
     except (OSError, duckdb.IOException) as error:
         first = str(error).splitlines()[0]
         raise StoreUnwritable(
             f"cannot write a temporary file ({first[:200]}): free some space, or set TMPDIR"
         ) from error
+
+
+@contextmanager
+def _fleeting() -> Iterator[Path]:
+    """A file for DuckDB to write to, of which nothing is left, even if the process is killed."""
+    if not hasattr(os, "memfd_create"):  # Linux has it; elsewhere a kill leaves a file behind
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / "rows.parquet"
+        return
+    number = os.memfd_create("rows.parquet")
+    try:
+        yield Path(f"/proc/self/fd/{number}")
+    finally:
+        os.close(number)
 
 
 def _unmasked(column: np.ndarray) -> np.ndarray:

@@ -220,7 +220,7 @@ def _has_changed(run: RunFolder) -> bool:
 
 
 def _row(run: RunFolder, tags: tuple[str, ...]) -> list[Any]:
-    recipe, manifest, date = run.experiment, run.manifest, committed(run.path)
+    recipe, manifest, date = run.recipe, run.manifest, committed(run.path)
     return [
         run.name,
         manifest.complete,

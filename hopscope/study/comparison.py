@@ -75,7 +75,7 @@ class Course:
     @classmethod
     def of(cls, folder: RunFolder) -> "Course":
         """The course of the losses of one run, read from its metrics."""
-        recipe, run = folder.experiment, opened(folder)
+        recipe, run = folder.recipe, opened(folder)
         train, checked = losses(folder, "train"), losses(folder, "validation")
         hops = tuple(recipe.losses_named(train[1].shape[2])) if len(train[0]) else ()
         when = run.learned() if isinstance(run, Run) and hops else []
@@ -151,7 +151,7 @@ def compare(
     both = (kept[0], kept[1]) if len(kept) == 2 else None
     return Comparison(
         (Course.of(a), Course.of(b)),
-        _different(a.experiment.named(), b.experiment.named()),
+        _different(a.recipe.named(), b.recipe.named()),
         Circuits.of(*both) if both else None,
         tuple(without),
     )
@@ -160,7 +160,7 @@ def compare(
 def _check_pair(first: RunFolder, second: RunFolder) -> None:
     if first.path.resolve() == second.path.resolve():
         raise ConfigError(f"{first.name} is one run, given twice; expected two")
-    kinds = first.experiment.kind, second.experiment.kind
+    kinds = first.recipe.kind, second.recipe.kind
     if kinds[0] != kinds[1]:
         raise ConfigError(
             f"{first.name} is a run of kind {kinds[0]} and {second.name} one of kind {kinds[1]}: "
@@ -178,5 +178,5 @@ def _circuit(folder: RunFolder) -> Circuit:
     """The circuit that is kept of a run's first model."""
     run = opened(folder)
     if not isinstance(run, Run):
-        raise CircuitError(f"{folder.name} is a run of kind {folder.experiment.kind}: no circuit")
+        raise CircuitError(f"{folder.name} is a run of kind {folder.recipe.kind}: no circuit")
     return Study(run).circuit

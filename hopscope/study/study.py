@@ -59,7 +59,7 @@ def load(
         return Study(run, seed, step)
     if seed is not None or step is not None:
         raise ConfigError(
-            f"{run.name} is a run of kind {run.experiment.kind}, which has no model to choose by "
+            f"{run.name} is a run of kind {run.recipe.kind}, which has no model to choose by "
             "seed and step: leave them out"
         )
     return run
@@ -80,19 +80,19 @@ class Study(Displayed):
         return f"Study({self.run.name!r}, seed={self.seed}, step={self.step})"
 
     @property
-    def experiment(self) -> Experiment:
+    def recipe(self) -> Experiment:
         """The recipe that the run is made from."""
-        return self.run.experiment
+        return self.run.recipe
 
     @property
     def task(self) -> Task:
         """The task that the model was trained on."""
-        return self.experiment.task
+        return self.recipe.task
 
     @property
     def seed(self) -> int:
         """The seed that it was trained from."""
-        return self.experiment.seeds[self.member or 0]
+        return self.recipe.seeds[self.member or 0]
 
     @property
     def name(self) -> str:
@@ -187,7 +187,7 @@ class Study(Displayed):
             self.circuit,
             member=self.member,
             examples=examples,
-            steps_per_epoch=self.experiment.training.steps_per_epoch,
+            steps_per_epoch=self.recipe.training.steps_per_epoch,
         )
 
     def contents(self, examples: int = CONTENTS_EXAMPLES, seed: int = 0) -> Contents:
@@ -221,7 +221,7 @@ class Study(Displayed):
     def members(self) -> "list[Study]":
         """Every model of the run, each at the same step."""
         step = None if self.last else self.step
-        return [Study(self.run, seed, step) for seed in self.experiment.seeds]
+        return [Study(self.run, seed, step) for seed in self.recipe.seeds]
 
     def check_keeping(self, out: Path | None = None) -> None:
         """Can a circuit be kept where it is to be kept? Better asked before the search."""
@@ -236,10 +236,10 @@ class Study(Displayed):
 
     def check_fits(self, examples: int) -> None:
         """Refuse more examples than this machine can hold."""
-        check_examples(self.experiment, examples)
+        check_examples(self.recipe, examples)
 
     def _member(self, seed: int | None) -> int | None:
-        seeds = self.experiment.seeds
+        seeds = self.recipe.seeds
         if seed is not None and seed not in seeds:
             known = ", ".join(map(str, seeds))
             raise ConfigError(f"seed is {seed}; {self.run.name} has the seeds {known}")

@@ -52,7 +52,8 @@ class VectorSpeller:
 
     def tables(self) -> dict[str, Any]:
         """How examples are drawn and marked, as plain data."""
-        sampler, task = self.sampler, self.task
+        sampler, task, graph = self.sampler, self.task, self.graph
+        facts = [{"keys": list(fact.keys), "value": fact.value} for fact in graph.facts]
         names = ("group", "chain", "symbol", "role", "columns", "code")
         return {
             "way": "vector",
@@ -66,6 +67,8 @@ class VectorSpeller:
             "slots": sampler.slots,
             "ragged": sampler.ragged,
             "wanted": sampler.answers.tolist(),
+            "graph": {"known": list(graph.known), "facts": facts},
+            "hops": list(task.asked_hops()),
             **{name: getattr(sampler, name).tolist() for name in names},
         }
 

@@ -55,6 +55,13 @@ def check_site(subject: Subject, exam: Exam, site: Site) -> None:
         check_head(subject, (site.layer, head))
     for role in (*site.readers, *([site.source] if site.source else [])):
         exam.number(role)
+    if site.relation:
+        exam.leads(site.relation, site.times)
+        if site.source is not None or site.chain == "others":
+            raise CircuitError(
+                f"the site {site} comes along a relation; expected no source and no other chain "
+                "beside it"
+            )
 
 
 def chunks_of(subject: Subject, exam: Exam, streams: int) -> list[slice]:
@@ -131,12 +138,22 @@ class Patching:
     def _brought(self, site: Site, its: Walked) -> Float[Tensor, "batch some seq d_head"]:
         heads = list(site.heads)
         pattern = its.patterns[site.layer][:, heads]
+        if site.source is not None or site.relation:
+            pattern = pattern * self._sources(site)[:, None]
+        brought: Tensor = pattern @ its.values[site.layer][:, heads]
+        return brought
+
+    def _sources(self, site: Site) -> Bool[Tensor, "batch seq seq"]:
+        """True where what a site brings comes from, for every reader."""
         if site.source is not None:
             same = self.chain[:, :, None] == self.chain[:, None, :]
             same = same if site.chain == "own" else ~same
-            pattern = pattern * (same & self._at((site.source,))[:, None, :])[:, None]
-        brought: Tensor = pattern @ its.values[site.layer][:, heads]
-        return brought
+            return same & self._at((site.source,))[:, None, :]
+        exam = self.pairs.exam
+        example = torch.arange(len(exam))[self.some]
+        spots = torch.cartesian_prod(example, torch.arange(exam.length))
+        leads = exam.sources(site.relation, site.times, *spots.unbind(-1))
+        return leads.view(len(example), exam.length, -1).to(self.role.device)
 
     def _at(self, roles: Sequence[Role]) -> Bool[Tensor, "batch seq"]:
         """Where one of these roles stands."""

@@ -50,7 +50,7 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
 
 def _check_beginning(shorter: RunFolder, experiment: Experiment) -> None:
     """Is it a beginning of the experiment?"""
-    its, ours = shorter.experiment.named(), experiment.named()
+    its, ours = shorter.recipe.named(), experiment.named()
     for name in sorted({*its, *ours} - FREE):
         if its.get(name) != ours.get(name):
             raise RunMismatch(

@@ -36,7 +36,7 @@ class Run(Displayed):
         return self.folder.name
 
     @property
-    def experiment(self) -> Experiment:
+    def recipe(self) -> Experiment:
         """The recipe that the run is made from."""
         return self.folder.recipe_as(Experiment)
 
@@ -58,14 +58,14 @@ class Run(Displayed):
         name = checkpoint_name(step)
         weights = weights_of(self.folder.read(name), name)
         self._check_size(weights, name)
-        seeds = self.experiment.seeds if len(self.experiment.seeds) > 1 else ()
-        model = Transformer(self.experiment.model, self.experiment.task.interface(), models=seeds)
+        seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
+        model = Transformer(self.recipe.model, self.recipe.task.interface(), models=seeds)
         load_weights(model, weights, f"{self.name}/{name}")
         return model
 
     def _check_size(self, weights: dict[str, Tensor], name: str) -> None:
         """Refuse a config that asks for more weights than there are, before a model is built."""
-        expected = len(self.experiment.seeds) * parameters(self.experiment)
+        expected = len(self.recipe.seeds) * parameters(self.recipe)
         there = sum(each.numel() for each in weights.values())
         if there < expected:
             raise RunDamaged(
@@ -87,17 +87,17 @@ class Run(Displayed):
         """For every model, the step at which it learned each hop (`hopscope.milestones.learned`):
         at which its loss fell below this level (None: two thirds of guessing). None: it never did.
         """
-        level = learned_below(self.experiment.guess) if below is None else below
+        level = learned_below(self.recipe.guess) if below is None else below
         (steps, train), (_, validation) = self.losses("train"), self.losses("validation")
         return [
             learned(steps, train[:, number], validation[:, number], level)
-            for number in range(len(self.experiment.seeds))
+            for number in range(len(self.recipe.seeds))
         ]
 
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
         """Final validation loss: the mean over the last 100 steps of a complete run."""
         steps, values = self.losses("validation")
-        last = steps > max(0, self.experiment.training.steps - FINAL_STEPS)
+        last = steps > max(0, self.recipe.training.steps - FINAL_STEPS)
         if not last.any():
             raise RunDamaged(
                 f"the metrics of {self.name} lack its last steps: restore them from a copy, or "

@@ -58,13 +58,18 @@ def single(views: "Views", id_: str, file: Path) -> Path:
     """Write the page of a run as one file, with everything inside."""
     if file.is_dir():
         raise ConfigError(f"{file} is a folder; expected the name of a file, such as page.html")
+    write_bytes(file, inline(views, id_).encode())
+    return file
+
+
+def inline(views: "Views", id_: str) -> str:
+    """The page of a run with everything inside, as text."""
     page = _text("index.html")
     styles = {name: f"\n{_with_icons(_text(name))}" for name in STYLE.findall(page)}
     scripts = [data_script(carried(views, id_)), page_script()]
     policy = _policy(" ".join(map(_hash, scripts)), " ".join(map(_hash, styles.values())))
-    inline = "".join(f"<script>{script}</script>\n" for script in scripts)
-    write_bytes(file, _filled(page, policy, inline, styles).encode())
-    return file
+    written = "".join(f"<script>{script}</script>\n" for script in scripts)
+    return _filled(page, policy, written, styles)
 
 
 def data_script(data: Mapping[str, Any]) -> str:
@@ -107,8 +112,8 @@ def _policy(scripts: str, styles: str) -> str:
     )
 
 
-def _hash(inline: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'"
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _with_icons(style: str) -> str:

@@ -1,8 +1,10 @@
-"""What a saved page carries of a training, so that it lives without a server.
+"""What a saved page carries of a run, so that it lives without a server.
 
-Everything that needs no weights is carried for all checkpoints: losses, role maps, emergence, the
-first example's attention, and the losses with every head and every path made uniform. Weights take
-far more room, and are carried (as float16) of some checkpoints alone: there the page computes.
+Of a training over facts everything that needs no weights is carried for all checkpoints: losses,
+role maps, emergence, the first example's attention, and the losses with every head and every path
+made uniform. Weights take far more room, and are carried (as float16) of some checkpoints alone:
+there the page computes. Of an n-gram run the page needs the parameters and nothing else, of a
+language model's mechanism the findings, and of a benchmark its first questions.
 """
 
 import base64
@@ -13,8 +15,7 @@ import numpy as np
 import safetensors.numpy
 
 from hopscope.circuits.circuit import Circuit
-from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, RunMismatch
+from hopscope.errors import ConfigError
 from hopscope.web.questions import CostsQuestion, ExampleQuestion
 from hopscope.web.tables import circuit_changes, engine_tables
 from hopscope.web.tensors import packed, unpacked
@@ -27,28 +28,24 @@ WEIGHTS_BYTES = 1_250_000
 """Room for weights, as text; the last checkpoint is carried even if it takes more."""
 KNOWN_EXAMPLES = 256
 """Examples on which losses are measured beforehand."""
-ARRAYS = ("losses", "maps", "contents", "emergence")
+ARRAYS = ("losses", "maps", "contents", "emergence", "parameters", "findings")
 """Arrays that are carried, where a run has them."""
+QUESTIONS = 20
+"""Questions of each kind that are carried of a benchmark."""
 
 
 def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, Any]:
     """The data of a saved page, ready for JSON."""
-    row = _row(views, id_)
-    trained = _trained(views, id_)
-    described = views.run(id_)
-    weights = _weights(trained, described, room)
-    others = [step for step in trained.steps if str(step) not in weights]
+    row, described = _row(views, id_), views.run(id_)
     names = [name for name in ARRAYS if name in described["arrays"]]
-    described |= {"arrays": names, "at_hand": names, "seeds": [trained.seed]}
+    described |= {"arrays": names, "at_hand": names}
+    if "seed" in described:  # the page holds one model of a fleet
+        described["seeds"] = [described["seed"]]
     return {
         "row": row,
         "description": described,
+        **_more(views, id_, described, room),
         "arrays": {name: _text(views.arrays(id_, name, None)) for name in names},
-        "engine": engine_tables(trained.recipe),
-        "circuit": _circuit(trained.circuit),
-        "weights": weights,
-        "known": {str(step): _known(views, id_, step) for step in others},
-        "examples": {str(step): _example(views, id_, step) for step in others},
     }
 
 
@@ -58,19 +55,42 @@ def _row(views: "Views", id_: str) -> dict[str, Any]:
     return row
 
 
-def _trained(views: "Views", id_: str) -> Trained:
+def _more(views: "Views", id_: str, described: dict[str, Any], room: int) -> dict[str, Any]:
+    """What is carried beside arrays."""
     folder = views.shelf.folder(id_)
-    try:
-        folder.recipe_as(Experiment)
-    except RunMismatch as error:
-        kind = folder.experiment.kind
-        raise ConfigError(
-            f"{folder.name} is a run of kind {kind}, which has no static form; "
-            "open it with `hopscope view`"
-        ) from error
-    trained = Trained(folder, views.memory)
-    trained.step(None)
-    return trained
+    if described["kind"] == "facts":
+        return _trained(Trained(folder, views.memory), views, described, room)
+    if described["kind"] == "llm":
+        described["llm"]["carried"] = min(QUESTIONS, described["llm"]["questions"])
+        return {"questions": _questions(views, id_, described["llm"])}
+    if not described["arrays"]:
+        raise ConfigError(f"{folder.name} has nothing to show before all of it is measured")
+    return {}
+
+
+def _trained(
+    trained: Trained, views: "Views", described: dict[str, Any], room: int
+) -> dict[str, Any]:
+    """What the page computes with, and what it knows of steps whose weights it does not have."""
+    trained.step(None)  # says in one line if there is no checkpoint
+    weights = _weights(trained, described, room)
+    others = [step for step in trained.steps if str(step) not in weights]
+    return {
+        "engine": engine_tables(trained.recipe),
+        "circuit": _circuit(trained.circuit),
+        "weights": weights,
+        "known": {str(step): _known(views, described["id"], step) for step in others},
+        "examples": {str(step): _example(views, described["id"], step) for step in others},
+    }
+
+
+def _questions(views: "Views", id_: str, bench: dict[str, Any]) -> dict[str, list[str]]:
+    """The first questions of each kind, with the answers to them."""
+    asked = {
+        kind: [ExampleQuestion(kind=kind, index=n) for n in range(bench["carried"])]
+        for kind in bench["kinds"]
+    }
+    return {kind: [_text(views.example(id_, its)) for its in all_] for kind, all_ in asked.items()}
 
 
 def _weights(trained: Trained, described: dict[str, Any], room: int) -> dict[str, str]:

@@ -18,7 +18,7 @@ PLANTED = "planted.json"
 
 def kept_arrays(folder: RunFolder, name: str, seed: int) -> bytes | None:
     """A file of arrays over all checkpoints, if it is kept."""
-    if name not in folder.manifest.files or seed != folder.experiment.seeds[0]:
+    if name not in folder.manifest.files or seed != folder.recipe.seeds[0]:
         return None
     data = folder.read(name)
     arrays, _ = unpacked(data)

@@ -42,11 +42,11 @@ def parameters(model: InductionModel, course: Course) -> bytes:
 def sequence(run: MarkovRun, seed: int, course: Course, asked: ExampleQuestion) -> bytes:
     """What the model of an epoch says to one sequence."""
     epoch, state = _state(run, seed, course, asked.step)
-    chains = _chains(run.experiment, seed, asked)
-    lags = run.experiment.process.parents
-    head, found = gih(chains, run.experiment.model.window, lags)
+    chains = _chains(run.recipe, seed, asked)
+    lags = run.recipe.process.parents
+    head, found = gih(chains, run.recipe.model.window, lags)
     answers = {
-        "model": said(run.experiment, state, chains)[0],
+        "model": said(run.recipe, state, chains)[0],
         "gih": head[0],
         "bayes": bayes(chains)[0],
     }
@@ -56,11 +56,11 @@ def sequence(run: MarkovRun, seed: int, course: Course, asked: ExampleQuestion) 
     about: dict[str, Any] = {
         "epoch": epoch,
         "tokens": [{"text": letters(t), "role": "symbol", "chain": 0, "fact": 0} for t in tokens],
-        "symbols": [letters(number) for number in range(run.experiment.process.alphabet)],
+        "symbols": [letters(number) for number in range(run.recipe.process.alphabet)],
         "answers": {name: each.tolist() for name, each in answers.items()},
         "matched": bool(found[0]),
     }
-    return packed(looked(run.experiment, state, chains) | matches(run.experiment, chains), about)
+    return packed(looked(run.recipe, state, chains) | matches(run.recipe, chains), about)
 
 
 def looked(
@@ -109,7 +109,7 @@ def _state(
     run: MarkovRun, seed: int, course: Course, asked: int | None
 ) -> tuple[int, Mapping[str, np.ndarray]]:
     """What was trained at an epoch that was recorded; of a full first layer, at a checkpoint."""
-    if run.experiment.model.first == "full" or not len(course.epochs):
+    if run.recipe.model.first == "full" or not len(course.epochs):
         state = run.state(seed, asked)
         return (run.checkpoints[-1] if asked is None else asked), state
     epochs = course.epochs.tolist()

@@ -161,7 +161,7 @@ def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
     row["problem"] = run.problem.replace(f"{path.parent}{os.sep}", "")
     if run.folder is None:
         return row
-    recipe = run.folder.experiment
+    recipe = run.folder.recipe
     about = gallery.about(run.folder) if run.folder.gallery else None
     return row | {
         "kind": recipe.kind,

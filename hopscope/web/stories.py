@@ -73,7 +73,7 @@ def emergence(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
 
 def fleet(folder: RunFolder, _: int, ask: Ask = lambda: None) -> bytes:
     """Role maps of every model of a fleet, in their last state."""
-    seeds = folder.experiment.seeds
+    seeds = folder.recipe.seeds
     return _of_maps(
         [Study(Watched(folder, ask), seed).maps() for seed in seeds], "seeds", list(seeds)
     )

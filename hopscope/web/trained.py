@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from hopscope.circuits.kept import circuit_file, kept_circuit
+from hopscope.circuits.kept import checkpoint_digest, circuit_file, kept_circuit
 from hopscope.configs import Experiment
-from hopscope.errors import CircuitError, ConfigError
+from hopscope.errors import CircuitError, ConfigError, RunDamaged
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
 from hopscope.web.curves import remembered_curves, seed_of
@@ -67,6 +67,28 @@ class Trained:
         entry = self.folder.manifest.files.get(circuit_file(self.folder, self.seed))
         return "" if entry is None else entry.sha256
 
+    @property
+    def circuit_step(self) -> int | None:
+        """The checkpoint that its circuit was found in; None if it is none of those there are, as
+        when the run went on after a checkpoint that was not planned.
+        """
+        if self.circuit is None:
+            return None
+        steps = reversed(self.steps)
+        return next((step for step in steps if self._digest(step) == self.circuit.model), None)
+
+    def _digest(self, step: int) -> str:
+        """What tells the weights after a step from others, computed or remembered; empty if they
+        are damaged, which is told when they are asked for.
+        """
+        key = ("digest", self.sha(step), self.seed)
+        try:
+            return self.memory.get(
+                key, lambda: checkpoint_digest(self.folder, step, self.seed), len
+            )
+        except RunDamaged:
+            return ""
+
     def sha(self, step: int) -> str:
         """What tells the weights after a step from others."""
         return self.folder.manifest.files[checkpoint_name(step)].sha256
@@ -111,7 +133,7 @@ class Trained:
     def description(self) -> dict[str, Any]:
         found = description(self.folder, self.recipe, self.seed)
         ready = [name for name in found["arrays"] if self.at_hand(name) is not None]
-        return {**found, "at_hand": ready}
+        return {**found, "at_hand": ready, "circuit_step": self.circuit_step}
 
     def at_hand(self, name: str) -> bytes | None:
         """Arrays that are kept or remembered; None if they have to be computed."""

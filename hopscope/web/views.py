@@ -50,6 +50,12 @@ class Views:
         found = self.shelf.since(since)
         return {**found, "problems": [self.told(problem) for problem in found["problems"]]}
 
+    def id_of(self, name: str) -> str:
+        """The id of a run, by its name or enough of it to be unique."""
+        found = self.store.find(name).name
+        id_: str = next(row["id"] for row in self.runs()["rows"] if row["name"] == found)
+        return id_
+
     def run(self, id: str, seed: int | None = None) -> dict[str, Any]:  # noqa: A002
         """What is known of a run without computing."""
         entry, folder = self.shelf.find(id), self.shelf.folder(id)
@@ -57,7 +63,7 @@ class Views:
         found = {
             **entry.row,
             "about": about_of(about),
-            "recipe": folder.experiment.model_dump(mode="json"),
+            "recipe": folder.recipe.model_dump(mode="json"),
             **self._opened(folder, seed).description(),
         }
         shown: dict[str, Any] = plain(found)
@@ -133,7 +139,7 @@ class Views:
 
     def _opened(self, folder: RunFolder, seed: int | None) -> Any:
         """A run as what its kind is seen through."""
-        kind = folder.experiment.kind
+        kind = folder.recipe.kind
         if kind not in KINDS:
             raise ConfigError(f"a run of kind {kind} cannot be shown; expected {', '.join(KINDS)}")
         return fetched(KINDS[kind])(folder, self.memory, seed)
@@ -144,7 +150,7 @@ class Views:
         found = getattr(self._opened(folder, seed), what, None)
         if found is None:
             raise ConfigError(
-                f"{folder.name} is a run of kind {folder.experiment.kind}, which has no "
+                f"{folder.name} is a run of kind {folder.recipe.kind}, which has no "
                 f"{what.replace('_', ' ')}"
             )
         answer: Callable[..., Any] = found

@@ -55,7 +55,7 @@ def part_ways(fleet: RunFolder, store: Store) -> None:
     """
     troubles = []
     with fleet.locked(take_over=True):
-        for number, seed in enumerate(fleet.experiment.seeds):
+        for number, seed in enumerate(fleet.recipe.seeds):
             try:
                 _keep(member(fleet.recipe_as(Experiment), seed), fleet, number, store)
             except OF_ONE_RUN as error:  # of the run under the member's name, say
@@ -76,7 +76,7 @@ def _keep(recipe: Experiment, fleet: RunFolder, number: int, store: Store) -> No
 
 def _settle(own: RunFolder, fleet: RunFolder, number: int) -> None:
     """One commit that makes a member what the fleet made of it."""
-    state, seeds = fleet.manifest, fleet.experiment.seeds
+    state, seeds = fleet.manifest, fleet.recipe.seeds
     files = {
         **_metrics(own, fleet, number),
         **_weights(own, fleet, number),
@@ -98,7 +98,7 @@ def _metrics(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
     parts = []
     for split in ("train", "validation"):
         steps, values = losses(fleet, split)
-        parts.append(part(split, own.experiment.seeds, steps, values[:, number : number + 1]))
+        parts.append(part(split, own.recipe.seeds, steps, values[:, number : number + 1]))
     return {LOSSES if complete else part_name(0, step): to_parquet(parts)}
 
 
@@ -108,7 +108,7 @@ def _weights(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
     for name in map(checkpoint_name, checkpoint_steps(fleet)):
         stacked, about = read_tensors(fleet.read(name), f"{fleet.name}/{name}")
         state = {key: each[number].contiguous() for key, each in stacked.items()}
-        files[name] = saved(state, own.experiment.digest(), about.step, about.precision)
+        files[name] = saved(state, own.recipe.digest(), about.step, about.precision)
     return files
 
 
@@ -118,7 +118,7 @@ def _moments(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
     for name in fleet.files(OPTIMISERS):
         stacked, about = read_tensors(fleet.read(name), f"{fleet.name}/{name}")
         state = _share(stacked, own.recipe_as(Experiment), fleet.recipe_as(Experiment), number)
-        files[name] = saved(state, own.experiment.digest(), about.step, about.precision)
+        files[name] = saved(state, own.recipe.digest(), about.step, about.precision)
     return files
 
 

@@ -108,7 +108,7 @@ def _state(recipe: Recipe, store: Store) -> RunFolder | str:
 
 def _seconds(group: Sequence[Recipe], done: Sequence[RunFolder]) -> float | None:
     """The seconds that are left, if the rest goes as what was done."""
-    steps = sum(folder.manifest.step * len(folder.experiment.seeds) for folder in done)
+    steps = sum(folder.manifest.step * len(folder.recipe.seeds) for folder in done)
     if not steps:
         return None
     all_steps = sum(recipe.steps * len(recipe.seeds) for recipe in group)

@@ -15,8 +15,10 @@ from hopscope.store.lease import lease_of
 from hopscope.workers.job import Job, Report, Trouble, report_of
 from hopscope.workers.progress import places, steps_of
 
-ATTEMPTS = 3
-"""How many workers may die in a row of a job that they had begun and brought no further."""
+ATTEMPTS = 5
+"""How many workers may die in a row of a job that they had begun and brought no further: where one
+of two workers is killed every five seconds, a run of three seconds would fail at three in one case
+of forty."""
 STARTS = 20
 """How many may die in a row before they began: then no worker can be started here."""
 

@@ -69,7 +69,7 @@ def gallery(name: str) -> Case:
 
     found = load(f"gallery/{name}")
     assert isinstance(found, Study)
-    return Case(found.run.experiment, found.model, found.circuit)
+    return Case(found.run.recipe, found.model, found.circuit)
 
 
 SMALL = {

@@ -13,6 +13,7 @@ from hopscope.errors import ConfigError, RunMissing
 from hopscope.store import Store
 from hopscope.web import carried
 from hopscope.web.bundle import bundle, data_script, single
+from hopscope.web.frame import Frame
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.trained import Trained
@@ -43,10 +44,17 @@ def views(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Views]:
 
 
 @pytest.fixture(scope="module")
-def saved(views: Views, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+def data(views: Views) -> dict[str, Any]:
+    """What pages carry: of three checkpoints, and the weights of one."""
+    return carried.carried(views, ID, room=0)
+
+
+@pytest.fixture(scope="module")
+def saved(
+    views: Views, data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str]:
     """The addresses of the page as a folder and as one file."""
     folder = tmp_path_factory.mktemp("saved")
-    data = carried.carried(views, ID, room=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hopscope.web.bundle.carried", lambda *_: data)
         bundle(views, ID, folder / "site")
@@ -85,6 +93,21 @@ def test_it_opens_from_a_file_and_asks_nobody(
     assert all(url.startswith(("file:", "data:")) for url in requests)
     assert form == 0 or [url for url in requests if not url.startswith("data:")] == [saved[1]]
     assert page.evaluate("() => hopscope.state.error") is None
+
+
+def test_in_a_notebook_it_lives_in_a_frame(
+    page: Any, data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hopscope.web.bundle.carried", lambda *_: data)
+    shown = Frame("gallery/demo", Store(tmp_path), height=700)
+    assert repr(shown) == "Frame('gallery/demo', height=700)"
+    page.set_content(f"<!doctype html><title>notebook</title>{shown._repr_html_()}")
+    (frame,) = page.main_frame.child_frames
+    frame.wait_for_function("() => globalThis.hopscope?.state.maps")
+    off = {"layer": 1, "head": 0, "reader": "", "as": "uniform"}
+    frame.evaluate("(off) => hopscope.state.toggle(off)", off)
+    frame.wait_for_function("() => hopscope.state.answer?.changes.length")
+    assert frame.evaluate("() => hopscope.state.error") is None
 
 
 def test_axe_finds_nothing_on_it(page: Any, saved: tuple[str, str]) -> None:
@@ -145,13 +168,39 @@ def test_the_first_example_of_every_checkpoint(
     close(ask(page, "example", {"step": 500})["about"], about)
 
 
+def test_the_whole_demo_takes_less_than_two_megabytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carried, "KNOWN_EXAMPLES", 2)  # as long as losses on more of them
+    file = single(Views(Store(tmp_path / "runs")), ID, tmp_path / "page.html")
+    assert 1_000_000 < file.stat().st_size < 2_000_000
+
+
+def test_symbols_are_typed_and_shuffled(page: Any, saved: tuple[str, str], views: Views) -> None:
+    """By hand on the page; its answers are the server's."""
+    opened(page, saved[1])
+    page.wait_for_function("() => hopscope.state.example")
+    page.locator(".token").nth(3).dblclick()
+    page.keyboard.type("a1")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => hopscope.state.example.json.tokens[3].text === 'a1'")
+    texts = page.evaluate("() => hopscope.state.tokens")
+    asked = ExampleQuestion(tokens=tuple(texts))
+    close(page.evaluate("() => hopscope.state.example.json"), unpacked(views.example(ID, asked))[1])
+    page.click("text=shuffle")
+    page.wait_for_function("() => !hopscope.live.busy")
+    assert page.evaluate("() => hopscope.state.error") is None
+
+
 @pytest.mark.parametrize(
     ("method", "question", "said"),
     [
         ("ablate", {"step": 500, "changes": ["1.0=itself"]}, "at step 500 this page carries no"),
         ("ablate", {"step": 7}, "there is no checkpoint after step 7; there are 500, 2400, 2500"),
         ("example", {"step": 500, "index": 3}, "only its first example can be seen; it computes"),
-        ("example", {"tokens": ["a"]}, "to type one, open the run with `hopscope view`"),
+        ("example", {"step": 500, "tokens": ["a0"]}, "only its first example can be seen"),
+        ("example", {"step": 500, "order": 0}, "only its first example can be seen"),
+        ("example", {"tokens": ["a9"]}, 'there is no symbol "a9" here; the symbols are a0, a1'),
         ("costs", {"step": 500, "instead": "mean"}, "at step 500 this page carries no weights"),
         ("arrays", "fleet", 'this page carries no arrays "fleet"; it has losses, maps'),
         ("keep", {}, "a saved page keeps no views: copy its address"),
@@ -164,9 +213,7 @@ def test_what_it_cannot_answer_is_one_line(
     assert said in ask(page, method, question)
 
 
-def test_what_has_no_static_form(views: Views, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a run of kind ngram, which has no static form"):
-        bundle(views, "gallery-ngram", tmp_path / "site")
+def test_what_cannot_be_written(views: Views, tmp_path: Path) -> None:
     with pytest.raises(RunMissing):
         single(views, "0123456789", tmp_path / "page.html")
     with pytest.raises(ConfigError, match="is a folder; expected the name of a file"):

@@ -57,23 +57,3 @@ def test_later_examples_are_the_same_as_after_the_first(page: Any, site: str) ->
     every, late = (page.evaluate(DRAW, [tables, 1, *which])[0] for which in ((6, 0), (2, 4)))
     assert late == every[-len(late) :]
     assert not torch.equal(torch.tensor(late), torch.tensor(every[: len(late)]))
-
-
-def test_a_typed_sequence(page: Any, site: str) -> None:
-    """The last a: hop 1 leads to c (after the a at 3), hop 2 to a (after the c at 0),
-    hop 3 nowhere.
-    """
-    page.goto(f"{site}/blank")
-    tables = task_tables(KHop(hops=3, alphabet=3, length=6))
-    a, b, c = range(3)
-    found = page.evaluate(
-        """async ([tables, tokens]) => {
-          const { typed } = await import("/draw.js");
-          const exam = typed(tables, tokens);
-          return { targets: [...exam.targets], roles: [...exam.role].map((n) => exam.table[n]) };
-        }""",
-        [tables, [c, a, b, a, c, a]],
-    )
-    none = 3
-    assert found["targets"] == [c, a, none]
-    assert found["roles"] == ["key 1", "value 1", "other", "key 0", "value 0", "query"]

@@ -91,6 +91,20 @@ def test_an_example(page: Any, site: str, name: str, changes: tuple[str, ...]) -
         assert np.abs(np.array(data) - arrays[name_].astype(float).ravel()).max() < 1e-3
 
 
+@pytest.mark.parametrize("name", ["demo", "k hops", "recall"])
+def test_an_example_in_another_order_and_a_typed_one(page: Any, site: str, name: str) -> None:
+    run = opened(page, site, name)
+    asked = ExampleQuestion(index=7, order=2, changes=("1.0=mean",))
+    texts = [token["text"] for token in unpacked(example(run, 0, asked))[1]["tokens"]]
+    other = next(text for text in texts if text != texts[2])
+    typed = asked.model_copy(update={"tokens": (*texts[:2], other, *texts[3:])})
+    for question in (asked, typed):
+        _, about = unpacked(example(run, 0, question))
+        said, _ = page.evaluate(EXAMPLE, question.model_dump(mode="json"))
+        close(said, about)
+    assert texts != [token["text"] for token in about["tokens"]]
+
+
 @pytest.mark.parametrize("circuit", [False, True])
 def test_losses_with_intervals(page: Any, site: str, circuit: bool) -> None:
     run = opened(page, site, "demo")

@@ -9,7 +9,7 @@ import pytest
 
 from hopscope.configs import Experiment, LlmBench, LlmMechanism, Model, Prompts, Retrieval, Training
 from hopscope.llm.kept import ANSWERS
-from hopscope.store import Store
+from hopscope.store import RunFolder, Store
 from hopscope.web.mechanism import Traced
 from tests.browser.lookers import SOON, TOKEN, complaints_of_axe, served
 
@@ -32,7 +32,6 @@ FOUND = {
 PANES = {
     "training": ".time",
     "llm": ".accuracies",
-    "questions": ".prompt",
     "mechanism": ".shares",
     "error": ".error",
     "demo": ".scene",
@@ -40,20 +39,25 @@ PANES = {
 """What is there when a state is drawn."""
 
 
+def of_language_models(store: Store) -> dict[str, RunFolder]:
+    """A benchmark with its heads, and a mechanism whose findings are to be patched in."""
+    bench = store.create(LlmBench(model="x", prompts=(KIND,), questions=30))
+    line = json.dumps(ANSWER).encode() + b"\n"
+    bench.commit({ANSWERS: line, f"heads-{KIND.label}.json": json.dumps(HEADS).encode()})
+    traced = store.create(LlmMechanism(model="x", prompts=KIND))
+    traced.commit({}, complete=True)
+    return {"llm": bench, "mechanism": traced}
+
+
 @pytest.fixture(scope="module")
 def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The address of each state."""
     root = tmp_path_factory.mktemp("states")
     store = Store(root)
-    bench = store.create(LlmBench(model="x", prompts=(KIND,), questions=3))
-    line = json.dumps(ANSWER).encode() + b"\n"
-    bench.commit({ANSWERS: line, f"heads-{KIND.label}.json": json.dumps(HEADS).encode()})
-    traced = store.create(LlmMechanism(model="x", prompts=KIND))
-    traced.commit({}, complete=True)
     training = Training(steps=12, batch=8, examples=64, checkpoint_every=5, precision="float32")
     model = Model(layers=2, heads=2, d_model=16)
     begun = store.create(Experiment(task=Retrieval(hops=2), model=model, training=training))
-    names = {"llm": bench, "questions": bench, "mechanism": traced, "training": begun}
+    names = {**of_language_models(store), "training": begun}
     ids = {state: folder.name.rpartition("-")[2] for state, folder in names.items()}
     ids |= {"error": "0000000000", "demo": "gallery-demo"}
     with pytest.MonkeyPatch.context() as patch, begun.locked(), served(Path(root)) as address:

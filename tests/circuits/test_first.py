@@ -7,10 +7,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Ablator, Circuit, Drawn, OwnTask, discover, exam_of, subject_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Circuit,
+    Drawn,
+    Mechanism,
+    OwnTask,
+    aim,
+    discover,
+    exam_of,
+    subject_of,
+)
 from hopscope.circuits.first import attending, first_answer, steps_of
 from hopscope.circuits.glances import _mixtures, _seen
-from hopscope.circuits.mechanism import AS_IS, BY_POSITION, along
+from hopscope.circuits.mechanism import AS_IS, BY_POSITION, UNIFORM, along
 from hopscope.circuits.painter import Painter
 from hopscope.circuits.search import Search
 from hopscope.facts import Role
@@ -83,6 +94,19 @@ def test_heads_that_follow_a_relation_are_said_to(circuit: Circuit) -> None:
     assert all("first half" not in each for each in said.values())
     kinds = {part.at: part.kind for part in circuit.parts}
     assert kinds[2, 0] == "carries"
+
+
+def test_an_ablation_takes_a_relation_as_it_takes_a_role(two_hops: Planted, task: OwnTask) -> None:
+    path = next(p for p in two_hops.paths if (p.reader, p.source) == (QUERY, VALUES[0]))
+    ablator = Ablator(subject_of(two_hops.model), exam_of(task, 8))
+    head = (path.layer, path.head)
+    by_role, by_relation, past, none = ablator.losses([
+        Ablation.of({head: Mechanism(((QUERY, where),))})
+        for where in (aim("own", VALUES[0]), along("onward"), along("onward", 2), UNIFORM)
+    ])  # fmt: skip
+    assert torch.equal(by_relation, by_role)
+    assert float(by_relation.mean()) < 1e-6
+    assert min(float(past.mean()), float(none.mean())) > 0.1
 
 
 def test_a_circuit_of_relations_is_read_as_it_was_written(circuit: Circuit) -> None:

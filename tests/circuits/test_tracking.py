@@ -105,7 +105,7 @@ def test_epochs_are_those_of_the_run(two_hops: Planted) -> None:
     @dataclass(frozen=True)
     class Trained(Growing):
         @property
-        def experiment(self) -> Experiment:
+        def recipe(self) -> Experiment:
             return Experiment(training=Training(examples=2**10, batch=64))
 
     circuit = discover(two_hops.model, two_hops.task, examples=8)

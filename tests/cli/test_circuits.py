@@ -156,7 +156,7 @@ def test_a_fleet_is_examined_member_by_member(
 def test_a_fleet_is_examined_whole(
     here: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    twins = train(run.experiment.model_copy(update={"seeds": (3, 5)}), here / "runs")
+    twins = train(run.recipe.model_copy(update={"seeds": (3, 5)}), here / "runs")
     state = safetensors.torch.load(run.folder.read(checkpoint_name(4)))
     for step in (2, 4):
         name = checkpoint_name(step)
@@ -171,7 +171,7 @@ def test_a_fleet_is_examined_whole(
     capsys.readouterr()
     story = said(capsys, "emergence", twins.name, "--all", "--examples", "8")
     told = json.loads(said(capsys, "emergence", twins.name, "--all", "--examples", "8", "--json"))
-    assert {row["seed"] for row in told} <= set(twins.experiment.seeds)
+    assert {row["seed"] for row in told} <= set(twins.recipe.seeds)
     assert all(row.keys() == {"what", "seed", "step"} for row in told)
     assert {row["what"] for row in told} == {
         line.split("  ")[0] for line in story.splitlines()[1:-2]

@@ -79,8 +79,8 @@ def test_show_config_is_what_train_takes(
 def test_presets_are_written_as_recipes(name: str, root: Path) -> None:
     assert hopscope(["presets", name, "--out", "sub/mine.json"]) == 0
     again = read_recipe((root / "sub/mine.json").read_text())
-    assert again == presets()[name].experiment
-    assert flags_of(again).run_name() == presets()[name].experiment.run_name()
+    assert again == presets()[name].recipe
+    assert flags_of(again).run_name() == presets()[name].recipe.run_name()
 
 
 def test_a_file_is_for_people(root: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_plan_says_how_the_rest_is_packed_and_what_is_not_known(
     hopscope: Call, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path))
-    unknown = "how long 2 settings take is unknown until a run of each has begun"
+    unknown = "the time of 2 settings is unknown until a run of each has begun"
     for words, jobs in {
         (): "2 × 1",
         ("--workers", "1", "--pack", "2"): "1 × 2",

@@ -30,7 +30,6 @@ def test_a_run_becomes_files(tmp_path: Path, tiny: Experiment, hopscope: Say) ->
     ("words", "said"),
     [
         (("nowhere", "--to", "site"), "nowhere"),
-        (("gallery/ngram", "--single", "page.html"), "which has no static form"),
         (("gallery/demo", "--single", "."), "is a folder; expected a file"),
     ],
 )

@@ -5,11 +5,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hopscope.cli.main import main
-from hopscope.configs import LlmBench, Prompts
+from hopscope.configs import LlmBench, LlmMechanism, Prompts, Tracing
 from hopscope.llm.local import LocalModel
+from hopscope.llm.mechanism import LlmFindings
+from hopscope.llm.pairs import role_table
+from hopscope.report.mechanism import mechanism_figure
 from hopscope.store import RunFolder, Store
 
 Say = Callable[..., tuple[int, str, str]]
@@ -72,7 +76,7 @@ def test_hops_and_formulations_make_the_kinds(say: Say, tmp_path: Path) -> None:
     assert "each kind of question once" in say("llm", "bench", *words)[2]
     words = "--model mine --template raw --questions 1 --formulations f1 --hops 1..2 --chains 2"
     assert say("llm", "bench", *words.split())[0] == 0
-    kinds = Store(tmp_path / "runs").find("llm").experiment.model_dump()["prompts"]
+    kinds = Store(tmp_path / "runs").find("llm").recipe.model_dump()["prompts"]
     assert [(each["formulation"], each["hops"]) for each in kinds] == [
         ("equations", 1),
         ("equations", 2),
@@ -131,7 +135,7 @@ def test_a_mechanism_from_its_pairs_to_its_figure(
     assert told["proof"][1]["knocked"]["mean"] == pytest.approx(1, abs=0.01)
     assert "answer ← value 1" in say("circuit", "show", "circuit.json")[1]
     shown = say("show", name)[1]
-    assert "answer holds x1 before layers 2 … 2" in shown
+    assert "answer has x1 and not yet x2 before layers 2 … 2" in shown
     assert "what roles hold, on 2 fresh questions" in shown
     rows = json.loads(say("show", name, "--json")[1])["results"]
     assert {row["exchange"] for row in rows} == {"x0", "x1", "x2", "x1…"}
@@ -183,3 +187,26 @@ def test_models_and_actions_are_listed(say: Say) -> None:
     assert re.search(r"smollm2-135m +SmolLM2-135M-Instruct", say("models")[1])
     assert re.search(r"Apache-2.0 +no", say("models")[1])
     assert "bench" in say("llm")[1]
+
+
+def test_one_hop_has_fewer_panels_of_the_logit_lens_than_of_exchanges() -> None:
+    recipe = LlmMechanism(
+        model="one",
+        prompts=Prompts(formulation="equations", hops=1),
+        questions=2,
+        tracing=Tracing(searched=2),
+    )
+    clean = {name: [0.0, 1.0, 0.1] for name in ("x0", "x1")}
+    answered = {"phase": "answers", "shape": [2, 1], "acceptable": 4, "right": True, "clean": clean}
+    roles = len(role_table(recipe.prompts))
+    held = {
+        "phase": "roles",
+        "clean": clean,
+        "moved": np.full((2, roles, 3, 3), 0.9).tolist(),
+        "lens": np.full((1, roles, 3, 2), 0.5).tolist(),
+    }
+    found = LlmFindings(recipe, [answered, answered, held, held])
+    drawn = [axes for axes in mechanism_figure(found).axes if axes.axison and axes.get_title()]
+    assert [axes.get_title() for axes in drawn] == [
+        "x0, wherever it stands", "x1, wherever it stands", "logit lens: x1",
+    ]  # fmt: skip

@@ -57,7 +57,7 @@ def test_every_role_holds_what_was_planted_and_nothing_else(case: tuple[bool, Ll
         (name, str(role)): its
         for name in found.shares
         for role in found.roles
-        if (its := found.held(role, name))
+        if (its := found.look_ups.held(role, name))
     }
     assert held == HOLDS[stacked]
     for (name, role), (first, last) in HOLDS[stacked].items():
@@ -122,8 +122,14 @@ def test_fewer_questions_and_exchanges_find_the_same_of_what_is_exchanged(
 
 def test_stacked_and_in_place_are_told_apart(traced: Callable[[bool], Path]) -> None:
     stacked, placed = (run_at(traced(which)).findings for which in (True, False))
-    assert (stacked.way(), placed.way()) == ("stacked where it is asked", "in place")
-    assert "answer holds x1 before layers 2 … 2" in stacked.verdict()
+    assert (stacked.look_ups.way(), placed.look_ups.way()) == (
+        "stacked where it is asked",
+        "in place",
+    )
+    assert (
+        "answer has x1 and not yet x2 before layers 2 … 2 (as the word itself 1.00)"
+        in stacked.verdict()
+    )
     assert "value 0 holds x2 before layers 2 … 2" in placed.verdict()
     told = placed.to_dict()
     assert told["verdict"][-1] == "look-ups: in place"

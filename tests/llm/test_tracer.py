@@ -86,7 +86,7 @@ def test_damaged_rows_are_refused(traced: Callable[[bool], Path], recipe: LlmMec
     folder = Store(traced(False).parent).find(traced(False).name)
     rows = rows_of(folder)
     assert len(rows) == recipe.steps == 5 + 5 + 2 + 2 + 3
-    assert MechanismRun(folder).experiment == recipe
+    assert MechanismRun(folder).recipe == recipe
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from hopscope.configs import Asking, LlmBench, Prompts
-from hopscope.errors import Interrupted, RunMismatch
+from hopscope.errors import ConfigError, Interrupted, ModelUnavailable, RunMismatch
 from hopscope.intervals import share
 from hopscope.llm.kept import answers
 from hopscope.llm.local import LocalModel
 from hopscope.llm.results import results
-from hopscope.llm.work import ask
+from hopscope.llm.work import ask, prepare
 
 
 class Solver:
@@ -143,3 +143,12 @@ def test_a_run_of_another_kind_has_no_answers(tmp_path: Path, tiny: LocalModel) 
 
     with pytest.raises(RunMismatch, match="is a run of kind ngram, expected one of kind llm"):
         answers(Store(tmp_path).create(MarkovExperiment()))
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_a_language_model_computes_on_the_processor(tmp_path: Path, device: str) -> None:
+    recipe = LlmBench(model=str(tmp_path / "nowhere"), prompts=(Prompts(formulation="f1"),))
+    with pytest.raises(ModelUnavailable):
+        prepare(recipe, device)
+    with pytest.raises(ConfigError, match="device is 'cuda'; a language model of this machine"):
+        prepare(recipe, "cuda")

@@ -85,7 +85,7 @@ def test_the_counts_alone_grow_as_the_training_did(run: MarkovRun) -> None:
     assert found.slope("trained") == growth(run.course(0), 200).slope
     np.testing.assert_allclose(found.courses["counts"], found.courses["trained"], atol=0.15)
     last = run.course(0).at(-1)
-    one = 1 / gap(run.experiment, last, drawn(run.experiment, 0, "validation"))
+    one = 1 / gap(run.recipe, last, drawn(run.recipe, 0, "validation"))
     assert found.slope("counts") / found.slope("trained") == pytest.approx(1, abs=0.05)
     assert found.slope("trained") > 1.15 * one
     assert found.slope("found and even") == pytest.approx(one, rel=0.1)

@@ -47,11 +47,11 @@ def test_a_run_records_what_it_says(tmp_path: Path) -> None:
 def test_runs_of_one_kind_are_not_taken_for_the_other(tmp_path: Path) -> None:
     markov = train(experiment(), tmp_path)
     with pytest.raises(RunMismatch, match="expected one of kind facts"):
-        _ = Run(markov.folder).experiment
+        _ = Run(markov.folder).recipe
     facts = Experiment(
         task=Retrieval(hops=1, chains=2),
         model=Model(layers=1, heads=1, d_model=8),
         training=Training(steps=1),
     )
     with pytest.raises(RunMismatch, match="expected one of kind ngram"):
-        _ = MarkovRun(Store(tmp_path).create(facts)).experiment
+        _ = MarkovRun(Store(tmp_path).create(facts)).recipe

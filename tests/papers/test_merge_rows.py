@@ -16,7 +16,7 @@ class Seeded(Row):
 
 
 def seeds(folder: RunFolder, protocol: Protocol) -> list[Seeded]:
-    return [Seeded(seed=seed) for seed in folder.experiment.seeds]
+    return [Seeded(seed=seed) for seed in folder.recipe.seeds]
 
 
 def test_rows_are_merged_in_the_order_of_the_recipes(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def test_every_other_task_has_one() -> None:
     assert [*presets()] == [f"task/{kind}" for kind in SAMPLERS if kind != "retrieval"]
     for name, found in presets().items():
         assert preset(name) == found
-        assert found.experiment.task.kind == name.removeprefix("task/")
+        assert found.recipe.task.kind == name.removeprefix("task/")
 
 
 @pytest.mark.parametrize("name", presets())
@@ -29,7 +29,7 @@ def test_sources_are_of_fields_that_there_are(name: str) -> None:
 
 @pytest.mark.parametrize("name", presets())
 def test_layers_are_the_fewest_that_theory_gives(name: str) -> None:
-    experiment = presets()[name].experiment
+    experiment = presets()[name].recipe
     task: Task = experiment.task
     graph = task.graph()
     assert graph is not None
@@ -40,4 +40,4 @@ def test_layers_are_the_fewest_that_theory_gives(name: str) -> None:
 def test_mqar_is_the_example() -> None:
     kept = read_recipe((EXAMPLES / "mqar.json").read_text())
     assert isinstance(kept, Experiment)
-    assert presets()["task/mqar"].experiment == kept
+    assert presets()["task/mqar"].recipe == kept

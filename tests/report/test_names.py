@@ -10,14 +10,14 @@ from hopscope.store import Store
 
 
 def test_a_run_is_called_by_its_tags_or_its_preset_and_never_by_its_hash(store: Store) -> None:
-    own = store.create(preset("demo").experiment)
+    own = store.create(preset("demo").recipe)
     shape = "retrieval, 2 hops, 3 layers × 4 heads, seed 0"
     assert run_title(own) == f"demo: {shape}"
     store.tag(own.name, "baseline", "a")
     assert run_title(own) == f"a, baseline: {shape}"
     other = store.create(Experiment(model=Model(layers=1, heads=1), seeds=(3, 4)))
-    assert run_title(other) == described(other.experiment)
-    assert described(other.experiment).endswith("1 layer × 1 head, 2 seeds")
+    assert run_title(other) == described(other.recipe)
+    assert described(other.recipe).endswith("1 layer × 1 head, 2 seeds")
 
 
 def test_other_kinds_have_the_title_of_their_recipe() -> None:

@@ -15,9 +15,9 @@ def test_each_cell_says_for_how_many_models_a_claim_holds() -> None:
     axes, _scale = map_figure(tried([Table("musat/readings", "reduced", tuple(rows))])).axes
     cells = {text.get_position(): text.get_text() for text in axes.texts}
     assert len(cells) == 2 * len(AS_WE_TAKE_IT)
-    assert (cells[0, 0], cells[0, 1]) == ("2 of 3", "2 of 2")
+    assert (cells[0, 0], cells[0, 1]) == ("2/3", "2/2")
     lines = [label.get_text() for label in axes.get_yticklabels()]
-    assert lines[0] == "fan-in\n6,400 steps, 150 TFLOP each: 0.004, 0.020, 0.004"
+    assert lines[0] == "fan-in\n6,400 steps, 150 TFLOP\n0.004, 0.020, 0.004"
 
 
 def test_models_are_counted_by_depth_and_by_hops() -> None:

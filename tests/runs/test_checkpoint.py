@@ -31,7 +31,7 @@ def folder(store: Store, tiny: Experiment) -> RunFolder:
 
 
 def of(folder: RunFolder, step: int = 7) -> bytes:
-    return saved(STATE, folder.experiment.digest(), step, "float32")
+    return saved(STATE, folder.recipe.digest(), step, "float32")
 
 
 def test_what_is_saved_comes_back_with_what_it_belongs_to() -> None:

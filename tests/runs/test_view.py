@@ -11,7 +11,7 @@ def test_a_plain_view_shows_what_the_kind_s_own_shows(store: Store, tiny: Experi
     own: Run = train(tiny, store)
     plain = PlainRun(own.folder)
     assert plain.name == own.name
-    assert plain.experiment == own.experiment
+    assert plain.recipe == own.recipe
     assert plain.checkpoints == own.checkpoints
     for split in ("train", "validation"):
         mine, its = plain.losses(split), own.losses(split)

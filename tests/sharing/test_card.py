@@ -23,7 +23,7 @@ def test_a_card_tells_losses_seed_by_seed(fleet: RunFolder) -> None:
 def test_its_recipe_makes_the_run_again(fleet: RunFolder) -> None:
     text = page(fleet)
     recipe = text.partition("```json\n")[2].partition("```")[0]
-    assert read_recipe(recipe) == fleet.experiment
+    assert read_recipe(recipe) == fleet.recipe
     assert f'hopscope.load("{fleet.name}")' in text
     assert text.startswith("---\nlibrary_name: hopscope\nlicense: mit\n")
 

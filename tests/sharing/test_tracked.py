@@ -32,7 +32,7 @@ def test_every_loss_is_told_once_at_its_step(fleet: RunFolder) -> None:
 
 def test_a_model_of_a_fleet_has_a_name_and_settings_of_its_own(fleet: RunFolder) -> None:
     first, second = tracked(fleet)
-    digest = fleet.experiment.digest()[:10]
+    digest = fleet.recipe.digest()[:10]
     assert (first.id, second.id) == (f"{digest}-3", f"{digest}-5")
     assert (second.name, second.group) == (f"{fleet.name}-seed-5", fleet.name)
     assert second.settings["seed"] == 5

@@ -24,7 +24,7 @@ def test_committed_files_are_read_back_by_another_process(run: RunFolder) -> Non
     assert again.read("checkpoints/a.safetensors") == b"weights"
     assert again.manifest.step == 3
     assert again.files("metrics/") == ["metrics/b.parquet"]
-    assert again.experiment == run.experiment
+    assert again.recipe == run.recipe
     assert again.verify() == []
 
 

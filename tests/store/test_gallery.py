@@ -29,7 +29,7 @@ def entry(name: str) -> RunFolder:
 
 def fresh_loss(run: Run) -> float:
     """On examples that neither the build nor discovery looked at."""
-    exam = exam_of(run.experiment.task, 512, seed=7)
+    exam = exam_of(run.recipe.task, 512, seed=7)
     with torch.no_grad():
         return float(exam.losses(run.model(exam.inputs)).mean())
 
@@ -50,7 +50,7 @@ def test_every_model_is_whole_and_says_where_it_came_from(name: str) -> None:
     assert folder.files("checkpoints/optimiser") == []
     known = gallery.about(folder)
     assert known is not None
-    assert known.run == folder.experiment.run_name() == folder.manifest.name
+    assert known.run == folder.recipe.run_name() == folder.manifest.name
     assert folder.files("checkpoints/")[-1].endswith(f"{known.step:08d}.safetensors")
     assert known.loss == pytest.approx(known.exact_loss, rel=0.01)
     assert folder.manifest.step >= known.step
@@ -74,7 +74,7 @@ def test_trained_models_are_as_good_as_they_say(name: str) -> None:
     assert known is not None
     assert known.trained
     assert fresh_loss(Run(folder)) == pytest.approx(known.loss, rel=0.25)
-    assert known.loss < 0.1 * exam_of(Run(folder).experiment.task, 1).guess
+    assert known.loss < 0.1 * exam_of(Run(folder).recipe.task, 1).guess
 
 
 def test_the_planted_model_is_exact_and_was_not_trained() -> None:
@@ -84,7 +84,7 @@ def test_the_planted_model_is_exact_and_was_not_trained() -> None:
     assert not known.trained
     assert "written by hand, not trained" in known.origin
     assert fresh_loss(run) < 1e-12
-    task = run.experiment.task
+    task = run.recipe.task
     assert isinstance(task, Retrieval)
     assert Circuit.from_json(folder.read("circuit.json")).paths == planted(task).paths
 
@@ -92,10 +92,10 @@ def test_the_planted_model_is_exact_and_was_not_trained() -> None:
 def test_the_ngram_run_is_the_papers_unrounded() -> None:
     folder = entry("ngram")
     known, run = gallery.about(folder), MarkovRun(folder)
-    assert run.experiment == MarkovExperiment()
+    assert run.recipe == MarkovExperiment()
     assert {value.dtype.name for value in run.state(0).values()} == {"float64"}
-    chains = drawn(run.experiment, 0, "validation")
-    found = compare(run.experiment, said(run.experiment, run.state(0), chains), chains)
+    chains = drawn(run.recipe, 0, "validation")
+    found = compare(run.recipe, said(run.recipe, run.state(0), chains), chains)
     assert known is not None
     assert found.seen.model == pytest.approx(known.loss)
     assert known.weights.startswith("in float64, as they were")
@@ -105,9 +105,9 @@ def test_the_ngram_run_is_the_papers_unrounded() -> None:
 
 def test_the_demo_keeps_its_emergence() -> None:
     run = Run(entry("demo"))
-    assert run.experiment == preset("demo").experiment
+    assert run.recipe == preset("demo").recipe
     steps = run.checkpoints
-    assert (steps[0], steps[-1]) == (0, run.experiment.steps)
+    assert (steps[0], steps[-1]) == (0, run.recipe.steps)
     assert len(steps) > 20
 
 
@@ -138,7 +138,7 @@ def test_a_copy_is_a_run_under_a_name_of_its_own(store: Store, tiny: Experiment)
     assert store.names() == ["mine"]
     assert gallery.about(made) == gallery.about(source)
     assert gallery.about(store.create(tiny)) is None
-    assert not store.has_complete(source.experiment)  # training it makes the real one
+    assert not store.has_complete(source.recipe)  # training it makes the real one
     made.commit({"circuit.json": b"{}"})
     with pytest.raises(RunMismatch, match="is there already: `hopscope rm mine` removes it"):
         store.copy(source, "mine")

@@ -26,7 +26,7 @@ def only(store: Store) -> Listed:
 def test_a_stopped_run(store: Store, run: RunFolder) -> None:
     store.tag(run.name, "b", "a")
     found = only(store)
-    steps = run.experiment.steps
+    steps = run.recipe.steps
     assert (found.state, found.step, found.steps) == ("stopped", 7, steps)
     assert found.told == f"stopped at step 7 of {steps:,}"
     assert (found.date, found.tags) == (WHEN, ("a", "b"))
@@ -48,7 +48,7 @@ def test_its_size_is_what_removing_it_frees(store: Store, run: RunFolder, tmp_pa
 
 def test_training_and_complete(store: Store, run: RunFolder) -> None:
     with run.locked():
-        assert only(store).told == f"in training at step 7 of {run.experiment.steps:,}"
+        assert only(store).told == f"in training at step 7 of {run.recipe.steps:,}"
         run.commit({}, complete=True)
         assert only(store).told == "complete"  # who locks it keeps something beside, as a circuit
     assert only(store).state == "complete"
@@ -75,7 +75,7 @@ def test_a_damaged_run_is_listed_as_such(
     states = {each.name: each.told for each in found}
     assert states == {
         run.name: "damaged",
-        other.name: f"stopped at step 0 of {other.experiment.steps:,}",
+        other.name: f"stopped at step 0 of {other.recipe.steps:,}",
     }
     assert len(problems) == 1
     assert problem in problems[0]

@@ -1,10 +1,14 @@
 """Tables of runs: nothing is read that has not the columns, or that has too many rows."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunDamaged
+from hopscope.errors import RunDamaged, StoreUnwritable
 from hopscope.store import RunFolder, Store, parquet
 from hopscope.store.parquet import Table, to_parquet
 
@@ -31,6 +35,21 @@ def test_parts_are_joined_in_order(folder: RunFolder) -> None:
     folder.commit({"metrics/losses.parquet": TABLE.merged(folder)}, drop=(first, second))
     again = TABLE.select(folder, "select * from read_parquet($paths)", {})
     assert again["step"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="files in memory: Linux has them")
+def test_a_file_is_written_where_a_kill_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))  # nobody writes there
+    without = file([2, 1], [0.2, 0.1])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delattr(os, "memfd_create")
+    assert file([2, 1], [0.2, 0.1]) == without
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(StoreUnwritable, match="cannot write a temporary file .* set TMPDIR"):
+        file([2, 1], [0.2, 0.1])
 
 
 def test_nothing_is_found_where_there_is_nothing(folder: RunFolder) -> None:

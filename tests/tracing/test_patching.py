@@ -1,6 +1,7 @@
 """What arrows carry: exact on planted models, and against a model run with its edits by hand."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -185,6 +186,34 @@ def test_tokens_follow_by_their_logits() -> None:
     pairs = pairs_of(task, 8)
     logits = torch.zeros(8, task.interface().read, task.alphabet)
     assert torch.allclose(pairs.exam.losses(logits), pairs.other(logits))
+
+
+@pytest.mark.parametrize("to_a_set", [False, True], ids=["to a position", "to a set"])
+def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
+    two_hops: Planted, to_a_set: bool
+) -> None:
+    pairs = pairs_of(two_hops.task, 8)
+    role, chain = pairs.exam.roles.role, pairs.exam.roles.chain
+    same = chain[:, :, None] == chain[:, None, :]
+    first = pairs.exam.number(Role("value", 0))
+    leads = same & (role == first)[:, None, :]
+    relation = leads if to_a_set else leads.byte().argmax(-1)
+    related = replace(pairs, exam=replace(pairs.exam, relations={"x1": relation}))
+    path = next(p for p in two_hops.paths if p.source == Role("value", 0))
+    by_role = Site.of(path)
+    along = by_role.model_copy(update={"source": None, "relation": "x1"})
+    elsewhere = along.model_copy(update={"readers": (Role("key", 0),)})
+    one, other, nothing = cargo(two_hops.model, related, [by_role, along, elsewhere])
+    assert other.moves == one.moves
+    assert other.moves
+    assert not nothing.moves
+    assert str(along) == f"{path.layer}.{path.head} query ← x1"
+    for wrong, message in (
+        ({"relation": "x9"}, "there is no relation 'x9' here; the relations are x1"),
+        ({"source": Role("key", 0)}, "comes along a relation; expected no source and no other"),
+    ):
+        with pytest.raises(CircuitError, match=message):
+            cargo(two_hops.model, related, [along.model_copy(update=wrong)])
 
 
 def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:

@@ -57,7 +57,7 @@ def test_losses_of_an_example_are_those_among_others(
 ) -> None:
     _, told = unpacked(views.example(DEMO, ExampleQuestion(changes=changes)))
     run = Run(gallery.find("demo"))
-    ablator = Ablator(subject_of(run.model), exam_of(run.experiment.task, 64))
+    ablator = Ablator(subject_of(run.model), exam_of(run.recipe.task, 64))
     both = [Ablation(), Ablation.of(changes_of(changes))]
     clean, changed = ablator.losses(both)[:, 0]
     np.testing.assert_allclose(np.mean(hops(told, "loss"), 0), clean, atol=1e-6)

@@ -58,8 +58,8 @@ def test_predictions_are_those_of_the_model(
     views: Views, run: MarkovRun, epoch: int | None
 ) -> None:
     arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(index=7, step=epoch)))
-    chains = drawn(run.experiment, 0, "validation")
-    model = said(run.experiment, run.state(0, epoch), chains)[7]
+    chains = drawn(run.recipe, 0, "validation")
+    model = said(run.recipe, run.state(0, epoch), chains)[7]
     np.testing.assert_allclose(told["answers"]["model"], model, atol=1e-6)
     np.testing.assert_allclose(told["answers"]["gih"], gih(chains, 3, (1, 2))[0][7], atol=1e-12)
     np.testing.assert_allclose(told["answers"]["bayes"], bayes(chains)[7], atol=1e-12)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hopscope.circuits.kept import checkpoint_digest, kept_circuit
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.errors import CircuitError, ConfigError, RunDamaged, Withdrawn
 from hopscope.runs import train
-from hopscope.store import Store
+from hopscope.store import Store, gallery
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
@@ -149,6 +150,21 @@ def test_a_run_in_training_is_told_within_one_call(store: Store, tiny: Experimen
     assert [(row["id"], row["state"], row["step"]) for row in rows] == [(id_, "complete", 12)]
     assert views.run(id_)["checkpoints"] == [0, 5, 10, 12]
     assert views.ablate(id_, AblateQuestion(examples=4), never)["names"] == ["hop 1", "hop 2"]
+
+
+def test_the_step_that_a_circuit_was_found_at_is_told(store: Store, tiny: Experiment) -> None:
+    folder, id_ = train(tiny, store).folder, tiny.run_name().rpartition("-")[2]
+    circuit = kept_circuit(gallery.find("demo"), 0)
+    assert circuit is not None
+    assert Views(store).run("gallery-demo")["circuit_step"] == 2500
+    assert Views(store).run(id_)["circuit_step"] is None
+    for digest, step in ((checkpoint_digest(folder, 5, 0), 5), ("0" * 64, None)):
+        with folder.locked():
+            folder.commit({"circuit.json": circuit.model_copy(update={"model": digest}).to_bytes()})
+        views = Views(store)
+        assert views.run(id_)["circuit_step"] == step
+    (folder.path / checkpoint_name(10)).unlink()  # said when it is asked for
+    assert Views(store).run(id_)["circuit_step"] is None
 
 
 def test_weights_that_are_gone_are_told(store: Store, tiny: Experiment) -> None:

@@ -196,7 +196,7 @@ def test_a_signal_at_the_last_step_ends_the_sweep_too(store: Store) -> None:
 def test_the_n_gram_experiment_is_stopped_and_resumed_as_well(
     whole: Outcome, store: Store, clock: Clock
 ) -> None:
-    assert whole.folders[-1].experiment == MARKOV
+    assert whole.folders[-1].recipe == MARKOV
     assert (
         carry_out((MARKOV,), store, Stop(60.0, clock), workers=seen_by(Diary(3, clock))).folders
         == ()
@@ -271,4 +271,4 @@ def test_an_unknown_language_model_is_one_line(store: Store) -> None:
     assert store.has_complete(RECIPES[0])
     assert not store.has_complete(bench)
     short = carry_out(recipes, store, stop=Stop(0.0))
-    assert [folder.experiment for folder in short.folders] == [RECIPES[0]]
+    assert [folder.recipe for folder in short.folders] == [RECIPES[0]]

@@ -15,7 +15,7 @@ from hopscope.configs import (
     Retrieval,
     Training,
 )
-from hopscope.errors import ConfigError, RunDamaged, StoreUnwritable
+from hopscope.errors import ConfigError, ModelUnavailable, RunDamaged, StoreUnwritable
 from hopscope.machine import cores
 from hopscope.runs import Stop, train
 from hopscope.store import Store
@@ -49,7 +49,7 @@ NAMES = [each.run_name() for each in RECIPES]
 DESCENT = {"chains": 60, "validation_chains": 20, "records": 4, "epochs": (4, 4, 4)}
 NGRAM = MarkovExperiment.model_validate({"descent": DESCENT})
 BENCH = LlmBench(model="nobody-7b", prompts=(Prompts(formulation="f1"),))
-"""Recipes of other kinds: one that is carried out, and one that refuses a device."""
+"""Recipes of other kinds: one that is carried out, and one of a model that nobody has."""
 DAMAGED, COMPLETE = 1, 3
 """Which of them are so before all the others are carried out."""
 
@@ -95,9 +95,9 @@ def test_the_runs_are_those_of_one_after_the_other(
     whole = [name for name in (*NAMES, NGRAM.run_name()) if name != NAMES[DAMAGED]]
     assert [folder.name for folder in outcome.folders] == whole
     damaged, refused = outcome.troubles
-    assert (type(damaged), type(refused)) == (RunDamaged, ConfigError)
+    assert (type(damaged), type(refused)) == (RunDamaged, ModelUnavailable)
     assert NAMES[DAMAGED] in str(damaged)
-    assert str(refused).startswith("device is 'cpu'; where a language model computes is its own")
+    assert str(refused).startswith("no model 'nobody-7b'")
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert sorted(store.names()) == sorted((*NAMES, NGRAM.run_name()))
     expected = serial[pool.pack]

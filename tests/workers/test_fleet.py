@@ -34,7 +34,7 @@ def test_a_member_is_its_slice_of_the_fleet(
     whole = train(together(recipes), tmp_path_factory.mktemp("fleet"), "cpu", threads=1)
     outcome = carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1))
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
-    assert [folder.experiment for folder in outcome.folders] == recipes
+    assert [folder.recipe for folder in outcome.folders] == recipes
     for number, folder in enumerate(outcome.folders):
         run = train(recipes[number], store)
         assert run.checkpoints == whole.checkpoints

@@ -18,6 +18,7 @@ from hopscope.store import Store
 from hopscope.store.lease import LEASE
 from hopscope.workers import Job, Processes, Report, processes
 from hopscope.workers.packing import member
+from hopscope.workers.task import ATTEMPTS
 
 FAKE = """
 import json, os, pathlib, signal, sys, time
@@ -96,9 +97,9 @@ def test_a_job_that_kills_its_worker_is_a_failure(
     (bad,) = [report for report in reports.values() if report.failed]
     error = bad.trouble.error()
     assert isinstance(error, WorkerDied)
-    line = "its worker died 3 times and came no further (SIGKILL; no memory left)"
+    line = f"its worker died {ATTEMPTS} times and came no further (SIGKILL; no memory left)"
     assert str(error) == f"{left.parent.name}: {line}"
-    assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, 1, 1, 1, 2, 3, 4, 5]
+    assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, *ATTEMPTS * [1], 2, 3, 4, 5]
 
 
 def test_what_nobody_foresaw_is_raised(fake, jobs, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_job_that_comes_no_further_is_given_up(
 ) -> None:
     task = Task(Job.of(tuple(recipes[:size]), store, "cpu", 1))
     recipe = recipes[0] if size == 1 else together(recipes)
-    for act in (begins, comes_further, nothing, begins, nothing, begins, nothing):
+    for act in (begins, comes_further, nothing, *(ATTEMPTS - 1) * (begins, nothing)):
         assert dies(task, act, recipe, store) == []
     told = dies(task, begins, recipe, store)
     assert told == [

@@ -12,12 +12,12 @@ from hopscope.store import RunFolder
 def choice_rows(folder: RunFolder, protocol: Protocol) -> list[ChoiceRow]:
     """A row for every seed of the setting that this run is of."""
     run = MarkovRun(folder)
-    seeds = len(run.experiment.seeds)
+    seeds = len(run.recipe.seeds)
     names = {each.run_name(): name for name, each in choices(seeds, protocol).items()}
-    rules = predicted(run.experiment)
+    rules = predicted(run.recipe)
     rows = []
-    for seed in run.experiment.seeds:
-        picked = choice(run.experiment.model, run.course(seed).at(-1))
+    for seed in run.recipe.seeds:
+        picked = choice(run.recipe.model, run.course(seed).at(-1))
         rows.append(
             ChoiceRow(
                 what="choice",

@@ -9,7 +9,7 @@ from hopscope.store import RunFolder
 def growth_rows(folder: RunFolder) -> list[GrowthRow]:
     """A row for every seed."""
     run = MarkovRun(folder)
-    return [growth_row(run, seed) for seed in run.experiment.seeds]
+    return [growth_row(run, seed) for seed in run.recipe.seeds]
 
 
 def growth_row(run: MarkovRun, seed: int) -> GrowthRow:

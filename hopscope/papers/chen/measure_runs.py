@@ -46,7 +46,7 @@ MOMENTS = 18
 def training_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
     """What became of every seed, and how it went."""
     run = MarkovRun(folder)
-    return [row for seed in run.experiment.seeds for row in seed_rows(run, seed, CHAINS[protocol])]
+    return [row for seed in run.recipe.seeds for row in seed_rows(run, seed, CHAINS[protocol])]
 
 
 def setting_rows(folder: RunFolder, protocol: Protocol) -> list[SettingRow]:
@@ -64,7 +64,7 @@ def seed_rows(run: MarkovRun, seed: int, chains: int = CHAINS["full"]) -> Iterat
 
 
 def _stages(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
-    experiment, course = run.experiment, run.course(seed)
+    experiment, course = run.recipe, run.course(seed)
     selected = _selected(experiment, course)
     last = course.at(-1)
     found = growth(course, _last_stage(experiment))
@@ -115,7 +115,7 @@ def _others(run: MarkovRun, seed: int, chains: int) -> Iterator[TransferRow]:
 
 def _course(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
     """What a figure of the stages draws; the distance to GIH is known in the last one."""
-    experiment, course = run.experiment, run.course(seed)
+    experiment, course = run.recipe, run.course(seed)
     kept = _kept(experiment.descent, course)
     chosen, attention = choice(experiment.model, course.at(-1)), softmax(course.w[kept])
     begin, number = _last_stage(experiment), experiment.seeds.index(seed)
@@ -153,7 +153,7 @@ def _rounded(values: np.ndarray) -> tuple[float, ...]:
 
 def setting_row(name: str, run: MarkovRun) -> SettingRow:
     """What became of the first seed of a setting."""
-    experiment = run.experiment
+    experiment = run.recipe
     seed = experiment.seeds[0]
     state, chains = run.state(seed), drawn(experiment, seed, "validation")
     picked = choice(experiment.model, Parameters.of(state))
@@ -188,7 +188,7 @@ def predicted(experiment: MarkovExperiment) -> dict[str, tuple[int, ...]]:
 
 def slopes(run: MarkovRun, seed: int) -> dict[str, float]:
     """By how much a grows per factor e of the last stage's epochs, from an epoch to its double."""
-    experiment, course = run.experiment, run.course(seed)
+    experiment, course = run.recipe, run.course(seed)
     begin = _last_stage(experiment)
     since, a = course.epochs - begin, course.a
     at = {epoch: float(np.interp(epoch, since, a)) for e in SLOPES_AT for epoch in (e, 2 * e)}

@@ -35,7 +35,7 @@ DIGITS = 5
 
 def loss_rows(run: Run) -> list[LossRow]:
     """A row per model: final partial losses, when each hop was learned, and their course."""
-    experiment, final = run.experiment, run.final_losses()
+    experiment, final = run.recipe, run.final_losses()
     steps, train = run.losses("train")
     seen, validation = run.losses("validation")
     thin, when = spread(seen), run.learned()
@@ -77,7 +77,7 @@ def around(
 
 def described(run: Run, seed: int) -> dict[str, Any]:
     """Which model of which run, and how it was trained."""
-    experiment = run.experiment
+    experiment = run.recipe
     task, model, training = experiment.task, experiment.model, experiment.training
     return {
         "seed": seed,
@@ -168,8 +168,8 @@ def story(run: Run, row: CircuitRow) -> Story | None:
     circuit = Circuit.from_dict(row.circuit)
     if not circuit.paths:
         return None
-    member = 0 if len(run.experiment.seeds) > 1 else None
-    found = emergence(run, circuit, run.experiment.task, member=member)
+    member = 0 if len(run.recipe.seeds) > 1 else None
+    found = emergence(run, circuit, run.recipe.task, member=member)
     return Story.model_validate(found.to_dict())
 
 
@@ -177,8 +177,8 @@ def reading_row(run: Run) -> ReadingRow:
     """A run's circuit, under which reading it was trained, and what that cost."""
     return ReadingRow(
         **fields_of(circuit_row(run)),
-        reading=PaperReading.of(run.experiment).name,
-        flop=training_flop(run.experiment),
+        reading=PaperReading.of(run.recipe).name,
+        flop=training_flop(run.recipe),
     )
 
 

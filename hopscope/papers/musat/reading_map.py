@@ -68,15 +68,16 @@ def under_readings(judge: Judge) -> Judge:
         holding = [each for each in enough if each.holds(judge)]
         if not enough:
             return found
+        names = {each.reading for each in enough}
         if not holding:
-            which = "the one reading" if len(enough) == 1 else f"any of {len(enough)} readings"
+            which = "the one reading" if len(names) == 1 else f"any of {len(names)} readings"
             words = f"nor under {which} tried ({_targets(enough)})"
             return replace(found, evidence=f"{found.evidence}; {words}")
         first = holding[0]
         words = (
             f"as we take the paper, not; it holds in {share(len(first.rows), len(first.rows))} "
             f"seeds, {first.steps:,} steps, with {first.reading!r} ({_targets([first])}; "
-            f"{share(len(holding), len(enough))} readings)"
+            f"{share(len({each.reading for each in holding}), len(names))} readings)"
         )
         return Finding(found.ours, "under a reading", f"{found.evidence}; {words}")
 

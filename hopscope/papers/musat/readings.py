@@ -16,6 +16,8 @@ WARMUP = 200
 """Steps of warm-up, where a reading has one."""
 SHORT = 3_000
 """Steps of the map of readings; the paper's 24,000 take eight times as long."""
+MIDDLE = 4_500
+"""Steps of the reading that promises most, where the paper's are too many."""
 LONG = 24_000
 """The paper's steps."""
 SEEDS = (0, 1, 2)

@@ -23,7 +23,7 @@ BATCHES = (64, 128, 256, 512, 1_024, 2_048)
 
 def preset(name: str) -> Experiment:
     """The experiment of a preset of the paper."""
-    return presets()[f"musat/{name}"].experiment
+    return presets()[f"musat/{name}"].recipe
 
 
 def sweep(kind: str) -> tuple[Recipe, ...]:

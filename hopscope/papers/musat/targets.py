@@ -1,6 +1,6 @@
 """What can be reproduced of Musat (ICLR 2025): the runs behind each figure, and their rows."""
 
-from hopscope.papers.musat.readings import BEST, LONG, READINGS, SHORT
+from hopscope.papers.musat.readings import BEST, LONG, MIDDLE, READINGS, SHORT
 from hopscope.papers.musat.recipes import (
     SWEEP_STEPS,
     asked,
@@ -185,10 +185,17 @@ TARGETS = (
         "transformers A, B and C as long as the paper trained, under three readings of it",
         (ReadingRow,),
         _under_a_reading,
-        {"full": lambda: under(BEST, LONG), "smoke": lambda: (tiny(1, 2, 400),)},
+        {
+            "full": lambda: under(BEST, LONG),
+            "reduced": lambda: under(BEST[:1], MIDDLE),
+            "smoke": lambda: (tiny(1, 2, 400),),
+        },
         method="As musat/readings, with the paper's number of steps, under the readings that "
         "promise most.",
-        remarks={"smoke": "one tiny model of one hop"},
+        remarks={
+            "reduced": f"one reading, {MIDDLE:,} steps instead of {LONG:,}",
+            "smoke": "one tiny model of one hop",
+        },
     ),
     Target(
         "musat/fig7",

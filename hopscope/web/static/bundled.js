@@ -13,6 +13,7 @@ export class Bundle {
   constructor(carried) {
     this.carried = carried;
     this.description = carried.description;
+    if (!carried.engine) return;
     this.steps = Object.keys(carried.weights).map(Number);
     this.engine = new Engine({
       tables: carried.engine,
@@ -42,15 +43,28 @@ export class Bundle {
   }
 
   async example(id, question, options = {}) {
+    if (this.carried.questions) return this.question(id, question);
     const asked = this.asked(id, question);
-    if (asked.tokens || asked.order !== undefined) {
-      throw new Error("this page draws its own examples; to type one, open the run with `hopscope view`");
-    }
     if (this.has(asked.step)) return this.engine.example(asked, options);
-    const plain = !asked.index && !asked.sample && !asked.changes?.length && !asked.circuit;
+    const { index, sample, changes, circuit, tokens, order } = asked;
+    const plain = !index && !sample && !changes?.length && !circuit && !tokens && order === undefined;
     const found = this.carried.examples[asked.step];
     if (!plain || found === undefined) throw this.withoutWeights(asked.step, "its first example can be seen");
     return unpacked(await bytes(found));
+  }
+
+  /** A question of a benchmark. */
+  async question(id, { kind, index }) {
+    this.check(id);
+    const found = this.carried.questions[kind];
+    if (found?.[index] === undefined) {
+      const { kinds, carried } = this.description.llm;
+      throw new Error(
+        `this page has no question ${index} of kind "${kind}": it has the first ${carried} of ` +
+          kinds.join(", "),
+      );
+    }
+    return unpacked(await bytes(found[index]));
   }
 
   async ablate(id, question, options = {}) {

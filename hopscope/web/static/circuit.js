@@ -1,7 +1,7 @@
 // The circuit: layers upward, roles across. An arrow leads from what is read to what reads it.
 // Width: what removing the path costs. How strongly it is drawn: its attention at this step.
 
-import { choice, fill, h, s, select } from "./dom.js";
+import { choice, fill, h, mark, s, select, write } from "./dom.js";
 import { arrow } from "./arrow.js";
 import { chips } from "./chips.js";
 import { ofSymbol } from "./colours.js";
@@ -20,6 +20,7 @@ export function circuitPane(state, tip) {
     drawing: () => pane.svg,
     rows: () => numbers(state, pane),
   });
+  pane.words = () => state.about?.task && tell(pane, state);
   const place = h("div", { class: "drawing" });
   const below = h("div", { class: "below" });
   pane.body.append(place, below);
@@ -85,10 +86,11 @@ function build(pane, state, place, below, tip) {
       pane.arrows.map((its) => its.label),
     ),
   );
+  pane.whose = h("p", { class: "whose" });
   pane.chips = chips(scene, state, tip);
   pane.svg.append(pane.chips.group);
   fill(place, pane.svg);
-  fill(below, key(state, symbols), tools(pane, state));
+  fill(below, pane.whose, key(state, symbols), tools(pane, state));
 }
 
 /** How high every level stands: layers in which nothing is read take less room. */
@@ -147,33 +149,54 @@ function ghosts(paths, scene) {
 /** What changes while one scrubs or switches: strengths, crosses, names. */
 function update(pane, state) {
   const { at, maps } = state;
-  for (const { path, group, label } of pane.arrows ?? []) {
+  for (const { path, group, label } of pane.arrows) {
     const share = maps ? maps.of(at, path) : 1;
     const off = state.isOff(path.layer, path.head, path.reader);
-    // An attribute, since a property of style would be handed on to all that the arrow is made of.
-    group.setAttribute("opacity", (0.1 + 0.9 * Math.max(0.05, share)).toFixed(3));
+    // Of strokes and fills: with an opacity of its own each arrow would be a picture of its own.
+    const strength = (0.1 + 0.9 * Math.max(0.05, share)).toFixed(3);
+    mark(group, { "stroke-opacity": strength, "fill-opacity": strength });
     group.classList.toggle("off", off);
     label.classList.toggle("off", off);
     label.classList.toggle("faint", share < 0.25);
     label.classList.toggle("chosen", state.head === `${path.layer}.${path.head}`);
-    label.setAttribute("aria-pressed", String(off));
-    const told = `${path.layer}.${path.head} ${path.reader} reads ${path.source}, attention ${number(share)}`;
-    label.setAttribute("aria-label", off ? `${told}, switched off` : told);
+    mark(label, { "aria-pressed": off });
   }
   for (const { chip, layer, head, name } of pane.chips.made) {
     const off = state.isOff(layer, head);
     chip.classList.toggle("off", off);
     chip.classList.toggle("chosen", state.head === name);
-    chip.setAttribute("aria-pressed", String(off));
-    chip.setAttribute("aria-label", `Head ${name}${off ? ", switched off" : ""}`);
+    mark(chip, { "aria-pressed": off, "aria-label": `Head ${name}${off ? ", switched off" : ""}` });
   }
   pane.nodes.update();
-  const run = state.about.name;
-  pane.told(
-    `hopscope ${state.about.command?.circuit?.replace(/^hopscope /, "") ?? `circuit show ${run}`}`,
-    state.about.python?.circuit ?? `hopscope.load("${run}").circuit`,
-  );
+  write(pane.whose, whose(state));
+  state.atRest(pane.words);
   pane.refreshNumbers();
+}
+
+/** The same in words: for those who only hear it, and the command. */
+function tell(pane, state) {
+  const { about, maps, at } = state;
+  for (const { path, label } of pane.arrows) {
+    const off = state.isOff(path.layer, path.head, path.reader);
+    const share = number(maps ? maps.of(at, path) : 1);
+    const told = `${path.layer}.${path.head} ${path.reader} reads ${path.source}, attention ${share}`;
+    mark(label, { "aria-label": off ? `${told}, switched off` : told });
+  }
+  pane.nodes.tell();
+  pane.told(
+    `hopscope ${about.command?.circuit?.replace(/^hopscope /, "") ?? `circuit show ${about.name}`}`,
+    about.python?.circuit ?? `hopscope.load("${about.name}").circuit`,
+  );
+}
+
+/** Which weights the circuit was found in, beside those that are shown. */
+function whose({ about, steps, at }) {
+  if (!about.circuit) return "";
+  const { circuit_step: found, name } = about;
+  if (found === null)
+    return `This circuit was found in none of these weights: \`hopscope discover ${name}\` finds it anew.`;
+  const shown = steps[at] === found ? ", which is shown" : `; shown is step ${whole(steps[at])}`;
+  return `This circuit was found at step ${whole(found)}${shown}.`;
 }
 
 function key(state, symbols) {

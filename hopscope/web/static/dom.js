@@ -36,22 +36,19 @@ export function fill(element, ...children) {
   return element;
 }
 
-/** Make a drawing like a fresh one by changing what differs alone, so that little is laid out anew;
- *  gives back which of the two is on the page. */
-export function become(old, fresh) {
-  if (old.tagName !== fresh.tagName || old.children.length !== fresh.children.length) {
-    old.replaceWith(fresh);
-    return fresh;
-  }
-  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
-  for (const { name, value } of fresh.attributes) {
-    if (old.getAttribute(name) === value) continue;
-    if (name === "style") old.style.cssText = value;
-    else old.setAttribute(name, value);
-  }
-  if (!fresh.children.length && old.textContent !== fresh.textContent) old.textContent = fresh.textContent;
-  [...old.children].forEach((child, n) => become(child, fresh.children[n]));
-  return old;
+/** Write a text where it differs, into the node that is there: what is written, and above all what
+ *  is new, is laid out. */
+export function write(element, text) {
+  if (element.textContent === text) return;
+  const { childNodes: nodes } = element;
+  if (nodes.length === 1 && nodes[0].nodeType === Node.TEXT_NODE) nodes[0].data = text;
+  else element.textContent = text;
+}
+
+/** The same for attributes. */
+export function mark(element, attributes) {
+  for (const [name, value] of Object.entries(attributes))
+    if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
 /** A button with a text; `label` says more to those who only hear it. */
@@ -128,6 +125,5 @@ export function switchable(tag, elements, { enter, leave, press }) {
 
 /** Say something to a screen reader, and nothing to anybody else. */
 export function announce(text) {
-  const place = document.getElementById("said");
-  if (place.textContent !== text) place.textContent = text;
+  write(document.getElementById("said"), text);
 }

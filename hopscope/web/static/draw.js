@@ -13,24 +13,19 @@ import { bits, compared, integers, keyOf, normals, shuffled } from "./counter.js
 const VALIDATION = 1;
 const NOWHERE = -1;
 
-/** The first examples of a sample, or those from a number on. */
-export function drawn(tables, sample, count, from = 0) {
+/** The first examples of a sample, or those from a number on; in the order of the example with
+ *  another number, if it is given. */
+export function drawn(tables, sample, count, from = 0, order = null) {
   const exam = empty(tables, count);
-  for (let n = 0; n < count; n++) WAYS[tables.way](exam, n, keyOf(sample, VALIDATION, from + n));
+  const keyAt = (number) => keyOf(sample, VALIDATION, number);
+  for (let n = 0; n < count; n++)
+    WAYS[tables.way](exam, n, keyAt(from + n), order === null ? null : keyAt(order));
   if (tables.tokens) exam.symbol = exam.inputs.slice(-exam.length);
   return exam;
 }
 
-/** The exam of one typed sequence of tokens (as numbers), of a task in which each position asks. */
-export function typed(tables, tokens) {
-  if (tables.way !== "khop") throw new Error("only letters of a k-hop task can be typed here");
-  const exam = empty(tables, 1);
-  fillHops(exam, 0, tokens);
-  exam.symbol = exam.inputs;
-  return exam;
-}
-
-function empty(tables, count) {
+/** An exam in which nothing is drawn yet. */
+export function empty(tables, count) {
   const { length, read, width, answers, asked, dim } = tables;
   const numbers = tables.tokens ? Int32Array : Float32Array;
   return {
@@ -50,11 +45,11 @@ function empty(tables, count) {
 
 const WAYS = {
   /** Vectors: an order of the entries, a vector for each symbol, and codes of the positions. */
-  vector(exam, n, key) {
+  vector(exam, n, key, order) {
     const { tables, length, width } = exam;
     const { dim, slots, code } = tables;
     const symbols = vectors(tables, keyOf(key, 1));
-    const cells = ordered(tables, keyOf(key, 0));
+    const cells = ordered(tables, keyOf(order ?? key, 0));
     exam.symbol = new Int16Array(length);
     exam.vectors = symbols;
     for (let p = 0; p < length; p++) {
@@ -73,20 +68,24 @@ const WAYS = {
   },
 
   /** Tokens in which every position asks for k hops. */
-  khop(exam, n, key) {
-    fillHops(exam, n, integers(key, exam.length, exam.tables.alphabet));
+  khop(exam, n, key, order) {
+    const tokens = integers(key, exam.length, exam.tables.alphabet);
+    fillHops(exam, n, order === null ? tokens : inOrder(tokens, order));
   },
 
   /** Pairs of a key and a value, then queries at random gaps. */
-  mqar(exam, n, key) {
+  mqar(exam, n, key, order) {
     const { tables, length } = exam;
     const { pairs, asked_pairs: asked } = tables;
     const context = 2 * pairs;
-    const keys = shuffled(keyOf(key, 0), tables.keys).slice(0, pairs);
-    const values = shuffled(keyOf(key, 1), tables.alphabet - tables.keys)
+    const own = shuffled(keyOf(key, 0), tables.keys).slice(0, pairs);
+    const brought = shuffled(keyOf(key, 1), tables.alphabet - tables.keys)
       .slice(0, pairs)
       .map((value) => value + tables.keys);
-    const pairsAsked = shuffled(keyOf(key, 3), pairs).slice(0, asked);
+    const [keys, values] = [own, brought].map((its) => (order === null ? its : inOrder(its, order)));
+    const pairsAsked = shuffled(keyOf(key, 3), pairs)
+      .slice(0, asked)
+      .map((pair) => keys.indexOf(own[pair]));
     const places = slotsOf(tables, keyOf(key, 2)).map((slot) => context + 2 * slot);
     const start = n * length;
     exam.inputs.set(fillers(tables, keyOf(key, 4), keys, length), start);
@@ -108,6 +107,11 @@ const WAYS = {
     });
   },
 };
+
+/** The same things in an order that a key says. */
+function inOrder(its, order) {
+  return shuffled(order, its.length).map((place) => its[place]);
+}
 
 /** For every position its entry, and its column among the cells of the ordered entries. */
 function ordered(tables, key) {
@@ -158,7 +162,7 @@ function vectorTargets(exam, n, symbols) {
 }
 
 /** A sequence of letters with the answers to the last position's question, and its roles. */
-function fillHops(exam, n, tokens) {
+export function fillHops(exam, n, tokens) {
   const { tables, length } = exam;
   const { times: hops, asked, alphabet } = tables;
   const first = tokens.map((token, p) => {

@@ -4,7 +4,8 @@
 import { Bench, drive } from "./bench.js";
 import { changesOf, headKey } from "./changes.js";
 import { drawn } from "./draw.js";
-import { answerLoss, answerOf, logSum, rowOf, summary } from "./marks.js";
+import { logSum, summary } from "./marks.js";
+import { spelled } from "./spelled.js";
 import { Transformer } from "./transformer.js";
 
 const OPEN = 3;
@@ -93,8 +94,8 @@ export class Engine {
 
   /** One example: words in `about`, and arrays, as a server sends them. */
   async example(asked) {
-    const { sample = 0, index = 0, step } = asked;
-    const one = drawn(this.tables.task, sample, 1, index);
+    const { sample = 0, index = 0, step, tokens = null, order = null } = asked;
+    const one = spelled(this.tables.task, { sample, index, order, words: tokens });
     const model = await this.model(step);
     const [base, changes] = this.changes(asked, { model, exam: one });
     const others = base.size || changes.size ? OTHERS : 1;
@@ -102,14 +103,14 @@ export class Engine {
     const clean = attended(model, exam, base);
     const about = {
       tokens: this.tokens(exam),
-      answers: this.answers(exam, clean.outputs),
+      answers: this.answers(one, clean.outputs),
       candidates: this.tables.task.names,
     };
     const tensors = new Map([["attention", clean.attention]]);
     if (asked.changes?.length) {
       const changed = attended(model, exam, changes);
       tensors.set("changes.attention", changed.attention);
-      about.changes = { answers: this.answers(exam, changed.outputs) };
+      about.changes = { answers: this.answers(one, changed.outputs) };
     }
     return { about, tensors };
   }
@@ -125,29 +126,31 @@ export class Engine {
   }
 
   /** Every question: where it is asked, and hop by hop what is true and what the model says. */
-  answers(exam, outputs) {
-    const { task } = this.tables;
-    return Array.from({ length: task.answers }, (_, answer) => ({
-      position: exam.length - exam.read + rowOf(exam, 0, answer),
-      chain: exam.askers[answer],
-      hops: this.hops.map((hop, n) => this.said(exam, answer, hop, n, outputs)),
-    }));
+  answers({ questions, vectors, length, read }, outputs) {
+    const { asked, tokens, classes, dim } = this.tables.task;
+    const size = tokens ? classes : dim;
+    return questions.map(({ position, chain, truth }) => {
+      const from = (position - length + read) * asked * size;
+      const given = (n) => outputs.subarray(from + n * size, from + (n + 1) * size);
+      const hops = this.hops.map((hop, n) => ({ hop, ...this.said(given(n), truth[n], vectors) }));
+      return { position, chain, hops };
+    });
   }
 
-  said(exam, answer, hop, n, outputs) {
-    const { task } = this.tables;
-    const given = answerOf(exam, 0, answer, n, outputs);
-    const truth = task.tokens ? exam.targets[answer * task.asked + n] : task.wanted[exam.askers[answer]][n];
-    const far = task.tokens ? null : task.names.map((_, symbol) => distance(exam.vectors, symbol, given));
-    const best = task.tokens ? given.indexOf(Math.max(...given)) : far.indexOf(Math.min(...far));
+  /** What the model says to one hop, and how far that is from the truth, if there is one. */
+  said(given, truth, vectors) {
+    const { tokens, names } = this.tables.task;
+    const far = tokens ? null : names.map((_, symbol) => distance(vectors, symbol, given));
+    const best = tokens ? given.indexOf(Math.max(...given)) : far.indexOf(Math.min(...far));
+    const known = truth !== null;
+    const loss = () => (tokens ? logSum(given) - given[truth] : far[truth]);
     return {
-      hop,
-      truth: task.names[truth],
-      answer: task.names[best],
-      right: best === truth,
-      loss: answerLoss(exam, 0, answer, n, outputs),
-      probability: task.tokens ? Math.exp(given[best] - logSum(given)) : null,
-      distance: task.tokens ? null : far[best],
+      truth: known ? names[truth] : null,
+      answer: names[best],
+      right: known ? best === truth : null,
+      loss: known ? loss() : null,
+      probability: tokens ? Math.exp(given[best] - logSum(given)) : null,
+      distance: tokens ? null : far[best],
     };
   }
 }

@@ -1,6 +1,6 @@
 // The wall: a role map for every head. One of them is large, and linked to the example.
 
-import { choice, fill, h, s } from "./dom.js";
+import { choice, fill, h, mark, s, write } from "./dom.js";
 import { draw, squares, under } from "./heat.js";
 import { Pane } from "./pane.js";
 import { headsOf } from "./paths.js";
@@ -48,13 +48,19 @@ export function headsPane(state) {
     const kind = state.kind === "others" ? "others" : "own";
     for (const its of cells) its.show(state, order, kind);
     big?.update();
-    const { step, about } = state;
+    state.atRest(words);
+    pane.refreshNumbers();
+  };
+  const words = () => {
+    const { step, about, maps } = state;
+    if (!maps) return;
+    for (const its of cells) its.tell();
+    const kind = state.kind === "others" ? "others" : "own";
     const loaded = `hopscope.load("${about.name}"${step === null ? "" : `, step=${step}`})`;
     pane.told(
       `hopscope maps ${about.name}${step === null ? "" : ` --step ${step}`}`,
       `${loaded}.maps().${kind}[${chosen(state).join(", ")}]`,
     );
-    pane.refreshNumbers();
   };
   state.watch("about maps theme", rebuild);
   state.watch("step off head kind spot example", update);
@@ -100,16 +106,20 @@ function cell(state, layer, head, used) {
     canvas,
     h("span", {}, name),
   );
+  let shown = null;
   return {
     element,
     show(its, order, kind) {
       const matrix = its.maps.matrix(kind, its.at, layer, head, order);
       draw(canvas, matrix, order.length, order.length);
-      const off = its.isOff(layer, head) || its.off.some((one) => one.layer === layer && one.head === head);
+      const off = its.off.some((one) => one.layer === layer && one.head === head);
       element.classList.toggle("off", off);
-      element.setAttribute("aria-pressed", String(chosen(its).join(".") === name));
-      const where = `${used.has(name) ? ", in the circuit" : ""}${off ? ", switched off" : ""}`;
-      element.setAttribute("aria-label", `Head ${name}${where}: ${strongest(matrix, order)}`);
+      mark(element, { "aria-pressed": chosen(its).join(".") === name });
+      shown = { matrix, order, off };
+    },
+    tell() {
+      const where = `${used.has(name) ? ", in the circuit" : ""}${shown.off ? ", switched off" : ""}`;
+      mark(element, { "aria-label": `Head ${name}${where}: ${strongest(shown.matrix, shown.order)}` });
     },
   };
 }
@@ -127,7 +137,7 @@ function strongest(matrix, order) {
 function enlarged(state, place) {
   const order = chainOrder(state.maps.roles);
   const n = order.length;
-  const canvas = h("canvas", { class: "heat" });
+  const canvas = h("canvas", { class: "heat", "aria-hidden": "true" });
   const said = h("p", { class: "readout" });
   const title = h("h3", {});
   const tokens = h("canvas", { class: "heat tokens" });
@@ -167,7 +177,7 @@ function enlarged(state, place) {
     ),
     h("div", { class: "field" }, canvas, h("i", { class: "spot", hidden: true })),
   );
-  const mark = grid.querySelector(".spot");
+  const ring = grid.querySelector(".spot");
   fill(
     place,
     h("div", { class: "top" }, title, off),
@@ -185,21 +195,20 @@ function enlarged(state, place) {
       const [layer, head] = chosen(state);
       const { at, maps } = state;
       const kind = state.kind === "others" ? "others" : "own";
-      title.textContent = `Head ${layer}.${head}`;
+      write(title, `Head ${layer}.${head}`);
       const gone = state.isOff(layer, head);
-      off.textContent = gone ? "switch on" : "switch off";
-      off.setAttribute("aria-pressed", String(gone));
+      write(off, gone ? "switch on" : "switch off");
+      mark(off, { "aria-pressed": gone });
       draw(canvas, maps.matrix(kind, at, layer, head, order), n, n);
-      canvas.setAttribute("aria-hidden", "true");
-      grid.setAttribute("aria-label", `Map of head ${layer}.${head}; arrow keys move`);
-      mark.hidden = !state.spot;
+      mark(grid, { "aria-label": `Map of head ${layer}.${head}; arrow keys move` });
+      ring.hidden = !state.spot;
       const share = (r, c) => maps.value(kind, at, layer, head, maps.place.get(r), maps.place.get(c));
       if (state.spot) {
         const { reader, source } = state.spot;
-        mark.style.setProperty("--row", order.indexOf(reader));
-        mark.style.setProperty("--column", order.indexOf(source));
+        ring.style.setProperty("--row", order.indexOf(reader));
+        ring.style.setProperty("--column", order.indexOf(source));
         const whose = kind === "others" ? " of other chains" : "";
-        said.textContent = `${reader} reads ${source}${whose}: ${number(share(reader, source))}`;
+        write(said, `${reader} reads ${source}${whose}: ${number(share(reader, source))}`);
       } else {
         const rows = order.map((role) => [role, ...maps.beside(at, layer, head, role)]);
         const [role, itself, previous] = rows.reduce((one, other) =>
@@ -207,9 +216,8 @@ function enlarged(state, place) {
         );
         const most = Math.max(itself, previous);
         const where = itself > previous ? "itself" : "the position before";
-        said.textContent =
-          strongest(maps.matrix(kind, at, layer, head, order), order) +
-          (most > 0.5 ? `; ${role} gives ${number(most)} to ${where}` : "");
+        const beside = most > 0.5 ? `; ${role} gives ${number(most)} to ${where}` : "";
+        write(said, strongest(maps.matrix(kind, at, layer, head, order), order) + beside);
       }
       const found = state.example?.attention;
       tokens.parentElement.hidden = !found;

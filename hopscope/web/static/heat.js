@@ -3,16 +3,20 @@
 import { shade } from "./colours.js";
 import { s } from "./dom.js";
 
+const seen = new WeakMap(); // what stands on each canvas: the same is not drawn again
+
 /** Draw [rows, columns] numbers between 0 and 1, a point for each; one that is missing stays empty. */
 export function draw(canvas, matrix, rows, columns) {
-  if (canvas.width !== columns) canvas.width = columns;
-  if (canvas.height !== rows) canvas.height = rows;
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(columns, rows);
+  const image = new ImageData(columns, rows);
   matrix.forEach((share, n) => {
     if (!Number.isNaN(share)) image.data.set([...shade(share), 255], 4 * n);
   });
-  context.putImageData(image, 0, 0);
+  const before = seen.get(canvas);
+  if (before?.width === columns && before.data.every((its, n) => its === image.data[n])) return;
+  if (canvas.width !== columns) canvas.width = columns;
+  if (canvas.height !== rows) canvas.height = rows;
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  seen.set(canvas, image);
 }
 
 /** The same as an SVG group at a place. */

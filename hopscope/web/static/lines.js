@@ -1,6 +1,6 @@
-// Curves: axes, series, intervals, a cursor, and what stands at a place. Drawn as SVG.
+// Curves: axes, series, intervals, and what stands at a place. Drawn as SVG.
 
-import { h, s } from "./dom.js";
+import { h, s, write } from "./dom.js";
 import { number, whole } from "./words.js";
 
 const LEFT = 44;
@@ -107,20 +107,12 @@ export function chart(width, asked) {
           ),
       );
   }
-  const cursor = s("line", { class: "cursor", y1: TOP - 6, y2: height - bottom, visibility: "hidden" });
-  made.append(cursor);
   return {
     svg: made,
     toX,
     toY,
     left: LEFT,
     right: width - RIGHT,
-    point(value) {
-      const place = toX(value);
-      cursor.setAttribute("x1", place);
-      cursor.setAttribute("x2", place);
-      cursor.setAttribute("visibility", "visible");
-    },
   };
 }
 
@@ -146,21 +138,21 @@ function band({ xs, low, high }, toX, toY) {
 
 /** Names of curves, each with its colour; `show(x)` writes what each is there. */
 export function legend(entries) {
-  const values = entries.map(() => h("b"));
+  const values = entries.map(() => h("span"));
   const keys = entries.map(({ name, colour, dash, on }, n) =>
     h(
       on ? "button" : "span",
       { class: "key", ...(on ? { type: "button", on: { click: on } } : {}) },
       h("i", { class: dash ? "dashed" : "", style: { "--its": colour } }),
       name,
-      values[n],
+      h("b", {}, values[n]),
     ),
   );
   return {
     element: h("div", { class: "keys" }, keys),
     show(x) {
       entries.forEach(({ xs, ys }, n) => {
-        values[n].textContent = number(xs.length ? ys[nearest(xs, x)] : NaN);
+        write(values[n], number(xs.length ? ys[nearest(xs, x)] : NaN));
       });
     },
   };

@@ -54,7 +54,8 @@ export class Live {
 
   /** Is something asked, or about to be? */
   get busy() {
-    return this.state.waiting || [this.timers, this.open].some((its) => Object.keys(its).length > 0);
+    const { waiting, words } = this.state;
+    return waiting || words.size > 0 || [this.timers, this.open].some((its) => Object.keys(its).length > 0);
   }
 
   openRun() {

@@ -137,7 +137,9 @@ function showQuestion(pane, state, { kind, index, text, opening, spans, correct,
     ),
   );
   const all = state.about.llm.questions;
-  pane.hint(`${kind}, number ${index} of ${all}`);
+  const last = Math.min(all, state.about.llm.carried ?? all) - 1;
+  const some = last < all - 1 ? `; this page has the first ${last + 1}` : "";
+  pane.hint(`${kind}, number ${index} of ${all}${some}`);
   fill(
     pane.tools,
     select(
@@ -151,7 +153,7 @@ function showQuestion(pane, state, { kind, index, text, opening, spans, correct,
       "aria-label": "The question before",
       disabled: !state.ex,
     }),
-    button("next", () => state.set({ ex: Math.min(all - 1, state.ex + 1) }), { class: "plain" }),
+    button("next", () => state.set({ ex: state.ex + 1 }), { class: "plain", disabled: state.ex >= last }),
   );
   pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
 }

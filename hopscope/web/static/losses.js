@@ -1,6 +1,6 @@
 // What the model answers, and how well: a bar for each hop.
 
-import { announce, become, fill, h, s } from "./dom.js";
+import { announce, fill, h, mark, s, write } from "./dom.js";
 import { ofChain, ofHop } from "./colours.js";
 import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
@@ -17,6 +17,10 @@ export function lossesPane(state, live) {
   const answers = h("div", { class: "answers" });
   const tray = h("div", { class: "tray" });
   const costs = h("div", { class: "costs" });
+  pane.words = () => {
+    if (state.about?.task) told(pane, state);
+    pane.drawn?.tell();
+  };
   pane.body.append(bars, answers, tray, costs);
   state.watch("about losses step off answer theme seed asking", () => {
     if (state.about?.task) showBars(pane, state, bars);
@@ -68,78 +72,69 @@ function showBars(pane, state, place) {
   const found = current(state);
   const hops = state.about.task.asked;
   pane.hint(found ? `${found.from}${state.asking ? " …" : ""}` : "");
-  told(pane, state);
+  state.atRest(pane.words);
   if (!found) return fill(place, h("p", { class: "quiet" }, "Being measured …"));
-  const most = Math.max(...found.guess, ...found.changed.mean) * 1.15;
-  const at = (value) => 8 + (Math.min(Math.max(value, 0), most) / most) * (WIDE - 16);
-  const fresh = s("svg", {
-    class: "loss-bars",
-    viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`,
-    role: "img",
-    "aria-label": hops
-      .map((hop, n) => {
-        const [loss, clean, guess] = [found.changed.mean, found.clean.mean, found.guess].map((its) => its[n]);
-        return `hop ${hop}: loss ${number(loss)}, clean ${number(clean)}, guessing ${number(guess)}`;
-      })
-      .join("; "),
-  });
-  hops.forEach((hop, n) => {
-    const y = n * ROW + 6;
-    const value = found.changed.mean[n];
-    const half = found.changed.half?.[n];
-    const x = at(value);
-    const moved = state.off.length > 0;
-    fresh.append(
-      s("text", { class: "name", x: 8, y: y + 12 }, `hop ${hop}`),
-      s(
-        "text",
-        {
-          class: "value",
-          x: WIDE - 8,
-          y: y + 12,
-          "text-anchor": "end",
-          data: { hop: String(hop), value: String(value) },
-        },
-        number(value) + (half ? ` ± ${number(half)}` : ""),
-      ),
-      s("rect", { class: "under", x: 8, y: y + 19, width: WIDE - 16, height: 12, rx: 6 }),
-      s("rect", {
-        class: "bar",
-        x: 8,
-        y: y + 19,
-        width: Math.max(2.5, x - 8),
-        height: 12,
-        rx: 6,
-        style: { fill: ofHop(n) },
-      }),
-    );
-    if (half)
-      fresh.append(
-        s("line", { class: "interval", x1: at(value - half), x2: at(value + half), y1: y + 25, y2: y + 25 }),
-      );
-    if (moved)
-      fresh.append(
-        s("line", {
-          class: "notch",
-          x1: at(found.clean.mean[n]),
-          x2: at(found.clean.mean[n]),
-          y1: y + 15,
-          y2: y + 35,
-        }),
-      );
-    fresh.append(
-      s("line", { class: "guess", x1: at(found.guess[n]), x2: at(found.guess[n]), y1: y + 17, y2: y + 35 }),
-    );
-  });
-  const guess = at(found.guess[0]);
-  fresh.append(
-    s("text", { class: "guess", x: guess, y: ROW * hops.length + 8, "text-anchor": "middle" }, "guessing"),
-  );
-  if (pane.bars?.isConnected) pane.bars = become(pane.bars, fresh);
-  else fill(place, (pane.bars = fresh));
+  if (pane.drawn?.hops.join() !== hops.join()) pane.drawn = barsOf(hops);
+  pane.bars = pane.drawn.svg;
+  if (pane.bars.parentNode !== place) fill(place, pane.bars);
+  pane.drawn.show(found, state.off.length > 0);
   pane.refreshNumbers();
   if (state.off.length && state.answer && !state.asking)
     announce(`Losses: ${hops.map((hop, n) => `hop ${hop} ${number(found.changed.mean[n])}`).join(", ")}`);
+}
+
+/** Bars for these hops; `show` gives them their losses, with a notch for the model as it is if heads
+ *  are off, and `tell` says the same in words. */
+function barsOf(hops) {
+  const foot = s("text", { class: "guess", y: ROW * hops.length + 8, "text-anchor": "middle" }, "guessing");
+  const svg = s("svg", { class: "loss-bars", viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`, role: "img" });
+  const rows = hops.map(row);
+  svg.append(...rows.flatMap(Object.values), foot);
+  let shown = null;
+  const show = (losses, off) => {
+    shown = losses;
+    const { clean, changed, guess } = losses;
+    const most = Math.max(...guess, ...changed.mean) * 1.15;
+    const at = (value) => 8 + (Math.min(Math.max(value, 0), most) / most) * (WIDE - 16);
+    const stand = (line, x) => mark(line, { x1: x, x2: x });
+    rows.forEach(({ value, bar, interval, notch, level }, n) => {
+      const loss = changed.mean[n];
+      const half = changed.half?.[n];
+      write(value, number(loss) + (half ? ` ± ${number(half)}` : ""));
+      mark(value, { "data-value": loss });
+      mark(bar, { width: Math.max(2.5, at(loss) - 8) });
+      mark(interval, { visibility: half ? "visible" : "hidden" });
+      if (half) mark(interval, { x1: at(loss - half), x2: at(loss + half) });
+      mark(notch, { visibility: off ? "visible" : "hidden" });
+      if (off) stand(notch, at(clean.mean[n]));
+      stand(level, at(guess[n]));
+    });
+    mark(foot, { x: at(guess[0]) });
+  };
+  const tell = () => {
+    const told = hops.map((hop, n) => {
+      const { changed, clean: plain } = shown;
+      const [loss, clean, guess] = [changed.mean, plain.mean, shown.guess].map((its) => number(its[n]));
+      return `hop ${hop}: loss ${loss}, clean ${clean}, guessing ${guess}`;
+    });
+    mark(svg, { "aria-label": told.join("; ") });
+  };
+  return { hops, svg, show, tell };
+}
+
+/** What is drawn of one hop. */
+function row(hop, n) {
+  const y = n * ROW + 6;
+  const box = { x: 8, y: y + 19, height: 12, rx: 6 };
+  return {
+    name: s("text", { class: "name", x: 8, y: y + 12 }, `hop ${hop}`),
+    value: s("text", { class: "value", x: WIDE - 8, y: y + 12, "text-anchor": "end", "data-hop": hop }),
+    under: s("rect", { class: "under", ...box, width: WIDE - 16 }),
+    bar: s("rect", { class: "bar", ...box, style: { fill: ofHop(n) } }),
+    interval: s("line", { class: "interval", y1: y + 25, y2: y + 25 }),
+    notch: s("line", { class: "notch", y1: y + 15, y2: y + 35 }),
+    level: s("line", { class: "guess", y1: y + 17, y2: y + 35 }),
+  };
 }
 
 function told(pane, state) {

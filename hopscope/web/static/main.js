@@ -46,6 +46,8 @@ async function begin() {
     { class: "board", id: "board" },
     panes.map((pane) => pane.element),
   );
+  const nothing = h("p", { class: "quiet nothing" }, "Choose a run: they are listed at the left (☰).");
+  board.append(nothing);
   const error = errorLine(state);
   const find = searchBox(state, arrows);
   const showRuns = () => {
@@ -65,6 +67,10 @@ async function begin() {
   if (innerWidth < 1100 || !source.live) showRuns();
   listen(state, { find: find.firstChild, help, runs: showRuns });
   state.watch("about pane", () => arrange(state, panes, board));
+  state.watch("about opening", () => {
+    nothing.hidden = Boolean(state.about || state.opening);
+  });
+  nothing.hidden = true;
   arrange(state, panes, board);
   state.watch("stale", () => live.openRun());
   theme(state, keptTheme() ?? "auto");

@@ -15,7 +15,7 @@ export function hopLosses(exam, example, outputs) {
 }
 
 /** The loss of one answer: the mean square of the error, or the cross-entropy. */
-export function answerLoss(exam, example, answer, hop, outputs) {
+function answerLoss(exam, example, answer, hop, outputs) {
   const given = answerOf(exam, example, answer, hop, outputs);
   const { tables } = exam;
   const at = ((example * tables.answers + answer) * tables.asked + hop) * tables.dim;
@@ -26,7 +26,7 @@ export function answerLoss(exam, example, answer, hop, outputs) {
 }
 
 /** What the model says: a vector, or the logits of all classes. */
-export function answerOf(exam, example, answer, hop, outputs) {
+function answerOf(exam, example, answer, hop, outputs) {
   const { tables } = exam;
   const size = tables.tokens ? tables.classes : tables.dim;
   const from = rowOf(exam, example, answer) * tables.asked * size + hop * size;
@@ -34,7 +34,7 @@ export function answerOf(exam, example, answer, hop, outputs) {
 }
 
 /** Where an answer is read: the number of its row among those that are read. */
-export function rowOf(exam, example, answer) {
+function rowOf(exam, example, answer) {
   const { tables, length, read } = exam;
   if (tables.way === "vector") return answer * tables.known + tables.known - 1;
   if (tables.way === "khop") return read - 1;

@@ -1,6 +1,6 @@
 // The frame of every pane: title, what can be done with it, and the command that gives its numbers.
 
-import { announce, button, fill, h, table } from "./dom.js";
+import { announce, button, fill, h, table, write } from "./dom.js";
 import { ink } from "./colours.js";
 import { csv, handOut, png, standalone } from "./save.js";
 
@@ -11,6 +11,7 @@ import { csv, handOut, png, standalone } from "./save.js";
 export class Pane {
   constructor(state, name, title, made = {}) {
     Object.assign(this, { state, name, title, ...made });
+    this.hinted = h("p", {});
     this.tools = h("div", { class: "tools" });
     this.body = h("div", { class: "body" });
     this.numbers = h("div", {
@@ -36,7 +37,7 @@ export class Pane {
         "header",
         {},
         h("h2", { id: `title-${name}` }, title),
-        h("div", { class: "hint" }),
+        h("div", { class: "hint" }, this.hinted),
         this.tools,
         this.menu(),
         this.full,
@@ -99,7 +100,7 @@ export class Pane {
   }
 
   hint(text) {
-    this.element.querySelector(".hint").textContent = text;
+    write(this.hinted, text);
   }
 
   get file() {

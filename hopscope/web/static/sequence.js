@@ -53,6 +53,7 @@ export function showSequence(pane, state, chips, place) {
     h("span", { class: "letter asked" }, h("i", {}), "?"),
   );
   const told = (n) => `${said ? number(said.answer[n]) : ""} (induction head ${number(head.answer[n])})`;
+  const matches = `${counted(head.matches, "earlier place")} with the same parents`;
   const svg = s("svg", {
     class: "values",
     viewBox: `0 0 420 ${30 + alphabet * 30}`,
@@ -92,11 +93,7 @@ export function showSequence(pane, state, chips, place) {
     );
   }
   pane.svg = svg;
-  fill(place, svg);
-  pane.hint(
-    `bars over letters: attention of the last layer · ${counted(head.matches, "earlier place")} ` +
-      "with the same parents",
-  );
+  fill(place, h("p", { class: "quiet" }, `bars: attention of the last layer · ${matches}`), svg);
   pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
   pane.refreshNumbers();
 }

@@ -1,6 +1,6 @@
 // The slider over all checkpoints: a notch for each, a mark for each path and hop, and what plays.
 
-import { button, h, s, fill } from "./dom.js";
+import { button, fill, h, mark, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { events } from "./events.js";
 import { nearest } from "./lines.js";
@@ -9,7 +9,9 @@ import { whole } from "./words.js";
 
 /** The slider: a notch for each checkpoint, a mark for each path and hop. */
 export function slider(state) {
-  const thumb = s("circle", { class: "thumb", cy: 22, r: 7 });
+  // Beside the drawing, so that a move of them draws nothing anew.
+  const thumb = h("i", { class: "thumb" });
+  const gone = h("i", { class: "gone" });
   const play = button("▶", () => toggle(), {
     class: "icon play",
     title: "Play (space)",
@@ -45,10 +47,9 @@ export function slider(state) {
       const svg = s("svg", { viewBox: `0 0 ${width} 52`, width, height: 52, "aria-hidden": "true" });
       const first = up.toX(steps[0]);
       const end = up.toX(steps.at(-1));
-      svg.append(
-        s("line", { class: "track", x1: first, x2: end, y1: 22, y2: 22 }),
-        s("line", { class: "gone", x1: first, x2: first, y1: 22, y2: 22 }),
-      );
+      gone.style.left = `${first}px`;
+      gone.style.width = `${end - first}px`;
+      svg.append(s("line", { class: "track", x1: first, x2: end, y1: 22, y2: 22 }));
       if (steps.length < 400)
         for (const step of steps)
           svg.append(s("line", { class: "notch", x1: up.toX(step), x2: up.toX(step), y1: 18, y2: 26 }));
@@ -93,10 +94,9 @@ export function slider(state) {
           ),
         );
       }
-      svg.append(thumb);
-      made = { up, svg, first };
+      made = { up, first, end };
       bar.setAttribute("aria-valuemax", String(steps.length - 1));
-      fill(bar, svg);
+      fill(bar, svg, gone, thumb);
       bar.onpointerdown = (event) => {
         bar.setPointerCapture(event.pointerId);
         slide(event);
@@ -114,10 +114,9 @@ export function slider(state) {
     update() {
       const { steps, at } = state;
       const x = made.up.toX(steps[at]);
-      thumb.setAttribute("cx", x);
-      made.svg.querySelector(".gone").setAttribute("x2", x);
-      bar.setAttribute("aria-valuenow", String(at));
-      bar.setAttribute("aria-valuetext", `step ${whole(steps[at])}`);
+      thumb.style.transform = `translateX(${x}px)`;
+      gone.style.transform = `scaleX(${(x - made.first) / (made.end - made.first || 1)})`;
+      mark(bar, { "aria-valuenow": at, "aria-valuetext": `step ${whole(steps[at])}` });
       play.disabled = steps.length < 2;
     },
   };

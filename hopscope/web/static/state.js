@@ -4,6 +4,7 @@
 import { START, format, parse } from "./url.js";
 
 const VIEW = Object.keys(START);
+const REST = 120;
 
 export class State {
   constructor() {
@@ -12,6 +13,7 @@ export class State {
     this.changed = new Set();
     this.undone = [];
     this.waiting = false;
+    this.words = new Set();
     addEventListener("popstate", () => this.set(parse(location.hash), "none"));
     addEventListener("hashchange", () => this.set(parse(location.hash), "none"));
   }
@@ -41,19 +43,35 @@ export class State {
     const keys = this.changed;
     this.changed = new Set();
     this.waiting = false;
-    for (const { keys: wanted, run } of this.watchers) {
-      if (![...keys].some((key) => wanted.has(key))) continue;
-      try {
-        run(keys);
-      } catch (error) {
-        console.error(error);
-        this.set({ error: { text: `a part of this page could not be drawn: ${error.message}` } }, "none");
-      }
+    for (const { keys: wanted, run } of this.watchers)
+      if ([...keys].some((key) => wanted.has(key))) this.draw(() => run(keys));
+  }
+
+  /** What goes wrong becomes a line, and the rest goes on. */
+  draw(run) {
+    try {
+      run();
+    } catch (error) {
+      console.error(error);
+      this.set({ error: { text: `a part of this page could not be drawn: ${error.message}` } }, "none");
     }
+  }
+
+  /** Write words that nobody reads while things move (commands, labels for those who only hear them)
+   *  when nothing has moved for a moment. */
+  atRest(write) {
+    this.words.add(write);
+    clearTimeout(this.rests);
+    this.rests = setTimeout(() => {
+      const written = this.words;
+      this.words = new Set();
+      for (const each of written) this.draw(each);
+    }, REST);
   }
 
   /** Browsers refuse more than some hundred entries a minute: scrubbing replaces, and only rests. */
   remember(how) {
+    if (location.protocol === "about:") return; // written into a frame: it has no address
     const address = format(this);
     if (address === location.hash) return;
     if (how === "push") {

@@ -1,10 +1,11 @@
 // How arrows bend, and how the squares look that say what a position holds.
 
-import { s } from "./dom.js";
+import { mark, s, write } from "./dom.js";
 import { ofMoment, ofSymbol } from "./colours.js";
 import { number, symbolName } from "./words.js";
 
 const SQUARE = 11;
+const CORNER = 2.2;
 
 /** The curve of a path, shifted to the side by so much: text, points, middle. */
 export function bent({ x, y }, path, aside) {
@@ -72,62 +73,54 @@ export function nodes(scene, state) {
         group.append(s("circle", { class: "dot", cx: x(role), cy: y(level), r: 3.5 }));
         continue;
       }
+      const corner = [x(role) - wide / 2, y(level) - size / 2 - 3];
       const node = s(
         "g",
-        {
-          class: "node",
-          transform: `translate(${(x(role) - wide / 2).toFixed(1)} ${(y(level) - size / 2 - 3).toFixed(1)})`,
-        },
+        { class: "node", transform: `translate(${corner.map((its) => its.toFixed(1)).join(" ")})` },
         s("title", {}),
         s("rect", { class: "frame", width: wide, height: size + 6, rx: (size + 6) / 2.6 }),
       );
       symbols.forEach((symbol, n) => {
         const left = 4 + n * (size + 2);
-        const colour = ofSymbol(symbols, symbol);
-        const held = s("rect", {
-          class: "held",
-          x: left,
-          y: 3,
-          width: size,
-          height: size,
-          rx: 2.2,
-          style: { fill: colour },
-        });
-        node.append(
-          s("rect", {
-            class: "slot",
-            x: left,
-            y: 3,
-            width: size,
-            height: size,
-            rx: 2.2,
-            style: { stroke: colour },
-          }),
-          held,
-        );
-        made.push({ held, level, role, symbol, n, size, node });
+        const box = { x: left, y: 3, width: size, height: size, rx: CORNER };
+        node.append(s("rect", { class: "slot", ...box, style: { stroke: ofSymbol(symbols, symbol) } }));
+        made.push({ level, role, n, node, left: corner[0] + left, floor: corner[1] + 3 + size });
       });
       group.append(node);
     }
-  return { group, update: () => show(made, state) };
+  // All squares of a symbol are one shape: a shape is little work, and each change of one some.
+  const shapes = symbols.map((its) => s("path", { class: "held", style: { fill: ofSymbol(symbols, its) } }));
+  group.append(...shapes);
+  const full = ({ level, role, n }) => {
+    const share = state.contents.share(state.at, level, role, n);
+    return Math.min(1, Math.max(0, Number.isNaN(share) ? 0 : share));
+  };
+  const update = () => {
+    const parts = symbols.map(() => "");
+    for (const its of made) parts[its.n] += block(its.left, its.floor, size, size * full(its));
+    shapes.forEach((shape, n) => mark(shape, { d: parts[n] }));
+  };
+  const tell = () => {
+    const texts = new Map();
+    for (const its of made) {
+      const where = `${its.role}, ${its.level ? `after layer ${its.level - 1}` : "input"}:`;
+      const held = `${symbolName(symbols[its.n])} ${number(full(its))}`;
+      texts.set(its.node, `${texts.get(its.node) ?? where} ${held}`);
+    }
+    for (const [node, text] of texts) write(node.firstChild, text);
+  };
+  return { group, update, tell };
 }
 
-function show(made, state) {
-  const { contents, at } = state;
-  if (!contents) return;
-  const texts = new Map();
-  for (const { held, level, role, symbol, n, size, node } of made) {
-    const share = contents.share(at, level, role, n);
-    const full = Math.min(1, Math.max(0, Number.isNaN(share) ? 0 : share));
-    const high = Math.round(10 * size * full) / 10;
-    held.setAttribute("height", high);
-    held.setAttribute("y", 3 + size - high);
-    texts.set(node, [
-      ...(texts.get(node) ?? [`${role}, ${level ? `after layer ${level - 1}` : "input"}:`]),
-      `${symbolName(symbol)} ${number(full)}`,
-    ]);
-  }
-  for (const [node, lines] of texts) node.firstChild.textContent = lines.join(" ");
+/** A box with round corners that stands on a floor, so wide and so high. */
+function block(left, floor, wide, high) {
+  if (high < 0.05) return "";
+  const r = Math.min(CORNER, high / 2);
+  const [across, up] = [wide - 2 * r, high - 2 * r].map((its) => its.toFixed(1));
+  return (
+    `M${(left + r).toFixed(1)} ${floor.toFixed(1)}h${across}` +
+    `q${r} 0 ${r} ${-r}v${-up}q0 ${-r} ${-r} ${-r}h${-across}q${-r} 0 ${-r} ${r}v${up}q0 ${r} ${r} ${r}z`
+  );
 }
 
 /** Which colours an arrow has: what it carries, when it emerged, or what kind of part it is. */

@@ -36,7 +36,7 @@ export function timePane(state) {
   state.watch("about steps scale", () => {
     if (state.steps) tools(pane, state);
   });
-  pane.both = () => (pane.charts ? together(pane) : s("svg", { viewBox: "0 0 1 1" }));
+  pane.both = () => (pane.charts ? together(pane, state.steps[state.at]) : s("svg", { viewBox: "0 0 1 1" }));
   return pane;
 }
 
@@ -91,7 +91,7 @@ function build(pane, state, place, rail) {
       ? Math.max(150, (innerHeight - 320) / 2)
       : about.task
         ? Math.min(130, Math.max(84, innerHeight * 0.088))
-        : 160;
+        : Math.max(160, (innerHeight - 520) / 2);
   const series = losses ? lossSeries(losses, member, hops) : [];
   const top = guess
     ? Math.max(
@@ -144,6 +144,8 @@ function build(pane, state, place, rail) {
   });
   pane.charts = two ? [up, down] : [up];
   pane.legends = [series, pane.seen].map((all) => legendOf(all, state));
+  // Beside the drawing, so that a move of it draws nothing anew.
+  pane.cursor = h("i", { class: "cursor" });
   fill(
     place,
     h(
@@ -153,6 +155,7 @@ function build(pane, state, place, rail) {
         "div",
         { class: "stack" },
         pane.charts.map((each) => each.svg),
+        h("div", { class: "over", "aria-hidden": "true" }, pane.cursor),
       ),
       h(
         "div",
@@ -176,7 +179,8 @@ function update(pane, state) {
   const step = steps[state.at];
   const where = `${about.unit ?? "step"} ${whole(step)} of ${whole(steps.at(-1))}`;
   pane.hint(`${where} · ${counted(steps.length, "checkpoint")}`);
-  for (const each of pane.charts) each.point(step);
+  const { toX, svg } = pane.charts[0];
+  pane.cursor.style.transform = `translateX(${(100 * toX(step)) / svg.viewBox.baseVal.width}%)`;
   for (const each of pane.legends) each.show(step);
   pane.slider.update(state);
   pane.refreshNumbers();
@@ -195,8 +199,8 @@ function legendOf(series, state) {
   );
 }
 
-/** Both charts as one drawing, to be saved. */
-function together(pane) {
+/** Both charts as one drawing with the step that is looked at, to be saved. */
+function together(pane, step) {
   const { width } = pane.charts[0].svg.viewBox.baseVal;
   const made = s("svg", { class: "chart" });
   let top = 0;
@@ -206,6 +210,8 @@ function together(pane) {
     made.append(s("g", { transform: `translate(0 ${top})` }, [...copy.children]));
     top += height;
   }
+  const x = pane.charts[0].toX(step);
+  made.append(s("line", { class: "cursor", x1: x, x2: x, y1: 4, y2: top - 22 }));
   made.setAttribute("viewBox", `0 0 ${width} ${top}`);
   return made;
 }

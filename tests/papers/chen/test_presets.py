@@ -9,9 +9,9 @@ from hopscope.papers.chen.settings import SETTINGS
 
 
 def test_they_are_the_settings_that_the_claims_are_about() -> None:
-    assert preset("chen/paper").experiment == MarkovExperiment()
+    assert preset("chen/paper").recipe == MarkovExperiment()
     program = MarkovExperiment.model_validate(SETTINGS["the authors' program"])
-    assert preset("chen/program").experiment == program
+    assert preset("chen/program").recipe == program
 
 
 @pytest.mark.parametrize("name", presets())

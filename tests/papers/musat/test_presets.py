@@ -32,7 +32,7 @@ def test_sources_name_fields_that_exist(name: str) -> None:
 
 
 def test_the_paper_s_numbers() -> None:
-    a, b, d = (preset(f"musat/transformer-{letter}").experiment for letter in "abd")
+    a, b, d = (preset(f"musat/transformer-{letter}").recipe for letter in "abd")
     assert (a.model.layers, a.model.heads, a.model.d_model, a.task.hops) == (12, 1, 128, 3)
     assert (a.training.steps, a.training.batch, a.training.examples) == (24_000, 128, 262_144)
     assert a.seeds != b.seeds
@@ -43,11 +43,11 @@ def test_the_paper_s_numbers() -> None:
         False,
     )
     assert d.training.checkpoint_steps()[:3] == (0, 80, 160)
-    epochs = preset("musat/transformer-d-epochs").experiment.training
+    epochs = preset("musat/transformer-d-epochs").recipe.training
     assert epochs.steps * epochs.batch / epochs.examples == 800
-    batches = preset("musat/transformer-d-large-batch").experiment.training
+    batches = preset("musat/transformer-d-large-batch").recipe.training
     assert (batches.steps / batches.steps_per_epoch, batches.examples) == (800, 2**18)
-    ic, non = (preset(f"musat/fig4-{kind}-L6").experiment for kind in ("ic", "nonic"))
+    ic, non = (preset(f"musat/fig4-{kind}-L6").recipe for kind in ("ic", "nonic"))
     assert (ic.task.hops, non.task.hops) == (5, 3)
     assert (ic.task.curriculum, non.task.curriculum) == (True, False)
     assert (ic.model.layers, ic.model.heads, len(ic.seeds)) == (6, 8, 8)

@@ -32,7 +32,7 @@ def test_readings_differ_and_the_best_are_among_them() -> None:
 
 
 def test_what_is_left_out_is_as_in_the_preset() -> None:
-    paper = presets()["musat/transformer-b"].experiment
+    paper = presets()["musat/transformer-b"].recipe
     ours = reading_of("").experiment(1, LONG)
     assert (ours.task, ours.model, ours.seeds) == (paper.task, paper.model, paper.seeds)
     kept = {"checkpoint_every": 500}

@@ -1,0 +1,31 @@
+"""The explorer in a cell of a notebook: the saved page of a run, in a frame.
+
+from hopscope.web.frame import Frame
+
+Frame("gallery/demo")
+"""
+
+from hopscope.store import Store
+from hopscope.web.bundle import inline
+from hopscope.web.views import Views
+
+
+class Frame:
+    """The page of a run for a notebook, alive and with all that it needs inside: no server."""
+
+    def __init__(self, run: str, store: Store | None = None, height: int = 800) -> None:
+        views = Views(store or Store(), read_only=True)
+        self.run, self.height = run, height
+        self._page = inline(views, views.id_of(run))
+
+    def __repr__(self) -> str:
+        return f"Frame({self.run!r}, height={self.height})"
+
+    def _repr_html_(self) -> str:
+        """What IPython asks for."""
+        # In single quotes, of which the page has few: it is mostly text in double ones.
+        page = self._page.replace("&", "&amp;").replace("'", "&#39;")
+        return (
+            f"<iframe title='the explorer' loading='lazy' width='100%' height='{self.height}' "
+            f"style='border: 0' srcdoc='{page}'></iframe>"
+        )

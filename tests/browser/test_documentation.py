@@ -1,0 +1,46 @@
+"""The documentation is for everybody: axe finds nothing on its pages, and none is too wide for a
+telephone, in light and in dark.
+
+The pages are those that `./test` has built a moment ago: to build them takes minutes.
+"""
+
+import os
+import re
+from typing import Any
+
+import pytest
+from pages import ROOT
+
+from tests.browser.lookers import complaints_of_axe
+
+BUILT = ROOT / "docs" / "_build" / "html"
+PAGES = ("index", "tutorials/start", "questions/needed", "papers", "fields")
+REFUSED = (
+    "Access to XMLHttpRequest at 'file:|Failed to load resource: net::ERR_FAILED|Couldn't load pre"
+    "|Failed to execute 'postMessage' on 'DOMWindow': The target origin provided \\('file://'\\)"
+)
+"""What a browser says where axe asks for style sheets and frames of a page from a disk."""
+NARROW, WIDE = 400, 1300
+
+
+@pytest.fixture(autouse=True)
+def _built() -> None:
+    if not (BUILT / "index.html").is_file():
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
+            "this test needs the documentation: sphinx-build -b html docs docs/_build/html"
+        )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_and_it_fits(
+    page: Any, name: str, scheme: Any, complaints: list[str]
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto((BUILT / f"{name}.html").as_uri())
+    for width in (NARROW, WIDE):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert complaints_of_axe(page) == []
+    page.wait_for_timeout(200)  # what is refused is said a moment later
+    complaints[:] = [each for each in complaints if not re.match(REFUSED, each)]

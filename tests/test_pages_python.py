@@ -1,0 +1,153 @@
+"""Every block of Python on the pages runs, page by page, from what its page takes for granted.
+
+Models are those of the gallery, or trained for a moment: what is shown is how things are called.
+Pages that are notebooks run when the documentation is built.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import adapter
+import pytest
+import task_of_ones_own
+from pages import PAGES, ROOT, blocks
+
+import hopscope
+from hopscope import Experiment, Model, Run, Store, Training
+from hopscope.circuits import Encoder
+from hopscope.papers import preset
+
+Names = Mapping[str, Any]
+NOTEBOOK = "file_format: mystnb"
+ELSEWHERE = {
+    "README.md": "trains the demo: the test below",
+    "docs/sharing.md": "loads what was exported: tests/sharing/test_gpt2.py",
+}
+"""Pages whose blocks do not run here: why, and where what they do is tested."""
+
+
+def demo() -> Names:
+    study = hopscope.load("gallery/demo")
+    return {"study": study, "run": study.run, "model": study.model, "task": study.task}
+
+
+def encoder() -> Names:
+    model = task_of_ones_own.Model()
+    model.embed, model.head = model.enter, model.out
+    return {"model": model}
+
+
+def module() -> Names:
+    """Somebody's module, which has learned its task, and the parts of it."""
+    its = adapter.trained(adapter.STEPS)
+    return {
+        "task": adapter.TASK,
+        "module": its,
+        "layers": 2,
+        "heads": 1,
+        "embed": lambda tokens: its.token(tokens) + its.place.weight,
+        "head": lambda x: its.out(its.norm(x)),
+    }
+
+
+def walked() -> Names:
+    model = task_of_ones_own.Model()
+    whole = {"enter": model.enter, "leave": model.out, "model": model}
+    return {"model": Encoder(model.encoder, causal=True, **whole)}
+
+
+def drawn() -> Names:
+    return {"draw": task_of_ones_own.draw}
+
+
+def runs() -> Names:
+    """Three runs of a store, one of them of four seeds, after a few steps."""
+    training = Training(steps=2, batch=2, examples=8, validation_examples=2, checkpoint_at=(1,))
+    for tag, seeds in (("my-run", (0, 1, 2, 3)), ("baseline", (0,)), ("with-mlp", (1,))):
+        model, task = Model(layers=1, heads=1, d_model=16), preset("demo").recipe.task
+        recipe = Experiment(task=task, model=model, training=training, seeds=seeds)
+        Store().tag(hopscope.train(recipe).name, tag)
+    return {"hopscope": hopscope}
+
+
+GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
+    "docs/circuits.md": {
+        "attention_maps(run.model": demo,
+        "Encoder(": encoder,
+        "Whole(forward": module,
+        "OwnTask(draw": drawn,
+        "Ablator(model, exam_of(task, 128": walked,
+    },
+    "docs/contents.md": {"hopscope.contents(model, task)": demo},
+    "docs/runs.md": {"compare(": runs},
+}
+"""What a page has said in words by the block with this text."""
+SHORTER = {
+    "range(8)": "range(1)",
+    "steps=1_000": "steps=2",
+    "step=500": "step=1",
+    "discover(run.model, task)": "discover(run.model, task, examples=16)",
+    "examples=256": "examples=16",
+    "study.explain()": "study.explain(examples=16)",
+}
+"""So that it is a matter of seconds."""
+
+
+def own(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+WITH_PYTHON = [
+    page for page in PAGES if blocks(page, "python") and NOTEBOOK not in page.read_text()
+]
+
+
+@pytest.fixture
+def no_training(monkeypatch: pytest.MonkeyPatch) -> list[Experiment]:
+    """What was asked to be trained; the demo, which is in the gallery, is what comes back."""
+    asked: list[Experiment] = []
+
+    def trained(experiment: Experiment, store: str = "") -> Run:
+        asked.append(experiment)
+        run: Run = hopscope.load("gallery/demo").run
+        return run
+
+    monkeypatch.setattr("hopscope.runs.train", trained)
+    return asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in WITH_PYTHON if own(page) not in ELSEWHERE], ids=own
+)
+def test_its_blocks_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given, names = dict(GIVEN.get(own(page), {})), dict[str, Any]()
+    if page.name == "training.md":
+        request.getfixturevalue("no_training")
+    for text in blocks(page, "python"):
+        for marker in [marker for marker in given if marker in text]:
+            names |= given.pop(marker)()
+        exec(compile(shorter(text), own(page), "exec"), names)
+    assert given == {}
+
+
+def shorter(text: str) -> str:
+    for long, short in SHORTER.items():
+        text = text.replace(long, short)
+    return text
+
+
+@pytest.mark.slow
+def test_the_main_flow_of_the_readme_runs(no_training: list[Experiment]) -> None:
+    (flow,) = blocks(ROOT / "README.md", "python")
+    told: dict[str, Any] = {}
+    exec(compile(flow, "README.md", "exec"), told)
+    assert no_training == [preset("demo").recipe]
+    kept = hopscope.load("gallery/demo").circuit
+    assert isinstance(found := told["circuit"], hopscope.Circuit)
+    assert found.paths == kept.paths
+    assert [path for path, _ in told["story"].order]
