@@ -38,6 +38,27 @@ def test_back_and_forward(page: Any, explorer: str) -> None:
     assert asked(page)["off"] == "2.0"
 
 
+def test_who_returns_at_once_has_no_answer_of_the_run_before(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?off=2.0")
+    held: list[Any] = []
+    page.route("**/api/runs/gallery-planted/arrays/*", lambda route: held.append(route))
+    page.click('.runs a[href="#/run/gallery-planted"]')
+    page.wait_for_function("() => hopscope.state.about?.id === 'gallery-planted'")
+    page.route("**/api/runs/gallery-demo", lambda route: held.append(route))
+    page.go_back()
+    page.wait_for_function("() => hopscope.state.off.length === 1")
+    page.wait_for_timeout(600)  # losses would be asked for after 140 ms, and drawn on the other run
+    assert page.evaluate("() => [hopscope.state.about.id, hopscope.state.answer]") == [
+        "gallery-planted",
+        None,
+    ]
+    for each in held:
+        each.continue_()
+    page.unroute_all()
+    page.wait_for_function("() => hopscope.state.about?.id === 'gallery-demo'")
+    page.wait_for_function("() => hopscope.state.answer?.names.length === 2")
+
+
 def test_nonsense_is_left_out(page: Any, site: str) -> None:
     page.goto(f"{site}/blank")
     found = page.evaluate(

@@ -38,7 +38,7 @@ export class Live {
   rest(kind, keys, run) {
     const { about, steps, run: asked } = this.state;
     if (!about?.task || !steps.length) return;
-    if (this.current !== asked) return; // what is shown is of another run, or not all of it is there
+    if (this.current !== asked || about.id !== asked) return; // of another run, or not all there
     clearTimeout(this.timers[kind]);
     delete this.timers[kind];
     this.open[kind]?.abort();
@@ -91,7 +91,10 @@ export class Live {
       };
       // The same model, trained further: what is drawn stays until there is better.
       const again = this.shown === `${id} ${seed}`;
-      if (!again) state.undone = [];
+      if (!again) {
+        state.undone = [];
+        this.current = null;
+      }
       this.shown = `${id} ${seed}`;
       const contents =
         about.circuit?.account && !has.has("contents")
@@ -129,11 +132,13 @@ export class Live {
       const ready = new Set(about.at_hand ?? about.arrays);
       const drawn = ["losses", "parameters", "findings", "maps", "contents"];
       await Promise.all(drawn.filter((name) => ready.has(name)).map(ask));
+      if (signal.aborted) return; // somebody has gone on to another run
       this.begin(id);
       if (!ready.has("maps")) await ask("maps");
       if (about.task) await this.first(signal);
-      if (!ready.has("contents")) await ask("contents"); // the slowest, and the last to be missed
-      if (!about.emerged) await ask("emergence");
+      // The slowest last, as it is missed least.
+      for (const name of [ready.has("contents") ? null : "contents", about.emerged ? null : "emergence"])
+        if (name && !signal.aborted) await ask(name);
     });
   }
 
