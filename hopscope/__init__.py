@@ -1,9 +1,10 @@
 """hopscope: a microscope for multi-hop attention.
 
-The names of the main flow are here; importing the package itself does nothing, and each name is
-fetched from its room when it is first used.
+The names of the main flow are here, and each is fetched from its room when it is first used.
+Importing the package itself does one thing: it sets how long threads wait, before torch is there.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,24 @@ _ROOMS = {
     "load": "study",
     "train": "runs",
 }
+
+
+_SPINS = "10000"
+"""Turns for which a thread of GNU's OpenMP spins before it sleeps: a fraction of a millisecond."""
+
+
+def _wait_briefly() -> None:
+    """Have threads that wait for each other sleep soon, unless the user has said how they wait.
+
+    By default they spin for several milliseconds. If another program has one of the cores, nearly
+    every operation waits so long for the thread that was there, and a computation of many small
+    ones takes twenty times its time (`benchmarks/busy.py`). OpenMP reads this when torch is loaded.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
+
+
+_wait_briefly()
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,6 @@
-"""Importing does nothing, and the light rooms stay light."""
+"""Importing does next to nothing, and the light rooms stay light."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -21,6 +22,25 @@ def test_light_modules_import_no_torch(module: str) -> None:
     code = f"import sys, {module}; print('torch' in sys.modules, 'duckdb' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize(
+    ("said", "spins"),
+    [
+        ({}, "10000"),
+        ({"GOMP_SPINCOUNT": "7"}, "7"),
+        ({"OMP_WAIT_POLICY": "active"}, "None"),
+    ],
+)
+def test_threads_wait_briefly_unless_the_user_has_said_how(
+    said: dict[str, str], spins: str
+) -> None:
+    free = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    code = "import os, hopscope; print(os.environ.get('GOMP_SPINCOUNT'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=free | said, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == spins
 
 
 def test_the_main_flow_is_at_the_top() -> None:

@@ -41,10 +41,14 @@ def test_back_and_forward(page: Any, explorer: str) -> None:
 def test_who_returns_at_once_has_no_answer_of_the_run_before(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo?off=2.0")
     held: list[Any] = []
-    page.route("**/api/runs/gallery-planted/arrays/*", lambda route: held.append(route))
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route("**/api/runs/gallery-planted/arrays/*", hold)
     page.click('.runs a[href="#/run/gallery-planted"]')
     page.wait_for_function("() => hopscope.state.about?.id === 'gallery-planted'")
-    page.route("**/api/runs/gallery-demo", lambda route: held.append(route))
+    page.route("**/api/runs/gallery-demo", hold)
     page.go_back()
     page.wait_for_function("() => hopscope.state.off.length === 1")
     page.wait_for_timeout(600)  # losses would be asked for after 140 ms, and drawn on the other run

@@ -77,8 +77,9 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
         return [circuit, idle(circuit)]
     if target.startswith("musat/readings"):
         return [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
-    if target == "musat/fig7":
-        return [with_(circuit, emergence=story(circuit))]
+    if target.startswith("musat/fig7"):
+        row = circuit if target == "musat/fig7" else musat_rows.reading_rows("fan-in")[0]
+        return [with_(row, emergence=story(circuit))]
     if target == "chen/training":
         return chen_rows.training()
     if target == "chen/growth":
@@ -119,6 +120,13 @@ NAMES = {
     "musat/readings": ["map"],
     "musat/readings-long": ["map"],
     "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
+    "musat/fig7-readings": [
+        "circuit-4x1-0",
+        "maps-4x1-0",
+        "emergence-4x1-0",
+        "order-4x1-0",
+        "courses",
+    ],
     "musat/batches": ["plateau"],
     "chen/training": ["stages", "transfer"],
     "chen/settings": ["distances"],
@@ -208,6 +216,9 @@ def test_transformers_have_their_letters(circuit_row: CircuitRow) -> None:
     )
     names = ("262144", "2048", "262144-fan-in")
     assert [*read] == [*(f"{kind}-d-{name}" for name in names for kind in kinds), "courses"]
+    (row, *_) = musat_rows.reading_rows("fan-in")
+    under = drawn("musat/fig7-readings", [with_(row, layers=24, examples=262_144)])
+    assert under["maps-d-262144-fan-in"].name.endswith(row.reading)
 
 
 def test_heads_of_the_circuit_are_marked(circuit_row: CircuitRow) -> None:

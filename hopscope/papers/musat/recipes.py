@@ -54,6 +54,12 @@ def under(readings: Sequence[PaperReading], steps: int) -> tuple[Recipe, ...]:
     return tuple(each.experiment(seed, steps) for each in readings for seed in SEEDS)
 
 
+def d_under(reading: PaperReading, steps: int) -> tuple[Recipe, ...]:
+    """Transformer D under this reading, over seeds."""
+    plain = preset("transformer-d")
+    return tuple(reading.applied(plain, seed, steps) for seed in SEEDS)
+
+
 def tiny(hops: int, layers: int, steps: int, curriculum: bool = True) -> Experiment:
     """A training of seconds, for trying out the way from runs to claims."""
     return Experiment(

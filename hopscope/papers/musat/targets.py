@@ -1,10 +1,11 @@
 """What can be reproduced of Musat (ICLR 2025): the runs behind each figure, and their rows."""
 
-from hopscope.papers.musat.readings import BEST, LONG, MIDDLE, READINGS, SHORT
+from hopscope.papers.musat.readings import BEST, LONG, LONG_D, MIDDLE, READINGS, SHORT, STEPS_D
 from hopscope.papers.musat.recipes import (
     SWEEP_STEPS,
     asked,
     by_batch,
+    d_under,
     over_seeds,
     preset,
     readings_of_d,
@@ -54,6 +55,14 @@ def _emergence(folder: RunFolder, _: Protocol) -> list[CircuitRow]:
     from hopscope.training import Run
 
     return [emergence_row(Run(folder))]
+
+
+def _emergence_under_a_reading(folder: RunFolder, _: Protocol) -> list[ReadingRow]:
+    from hopscope.papers.musat.measure_runs import emergence_row, reading_row
+    from hopscope.training import Run
+
+    run = Run(folder)
+    return [reading_row(run, emergence_row(run))]
 
 
 def _under_a_reading(folder: RunFolder, _: Protocol) -> list[ReadingRow]:
@@ -213,6 +222,23 @@ TARGETS = (
         "along every path of the circuit is averaged over 32 sequences at each checkpoint.",
         remarks={
             "reduced": "one seed of each reading",
+            "smoke": "one tiny model of one hop",
+        },
+    ),
+    Target(
+        "musat/fig7-readings",
+        "transformer D over seeds, under the reading that promises most for A, B and C",
+        (ReadingRow,),
+        _emergence_under_a_reading,
+        {
+            "full": lambda: d_under(BEST[0], LONG_D),
+            "reduced": lambda: d_under(BEST[0], STEPS_D),
+            "smoke": lambda: (tiny(1, 2, 400),),
+        },
+        method="As musat/fig7, with 262k examples and batches of 256, three seeds. The reading is "
+        f"“{BEST[0].name}”, under which A, B and C end lowest.",
+        remarks={
+            "reduced": f"{STEPS_D:,} steps instead of {LONG_D:,}",
             "smoke": "one tiny model of one hop",
         },
     ),
