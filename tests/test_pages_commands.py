@@ -1,0 +1,105 @@
+"""The commands of the pages that train, search or write run too, shortened, on a store of a moment.
+
+Those that are light run in test_documented.py. What needs a network, a cluster or a browser is
+listed here with the tests of what it does.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pages import ROOT, blocks, commands
+from test_documented import LIGHT
+
+import hopscope
+import hopscope.papers
+from hopscope import MQAR, Experiment, Model, Retrieval, Run, Store, Training
+from hopscope.cli.main import run
+
+ELSEWHERE = {
+    r"view|serve": "tests/web, tests/browser, tests/cli/test_view.py",
+    r"llm|models": "weights are needed: tests/llm, tests/sharing/test_hub.py",
+    r"(sweep recipes.py|train demo) .*--workers": "tests/workers, tests/cli/test_workers.py",
+    r"export RUN --format (wandb|transformers)|export RUN --follow": "tests/sharing",
+    r"reproduce": "the smoke protocol of ./test, tests/cli/test_reproduce.py",
+}
+"""Commands that do not run here, and where what they do is tested."""
+SHORTER = {
+    r"\bRUN --all": "fleet --all --examples 16",
+    r"\bRUN\b": "demo-run",
+    r"gallery/transformer-a": "gallery/demo",
+    r"^emergence mqar": "emergence demo-run",
+    r"^contents (\S+)": r"contents \1 --examples 64",
+    r"^(discover|explain|baselines|ablate) (?!fleet)(\S+)": r"\1 \2 --examples 16",
+    r"^discover (fleet|mqar)": r"discover \1 --force",
+    r"^tag d2-l3h4": "tag baseline",
+    r"^train (?!.*--prolong)(.*)": r"train \1 --training.steps 4 --training.batch 4",
+    r"--prolong d3-l12h1": "--prolong d3-l12h1 --training.steps 6 --training.batch 4",
+    r"^markov train": "markov train --epochs 40 20 20 --chains 20 --validation-chains 20",
+    r"--shards 8": "--shards 3",
+}
+"""So that it is a matter of seconds: a pattern, and what stands there instead."""
+HERE = [
+    line
+    for line in commands()
+    if not LIGHT.match(line) and not any(re.match(each, line) for each in ELSEWHERE)
+]
+
+
+def shorter(line: str) -> str:
+    for long, short in SHORTER.items():
+        line = re.sub(long, short, line)
+    return line
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store of runs of two steps, under the names that the pages give them."""
+    made = tmp_path_factory.mktemp("pages")
+    store, training = Store(made / "runs"), Training(steps=2, batch=4, checkpoint_at=(1,))
+    wanted: Mapping[str, Experiment] = {
+        "baseline": Experiment(task=Retrieval(hops=2), training=training),
+        "fleet": Experiment(task=Retrieval(hops=2), training=training, seeds=(0, 1)),
+        "mqar": Experiment(task=MQAR(), training=training),
+        "d3-l12h1": hopscope.papers.preset("musat/transformer-a").recipe.model_copy(
+            update={"training": training}
+        ),
+    }
+    for name, recipe in wanted.items():
+        small = recipe.model_copy(update={"model": Model(layers=1, heads=1, d_model=16)})
+        found: Run = hopscope.train(recipe if name == "d3-l12h1" else small, store=store)
+        store.tag(found.name, name)
+    for line in ("gallery copy demo", "discover fleet --all --force --examples 16"):
+        assert run([*shlex.split(line), "--store", str(store.root)]) == 0
+    store.tag("demo", "demo-run")
+    (made / "mine.json").write_text(wanted["baseline"].to_file())
+    (made / "recipes.py").write_text(recipes())
+    (made / "examples").symlink_to(ROOT / "examples")
+    return made
+
+
+def recipes() -> str:
+    """The file of recipes that the page on many runs shows."""
+    (text,) = (
+        its for its in blocks(ROOT / "docs" / "many_runs.md", "python") if "# recipes.py" in its
+    )
+    return text.replace("steps=1_000", "steps=2").replace("range(8)", "range(1)")
+
+
+def test_each_pattern_is_still_needed() -> None:
+    assert [
+        each for each in ELSEWHERE if not any(re.match(each, line) for line in commands())
+    ] == []
+    assert [each for each in SHORTER if not any(re.search(each, line) for line in HERE)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", HERE)
+def test_it_runs(
+    line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    assert run(shlex.split(shorter(line))) == 0
+    assert "Traceback" not in capsys.readouterr().err
