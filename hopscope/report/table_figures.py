@@ -10,7 +10,7 @@ from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Retrieval
 from hopscope.papers.musat.curriculum_claims import LEARNED
 from hopscope.papers.musat.reading_map import tried
-from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow, ReadingRow
+from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow
 from hopscope.papers.table import Table
 from hopscope.report.chen import choices_figures, growth_figures, settings_figures, training_figures
 from hopscope.report.circuit import circuit_figure
@@ -159,8 +159,6 @@ def _model(row: LossRow) -> str:
     told = f"{counted(row.layers, 'layer')}, seed {row.seed}"
     if row.layers != D_LAYERS:
         return told
-    if isinstance(row, ReadingRow):
-        return f"{told}\n{row.reading}"
     return f"{told}\n{row.examples:,} examples" + ", fan-in" * (row.init == "fan-in")
 
 
@@ -263,7 +261,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/readings": _readings,
     "musat/readings-long": _readings,
     "musat/fig7": _circuits,
-    "musat/fig7-readings": _circuits,
+    "musat/fig7-seeds": _circuits,
     "musat/batches": _batches,
     "chen/training": training_figures,
     "chen/growth": growth_figures,

@@ -16,7 +16,7 @@ from hopscope.configs import Retrieval
 from hopscope.models.planted import planted
 from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS
 from hopscope.papers.musat.measure_depth import depth_rows
-from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow, Maps, ReadingRow, Story
+from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow, Maps, Story
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.row import Row, read_row
 from hopscope.papers.table import Table
@@ -78,8 +78,7 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
     if target.startswith("musat/readings"):
         return [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
     if target.startswith("musat/fig7"):
-        row = circuit if target == "musat/fig7" else read_as(circuit, "fan-in")
-        return [with_(row, emergence=story(circuit))]
+        return [with_(circuit, emergence=story(circuit))]
     if target == "chen/training":
         return chen_rows.training()
     if target == "chen/growth":
@@ -89,10 +88,6 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
     if target == "chen/settings":
         return [chen_rows.setting_row(name) for name in SETTINGS]
     return sweep(curriculum=target != "musat/fig4-nonic")
-
-
-def read_as(row: CircuitRow, reading: str) -> ReadingRow:
-    return ReadingRow(**row.model_dump(exclude_unset=True), reading=reading, flop=1e14)
 
 
 def sweep(*, curriculum: bool = True) -> list[LossRow]:
@@ -124,7 +119,7 @@ NAMES = {
     "musat/readings": ["map"],
     "musat/readings-long": ["map"],
     "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
-    "musat/fig7-readings": [
+    "musat/fig7-seeds": [
         "circuit-4x1-0",
         "maps-4x1-0",
         "emergence-4x1-0",
@@ -220,9 +215,6 @@ def test_transformers_have_their_letters(circuit_row: CircuitRow) -> None:
     )
     names = ("262144", "2048", "262144-fan-in")
     assert [*read] == [*(f"{kind}-d-{name}" for name in names for kind in kinds), "courses"]
-    row = read_as(circuit_row, "fan-in pair")
-    under = drawn("musat/fig7-readings", [with_(row, layers=24, examples=262_144, init="fan-in")])
-    assert under["maps-d-262144-fan-in"].name.endswith("seed 0, fan-in pair")
 
 
 def test_heads_of_the_circuit_are_marked(circuit_row: CircuitRow) -> None:

@@ -173,10 +173,10 @@ def story(run: Run, row: CircuitRow) -> Story | None:
     return Story.model_validate(found.to_dict())
 
 
-def reading_row(run: Run, row: CircuitRow | None = None) -> ReadingRow:
+def reading_row(run: Run) -> ReadingRow:
     """A run's circuit, under which reading it was trained, and what that cost."""
     return ReadingRow(
-        **fields_of(circuit_row(run) if row is None else row),
+        **fields_of(circuit_row(run)),
         reading=PaperReading.of(run.recipe).name,
         flop=training_flop(run.recipe),
     )

@@ -1,4 +1,4 @@
-"""Readings of the paper's transformers: what it leaves open of them, decided.
+"""Readings of transformers A, B and C: what the paper leaves open of them, decided.
 
 Initial weights and the course of the learning rate are not in the paper at all, base and code can
 be read in two ways. That facts stand shuffled is no reading: it is what shows whether heads that
@@ -20,12 +20,8 @@ MIDDLE = 4_500
 """Steps of the reading that promises most, where the paper's are too many."""
 LONG = 24_000
 """The paper's steps."""
-STEPS_D = 2_000
-"""Steps of transformer D under a reading, where the paper's 6,400 are too many."""
-LONG_D = 6_400
-"""The paper's steps of transformer D."""
 SEEDS = (0, 1, 2)
-"""Those of transformers A, B and C, and of D under a reading."""
+"""Those of transformers A, B and C."""
 
 WORDS: Mapping[str, Mapping[str, str]] = {
     "init": {"gpt2": "gpt2", "fan-in": "fan-in", "torch": "torch"},
@@ -92,36 +88,23 @@ class PaperReading(Config):
 
     def experiment(self, seed: int, steps: int = SHORT) -> Experiment:
         """The training of transformer A, B or C under this reading."""
-        plain = Experiment(
-            task=Retrieval(hops=3),
-            model=Model(layers=12, heads=1, d_model=128),
-            training=Training(steps=steps, batch=128),
-        )
-        return self.applied(plain, seed, steps)
-
-    def applied(self, experiment: Experiment, seed: int, steps: int) -> Experiment:
-        """The same training under this reading, with one seed and so many steps."""
         warmup = WARMUP if self.rate.startswith("warm-up") else 0
         if warmup >= steps:
             raise ConfigError(
                 f"the reading {self.name!r} warms up over {warmup} steps, and the training has "
                 f"{steps}: take more steps, or a reading without warm-up"
             )
-        task = {"position": self.position, "base": float(self.base), "order": self.order}
-        training = {
-            "steps": steps,
-            "warmup": warmup,
-            "schedule": "cosine" if self.rate.endswith("cosine") else "constant",
-            "checkpoint_every": steps // 20,
-        }
-        return experiment.model_copy(
-            update={
-                "task": experiment.task.model_copy(update=task),
-                "model": experiment.model.model_copy(update={"init": self.init}),
-                "training": experiment.training.model_copy(update=training),
-                "seeds": (seed,),
-            }
-        )
+        return Experiment(
+            task=Retrieval(
+                hops=3, position=self.position, base=float(self.base), order=self.order
+            ),
+            model=Model(layers=12, heads=1, d_model=128, init=self.init),
+            training=Training(
+                steps=steps, batch=128, warmup=warmup, checkpoint_every=steps // 20,
+                schedule="cosine" if self.rate.endswith("cosine") else "constant",
+            ),
+            seeds=(seed,),
+        )  # fmt: skip
 
 
 def chosen(words: Sequence[str]) -> dict[str, str]:

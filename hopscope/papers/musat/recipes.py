@@ -17,6 +17,8 @@ from hopscope.papers.musat.readings import SEEDS, PaperReading
 
 SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
+STEPS_D = 4_000
+"""Steps of transformer D where its 6,400 are too many."""
 BATCHES = (64, 128, 256, 512, 1_024, 2_048)
 """Examples per step of the models by which it is shown what a batch does to a plateau."""
 
@@ -52,12 +54,6 @@ def over_seeds() -> tuple[Recipe, ...]:
 def under(readings: Sequence[PaperReading], steps: int) -> tuple[Recipe, ...]:
     """Transformers A, B and C under each of these readings."""
     return tuple(each.experiment(seed, steps) for each in readings for seed in SEEDS)
-
-
-def d_under(reading: PaperReading, steps: int) -> tuple[Recipe, ...]:
-    """Transformer D under this reading, over seeds."""
-    plain = preset("transformer-d")
-    return tuple(reading.applied(plain, seed, steps) for seed in SEEDS)
 
 
 def tiny(hops: int, layers: int, steps: int, curriculum: bool = True) -> Experiment:
@@ -120,6 +116,15 @@ def readings_of_d() -> tuple[Recipe, ...]:
     """
     larger = seeded("transformer-d-fan-in", 1)
     return (preset("transformer-d"), preset("transformer-d-epochs"), larger)
+
+
+def larger_seeds(steps: int) -> tuple[Recipe, ...]:
+    """Transformer D with larger initial weights, with the seeds that its readings do not have."""
+    plain = [seeded("transformer-d-fan-in", seed) for seed in (0, 2)]
+    return tuple(
+        each.model_copy(update={"training": each.training.model_copy(update={"steps": steps})})
+        for each in plain
+    )
 
 
 def seeded(name: str, seed: int) -> Experiment:
