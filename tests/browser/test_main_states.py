@@ -84,6 +84,15 @@ def test_axe_finds_nothing(
         complaints.clear()  # the browser notes an answer that is no 200
 
 
+def test_a_run_without_a_checkpoint_says_so_in_every_pane(
+    page: Any, states: dict[str, str]
+) -> None:
+    shown(page, states, "training")
+    told = page.locator(".pane:visible .quiet").all_inner_texts()
+    assert "being measured" not in " ".join(told).lower()
+    assert told.count("No checkpoint yet.") == 3  # somebody trains it, so nobody is told how
+
+
 CUT = """() => [...document.querySelectorAll(".bar > *, .pane header > *")].filter((each) => {
   const { left, right, width } = each.getBoundingClientRect();
   return width && each.checkVisibility() && (left < -1 || right > innerWidth + 1);

@@ -4,7 +4,7 @@ import { choice, fill, h, mark, s, write } from "./dom.js";
 import { draw, squares, under } from "./heat.js";
 import { Pane } from "./pane.js";
 import { headsOf } from "./paths.js";
-import { chainOrder, number, shortRole } from "./words.js";
+import { chainOrder, number, shortRole, waiting } from "./words.js";
 
 const KINDS = [
   ["own", "own chain", "Attention to positions of the reader's own chain"],
@@ -25,7 +25,7 @@ export function headsPane(state) {
     if (!state.maps)
       return fill(
         wall,
-        h("p", { class: "quiet" }, state.about?.task ? "Role maps are being measured …" : ""),
+        h("p", { class: "quiet" }, state.about?.task ? waiting(state, "Role maps are being measured") : ""),
       );
     const { layers, heads } = state.maps;
     const used = headsOf(state.about);

@@ -6,7 +6,7 @@ import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
 import { showCosts, showTray } from "./tray.js";
 import { asFlag } from "./url.js";
-import { number } from "./words.js";
+import { number, waiting } from "./words.js";
 
 const WIDE = 300;
 const ROW = 46;
@@ -73,7 +73,7 @@ function showBars(pane, state, place) {
   const hops = state.about.task.asked;
   pane.hint(found ? `${found.from}${state.asking ? " …" : ""}` : "");
   state.atRest(pane.words);
-  if (!found) return fill(place, h("p", { class: "quiet" }, "Being measured …"));
+  if (!found) return fill(place, h("p", { class: "quiet" }, waiting(state, "Being measured")));
   if (pane.drawn?.hops.join() !== hops.join()) pane.drawn = barsOf(hops);
   pane.bars = pane.drawn.svg;
   if (pane.bars.parentNode !== place) fill(place, pane.bars);

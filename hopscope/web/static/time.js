@@ -8,7 +8,7 @@ import { Pane } from "./pane.js";
 import { arrows } from "./paths.js";
 import { drag, slider } from "./slider.js";
 import { pathColour } from "./strokes.js";
-import { counted, shortRole, whole } from "./words.js";
+import { counted, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
 
@@ -74,7 +74,9 @@ function build(pane, state, place, rail) {
       h(
         "p",
         { class: "quiet" },
-        steps.length ? "Its weights were written by hand: there was no training." : "No checkpoint yet.",
+        steps.length
+          ? "Its weights were written by hand: there was no training."
+          : waiting(state, "Losses are on their way"),
       ),
     );
   }

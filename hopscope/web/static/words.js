@@ -22,6 +22,13 @@ export function counted(count, what) {
   return `${whole(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
+/** What stands where a model's numbers would be: they are on their way, or there is no model yet. */
+export function waiting({ about, steps }, measured) {
+  if (steps.length) return `${measured} …`;
+  const goesOn = about.state === "in training" ? "" : `: \`hopscope resume ${about.name}\` trains it`;
+  return `No checkpoint yet${goesOn}.`;
+}
+
 /** q, k0, v1 for the roles of our own tasks; any other name as it is. */
 export function shortRole(role) {
   const found = /^(query|key|value)(?: (\d+)(?:\.(\d+))?)?$/.exec(role);
