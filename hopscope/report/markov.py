@@ -106,7 +106,7 @@ def approach_figure(run: MarkovRun, moments: Sequence[Sequence[Moment]], gap: fl
         axes[1].set_yscale("log")
     for one in (axes[0], axes[2]):
         one.set_xscale("log")
-    axes[2].legend(loc="upper left")
+    axes[2].legend(loc="lower right")
     return figure
 
 

@@ -1,0 +1,83 @@
+"""Draws the figures of `results/` and `docs/images/` anew, from rows and from the gallery.
+
+    python benchmarks/figures.py [results] [docs]
+
+Nothing is trained or asked. Left alone are figures whose numbers lie in no file: precision and
+theory against training, whose own scripts draw them, mechanisms of language models
+(`llm_mechanism_tables.py`), and the picture of the page (`screenshot.py`).
+"""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from hopscope.cli.main import run
+from hopscope.cli.reproduce import draw
+from hopscope.facts import parse_role
+from hopscope.llm.heads import HeadScores, Route
+from hopscope.papers.registry import PAPERS
+from hopscope.report.heads import heads_figure
+from hopscope.report.saving import save_figure
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+HEADS = ROOT / "results" / "llm" / "heads-qwen2.5-coder-1.5b-equations-d2-opened.json"
+COMMANDS = {
+    "maps": "maps gallery/demo --figure FILE",
+    "order": "emergence gallery/demo --figure FOLDER/emergence.svg",
+    "contents": "contents gallery/transformer-a --figure FILE",
+    "explained": "circuit export gallery/demo --format svg --out FILE",
+    "shared-information": "depth --hops 5 --figure FILE",
+    "markov-approach": "markov figures gallery/ngram --out FOLDER",
+}
+"""What draws each: into FILE, or, beside others, as FOLDER/…-NAME.svg."""
+
+
+def main() -> None:
+    asked = sys.argv[1:] or ["results", "docs"]
+    if unknown := set(asked) - {"results", "docs"}:
+        sys.exit(f"{', '.join(sorted(unknown))}: expected results, docs, or both")
+    if "results" in asked:
+        results = PAPERS.results(ROOT / "results")
+        for name in PAPERS.targets:
+            table = results.readable(name)
+            if table is not None:
+                draw(table, results)
+    if "docs" in asked:
+        for name, line in COMMANDS.items():
+            by_command(name, line)
+        print(save_figure(heads_figure(scores()), IMAGES / "llm-heads.svg"))
+
+
+def by_command(name: str, line: str) -> None:
+    """An image of the documentation that a command of ours draws."""
+    image = IMAGES / f"{name}.svg"
+    with TemporaryDirectory() as folder:
+        words = shlex.split(line.replace("FILE", str(image)).replace("FOLDER", folder))
+        if run(words):
+            sys.exit(f"hopscope {shlex.join(words)} failed")
+        for found in Path(folder).rglob(f"*{name.removeprefix('markov-')}.svg"):
+            image.write_bytes(found.read_bytes())
+    print(image)
+
+
+def scores() -> HeadScores:
+    """The attention of Qwen's heads, as it was measured."""
+    kept = json.loads(HEADS.read_text())
+    routes = []
+    for its in kept["routes"]:
+        reader, source = (parse_role(role) for role in its["route"].split(" → "))
+        routes.append(Route(reader, source, its["purpose"]))
+    own, others, threshold = (np.asarray(kept[name]) for name in ("own", "others", "threshold"))
+    unknown = np.full_like(own, np.nan)  # right answers were not told from wrong ones then
+    of = kept["model"], kept["kind"], tuple(routes)
+    counts = kept["questions"], kept["correct"]
+    return HeadScores(*of, own, others, threshold, unknown, unknown, *counts)
+
+
+if __name__ == "__main__":
+    main()
