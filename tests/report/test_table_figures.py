@@ -77,7 +77,7 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
         return [circuit, idle(circuit)]
     if target.startswith("musat/readings"):
         return [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
-    if target.startswith("musat/fig7"):
+    if target == "musat/fig7":
         return [with_(circuit, emergence=story(circuit))]
     if target == "chen/training":
         return chen_rows.training()
@@ -119,13 +119,7 @@ NAMES = {
     "musat/readings": ["map"],
     "musat/readings-long": ["map"],
     "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
-    "musat/fig7-seeds": [
-        "circuit-4x1-0",
-        "maps-4x1-0",
-        "emergence-4x1-0",
-        "order-4x1-0",
-        "courses",
-    ],
+    "musat/fig7-seeds": ["courses"],
     "musat/batches": ["plateau"],
     "chen/training": ["stages", "transfer"],
     "chen/settings": ["distances"],

@@ -6,11 +6,12 @@ hold under some readings only; then its finding names the first.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from hopscope.facts import parse_role
 from hopscope.papers.claim import Claim, Finding, Judge, verdict
 from hopscope.papers.musat.circuit_claims import REMOVALS
-from hopscope.papers.musat.rows import CircuitRow
+from hopscope.papers.musat.rows import CircuitRow, LossRow
 from hopscope.papers.table import Table
 
 LOSS = 0.031
@@ -23,14 +24,18 @@ START = 450
 """The epoch at which its first head emerges (§9.2)."""
 
 
+Known = TypeVar("Known", bound=LossRow)
+"""What has to be known of a model: losses and when its hops were learned, or its circuit, too."""
+
+
 def by_reading(
-    holds: Callable[[CircuitRow], bool], say: Callable[[CircuitRow], str], evidence: str
+    kind: type[Known], holds: Callable[[Known], bool], say: Callable[[Known], str], evidence: str
 ) -> Judge:
     """Does it hold for every model of all readings, of some, or of none?"""
 
     def judge(tables: Sequence[Table]) -> Finding:
-        readings: dict[str, list[CircuitRow]] = {}
-        for row in (row for table in tables for row in table.of(CircuitRow)):
+        readings: dict[str, list[Known]] = {}
+        for row in (row for table in tables for row in table.of(kind)):
             readings.setdefault(_reading(row), []).append(row)
         said = "; ".join(
             f"{', '.join(map(say, rows))} with {name}" for name, rows in readings.items()
@@ -44,29 +49,32 @@ def by_reading(
     return judge
 
 
-def _reading(row: CircuitRow) -> str:
+def _reading(row: LossRow) -> str:
     weights = "" if row.init in ("gpt2", None) else " and initial weights of 1/√inputs"
     return f"{row.examples:,} examples{weights}"
 
 
 loss = by_reading(
+    CircuitRow,
     lambda row: row.loss <= 2 * LOSS,
     lambda row: f"{row.loss:.3f}",
     "mean over the last 100 steps, at most twice the paper's value",
 )
 circuit_loss = by_reading(
+    CircuitRow,
     lambda row: row.ideal <= 2 * CIRCUIT_LOSS,
     lambda row: f"{row.ideal:.3f} (from {row.clean:.3f})",
     "every head's attention replaced by the mechanism found; at most twice the paper's value",
 )
 
 
-def _start(row: CircuitRow) -> str:
+def _start(row: LossRow) -> str:
     step = row.crossed[0]
     return "never" if step is None else f"step {step:,} (epoch {step / EPOCH:.0f})"
 
 
 slow_start = by_reading(
+    LossRow,
     lambda row: START / 2 <= (row.crossed[0] or 0) / EPOCH <= 1.5 * START,
     _start,
     "the step at which x_1 passes 0.5; between half of 450 epochs and half as many again, of 8 "
@@ -74,23 +82,26 @@ slow_start = by_reading(
 )
 
 
-def _steps(row: CircuitRow) -> str:
+def _steps(row: LossRow) -> str:
     return " < ".join("never" if step is None else f"{step:,}" for step in row.crossed)
 
 
-def _all_in_order(row: CircuitRow) -> bool:
+def _all_in_order(row: LossRow) -> bool:
     learned = _learned(row)
     return bool(learned) and all(a <= b for a, b in pairwise(learned))
 
 
-def _learned(row: CircuitRow) -> list[int]:
+def _learned(row: LossRow) -> list[int]:
     """The steps at which the hops were learned; none unless all were."""
     known = [step for step in row.crossed if step is not None]
     return known if len(known) == len(row.crossed) else []
 
 
 hops_in_order = by_reading(
-    _all_in_order, _steps, "steps at which x_1, x_2, … pass 0.5; all do, one after the other"
+    LossRow,
+    _all_in_order,
+    _steps,
+    "steps at which x_1, x_2, … pass 0.5; all do, one after the other",
 )
 
 
@@ -119,6 +130,7 @@ def _in_steps(found: Mapping[int, float]) -> str:
 
 
 heads_in_order = by_reading(
+    CircuitRow,
     lambda row: (
         len(first_paths(row)) == row.hops
         and all(a <= b for a, b in pairwise(first_paths(row).values()))
@@ -130,11 +142,12 @@ heads_in_order = by_reading(
 )
 
 
-def _gaps(row: CircuitRow) -> list[int]:
+def _gaps(row: LossRow) -> list[int]:
     return [b - a for a, b in pairwise(_learned(row))]
 
 
 last_late = by_reading(
+    LossRow,
     lambda row: len(_gaps(row)) > 1 and _gaps(row)[-1] > _gaps(row)[-2],
     lambda row: ", ".join(f"{gap:,}" for gap in _gaps(row)) or "not all hops learned",
     "steps from each hop's passing 0.5 to the next one's; the last gap is longer than the one "
@@ -151,6 +164,7 @@ def _within(row: CircuitRow) -> list[float]:
 
 
 removals = by_reading(
+    CircuitRow,
     lambda row: row.ideal < REMOVALS[0] and [] != _removals(row) == _within(row),
     lambda row: f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.ideal:.3f})",
     "each path removed alone from the circuit, all others ideal: paths of which that costs 0.17 to "
@@ -192,7 +206,7 @@ CLAIMS = (
         "musat/d-order", "Heads emerge one after the other, in the order of the hops.",
         "§9.2, figure 7 right", "B, then C, then D, then E",
         "when attention passes 0.5 along the first look-up that reaches x_1, x_2, …",
-        ("musat/fig7",), heads_in_order, beside=SEEDS,
+        ("musat/fig7",), heads_in_order,
     ),
     Claim(
         "musat/d-last-late", "The last hop comes much later than the one before.", "§9.2",
