@@ -23,7 +23,7 @@ ELSEWHERE = {
     r"llm|models": "weights are needed: tests/llm, tests/sharing/test_hub.py",
     r"(sweep recipes.py|train demo) .*--workers": "tests/workers, tests/cli/test_workers.py",
     r"export RUN --format (wandb|transformers)|export RUN --follow": "tests/sharing",
-    r"reproduce": "the smoke protocol of ./test, tests/cli/test_reproduce.py",
+    r"report|reproduce": "the smoke protocol of ./test, tests/cli/test_reproduce.py",
 }
 """Commands that do not run here, and where what they do is tested."""
 SHORTER = {
