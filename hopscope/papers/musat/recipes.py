@@ -36,13 +36,7 @@ def sweep(kind: str) -> tuple[Recipe, ...]:
 def short_sweep(kind: str) -> tuple[Recipe, ...]:
     """One model of each depth, for fewer steps."""
     return tuple(
-        each.model_copy(
-            update={
-                "seeds": (0,),
-                "training": each.training.model_copy(update={"steps": SWEEP_STEPS}),
-            }
-        )
-        for each in (preset(f"fig4-{kind}-L{layers}") for layers in range(1, 9))
+        of_length(seeded(f"fig4-{kind}-L{layers}", 0), SWEEP_STEPS) for layers in range(1, 9)
     )
 
 
@@ -120,16 +114,18 @@ def readings_of_d() -> tuple[Recipe, ...]:
 
 def larger_seeds(steps: int) -> tuple[Recipe, ...]:
     """Transformer D with larger initial weights, with the seeds that its readings do not have."""
-    plain = [seeded("transformer-d-fan-in", seed) for seed in (0, 2)]
-    return tuple(
-        each.model_copy(update={"training": each.training.model_copy(update={"steps": steps})})
-        for each in plain
-    )
+    return tuple(of_length(seeded("transformer-d-fan-in", seed), steps) for seed in (0, 2))
 
 
 def seeded(name: str, seed: int) -> Experiment:
     """A preset with another seed."""
     return preset(name).model_copy(update={"seeds": (seed,)})
+
+
+def of_length(experiment: Experiment, steps: int) -> Experiment:
+    """The same training with another number of steps."""
+    training = experiment.training.model_copy(update={"steps": steps})
+    return experiment.model_copy(update={"training": training})
 
 
 def _questions(model: str, count: int, opening: bool) -> LlmBench:
