@@ -46,8 +46,8 @@ def over_seeds() -> tuple[Recipe, ...]:
 
 
 def under(readings: Sequence[PaperReading], steps: int) -> tuple[Recipe, ...]:
-    """Transformers A, B and C under each of these readings."""
-    return tuple(each.experiment(seed, steps) for each in readings for seed in SEEDS)
+    """Transformers A, B and C under each of these readings: A under all of them first."""
+    return tuple(each.experiment(seed, steps) for seed in SEEDS for each in readings)
 
 
 def tiny(hops: int, layers: int, steps: int, curriculum: bool = True) -> Experiment:
