@@ -20,7 +20,7 @@ def test_models_of_figure_4_are_those_of_its_fleets() -> None:
 
 def test_a_reading_is_trained_with_the_seeds_of_a_b_and_c() -> None:
     recipes = under(READINGS[:2], LONG)
-    assert [recipe.seeds for recipe in recipes] == [(0,), (1,), (2,)] * 2
+    assert [recipe.seeds for recipe in recipes] == [(0,), (0,), (1,), (1,), (2,), (2,)]
     assert {recipe.steps for recipe in recipes} == {LONG}
 
 
