@@ -44,7 +44,8 @@ class Finding(Displayed):
     evidence: str
     """Runs, protocol, and for "under a reading" which; for "not measured" what would."""
     basis: str = ""
-    """How many models and seeds were measured, and what training them cost."""
+    """How many models and seeds were measured for each table that the judge was given, and what
+    training them cost."""
 
     def __repr__(self) -> str:
         return f"Finding({self.verdict}: {self.ours})"
@@ -96,7 +97,7 @@ class Claim(Displayed):
             return Finding("–", "not measured", ", ".join(_what_is_left(results, missing)))
         beside = [t for name in self.beside for t in results.so_far(name) if _counts(t)]
         found = self.judge([*tables, *beside])
-        told = [basis(table, results.targets[table.target]) for table in tables]
+        told = [basis(t, results.targets[t.target]) for t in (*tables, *beside)]
         found = replace(found, basis="; ".join(filter(None, told)))
         if not all(map(_counts, tables)):
             words = "smoke protocol: not the paper's models"

@@ -138,7 +138,7 @@ class VectorSampler:
             square = torch.zeros_like(vectors[..., 0])
             for x in vectors.unbind(-1):
                 square = square + x * x
-            vectors = vectors / torch.sqrt(square)[..., None]
+            vectors = vectors / counter.root(square.double()).float()[..., None]
         return vectors
 
     @staticmethod

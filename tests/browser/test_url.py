@@ -38,6 +38,33 @@ def test_back_and_forward(page: Any, explorer: str) -> None:
     assert asked(page)["off"] == "2.0"
 
 
+WORDS_WAIT = """
+() => new Promise((done) => {
+  const { state } = hopscope;
+  const frame = window.requestAnimationFrame;
+  const held = [];
+  window.requestAnimationFrame = (run) => held.push(run);
+  let written = 0;
+  state.set({ contents: null }, "none");
+  state.atRest(() => written++);
+  setTimeout(() => {
+    const early = written;
+    window.requestAnimationFrame = frame;
+    for (const run of held) run();
+    setTimeout(() => done([early, written]), 500);
+  }, 500);
+})
+"""
+"""A run's contents go, words become due, and the next frame comes later than they."""
+
+
+def test_words_are_of_what_is_drawn(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.wait_for_function("() => hopscope.state.contents && !hopscope.live.busy")
+    page.evaluate("() => hopscope.state.set({ step: 300 })")
+    assert page.evaluate(WORDS_WAIT) == [0, 1]
+
+
 def test_who_returns_at_once_has_no_answer_of_the_run_before(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo?off=2.0")
     held: list[Any] = []

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -30,6 +31,17 @@ def test_normals_agree_with_box_muller_by_the_library() -> None:
         angle += math.pi / 2 * ((low >> 30) % 2) + math.pi * (low >> 31)
         assert first == pytest.approx(radius * math.cos(angle), abs=3e-7)
         assert second == pytest.approx(radius * math.sin(angle), abs=3e-7)
+
+
+def test_roots_are_rounded_correctly() -> None:
+    """As NumPy's are, which are the processor's own."""
+    drawn = torch.Generator().manual_seed(0)
+    exponents = torch.randint(-200, 200, (200_000,), generator=drawn)
+    numbers = torch.rand(200_000, generator=drawn, dtype=torch.float64) + 0.5
+    numbers = torch.cat(
+        [numbers * 2.0 ** exponents.double(), torch.tensor([1.0, 2.0, 4.0]).double()]
+    )
+    assert counter.root(numbers).tolist() == np.sqrt(numbers.numpy()).tolist()
 
 
 def test_normals_have_the_moments_of_a_normal() -> None:

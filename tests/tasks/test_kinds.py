@@ -23,7 +23,7 @@ FIRST_EXAMPLES: list[tuple[Task, str]] = [
             hops=2, chains=3, dim=6, symbols="sphere", position="pair", order="shuffled",
             curriculum=False, base=10,
         ),
-        "6545ac02b282901d",
+        "2c527c2216e4df04",
     ),
     (Retrieval(hops=2, chains=2, dim=6, symbols="one-hot", order="forward"), "30bc79968ab30308"),
     (Induction(), "a7538557da3aab35"),

@@ -119,7 +119,8 @@ def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFi
     wanted = said(capsys, "emergence", "gallery/demo")
     emerged = [path["emerged_at_step"] for path in wanted["paths"]]
     np.testing.assert_allclose(told["emerged"], emerged, atol=1e-6)
-    assert told["emerged"] == list(views.run(DEMO)["emerged"].values())
+    kept = list(views.run(DEMO)["emerged"].values())  # computed on another machine
+    np.testing.assert_allclose(told["emerged"], kept, rtol=1e-6)
     np.testing.assert_allclose(
         arrays["attention"], [path["attention"] for path in wanted["paths"]], atol=1e-6
     )

@@ -58,15 +58,21 @@ export class State {
   }
 
   /** Write words that nobody reads while things move (commands, labels for those who only hear them)
-   *  when nothing has moved for a moment. */
+   *  when nothing has moved for a moment, and nothing waits to be drawn: words are of what is drawn. */
   atRest(write) {
     this.words.add(write);
     clearTimeout(this.rests);
-    this.rests = setTimeout(() => {
-      const written = this.words;
-      this.words = new Set();
-      for (const each of written) this.draw(each);
-    }, REST);
+    this.rests = setTimeout(() => this.writeWords(), REST);
+  }
+
+  writeWords() {
+    if (this.waiting) {
+      this.rests = setTimeout(() => this.writeWords(), REST);
+      return;
+    }
+    const written = this.words;
+    this.words = new Set();
+    for (const each of written) this.draw(each);
   }
 
   /** Browsers refuse more than some hundred entries a minute: scrubbing replaces, and only rests. */
