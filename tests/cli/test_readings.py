@@ -8,11 +8,11 @@ import pytest
 
 from hopscope.cli.main import run as hopscope
 from hopscope.errors import ConfigError
-from hopscope.papers.musat.readings import READINGS
+from hopscope.papers.musat.readings import READINGS, reading_of
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.table import Table
 
-NAME = READINGS[2].name
+NAME = reading_of("fan-in").name
 
 
 @pytest.fixture(autouse=True)
