@@ -56,6 +56,8 @@ MEGABYTES = 1_024
 ADDRESSES = 10 * 2**30
 """Bytes of addresses that a child may have, lest a failure takes the machine."""
 SECRET = "CANARY-6b1f"
+MEMORY = "/memfd:"
+"""Begins the name of a file that is in memory alone."""
 DEVICES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/tty", "/dev/shm/")
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 LINKED = "the run folder is a link"
@@ -299,7 +301,7 @@ def _outside(call: Call, work: Path, how: str) -> str:
     if where.startswith("/dev/") and not where.startswith(DEVICES):
         return "opened a device"
     writes = call.op != "open" or call.flags & WRITE
-    if writes and not where.startswith((f"{work}/", "/dev/")):
+    if writes and not where.startswith((f"{work}/", "/dev/", MEMORY)):
         return f"opened {children.plain(where)} to write"
     return ""
 

@@ -66,8 +66,10 @@ class CountingLearner:
     def begin(self, letters: str) -> None:
         self.letters = letters
         # Where c stays as it is, sets that have lost for good need not be computed.
-        still = "C" not in letters
-        self.objective.begin(np.flatnonzero(self.parameters.c) if still else slice(None))
+        # With all of them 0, none is left out: what they come to is not a number.
+        left = np.flatnonzero(self.parameters.c)
+        still = "C" not in letters and len(left) > 0
+        self.objective.begin(left if still else slice(None))
 
     def advance(self, epoch: int) -> None:
         descent = self.experiment.descent

@@ -25,9 +25,11 @@ class Parameters:
 
     @property
     def shares(self) -> Float[np.ndarray, "set"]:
-        """The part of each set in the sum of squares; not a number if all are 0."""
-        squares = self.c**2
-        with np.errstate(invalid="ignore"):
+        """The part of each set in the sum of squares; not a number if all are 0, or one is so
+        large that its square is not finite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self.c**2
             shares: np.ndarray = squares / squares.sum()
         return shares
 

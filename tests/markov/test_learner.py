@@ -1,8 +1,10 @@
-"""Learners: which chains a batch visits."""
+"""Learners: which chains a batch visits, and weights with which nothing can be learned."""
 
 import numpy as np
+import pytest
 
-from hopscope.markov.learner import batches
+from hopscope.configs import MarkovExperiment
+from hopscope.markov.learner import CountingLearner, batches
 
 
 def test_batches_visit_every_chain_once() -> None:
@@ -10,3 +12,14 @@ def test_batches_visit_every_chain_once() -> None:
     assert [len(piece) for piece in pieces] == [30, 30, 30, 10]
     assert sorted(np.concatenate(pieces)) == list(range(100))
     assert (np.concatenate(batches(0, 6, 100, 30)) != np.concatenate(pieces)).any()
+
+
+@pytest.mark.parametrize("letters", ["C", "W", "a", "CWa"])
+def test_a_selector_without_any_set_comes_to_what_is_not_a_number(letters: str) -> None:
+    """As a forged checkpoint may hold it: training finds it when its losses are recorded."""
+    learner = CountingLearner(MarkovExperiment(descent={"chains": 20}), 0)
+    learner.restore({name: np.zeros_like(its) for name, its in learner.state().items()})
+    learner.begin(letters)
+    with np.errstate(all="ignore"):
+        learner.advance(1)
+        assert all(np.isnan(loss) for loss in learner.losses().values())

@@ -40,3 +40,8 @@ def test_shares_of_nothing_are_no_numbers() -> None:
     """And no warning: a checkpoint may have been forged."""
     none = Parameters(c=np.zeros(3), w=np.zeros((1, 2)), a=np.array(1.0))
     assert np.isnan(none.shares).all()
+
+
+def test_shares_of_what_is_too_large_to_square_are_no_numbers() -> None:
+    vast = Parameters(c=np.full(3, 1e200), w=np.zeros((1, 2)), a=np.array(1.0))
+    assert np.isnan(vast.shares).all()

@@ -7,6 +7,7 @@ from hopscope.errors import ConfigError, RunDamaged
 from hopscope.milestones import WINDOW, learned
 from hopscope.store import Store
 from hopscope.store.checkpoints import checkpoint_name
+from hopscope.store.metrics import LOSSES
 from hopscope.training import Run, train
 
 
@@ -46,3 +47,12 @@ def test_a_config_that_asks_for_more_weights_than_there_are_builds_no_model(
     forged.folder.commit({checkpoint_name(12): last})
     with pytest.raises(RunDamaged, match=r"holds [\d,]+ numbers, its config asks for [\d,]+"):
         _ = forged.model
+
+
+def test_metrics_of_other_hops_than_the_config_has(store: Store, tiny: Experiment) -> None:
+    run = train(tiny, store)
+    task = tiny.task.model_copy(update={"hops": tiny.task.hops + 1})
+    forged = Run(store.create(tiny.model_copy(update={"task": task})))
+    forged.folder.commit({LOSSES: run.folder.read(LOSSES)})
+    with pytest.raises(RunDamaged, match=r"have 2 hops, its config asks for 3: restore them"):
+        forged.losses()
