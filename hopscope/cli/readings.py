@@ -31,7 +31,8 @@ def readings(chosen: ReadingsArguments, papers: Registry = PAPERS) -> int:
     wanted = meant(chosen.words)
     names = [each.name for each in READINGS if wanted.items() <= each.words.items()]
     results = measured(chosen.results, papers)
-    tables = [table for target in CLAIMS[0].beside for table in results.so_far(target)]
+    targets = (*CLAIMS[0].targets, *CLAIMS[0].beside)
+    tables = [table for target in targets for table in results.so_far(target)]
     found = tried(tables)
     rows = [_row(one) for name in names for one in found if one.reading == name]
     rows += [_untried(name) for name in names if name not in {row["reading"] for row in rows}]
@@ -49,13 +50,14 @@ def _row(one: "Tried") -> dict[str, Any]:
         "reading": one.reading,
         "steps": one.steps,
         "losses": [row.loss for row in one.rows],
+        "heads": one.heads,
         "held": {claim.id: one.held(claim.judge) for claim in AS_WE_TAKE_IT},
         "flop": one.flop,
     }
 
 
 def _untried(name: str) -> dict[str, Any]:
-    return {"reading": name, "steps": None, "losses": [], "held": {}, "flop": None}
+    return {"reading": name, "steps": None, "losses": [], "heads": [], "held": {}, "flop": None}
 
 
 def _print(rows: list[dict[str, Any]], whole: bool) -> None:
@@ -68,12 +70,13 @@ def _print(rows: list[dict[str, Any]], whole: bool) -> None:
             row["reading"],
             "" if row["steps"] is None else f"{row['steps']:,}",
             " ".join(f"{loss:.3f}" for loss in row["losses"]) or "not yet",
+            " ".join(f"{paths}+{others}" for paths, others in row["heads"]),
             _all(row),
             "" if row["flop"] is None else in_flop(row["flop"]),
         )
         for row in rows
     ]
-    table(("reading", "steps", "losses at the end", "claims", "each"), shown)
+    table(("reading", "steps", "losses at the end", "heads", "claims", "each"), shown)
     for row in rows:
         if whole and row["losses"]:
             say("")
@@ -82,6 +85,7 @@ def _print(rows: list[dict[str, Any]], whole: bool) -> None:
             table(("claim", f"holds, {row['steps']:,} steps"), claims)
     say(
         "",
+        "heads: those with a path, and those by position or place that the circuit needs",
         "claims: how many of them hold for all models",
         "`hopscope reproduce musat/readings` trains what is missing",
     )

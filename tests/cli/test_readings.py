@@ -8,7 +8,8 @@ import pytest
 
 from hopscope.cli.main import run as hopscope
 from hopscope.errors import ConfigError
-from hopscope.papers.musat.readings import READINGS, reading_of
+from hopscope.papers.cost import training_flop
+from hopscope.papers.musat.readings import READINGS, PaperReading, reading_of
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.table import Table
 
@@ -31,9 +32,21 @@ def test_every_reading_has_a_line_within_80_columns(capsys: pytest.CaptureFixtur
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert sum("not yet" in line for line in lines) == len(READINGS) - 1
-    (measured,) = (line for line in lines if line.startswith(f"{NAME} "))
-    told = " ".join(measured.removeprefix(NAME).split())
-    assert told == "6,400 0.004 0.004 0.004 8 of 8 150 TFLOP"
+    (measured,) = (line for line in lines if "6,400" in line)
+    assert NAME.startswith(measured.partition("6,400")[0].strip())
+    told = " ".join(measured.partition("6,400")[2].split())
+    assert told == "0.004 0.004 0.004 4+0 4+0 4+0 8 of 8 150 TFLOP"
+
+
+def test_the_paper_as_we_take_it_stands_beside_its_readings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = musat_rows.tables()[musat_rows.ABC]
+    PAPERS.results(Path("results")).save(Table(musat_rows.ABC, "full", tuple(rows)))
+    hopscope(["readings", *PaperReading().words.values(), "--json"])
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["reading"], row["steps"]) == ("gpt2 constant token base-10000", rows[0].steps)
+    assert row["flop"] == training_flop(PaperReading().experiment(0, rows[0].steps))
 
 
 def test_words_choose_and_one_reading_is_told_claim_by_claim(

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hopscope.papers.claim import Finding, Judge, share
-from hopscope.papers.musat.rows import ReadingRow
+from hopscope.papers.cost import training_flop
+from hopscope.papers.musat.readings import PaperReading, reading_of
+from hopscope.papers.musat.rows import CircuitRow, ReadingRow
 from hopscope.papers.table import Table
 
 ENOUGH = 3
@@ -22,7 +24,7 @@ class Tried:
     reading: str
     steps: int
     target: str
-    rows: tuple[ReadingRow, ...]
+    rows: tuple[CircuitRow, ...]
 
     def holds(self, judge: Judge) -> bool:
         """Does a claim hold for these models, all together?"""
@@ -38,18 +40,31 @@ class Tried:
     @property
     def flop(self) -> float:
         """What one of the models cost to train."""
-        return self.rows[0].flop
+        row = self.rows[0]
+        if isinstance(row, ReadingRow):
+            return row.flop
+        return training_flop(reading_of(self.reading).experiment(row.seed, row.steps))
 
-    def _says(self, judge: Judge, rows: tuple[ReadingRow, ...]) -> bool:
+    @property
+    def heads(self) -> list[tuple[int, int]]:
+        """Of each model, how many heads of its circuit have a path, and how many have none: those
+        attend by position or place.
+        """
+        return [(len(row.useful), len(row.needed) - len(row.useful)) for row in self.rows]
+
+    def _says(self, judge: Judge, rows: tuple[CircuitRow, ...]) -> bool:
         return judge([Table(self.target, "full", rows)]).verdict == "reproduced"
 
 
 def tried(tables: Sequence[Table]) -> list[Tried]:
-    """All readings that there are models of, in the order in which they were tried."""
+    """All readings that there are models of, in the order in which they were tried. Rows that do
+    not say their reading are of the paper as we take it.
+    """
     found: dict[tuple[str, int], Tried] = {}
     for table in tables:
-        for row in table.of(ReadingRow):
-            key = (row.reading, row.steps)
+        for row in table.of(CircuitRow):
+            reading = row.reading if isinstance(row, ReadingRow) else PaperReading().name
+            key = (reading, row.steps)
             known = found.get(key, Tried(*key, table.target, ()))
             found[key] = replace(known, rows=(*known.rows, row))
     return list(found.values())

@@ -6,6 +6,8 @@ from hopscope.papers.claim import Finding
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.claims import CLAIMS
 from hopscope.papers.musat.reading_map import tried
+from hopscope.papers.musat.readings import LONG, PaperReading
+from hopscope.papers.musat.recipes import preset
 from hopscope.papers.musat.rows import ReadingRow
 from hopscope.papers.table import Table
 
@@ -30,6 +32,22 @@ def test_models_of_one_reading_and_length_belong_together() -> None:
     known = tried([readings(*some, *other[:2]), readings(*longer)])
     told = [(one.reading, one.steps, len(one.rows)) for one in known]
     assert told == [("fan-in", 6_400, 3), ("torch", 6_400, 2), ("fan-in", 9, 3)]
+
+
+def test_rows_that_name_no_reading_are_of_the_paper_as_we_take_it() -> None:
+    rows = tables()[ABC]
+    (one,) = tried([Table(ABC, "full", tuple(rows))])
+    assert one.reading == PaperReading().name
+    taken = preset("transformer-a")
+    assert PaperReading().experiment(0, LONG).task == taken.task
+    assert PaperReading().experiment(0, LONG).model == taken.model
+    assert PaperReading.of(taken) == PaperReading()
+
+
+def test_heads_with_a_path_and_without_are_counted_apart() -> None:
+    row = with_(reading_rows("fan-in")[0], useful=[[0, 0]], needed=[[0, 0], [1, 0], [2, 0]])
+    (one,) = tried([readings(row)])
+    assert one.heads == [(1, 2)]
 
 
 def test_a_claim_is_counted_model_by_model() -> None:
