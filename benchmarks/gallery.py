@@ -1,14 +1,14 @@
 """Builds the gallery, the models that come with hopscope (docs/runs.md), from a store of runs.
 
-    python benchmarks/gallery.py --store runs --to hopscope/gallery [--only demo] [--a-run FOLDER]
+    python benchmarks/gallery.py --store runs --to hopscope/gallery [--only demo]
     python benchmarks/gallery.py --circuits --to hopscope/gallery [--only demo]
     python benchmarks/gallery.py --explorer --to hopscope/gallery [--only demo]
 
-Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformer A
-must be there, trained (`hopscope train musat/transformer-a`), or in the run folder given. An entry
-is an ordinary run folder: weights rounded to float16, no optimiser, metrics, the circuit of the
-rounded weights, and about.json. With --circuits nothing is trained: the models that are there are
-searched again by this version, and all else stays as it is. With --explorer what the page shows
+Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformers
+A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each). An
+entry is an ordinary run folder: weights rounded to float16, no optimiser, metrics, the circuit of
+the rounded weights, and about.json. With --circuits nothing is trained: the models that are there
+are searched again by this version, and all else stays as it is. With --explorer what the page shows
 first is computed and kept with the models that are there: the account of the circuit, role maps and
 contents at all checkpoints, emergence, the true paths of the planted model. Prints a JSON row per
 model.
@@ -19,8 +19,9 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,6 @@ from hopscope.web import stories
 from hopscope.web.described import path_of
 from hopscope.web.kept import CONTENTS, MAPS, PLANTED
 
-TRANSFORMER_A = preset("musat/transformer-a").recipe
 FRESH = 2_048
 """Examples on which losses are measured."""
 CIRCUIT = "circuit.json"
@@ -79,7 +79,6 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("runs"))
     parser.add_argument("--to", type=Path, default=Path("hopscope/gallery"))
     parser.add_argument("--only", choices=ENTRIES, action="append")
-    parser.add_argument("--a-run", type=Path)
     parser.add_argument("--circuits", action="store_true")
     parser.add_argument("--explorer", action="store_true")
     chosen = parser.parse_args()
@@ -99,21 +98,21 @@ def demo(chosen: argparse.Namespace) -> Entry:
     return of_run(run, what, {*steps[::2], steps[-1]})
 
 
-def transformer_a(chosen: argparse.Namespace) -> Entry:
-    run = Run(RunFolder(chosen.a_run) if chosen.a_run else trained_a(Store(chosen.store)))
-    steps, paper = run.recipe.steps, TRANSFORMER_A.steps
-    length = "" if steps == paper else f", trained for {steps:,} of its {paper:,} steps"
-    what = f"transformer A of Musat (ICLR 2025){length}: three hops, at its calmest late checkpoint"
+def transformer(letter: str, chosen: argparse.Namespace) -> Entry:
+    run = Run(trained(f"musat/transformer-{letter}", Store(chosen.store)))
+    name = f"transformer {letter.upper()} of Musat (ICLR 2025)"
+    what = f"{name}: three hops, at its calmest late checkpoint"
     return of_run(run, what, {Study(run).calmest().step})
 
 
-def trained_a(store: Store) -> RunFolder:
-    if not store.has_complete(TRANSFORMER_A):
+def trained(name: str, store: Store) -> RunFolder:
+    recipe = preset(name).recipe
+    if not store.has_complete(recipe):
         raise RunMissing(
-            f"{store.root} has no complete run {TRANSFORMER_A.run_name()}: `hopscope train "
-            f"musat/transformer-a --store {store.root}` trains it, or name one with --a-run"
+            f"{store.root} has no complete run {recipe.run_name()}: `hopscope train {name} "
+            f"--store {store.root}` trains it"
         )
-    return store.create(TRANSFORMER_A)
+    return store.create(recipe)
 
 
 def by_hand(_: argparse.Namespace) -> Entry:
@@ -134,9 +133,12 @@ def ngram(chosen: argparse.Namespace) -> Entry:
     return Entry(what, run.recipe, files, run.checkpoints[-1], markov_loss(run), state(folder))
 
 
-ENTRIES = {
-    "demo": demo, "transformer-a": transformer_a, "planted": by_hand, "ngram": ngram,
-}  # fmt: skip
+ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
+    "demo": demo,
+    **{f"transformer-{letter}": partial(transformer, letter) for letter in "abc"},
+    "planted": by_hand,
+    "ngram": ngram,
+}
 
 
 def of_run(run: Run, what: str, steps: Iterable[int]) -> Entry:
