@@ -30,7 +30,7 @@ def entry(name: str) -> RunFolder:
 
 def fresh_loss(run: Run) -> float:
     """On examples that neither the build nor discovery looked at."""
-    exam = exam_of(run.recipe.task, 512, seed=7)
+    exam = exam_of(run.recipe.task, 2_048, seed=7)
     with torch.no_grad():
         return float(exam.losses(run.model(exam.inputs)).mean())
 
