@@ -256,6 +256,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/fig4-ic": _by_depth,
     "musat/fig4-seeds": _by_depth,
     "musat/fig4-nonic": _levels,
+    "musat/fig4-nonic-seeds": _levels,
     "musat/order": _orders,
     "musat/fig5": _circuits,
     "musat/readings": _readings,

@@ -87,7 +87,7 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
         return [chen_rows.choice_row(name, seed) for name in CHOSEN_IN for seed in (0, 1)]
     if target == "chen/settings":
         return [chen_rows.setting_row(name) for name in SETTINGS]
-    return sweep(curriculum=target != "musat/fig4-nonic")
+    return sweep(curriculum=not target.startswith("musat/fig4-nonic"))
 
 
 def sweep(*, curriculum: bool = True) -> list[LossRow]:
@@ -114,6 +114,7 @@ NAMES = {
     "musat/fig4-ic": ["layers", "courses", "law"],
     "musat/fig4-seeds": ["layers", "courses", "law"],
     "musat/fig4-nonic": ["layers", "courses"],
+    "musat/fig4-nonic-seeds": ["layers", "courses"],
     "musat/order": ["courses"],
     "musat/fig5": ["circuit-4x1-0", "maps-4x1-0", "maps-4x1-1", "courses"],
     "musat/readings": ["map"],

@@ -11,6 +11,7 @@ from hopscope.papers.musat.recipes import (
     preset,
     readings_of_d,
     seeded,
+    short_over_seeds,
     short_sweep,
     small,
     sweep,
@@ -140,6 +141,19 @@ TARGETS = (
         method="As figure 4 with implicit curriculum, with three of its eight seeds, each model "
         "trained alone, so that rows come one by one.",
         remarks={"smoke": "two tiny models"},
+    ),
+    Target(
+        "musat/fig4-nonic-seeds",
+        "figure 4 without curriculum over seeds",
+        (LossRow,),
+        _losses,
+        {"reduced": short_over_seeds, "smoke": lambda: tiny_sweep(curriculum=False)},
+        method="As figure 4 without curriculum, with two seeds more of each depth, each model "
+        "trained alone, so that rows come one by one.",
+        remarks={
+            "reduced": f"{SWEEP_STEPS:,} steps instead of 10,000",
+            "smoke": "two tiny models",
+        },
     ),
     Target(
         "musat/order",

@@ -1,4 +1,4 @@
-"""The law of depth, over models of several tables."""
+"""Claims about depth and curriculum, over models of several tables."""
 
 from musat_rows import IC, judged, tables, with_
 
@@ -20,3 +20,15 @@ def test_models_of_more_seeds_count_for_the_depth_law_as_they_come() -> None:
     lucky = with_(tables()[IC][0], final=[0.1, 0.1])
     known[1] = Table("musat/fig4-seeds", "full", (lucky,))
     assert claim.judge(known).verdict == "not reproduced"
+
+
+def test_models_of_more_seeds_may_learn_without_curriculum() -> None:
+    rows = tables()
+    seeds = "musat/fig4-nonic-seeds"
+    for loss, verdict in ((0.74, "reproduced"), (0.4, "not reproduced")):
+        rows[seeds] = [with_(rows[seeds][0], final=[loss])]
+        for name in ("musat/nonic-above-0.7", "musat/ic-essential"):
+            (claim,) = (claim for claim in CLAIMS if claim.id == name)
+            names = (*claim.targets, *claim.beside)
+            known = [Table(name, "full", tuple(rows[name])) for name in names]
+            assert claim.judge(known).verdict == verdict
