@@ -102,14 +102,11 @@ class Claim(Displayed):
         if not all(map(_counts, tables)):
             words = "smoke protocol: not the paper's models"
             return replace(found, verdict="not measured", evidence=words)
-        short = [f"{t.target}: {t.protocol} protocol" for t in tables if t.protocol != "full"]
-        if not short or found.verdict == "not measured":
-            return found
-        evidence = "; ".join([found.evidence, *short])
-        if self.only_full and found.verdict == "reproduced":
-            evidence = f"{evidence}, which cannot confirm it"
-            return replace(found, verdict="under a reading", evidence=evidence)
-        return replace(found, evidence=evidence)
+        short = [t.target for t in tables if t.protocol != "full"]
+        if short and self.only_full and found.verdict == "reproduced":
+            words = f"{found.evidence}; less training than the paper's cannot confirm it"
+            return replace(found, verdict="under a reading", evidence=words)
+        return found
 
 
 def _counts(table: Table) -> bool:

@@ -35,7 +35,7 @@ def test_every_reading_has_a_line_within_80_columns(capsys: pytest.CaptureFixtur
     (measured,) = (line for line in lines if "6,400" in line)
     assert NAME.startswith(measured.partition("6,400")[0].strip())
     told = " ".join(measured.partition("6,400")[2].split())
-    assert told == "0.004 0.004 0.004 4+1 4+1 4+1 8 of 8 150 TFLOP"
+    assert told == "0.004 0.004 0.004 4+1 4+1 4+1 9 of 9 150 TFLOP"
 
 
 def test_the_paper_as_we_take_it_stands_beside_its_readings(

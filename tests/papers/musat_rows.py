@@ -19,6 +19,7 @@ from hopscope.papers.musat.rows import (
     ReadingRow,
     Removal,
     Story,
+    WholeHead,
 )
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
@@ -123,6 +124,7 @@ def circuit_row(name: str) -> CircuitRow:
             removal(6, "query → value 1", 0.5),
             removal(8, "query → value 2", 0.8),
         ),
+        whole=(WholeHead(head=(2, 0), loss=0.07), WholeHead(head=(4, 0), loss=0.9)),
         unexplained=0,
         circuit={},
         maps=maps_of([0.9, 0.8, 0.6]),

@@ -43,7 +43,9 @@ def by_reading(
         kept = [name for name, rows in readings.items() if all(map(holds, rows))]
         if 0 < len(kept) < len(readings):
             known = max(kept, key=lambda name: len(readings[name]))
-            return Finding(said, "under a reading", f"{evidence}; with {known}")
+            count = len(readings[known])
+            words = f"{evidence}; with {known}: {count} model{'s' * (count > 1)}"
+            return Finding(said, "under a reading", words)
         return Finding(said, verdict(bool(kept)), f"{evidence}; every reading")
 
     return judge
@@ -149,9 +151,9 @@ def _gaps(row: LossRow) -> list[int]:
 last_late = by_reading(
     LossRow,
     lambda row: len(_gaps(row)) > 1 and _gaps(row)[-1] > _gaps(row)[-2],
-    lambda row: ", ".join(f"{gap:,}" for gap in _gaps(row)) or "not all hops learned",
-    "steps from each hop's passing 0.5 to the next one's; the last gap is longer than the one "
-    "before",
+    lambda row: " + ".join(f"{gap:,}" for gap in _gaps(row)) or "not all hops learned",
+    "steps from each hop's passing 0.5 to the next one's; in every model the last gap is longer "
+    "than the one before",
 )
 
 

@@ -26,6 +26,11 @@ class Tried:
     target: str
     rows: tuple[CircuitRow, ...]
 
+    @property
+    def of_the_paper(self) -> bool:
+        """Can the paper be read so? Facts that stand shuffled are a trial of ours."""
+        return reading_of(self.reading).order == PaperReading().order
+
     def holds(self, judge: Judge) -> bool:
         """Does a claim hold for these models, all together?"""
         return self._says(judge, self.rows)
@@ -79,7 +84,8 @@ def under_readings(judge: Judge) -> Judge:
         found = judge(tables[:1])
         if found.verdict != "not reproduced":
             return found
-        enough = [each for each in tried(tables[1:]) if len(each.rows) >= ENOUGH]
+        others = [each for each in tried(tables[1:]) if each.of_the_paper]
+        enough = [each for each in others if len(each.rows) >= ENOUGH]
         holding = [each for each in enough if each.holds(judge)]
         if not enough:
             return found

@@ -88,8 +88,13 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("abc-circuit-loss", ABC, 1, {"ideal": 0.051}),
     ("abc-single-removals", ABC, 1, {"removals": [*PLAIN[:3], removal(8, "x", 0.16)]}),
     ("abc-single-removals", ABC, 1, {"removals": [*PLAIN[:3], removal(8, "x", 0.9)]}),
-    ("abc-first-layers", ABC, 1, {"removals": [removal(2, "x", 0.04, joins=True), *PLAIN[1:]]}),
-    ("abc-first-layers", ABC, 1, {"removals": [removal(2, "x", 0.11, joins=True), *PLAIN[1:]]}),
+    ("abc-single-removals", ABC, 1, {"ideal": 0.06}),
+    ("abc-mostly-idle", ABC, 1, {"ideal": 0.06}),
+    ("abc-not-the-fewest", ABC, 1, {"needed": [[2, 0], [4, 0], [6, 0]]}),
+    ("abc-not-the-fewest", ABC, 1, {"ideal": 0.06}),
+    ("abc-first-layers", ABC, 1, {"whole": [{"head": [2, 0], "loss": 0.04}]}),
+    ("abc-first-layers", ABC, 1, {"whole": [{"head": [2, 0], "loss": 0.11}]}),
+    ("abc-first-layers", ABC, 1, {"whole": []}),
 ]
 
 
@@ -173,7 +178,7 @@ def test_paths_must_be_found_to_emerge() -> None:
     rows[D][0] = without(rows[D][0], "emergence")
     found = judged("d-order", rows)
     assert found.verdict == "under a reading"
-    assert found.evidence.endswith("; with 2,048 examples")
+    assert found.evidence.endswith("; with 2,048 examples: 1 model")
     assert found.ours == (
         "no path with 262,144 examples; 3,500 < 3,900 < 4,400 < 4,900 with 2,048 examples"
     )
@@ -187,7 +192,7 @@ def test_a_reading_holds_if_all_its_seeds_do() -> None:
     found = judged("d-loss", rows)
     assert found.verdict == "under a reading"
     assert found.ours == "0.030, 0.200 with 262,144 examples; 0.030 with 2,048 examples"
-    assert found.evidence.endswith("; with 2,048 examples")
+    assert found.evidence.endswith("; with 2,048 examples: 1 model")
 
 
 def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
@@ -206,7 +211,9 @@ def test_initial_weights_are_a_reading_of_their_own() -> None:
     del rows[D][1]
     found = judged("d-loss", rows)
     assert found.verdict == "under a reading"
-    assert found.evidence.endswith("; with 262,144 examples and initial weights of 1/√inputs")
+    assert found.evidence.endswith(
+        "; with 262,144 examples and initial weights of 1/√inputs: 1 model"
+    )
 
 
 def test_the_values_are_those_of_the_rows() -> None:
@@ -218,7 +225,7 @@ def test_the_values_are_those_of_the_rows() -> None:
         "fewest layers that learn x_1, x_2, …: 2, 3; hops learned by 1, 2, … layers: 0, 1, 2"
     )
     assert judged("hops-in-order", rows).ours == (
-        "3 of 3 runs (95 %: 0.44 … 1.00); 1 of them passed 0.5 at more than one hop"
+        "1 of 1 runs (95 %: 0.21 … 1.00) that learned a hop behind x_1, of 3"
     )
     assert judged("hops-in-order-small", rows).ours.startswith("2 of 2 runs (95 %: 0.34")
     assert judged("abc-four-heads", rows).ours == "4, 4, 4"
@@ -230,7 +237,7 @@ def test_the_values_are_those_of_the_rows() -> None:
     assert judged("abc-first-layers", rows).ours == "0.07 … 0.07; 3 of 3 within (95 %: 0.44 … 1.00)"
     assert judged("d-loss", rows).ours == "0.030 with 262,144 examples; 0.030 with 2,048 examples"
     assert judged("d-slow-start", rows).ours.startswith("step 3,600 (epoch 450) with 262,144")
-    assert judged("d-last-late", rows).ours.startswith("400, 500, 600 with 262,144 examples; ")
+    assert judged("d-last-late", rows).ours.startswith("400 + 500 + 600 with 262,144 examples; ")
     never = bent(D, 0, crossed=[3_600, 4_000, None, None])
     assert judged("d-hops-in-order", never).ours.startswith(
         "3,600 < 4,000 < never < never with 262,144 examples; 3,600 < "
@@ -249,7 +256,7 @@ def nothing_learned() -> Tables:
             )
             for row in rows[target]
         ]
-    nothing: dict[str, Any] = {"useful": [], "needed": [], "removals": []}
+    nothing: dict[str, Any] = {"useful": [], "needed": [], "removals": [], "whole": []}
     for target in (ABC, D):
         rows[target] = [with_(row, clean=0.75, ideal=0.75, **nothing) for row in rows[target]]
     rows[ASKED] = [

@@ -95,3 +95,7 @@ def test_a_reading_of_two_lengths_is_one_reading() -> None:
 
 def test_what_holds_anyway_needs_no_reading() -> None:
     assert judged("abc-below-0.01", tables()).verdict == "reproduced"
+
+
+def test_facts_that_stand_shuffled_are_no_reading() -> None:
+    assert found(readings(*reading_rows("fan-in shuffled"))) == found()
