@@ -2,7 +2,8 @@
 
 An SVG that is shown on a page keeps to the colours that its reader has chosen. Every colour of the
 look stands in it twice: as it is on white, and as the name of a custom property, which browsers
-take and other programs pass over. The page, or the SVG itself, gives these names their colours.
+take and other programs pass over. The page, or the SVG itself, gives these names their colours;
+those without one have the colour on white.
 """
 
 import io
@@ -61,7 +62,7 @@ def themed(text: str) -> str:
 
     def named(match: re.Match[str]) -> str:
         kind, colour = match.groups()
-        return f"{match[0]}; {kind}: var({names[colour]})" if colour in names else match[0]
+        return f"{match[0]}; {kind}: var({names[colour]}, {colour})" if colour in names else match[0]
 
     return re.sub(r"(fill|stroke): (#[0-9a-f]{6})", named, text)
 

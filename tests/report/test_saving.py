@@ -61,7 +61,7 @@ def test_on_a_page_it_follows_its_reader_and_other_programs_see_the_light_one(
     assert "@media (prefers-color-scheme: dark)" in text
     assert f"--hopscope-0: {DARK.lines[0]}" in text
     first = LIGHT.lines[0]
-    assert f"stroke: {first}; stroke: var(--hopscope-0)" in text
+    assert f"stroke: {first}; stroke: var(--hopscope-0, {first})" in text
     with pytest.raises(ConfigError, match="--style page .* only .svg can; for .*a.png choose"):
         saved(circuit, tmp_path / "a.png", Look("page"))
 
@@ -70,6 +70,6 @@ def test_every_colour_of_a_figure_has_a_name(circuit: Circuit) -> None:
     text = themed(svg(circuit_figure(circuit), "salt"))
     bare = re.findall(r"(?:fill|stroke): #[0-9a-f]{6}(?!; (?:fill|stroke): var)", text)
     assert bare == []
-    names = set(re.findall(r"var\((--hopscope-\d+)\)", text))
+    names = set(re.findall(r"var\((--hopscope-\d+),", text))
     assert names
     assert names <= set(re.findall(r"(--hopscope-\d+):", theme(DARK)))

@@ -36,6 +36,6 @@ def test_more_seeds_of_a_reading_are_judged_with_it() -> None:
     found = claim.judge(over_seeds(400))
     assert found.verdict == "under a reading"
     weights = "with 262,144 examples and initial weights of 1/√inputs"
-    assert found.evidence.endswith(weights)
+    assert found.evidence.endswith(f"{weights}: 3 models")
     assert found.ours.endswith(f"100 < 200 < 300 < 400 {weights}")
     assert claim.judge(over_seeds(None)).verdict == "not reproduced"

@@ -1,0 +1,52 @@
+"""The colours that a browser gives figures: those of its reader's light or dark."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hopscope.circuits import Circuit, discover
+from hopscope.configs import Retrieval
+from hopscope.models.planted import planted
+from hopscope.report.circuit import circuit_figure
+from hopscope.report.look import DARK, LIGHT, Look, looking
+from hopscope.report.page import Section, figure_html
+from hopscope.report.page import page as html
+from hopscope.report.saving import save_figure
+
+GIVEN = """
+Array.from(document.querySelectorAll("svg path, svg use, svg text"), each => getComputedStyle(each))
+  .flatMap(style => [style.fill, style.stroke])
+"""
+"""The colours of all lines, areas and letters."""
+
+
+@pytest.fixture(scope="module")
+def circuit() -> Circuit:
+    known = planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
+    return discover(known.model, known.task, examples=16)
+
+
+@pytest.mark.parametrize(("scheme", "palette"), [("light", LIGHT), ("dark", DARK)])
+@pytest.mark.parametrize("place", ["report", "file"])
+def test_figures_have_the_colours_of_light_and_dark(
+    page: Any, tmp_path: Path, circuit: Circuit, place: str, scheme: Any, palette: Any
+) -> None:
+    if place == "report":
+        shown = tmp_path / "page.html"
+        body = [figure_html(circuit_figure(circuit))]
+        shown.write_text(html("A page", "", [Section("A figure", "", body)]))
+    else:
+        with looking(Look("page")):
+            shown = save_figure(circuit_figure(circuit), tmp_path / "figure.svg")
+    page.emulate_media(color_scheme=scheme)
+    page.goto(shown.as_uri())
+    given = {_hex(colour) for colour in page.evaluate(GIVEN) if colour != "none"}
+    assert {palette.paper, palette.ink} <= given
+    assert given <= {*palette.cycle()}
+
+
+def _hex(colour: str) -> str:
+    red, green, blue = map(int, re.findall(r"\d+", colour)[:3])
+    return f"#{red:02x}{green:02x}{blue:02x}"
