@@ -112,7 +112,11 @@ export function switchable(tag, elements, { enter, leave, press }) {
   for (const element of elements) {
     element.addEventListener("pointerenter", enter);
     element.addEventListener("pointerleave", leave);
-    element.addEventListener("click", press);
+    element.addEventListener("click", (event) => {
+      press();
+      if (event.pointerType === "touch") leave();
+      else enter();
+    });
   }
   tag.addEventListener("focus", enter);
   tag.addEventListener("blur", leave);
@@ -120,6 +124,7 @@ export function switchable(tag, elements, { enter, leave, press }) {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
     press();
+    enter();
   });
 }
 

@@ -31,10 +31,13 @@ export function examplePane(state) {
     if (!typing) pane.refill();
     pane.refreshNumbers();
   });
+  state.watch("error", () => {
+    if (state.error?.kind === "example") pane.refill(); // what was typed is no example: arcs are of the last
+  });
   state.watch("example head hover spot pair theme width off", () => {
     if (state.about?.task) draw(pane, state);
   });
-  state.watch("about example ex head", () => {
+  state.watch("about example ex head tokens order", () => {
     if (state.about?.task) tools(pane, state);
   });
   new ResizeObserver(() => state.set({ width: innerWidth + strip.clientWidth / 1e4 }, "none")).observe(strip);

@@ -127,10 +127,21 @@ export function searchBox(state, paths) {
       /^(\d+\.\d+)/.exec(
         paths(state.about ?? { circuit: null }).find((its) => its.key.includes(text))?.key ?? "",
       );
-    if (!text || !found) return;
+    const known = found && exists(state.about, found[1]);
+    box.setCustomValidity(text && !known ? `This run has no head and no path called ${text}.` : "");
+    box.reportValidity();
+    if (!known) return;
     state.set({ head: found[1] });
     document.querySelector(`.map[data-head="${CSS.escape(found[1])}"]`)?.scrollIntoView({ block: "nearest" });
   };
   box.addEventListener("change", go);
+  box.addEventListener("input", () => box.setCustomValidity(""));
   return h("div", { class: "search" }, box, list);
+}
+
+/** Has the run's model this head? Of some runs no model is known: then any may be. */
+function exists(about, name) {
+  const [layer, head] = name.split(".").map(Number);
+  const { layers, heads } = about?.model ?? {};
+  return !layers || (layer < layers && head < heads);
 }

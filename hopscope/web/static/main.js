@@ -81,21 +81,27 @@ async function begin() {
   } catch (problem) {
     state.set({ error: { text: problem.message, kind: "runs" } }, "none");
   }
-  const first = runs.rows.has(FIRST) ? FIRST : ([...runs.rows.keys()][0] ?? "");
-  if (!state.run && first) state.set({ run: first }, "replace");
+  const openFirst = () => {
+    const first = runs.rows.has(FIRST) ? FIRST : ([...runs.rows.keys()][0] ?? "");
+    if (!state.run && first) state.set({ run: first }, "replace");
+  };
+  state.watch("run", openFirst);
+  openFirst();
 }
 
 /** Which panes a kind of run has, and which one fills the page. */
 function arrange(state, panes, board) {
   const { about } = state;
   const kind = !about ? "" : about.task ? "facts" : about.kind;
-  board.className = `board ${kind}${state.pane ? " one" : ""}`;
-  for (const pane of panes) {
-    const fits = about
+  const fits = (pane) =>
+    about
       ? (pane.fits?.(about) ?? (Boolean(about.task) || (pane.name === "time" && about.kind === "ngram")))
       : false;
-    const full = state.pane === pane.name;
-    pane.element.hidden = !fits || Boolean(state.pane && !full);
+  const one = panes.find((pane) => pane.name === state.pane && fits(pane));
+  board.className = `board ${kind}${one ? " one" : ""}`;
+  for (const pane of panes) {
+    const full = pane === one;
+    pane.element.hidden = !fits(pane) || Boolean(one && !full);
     pane.element.classList.toggle("full", full);
     pane.full.setAttribute("aria-pressed", String(full));
     pane.full.setAttribute("aria-label", full ? `Show all panes again` : `Maximise ${pane.title}`);
@@ -123,7 +129,7 @@ function header(state, source, { find, help, showRuns }) {
         state.set({ error: { text: problem.message, kind: "keep" } }, "none");
       }
     },
-    { class: "plain", title: "Keep this view beside the run" },
+    { class: "plain" },
   );
   const kept = h("span", {});
   const views = async () => {
@@ -152,6 +158,10 @@ function header(state, source, { find, help, showRuns }) {
           .filter(Boolean)
           .join(" · ")
       : "";
+    keep.disabled = !about || about.name.startsWith("gallery/");
+    keep.title = keep.disabled
+      ? "Views are kept beside runs of your own, not in the gallery"
+      : "Keep this view beside the run";
     const list = about?.seeds ?? [];
     fill(
       seeds,

@@ -130,7 +130,8 @@ function showValues(pane, state, place) {
     s("text", { class: "large-value", x: 540, y: 56 }, `a = ${number(now.a)}`),
   );
   pane.svg = svg;
-  fill(place, svg);
+  const name = "Parameters of the model";
+  fill(place, h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": name }, svg));
   pane.hint(`epoch ${whole(state.steps[state.at])} · parents at lags ${parents(state).join(", ")} (bold)`);
   const run = state.about.name;
   pane.told(

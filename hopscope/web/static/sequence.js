@@ -19,14 +19,7 @@ export function showSequence(pane, state, chips, place) {
     "aria-label": `A sequence of the letters ${LETTERS.slice(0, alphabet)}`,
     on: {
       input: (event) =>
-        state.set(
-          {
-            tokens: [...event.target.value.toLowerCase()].filter(
-              (its) => LETTERS.indexOf(its) >= 0 && LETTERS.indexOf(its) < alphabet,
-            ),
-          },
-          "replace",
-        ),
+        state.set({ tokens: [...event.target.value.toLowerCase().replace(/\s/g, "")] }, "replace"),
     },
   }));
   if (document.activeElement !== typed) typed.value = seen.map((its) => LETTERS[its]).join("");
@@ -93,7 +86,14 @@ export function showSequence(pane, state, chips, place) {
     );
   }
   pane.svg = svg;
-  fill(place, h("p", { class: "quiet" }, `bars: attention of the last layer · ${matches}`), svg);
+  const bad = refused(state);
+  typed.setAttribute("aria-invalid", String(Boolean(bad)));
+  fill(
+    place,
+    bad ? h("p", { class: "refused", role: "status" }, bad) : null,
+    h("p", { class: "quiet" }, `bars: attention of the last layer · ${matches}`),
+    svg,
+  );
   pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
   pane.refreshNumbers();
 }
@@ -101,17 +101,24 @@ export function showSequence(pane, state, chips, place) {
 /** The sequence that is looked at, as numbers: what was typed, or one with some order in it. */
 function tokens(state) {
   const { alphabet } = state.about.ngram;
-  const window = model(state).window;
-  const typed = (state.tokens ?? [])
-    .map((its) => LETTERS.indexOf(its))
-    .filter((its) => its >= 0 && its < alphabet);
-  if (typed.length > window) return typed.slice(-MOST);
+  if (state.tokens && !refused(state)) return state.tokens.map((its) => LETTERS.indexOf(its)).slice(-MOST);
   const made = [0, 1 % alphabet, 1 % alphabet];
   for (let seed = 7; made.length < 36;) {
     seed = (seed * 1103515245 + 12345) % 2147483648;
     made.push(seed % 7 === 0 ? seed % alphabet : (made.at(-1) + made.at(-2) + 1) % alphabet);
   }
   return made;
+}
+
+/** Why what was typed is no sequence for this model; empty if it is one, or nothing was typed. */
+function refused(state) {
+  if (!state.tokens) return "";
+  const known = LETTERS.slice(0, state.about.ngram.alphabet);
+  const { window } = model(state);
+  const bad = state.tokens.find((its) => its.length !== 1 || !known.includes(its));
+  if (bad === undefined && state.tokens.length > window) return "";
+  const got = bad === undefined ? counted(state.tokens.length, "letter") : `“${bad}”`;
+  return `Got ${got}; expected at least ${window + 1} letters, each one of ${known}. Shown is another sequence.`;
 }
 
 function both(state) {

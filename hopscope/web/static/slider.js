@@ -7,6 +7,10 @@ import { nearest } from "./lines.js";
 import { pathColour } from "./strokes.js";
 import { whole } from "./words.js";
 
+const LETTER = 6;
+const GAP = 3;
+const ROOM = 78;
+
 /** The slider: a notch for each checkpoint, a mark for each path and hop. */
 export function slider(state) {
   // Beside the drawing, so that a move of them draws nothing anew.
@@ -53,27 +57,33 @@ export function slider(state) {
       if (steps.length < 400)
         for (const step of steps)
           svg.append(s("line", { class: "notch", x1: up.toX(step), x2: up.toX(step), y1: 18, y2: 26 }));
-      let before = -99;
-      let level = 0;
+      const ends = [-99, -99]; // of the names so far, on each line of them
       for (const its of events(about).filter((each) => each.path)) {
         const x = up.toX(its.step);
-        level = x - before < 25 ? (level + 1) % 2 : 0;
-        before = x;
+        const half = (LETTER * its.name.length) / 2;
+        const level = ends.findIndex((end) => end + GAP < x - half);
+        if (level >= 0) ends[level] = x + half;
         svg.append(
           s(
             "g",
             { class: "event" },
             s("title", {}, `${its.text} at step ${whole(its.step)}`),
             s("path", { d: `M${x} 28l-3.4 5h6.8Z`, style: { fill: pathColour(its.path, state) } }),
-            s("text", { x, y: 41 + level * 9.5, "text-anchor": "middle" }, its.name),
+            level < 0
+              ? null // no room for its name, which is told where it is pointed at
+              : s("text", { x, y: 41 + level * 9.5, "text-anchor": "middle" }, its.name),
           ),
         );
       }
       const others = events(about).filter((each) => !each.path);
       const places = others.map((each) => up.toX(each.step));
+      let taken = -99;
       for (const [n, its] of others.entries()) {
         const x = places[n];
-        const near = x - places[n - 1] < 78 || places[n + 1] - x < 78;
+        const near =
+          x - places[n - 1] < ROOM || (places[n + 1] ?? Infinity) - x < ROOM || x + ROOM > width;
+        const from = Math.max(x + 4, taken + GAP);
+        taken = from + LETTER * (near ? 1 : 0);
         svg.append(
           s(
             "g",
@@ -82,7 +92,7 @@ export function slider(state) {
             s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }),
             s(
               "text",
-              { x: x + 4, y: 11, style: { fill: ofHop(its.hop) } },
+              { x: from, y: 11, style: { fill: ofHop(its.hop) } },
               its.text.startsWith("stage")
                 ? near
                   ? its.name

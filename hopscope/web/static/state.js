@@ -14,8 +14,15 @@ export class State {
     this.undone = [];
     this.waiting = false;
     this.words = new Set();
-    addEventListener("popstate", () => this.set(parse(location.hash), "none"));
-    addEventListener("hashchange", () => this.set(parse(location.hash), "none"));
+    addEventListener("popstate", () => this.goTo(location.hash));
+    addEventListener("hashchange", () => this.goTo(location.hash));
+  }
+
+  /** What somebody typed, pasted or went back to. An address with a token is of a server that has
+   *  not been asked yet: the page begins anew with it. */
+  goTo(address) {
+    if (address.startsWith("#token=")) return location.reload();
+    this.set(parse(address), "none");
   }
 
   /** Call `run(keys)` once a frame when one of the keys changed. */

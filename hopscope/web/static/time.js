@@ -146,13 +146,17 @@ function build(pane, state, place, rail) {
   });
   pane.charts = two ? [up, down] : [up];
   pane.legends = [series, pane.seen].map((all) => legendOf(all, state));
+  const lines = [
+    series.some((its) => its.thin) ? "faint: training losses" : "",
+    state.overTime?.length ? "dashed: with what is changed" : "",
+  ].filter(Boolean);
   // Beside the drawing, so that a move of it draws nothing anew.
   pane.cursor = h("i", { class: "cursor" });
   fill(
     place,
     h(
       "div",
-      { class: "curve-row" },
+      { class: side ? "curve-row" : "curve-row under" },
       h(
         "div",
         { class: "stack" },
@@ -163,6 +167,7 @@ function build(pane, state, place, rail) {
         "div",
         { class: "legend" },
         pane.legends.map((its) => its.element),
+        h("p", { class: "quiet" }, lines.join(" · ")),
       ),
     ),
   );
