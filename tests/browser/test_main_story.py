@@ -172,5 +172,10 @@ def test_a_typed_symbol_is_answered_and_one_that_is_unknown_is_a_line(
     page.wait_for_selector(".error:visible")
     assert "zz9" in page.inner_text(".error")
     assert page.is_visible(".scene")  # everything else goes on
+    assert "zz9" not in page.inner_text(".tokens")
+    page.click("text=as it was")
+    page.wait_for_selector(".error", state="hidden")
+    settled(page)
+    assert page.locator(".token b").first.inner_text() == before
     assert all("422" in each or "400" in each for each in complaints)
     complaints.clear()  # the browser notes an answer that is no 200

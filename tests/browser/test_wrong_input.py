@@ -1,0 +1,62 @@
+"""What the page makes of addresses and input that do not fit: a line, and never an empty page."""
+
+from typing import Any
+
+import pytest
+
+from tests.browser.lookers import TOKEN, asked, opened, settled
+
+
+@pytest.mark.parametrize("pane", ["foo", "fleet"])
+def test_a_pane_that_the_run_does_not_have_hides_no_other(
+    page: Any, explorer: str, pane: str
+) -> None:
+    opened(page, explorer, f"/run/gallery-demo?pane={pane}")
+    assert page.is_visible(".scene")
+    assert page.is_visible(".tokens")
+
+
+def test_an_address_with_a_token_may_be_pasted_into_an_open_page(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-planted")
+    with page.expect_navigation():
+        page.evaluate(f"location.hash = '#token={TOKEN}&/run/gallery-demo?step=600'")
+    settled(page)
+    assert page.url.endswith("#/run/gallery-demo?step=600")
+
+
+def test_the_mark_leads_to_the_first_run(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-planted")
+    page.click(".mark")
+    page.wait_for_function("() => hopscope.state.about.name === 'gallery/demo'")
+    settled(page)
+    assert page.url.endswith("#/run/gallery-demo")
+
+
+def test_a_head_that_is_not_there_is_said_where_it_was_typed(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    for typed, said in (("9.9", "This run has no head and no path called 9.9."), ("1.2", "")):
+        page.fill(".find", typed)
+        page.press(".find", "Enter")
+        assert page.eval_on_selector(".find", "(box) => box.validationMessage") == said
+    settled(page)
+    assert asked(page)["head"] == "1.2"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("abcx", "Got “x”"), ("ab", "Got 2 letters"), ("", "Got 0 letters"), ("ABC abc ab", "")],
+)
+def test_a_sequence_that_is_none_is_said(page: Any, explorer: str, typed: str, said: str) -> None:
+    opened(page, explorer, "/run/gallery-ngram")
+    page.fill(".typed", "abcabc")
+    page.fill(".typed", typed)
+    settled(page)
+    told = page.locator(".refused").all_inner_texts()
+    assert [said in each for each in told] == [True] * bool(said)
+    letters = page.locator(".letter").count() - 1
+    assert letters == (36 if said else len(typed.replace(" ", "")))
+
+
+def test_views_of_the_gallery_cannot_be_kept(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    assert page.is_disabled("text=keep")
