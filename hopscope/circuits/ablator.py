@@ -53,6 +53,8 @@ class Ablator:
         """
         for ablation in ablations:
             self._check(ablation)
+        if isinstance(self.subject, Whole):
+            self.subject.check(self.exam.inputs)
         found = {}
         for number, its in self._each(ablations, ask):
             found[number] = its

@@ -9,10 +9,9 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from hopscope.circuits.handing import FUSED, check_pattern, check_taken_back
 from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit, Transformer
-
-FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
 
 
 @runtime_checkable
@@ -178,10 +177,14 @@ class Whole:
         *,
         streams: Callable[[Tensor], Sequence[Tensor]] | None = None,
     ) -> None:
+        if min(shape) < 1:
+            raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
         self.forward, self.module, self.streams = forward, module, streams
         self.layers, self.heads = shape
         self.read, self.causal = read, causal
         self.blocks: Blocks | None = None
+        self._known: set[int] = set()  # layers whose attention was looked through
+        self._taken_back = False
 
     @classmethod
     def of_blocks(
@@ -211,12 +214,21 @@ class Whole:
             return attention(layer, self.handed_out(layer, pattern, inputs))
 
         out = self.forward(inputs, checked)
-        if sorted(set(asked)) != list(range(self.layers)):
+        layers = range(self.layers)
+        if sorted(set(asked)) != list(layers):
+            why = f": {FUSED}" if set(asked) < set(layers) else "; is that the module's shape?"
             raise CircuitError(
                 f"attention was handed out by layers {sorted(set(asked))}, expected 0 … "
-                f"{self.layers - 1}: {FUSED}"
+                f"{self.layers - 1}{why}"
             )
         return out
+
+    @torch.no_grad()
+    def check(self, inputs: Tensor) -> None:
+        """Refuse, when it is first asked, a module that does not take attention back."""
+        if not self._taken_back:
+            check_taken_back(partial(self.outputs, inputs[:2]), self.layers, self.causal)
+            self._taken_back = True
 
     def handed_out(self, layer: int, pattern: object, inputs: Tensor) -> Tensor:
         """A layer's attention, if it is one."""
@@ -227,6 +239,9 @@ class Whole:
                 f"layer {layer} handed out {got} as attention, expected {expected} (batch, "
                 f"head, query, key): {FUSED}"
             )
+        if layer not in self._known:
+            check_pattern(layer, pattern, self.causal)
+            self._known.add(layer)
         return pattern
 
     def answers_at(self) -> int | None:

@@ -62,7 +62,9 @@ def themed(text: str) -> str:
 
     def named(match: re.Match[str]) -> str:
         kind, colour = match.groups()
-        return f"{match[0]}; {kind}: var({names[colour]}, {colour})" if colour in names else match[0]
+        return (
+            f"{match[0]}; {kind}: var({names[colour]}, {colour})" if colour in names else match[0]
+        )
 
     return re.sub(r"(fill|stroke): (#[0-9a-f]{6})", named, text)
 

@@ -117,7 +117,7 @@ def half_spoken(inputs: Tensor, attention: Any) -> Tensor:
     ("forward", "message"),
     [
         (silent, r"handed out by layers \[\], expected 0 … 1: fused kernels \(sdpa, flash\)"),
-        (half_spoken, r"layer 0 handed out None as attention, expected \(3, 2, 10, 10\)"),
+        (half_spoken, r"layer 0 handed out None as attention, expected \(2, 2, 10, 10\)"),
     ],
 )
 def test_a_module_that_keeps_its_attention_is_refused(forward: Any, message: str) -> None:

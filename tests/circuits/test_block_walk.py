@@ -116,7 +116,10 @@ def test_blocks_run_from_the_first_in_which_an_ablation_differs(model: Stranger)
 
     cut = Blocks(blocks.enter, counted, blocks.leave)
     whole = Whole.of_blocks(cut, model, (LAYERS, HEADS), causal=model.causal)
-    ablator = Ablator(whole, exam_of(TWO_HOPS, 2))
+    exam = exam_of(TWO_HOPS, 2)
+    ablator = Ablator(whole, exam)
+    whole.check(exam.inputs)
+    ran.clear()
     last = [Ablation.of({(2, head): Mechanism(rest=UNIFORM)}) for head in range(HEADS)]
     ablator.losses(last)
     assert sorted(ran) == [0, 1, 2, 2, 2]
@@ -156,13 +159,22 @@ def test_an_encoder_of_another_kind_is_refused() -> None:
 
 
 def test_blocks_that_do_not_hand_out_their_attention_once_are_refused(model: Stranger) -> None:
-    silent = Blocks(model.into, lambda number, x, attention: x, model.out)
-    whole = Whole.of_blocks(silent, model, (LAYERS, HEADS))
-    with pytest.raises(CircuitError, match="block 0 handed out its attention 0 times"):
-        Ablator(whole, exam_of(TWO_HOPS, 2)).losses([Ablation()])
-    cut = Whole.of_blocks(block_of(model), model, (LAYERS, HEADS))
+    blocks = block_of(model)
+
+    def twice(number: int, x: Tensor, attention: Callable[[Tensor], Tensor]) -> Tensor:
+        return blocks.block(number, x, lambda pattern: attention(attention(pattern)))
+
+    for block, message in (
+        (lambda number, x, attention: x, r"handed out by layers \[\], expected 0 … 2"),
+        (twice, "block 0 handed out its attention 2 times"),
+    ):
+        cut = Blocks(model.into, block, model.out)
+        whole = Whole.of_blocks(cut, model, (LAYERS, HEADS), causal=model.causal)
+        with pytest.raises(CircuitError, match=message):
+            Ablator(whole, exam_of(TWO_HOPS, 2)).losses([Ablation()])
+    known = Whole.of_blocks(blocks, model, (LAYERS, HEADS), causal=model.causal)
     with pytest.raises(CircuitError, match="what heads carry cannot be replaced"):
-        Ablator(cut, exam_of(TWO_HOPS, 2)).losses([Ablation.of({(0, 0): Carried("mean")})])
+        Ablator(known, exam_of(TWO_HOPS, 2)).losses([Ablation.of({(0, 0): Carried("mean")})])
 
 
 def test_the_circuit_of_a_model_in_blocks_is_that_of_the_model(two_hops: Planted) -> None:

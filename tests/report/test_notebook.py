@@ -140,7 +140,7 @@ def test_light_and_dark_are_those_of_the_notebook_before_those_of_the_browser(
     assert "@media (prefers-color-scheme: dark)" in text
     for mark in ('[data-jp-theme-light="false"]', '[data-theme="dark"]', ".vscode-dark"):
         assert mark in text
-    assert "var(--hopscope-0)" in text
+    assert "var(--hopscope-0," in text
 
 
 def test_without_a_drawing_library_there_is_a_line_and_the_text(
