@@ -1,14 +1,15 @@
 """A model on its examples, and every loss that is measured with heads changed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.ablation import Ablation, Head
+from hopscope.circuits.ablation import Ablation, Change, Head
 from hopscope.circuits.block_walk import BlockWalk, edited_by
 from hopscope.circuits.exam import Exam
+from hopscope.circuits.mechanism import FROM_MODEL, Mechanism
 from hopscope.circuits.painter import Painter
 from hopscope.circuits.progress import Progress
 from hopscope.circuits.subject import Subject, Whole, check_finite
@@ -83,6 +84,21 @@ class Ablator:
 
         assert isinstance(self.subject, Whole)
         return self.exam.marks(self.subject.outputs(self.exam.inputs, edit))
+
+    def check_paths(self, changes: Mapping[Head, Change]) -> None:
+        """Refuse rows that are to read what no example lets them see: they would stay where they
+        are, which is another ablation.
+        """
+        for (layer, head), change in changes.items():
+            for role, aim in change.aims if isinstance(change, Mechanism) else ():
+                if any(target.where in FROM_MODEL for target in aim.every):
+                    continue
+                spots = self.painter.spots(role, self.exam.length)
+                if len(spots) and not bool(self.painter.drawn(aim, spots)[1].any()):
+                    raise CircuitError(
+                        f"{layer}.{head}: {role} cannot read {aim}, which comes after it in every "
+                        "example, and attention is causal"
+                    )
 
     def _check(self, ablation: Ablation) -> None:
         for head, _ in ablation.changes:

@@ -68,8 +68,15 @@ class Circuit(Displayed, Config):
 
     @property
     def solved(self) -> bool:
-        """True if the loss is still low when every head follows its mechanism."""
-        return self.losses.mean("ideal") <= self.losses.limit
+        """True if the model knows more than guessing, and its loss is still low when every head
+        follows its mechanism.
+        """
+        return self.knows_more and self.losses.mean("ideal") <= self.losses.limit
+
+    @property
+    def knows_more(self) -> bool:
+        """True if the model as it is has a lower loss than guessing."""
+        return self.losses.mean("clean") < self.losses.guess
 
     @property
     def finds_its_way(self) -> bool:
@@ -81,10 +88,10 @@ class Circuit(Displayed, Config):
     @property
     def explained(self) -> float:
         """The share of the gap between guessing and the model that the circuit closes: 1 if with
-        its attention alone the loss is the model's.
+        its attention alone the loss is the model's, 0 if there is no gap.
         """
         clean, guess = self.losses.mean("clean"), self.losses.guess
-        return (guess - self.losses.mean("ideal")) / (guess - clean) if guess != clean else 1.0
+        return (guess - self.losses.mean("ideal")) / (guess - clean) if self.knows_more else 0.0
 
     @property
     def unexplained(self) -> tuple[Part, ...]:

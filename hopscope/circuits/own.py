@@ -23,6 +23,9 @@ from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, parse_facts, parse_role
 from hopscope.tasks import Roles
 
+ENOUGH = 8
+"""Examples of which not all are the same by chance."""
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -101,15 +104,20 @@ class OwnTask:
         self.draw, self.guess, self.loss = draw, guess, loss
         self.table = tuple(parse_role(name) for name in roles)
         self.graph: FactGraph | None = parse_facts(facts) if facts else None
+        self._fresh = False  # whether another seed was seen to draw other examples
 
     def __call__(self, examples: int, seed: int) -> Exam:
         """An exam on fresh examples."""
-        drawn = self.draw(examples, seed)
-        if not isinstance(drawn, Drawn):
-            raise CircuitError(
-                f"the function that draws returned {type(drawn).__name__}; expected a Drawn"
-            )
-        _check_first_axis(drawn, examples)
+        drawn = self._drawn(examples, seed)
+        if not self._fresh and examples >= ENOUGH:
+            other = self._drawn(examples, seed + 1)
+            if torch.equal(drawn.inputs, other.inputs):
+                raise CircuitError(
+                    f"the function that draws gave the same {examples} examples for the seeds "
+                    f"{seed} and {seed + 1}; expected others: a circuit is found on some and "
+                    "proved on fresh ones"
+                )
+            self._fresh = True
         shape = (examples, drawn.inputs.shape[1])
         answers = _Answers(drawn, self.loss)
         holds = {name: _spread(name, each, shape) for name, each in drawn.conditions.items()}
@@ -130,6 +138,16 @@ class OwnTask:
             conditions=holds,
             graph=self.graph,
         )
+
+    def _drawn(self, examples: int, seed: int) -> Drawn:
+        """What the function draws, if it is what was asked for."""
+        drawn = self.draw(examples, seed)
+        if not isinstance(drawn, Drawn):
+            raise CircuitError(
+                f"the function that draws returned {type(drawn).__name__}; expected a Drawn"
+            )
+        _check_first_axis(drawn, examples)
+        return drawn
 
     def _numbers(self, roles: Sequence[str] | Tensor, shape: tuple[int, int]) -> Tensor:
         """The number of each position's role."""

@@ -55,6 +55,8 @@ def ablate(chosen: AblateArguments) -> int:
         if chosen.head
         else _every_head(subject.layers, subject.heads, base)
     )
+    for changes in asked.values():
+        ablator.check_paths(changes)
     names = ["the circuit" if of_circuit else "the model", *asked]
     variants = [base, *asked.values()]
     found = ablator.losses([Ablation.of(changes) for changes in variants]).mean(1).tolist()

@@ -74,7 +74,8 @@ GROUPS = (
                 "circuit:export"),
     )),
     Group("The explorer", "explorer.md", (
-        Command("view", "Open a model in the browser, or write it as a page.", "view:view"),
+        Command("view", "Open a model in the browser, or write it as a page.", "view:view",
+                earlier={"--to": "--out"}),
         Command("serve", "Show the models of a store to browsers.", "view:serve"),
     )),
     Group("Runs", "runs.md", (
@@ -91,7 +92,7 @@ GROUPS = (
     )),
     Group("Sharing", "sharing.md", (
         Command("export", "Send a run to a tracker, or its model to transformers.",
-                "sharing:export"),
+                "sharing:export", earlier={"--to": "--out"}),
         Command("models push", "Put a run on a hub, with a card.", "models:push"),
     )),
     Group("The papers", "papers.md", (

@@ -117,7 +117,7 @@ def _print(rows: Sequence[Row]) -> None:
         "models": [str(row.models or "") for row in rows]
         if any(row.models > 1 for row in rows)
         else [],
-        "losses": [" ".join(f"{loss:.3f}" for loss in row.last) for row in rows],
+        "training losses": [" ".join(f"{loss:.3f}" for loss in row.last) for row in rows],
         "date": [f"{row.listed.date:%Y-%m-%d}" if row.listed.date else "" for row in rows],
         "size": [_size(row.listed.size) for row in rows],
         "tags": [" ".join(row.listed.tags) for row in rows],

@@ -8,6 +8,7 @@ import tyro
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.claims import MeasuredArguments, measured
 from hopscope.cli.output import say, say_json
+from hopscope.errors import ConfigError
 from hopscope.papers.registry import PAPERS, Registry
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ def readings(chosen: ReadingsArguments, papers: Registry = PAPERS) -> int:
 
     wanted = meant(chosen.words)
     names = [each.name for each in READINGS if wanted.items() <= each.words.items()]
+    if not names:
+        raise ConfigError(
+            f"no reading that is tried has {' and '.join(chosen.words)}: `hopscope readings` "
+            "lists them"
+        )
     results = measured(chosen.results, papers)
     targets = (*CLAIMS[0].targets, *CLAIMS[0].beside)
     tables = [table for target in targets for table in results.so_far(target)]

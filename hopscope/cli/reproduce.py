@@ -62,6 +62,10 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
     failed: list[HopscopeError] = []
     complete = True
     left = still_open(found, chosen.protocol, results)
+    if len(left) > 1:
+        rows = target_rows(left, chosen.protocol, store, results)
+        runs = sum(row["of"] - row["runs_there_are"] for row in rows)
+        say(f"{len(left)} targets with {runs} runs to do: --list shows them")
     write_readme(papers, results)  # where it cannot be written, better now than after the training
     for target in left:
         try:

@@ -27,7 +27,7 @@ class ExportArguments(ModelArguments):
     format: Literal[TrackerName, "transformers"] = "tensorboard"
     """A tracker, which gets losses, settings and attention of every model of the run; or the model
     as a GPT-2."""
-    to: Path | None = None
+    out: Path | None = None
     """The folder for what is written; unset: exports/tensorboard, exports/RUN-transformers, or
     where the tracker keeps its files."""
     project: str = "hopscope"
@@ -51,7 +51,7 @@ def _to_tracker(chosen: ExportArguments) -> int:
     if not runs:
         known = ", ".join(map(str, folder.recipe.seeds))
         raise ConfigError(f"--seed is {chosen.seed}; {folder.name} has the seeds {known}")
-    to = tracker(chosen.format, Place(chosen.project, chosen.to))
+    to = tracker(chosen.format, Place(chosen.project, chosen.out))
     if chosen.follow:
         sending = follow(runs, to, lambda: time.sleep(PAUSE))
         _say_if_nobody_trains(runs)
@@ -73,7 +73,7 @@ def _to_transformers(chosen: ExportArguments) -> int:
     examined = chosen.study()
     from hopscope.sharing import gpt2
 
-    to = chosen.to or EXPORTS / f"{examined.name}-transformers"
+    to = chosen.out or EXPORTS / f"{examined.name}-transformers"
     check_folder(to)
     if to.exists() and any(to.iterdir()):
         raise ConfigError(f"{to} is not empty: choose another folder, or remove it")

@@ -77,7 +77,7 @@ def print_losses(run: "Run") -> None:
         (
             row["hop"],
             _spread(np.array(row["final_loss"])),
-            f"{level:.2f}",
+            f"{rows[0]['guessing']:.2f}",
             *(told(row[name]) for name in below),
         )
         for row in rows
@@ -90,11 +90,12 @@ def print_losses(run: "Run") -> None:
 
 def loss_rows(run: "Run") -> list[dict[str, Any]]:
     """Of each hop the final loss of every model, and when each came below what was learned."""
-    level = run.recipe.guess or 1.0
+    guess = run.recipe.guess
+    level = guess or 1.0
     final = run.final_losses()
     reached = {limit: run.learned(limit) for limit in (learned_below(level), LOW)}
     return [
-        {"hop": number, "final_loss": final[:, hop].tolist(), "guessing": level}
+        {"hop": number, "final_loss": final[:, hop].tolist(), "guessing": guess}
         | {f"below_{at:.2g}_at": [model[hop] for model in found] for at, found in reached.items()}
         for hop, number in enumerate(run.recipe.task.asked_hops())
     ]

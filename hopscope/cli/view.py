@@ -60,7 +60,7 @@ class ViewArguments(ServeArguments):
     """The run's name, or enough of it to be unique; unset: gallery/demo, beside all runs."""
     no_browser: bool = False
     """Only print the URL."""
-    to: Path | None = None
+    out: Path | None = None
     """Start no server: write the page into this folder, as files that open from a disk or on any
     web server, with weights of some checkpoints, so that heads can be switched off there, too."""
     single: Path | None = None
@@ -72,7 +72,7 @@ def serve(chosen: ServeArguments) -> int:
 
 
 def view(chosen: ViewArguments) -> int:
-    if chosen.to or chosen.single:
+    if chosen.out or chosen.single:
         return _saved(chosen)
     return _served(chosen, chosen.run, browser=not chosen.no_browser)
 
@@ -108,15 +108,17 @@ def _saved(chosen: ViewArguments) -> int:
     from hopscope.web.bundle import bundle, single
     from hopscope.web.views import Views
 
-    if chosen.to:
-        check_folder(chosen.to)
+    if chosen.out:
+        check_folder(chosen.out)
     if chosen.single:
         check_files(chosen.single)
     views = Views(Store(chosen.store), read_only=True)
     id_ = views.id_of(chosen.run or FIRST)
     pages = []
-    if chosen.to:
-        pages.append(next(file for file in bundle(views, id_, chosen.to) if file.suffix == ".html"))
+    if chosen.out:
+        pages.append(
+            next(file for file in bundle(views, id_, chosen.out) if file.suffix == ".html")
+        )
     if chosen.single:
         pages.append(single(views, id_, chosen.single))
     for page in pages:

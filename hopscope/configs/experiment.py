@@ -48,6 +48,9 @@ class Experiment(Recipe):
             "d_model": self.model.d_model,
         }
 
+    def never_happens(self) -> list[str]:
+        return self.training.never_happens()
+
     def title(self) -> str:
         hops = self.task.chosen_hops()
         task = self.task.kind if hops is None else f"{self.task.kind}-d{hops}"

@@ -129,7 +129,7 @@ class Descent(Config):
                 raise ValueError(f"stages is {self.stages!r}: stage {stage!r} names a letter twice")
         if self.epochs is not None and len(self.epochs) != len(self.stages.split(",")):
             raise ValueError(
-                f"epochs gives {len(self.epochs)} numbers, but stages {self.stages!r} are "
+                f"epochs has {len(self.epochs)} entries, but stages {self.stages!r} are "
                 f"{len(self.stages.split(','))}: one for each"
             )
         if self.batch is not None and self.batch > self.chains:

@@ -66,6 +66,10 @@ class Recipe(Config):
         """The numbers that tables of runs show; None for what it does not have."""
         return dict.fromkeys(SHAPE)
 
+    def never_happens(self) -> list[str]:
+        """What its settings ask for that its length leaves no room for, a line each."""
+        return []
+
     @abstractmethod
     def title(self) -> str:
         """The readable part of the run's name."""

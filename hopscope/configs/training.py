@@ -55,6 +55,19 @@ class Training(Config):
         extra = (step for step in self.checkpoint_at if step < self.steps)
         return tuple(sorted({0, *regular, *extra, self.steps}))
 
+    def never_happens(self) -> list[str]:
+        """What lies behind the last step, a line each."""
+        late = ", ".join(f"{step:,}" for step in self.checkpoint_at if step > self.steps)
+        found = []
+        if self.warmup >= self.steps:
+            found.append(
+                f"warm-up takes {self.warmup:,} steps and the training has {self.steps:,}: it ends "
+                f"before its rate is {self.lr:g}"
+            )
+        if late:
+            found.append(f"no checkpoint at {late}: the training has {self.steps:,} steps")
+        return found
+
     def validation_steps(self) -> frozenset[int]:
         """All steps after which the model is validated."""
         final = range(max(0, self.steps - FINAL_STEPS) + 1, self.steps + 1)

@@ -63,7 +63,7 @@ def _worth(axes: Axes, found: Baselines) -> None:
     axes.set(xscale="log", ylim=(LEAST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
     axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
     axes.set_ylabel("share of the gap to guessing")
-    axes.legend(loc="best")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1))
 
 
 def baselines_rows(found: Baselines) -> tuple[list[str], list[list[str]]]:

@@ -80,6 +80,11 @@ def headline(circuit: Circuit) -> list[str]:
         f"{solved}: {ideal:.3f} with this attention alone, where {losses.limit:.3f} would count as "
         f"solved; {circuit.explained:.0%} of the way from guessing to the model"
     )
+    if not circuit.knows_more:
+        alone = (
+            f"there is nothing to explain: the model has {losses.mean('clean'):.3f}, guessing "
+            f"{losses.guess:.3f}; {ideal:.3f} with this attention alone"
+        )
     lines = [
         alone,
         f"left to themselves, all others gone, the rows that matter have {own:.3f}: {finds}",
@@ -112,8 +117,10 @@ def remarks(found: Circuit) -> list[str]:
     ]
     if found.flow is not None:
         lines.append(
-            f"along these paths the query learns {', '.join(found.flow.reached) or 'nothing'}"
+            f"along these paths the query learns {', '.join(found.flow.reached)}"
             + (f", but not {', '.join(found.flow.missed)}" if found.flow.missed else "")
+            if found.flow.reached
+            else f"along these paths the query learns nothing of {', '.join(found.flow.missed)}"
         )
         lines += [f"found by no key that is known: {path}" for path in found.flow.jumps]
     return lines

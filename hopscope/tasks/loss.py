@@ -5,6 +5,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from hopscope.errors import CircuitError
+
 
 def squared_errors(
     answers: Float[Tensor, "*rows hop dim"], targets: Float[Tensor, "*batch hop dim"]
@@ -18,7 +20,13 @@ def cross_entropies(
     outputs: Float[Tensor, "*rows width"], targets: Int[Tensor, "*batch hop"], classes: int
 ) -> Float[Tensor, "*rows hop"]:
     """The cross-entropy of each hop, whose logits stand side by side in an output."""
-    logits = outputs.float().unflatten(-1, (targets.shape[-1], classes))
+    hops = targets.shape[-1]
+    if outputs.shape[-1] != hops * classes:
+        raise CircuitError(
+            f"the model gives {outputs.shape[-1]} numbers at each position; this task needs "
+            f"{hops * classes}: {classes} classes for each of {hops} hops"
+        )
+    logits = outputs.float().unflatten(-1, (hops, classes))
     targets = targets.expand(logits.shape[:-1])
     losses = cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
     return losses.view(targets.shape)

@@ -256,3 +256,11 @@ def test_relations_and_conditions_that_are_not_there_are_named_with_those_that_a
         exam.condition("3 hops")
     with pytest.raises(CircuitError, match="there is no condition 'hop leads' here; the cond"):
         exam.condition("twice and hop leads")
+
+
+def test_a_draw_that_does_not_heed_its_seed_is_refused() -> None:
+    same = own(draw=lambda count, _: draw(count, 0))
+    with pytest.raises(CircuitError, match="gave the same 8 examples for the seeds 3 and 4"):
+        same(8, 3)
+    assert torch.equal(same(2, 3).inputs, draw(2, 0).inputs)  # so few may be the same by chance
+    own()(8, 3)

@@ -134,6 +134,8 @@ def test_heads_and_roles_that_do_not_exist_are_named(here: Path, run: Run) -> No
         command(("ablate", run.name, "--head", "9.0=uniform"))
     with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are"):
         command(("ablate", run.name, "--head", "1.0=query>value 7"))
+    with pytest.raises(CircuitError, match=r"^1\.0: value 0 cannot read query, which comes after"):
+        command(("ablate", run.name, "--head", "1.0:value 0=query"))
 
 
 def test_an_untrained_model_is_refused_unless_forced(here: Path, run: Run) -> None:

@@ -33,7 +33,7 @@ def test_two_models_side_by_side(root: Path, capsys: Captured) -> None:
     assert "model.d_head - 192" in lines
     assert "hop 1 learned at 404" in lines
     assert "value 1 ← value 2 - 1.0" in lines
-    assert any(line.endswith("parts are, 9 and 6 in one alone") for line in lines)
+    assert any(line.endswith("in gallery/planted alone") for line in lines)
     assert lines[-2] == "figure: both.svg"
     assert lines[-1].startswith("Loss of each hop during training")
     assert (root / "both.svg").stat().st_size > 1_000

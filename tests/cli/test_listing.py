@@ -63,7 +63,9 @@ def test_a_row_says_all_of_a_run(three: tuple[RunFolder, ...], capsys: Captured)
     Store().tag(whole.name, "baseline", "paper")
     code, (head, *rows), err = said(capsys)
     assert code == 1
-    assert head.split() == ["run", "state", "models", "losses", "date", "size", "tags", "course"]
+    assert head.split() == [
+        "run", "state", "models", "training", "losses", "date", "size", "tags", "course",
+    ]  # fmt: skip
     assert first_words(rows) == [whole.name, fleet.name, damaged.name]
     size = sum(path.stat().st_size for path in whole.path.rglob("*") if path.is_file()) / 1e6
     assert rows[0].split()[1:-1] == [

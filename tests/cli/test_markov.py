@@ -95,7 +95,7 @@ MISTAKES = [
     ("train --parents 1 1", "each lag may appear once"),
     ("train --stages C,X", "stages is 'C,X'; expected the letters C, W and a"),
     ("train --stages CC", "stage 'CC' names a letter twice"),
-    ("train --epochs 5", "epochs gives 1 numbers, but stages 'C,W,a' are 3"),
+    ("train --epochs 5", "epochs has 1 entries, but stages 'C,W,a' are 3"),
     ("train --batch 10000", "batch is 10000, but there are 9000 chains"),
     ("train --seeds 1 1", "each may appear once"),
     ("train --chains 1000000000", "need about 6"),

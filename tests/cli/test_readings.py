@@ -66,6 +66,10 @@ def test_words_choose_and_one_reading_is_told_claim_by_claim(
     ("words", "told"),
     [
         (["fan-in", "gpt2"], "fan-in and gpt2 are both initial weights: a reading has one of them"),
+        (
+            ["torch", "cosine"],
+            "no reading that is tried has torch and cosine: `hopscope readings` lists them",
+        ),
         (["fan-inn"], "no reading has 'fan-inn': did you mean fan-in?"),
     ],
 )

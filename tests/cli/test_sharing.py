@@ -69,7 +69,7 @@ def test_ctrl_c_ends_the_following(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sharing.time, "sleep", interrupted)
-    code, out, err = hopscope("export", "khop", "--follow", "--to", "logs")
+    code, out, err = hopscope("export", "khop", "--follow", "--out", "logs")
     assert code == 130
     assert out.count("2 new steps") == 2
     assert err.splitlines() == [
@@ -89,7 +89,7 @@ def test_ctrl_c_ends_the_following(
         ("gallery/demo --format transformers --follow", "--follow is for trackers"),
         ("gallery/demo --format transformers", "no GPT-2 computes what this model does: its in"),
         ("gallery/ngram --format transformers", "expected one of kind facts"),
-        ("gallery/demo --to file/logs", "cannot write file/logs"),
+        ("gallery/demo --out file/logs", "cannot write file/logs"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(

@@ -1,4 +1,4 @@
-"""`hopscope view RUN --to FOLDER --single FILE`: the page as files, without a server."""
+"""`hopscope view RUN --out FOLDER --single FILE`: the page as files, without a server."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ Say = Callable[..., tuple[int, str, str]]
 
 def test_a_run_becomes_files(tmp_path: Path, tiny: Experiment, hopscope: Say) -> None:
     name = train(tiny, Store(tmp_path / "runs")).name
-    words = ("--to", str(tmp_path / "site"), "--single", str(tmp_path / "page.html"))
+    words = ("--out", str(tmp_path / "site"), "--single", str(tmp_path / "page.html"))
     code, out, err = hopscope("view", name, *words, "--store", str(tmp_path / "runs"))
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -29,7 +29,7 @@ def test_a_run_becomes_files(tmp_path: Path, tiny: Experiment, hopscope: Say) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nowhere", "--to", "site"), "nowhere"),
+        (("nowhere", "--out", "site"), "nowhere"),
         (("gallery/demo", "--single", "."), "is a folder; expected a file"),
     ],
 )

@@ -36,7 +36,7 @@ def test_what_a_run_is_called_and_counted_in() -> None:
         (lambda: InductionModel(c=1e-120), "coefficients are squared, so take at least 1e-100"),
         (lambda: Descent(stages="C,,a"), "stages is 'C,,a'; expected the letters C, W and a"),
         (lambda: Descent(stages="CC"), "stage 'CC' names a letter twice"),
-        (lambda: Descent(epochs=(1, 2)), "epochs gives 2 numbers, but stages 'C,W,a' are 3"),
+        (lambda: Descent(epochs=(1, 2)), "epochs has 2 entries, but stages 'C,W,a' are 3"),
         (lambda: Descent(chains=5, batch=6), "batch is 6, but there are 5 chains"),
         (
             lambda: MarkovExperiment(process={"parents": (4,)}),

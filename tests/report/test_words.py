@@ -21,6 +21,17 @@ def test_remarks_name_twins_and_stand_ins(circuit: Circuit) -> None:
     assert "along these paths the query learns x1, x2" in said
 
 
+def test_of_a_model_that_only_guesses_nothing_is_solved(circuit: Circuit) -> None:
+    worse = circuit.losses.model_copy(update={"clean": (0.9, 0.9), "ideal": (0.9, 0.9)})
+    poor = circuit.model_copy(update={"losses": worse})
+    assert not poor.solved
+    assert poor.explained == 0
+    said = "\n".join(remarks(poor))
+    assert "there is nothing to explain: the model has 0.900, guessing 0.083; 0.900 with" in said
+    assert "solved" not in said
+    assert "%" not in said
+
+
 def test_remarks_say_what_is_not_explained(circuit: Circuit) -> None:
     losses = circuit.losses.model_copy(update={"ideal": (0.5, 0.5)})
     assert circuit.flow is not None
@@ -29,7 +40,7 @@ def test_remarks_say_what_is_not_explained(circuit: Circuit) -> None:
     )
     said = "\n".join(remarks(circuit.model_copy(update={"losses": losses, "flow": flow})))
     assert "not all is explained: 0.500 with this attention alone" in said
-    assert "the query learns nothing, but not x1" in said
+    assert "the query learns nothing of x1" in said
     assert "found by no key that is known: layer 0" in said
     assert ((3, 0), (3, 1)) in [step.heads for step in circuit.shared]
 

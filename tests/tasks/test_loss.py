@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from hopscope.configs import ConditionalRetrieval, KHop, Retrieval
+from hopscope.errors import CircuitError
 from hopscope.tasks import dataset, hop_losses, total
 
 
@@ -55,3 +56,11 @@ def test_several_known_symbols_are_answered_at_the_last() -> None:
 
 def test_guessing_a_token_costs_the_log_of_the_alphabet() -> None:
     assert KHop(alphabet=5).guess() == pytest.approx(math.log(5))
+
+
+def test_a_model_of_another_number_of_classes_is_named() -> None:
+    task = KHop(hops=2, alphabet=4, length=6)
+    batch = dataset(task, 0, 3)
+    line = "gives 7 numbers at each position; this task needs 10: 5 classes for each of 2 hops"
+    with pytest.raises(CircuitError, match=line):
+        hop_losses(task, torch.zeros(3, 6, 7), batch)
