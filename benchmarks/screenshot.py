@@ -15,7 +15,7 @@ STATE = "/run/gallery-demo?step=600&head=1.3"
 """The second hop is being learned: its path has just emerged."""
 DRAWN = """() => { const { state } = globalThis.hopscope ?? {};
 return state?.maps && state.contents && state.example && state.losses; }"""
-SIZE = {"width": 1600, "height": 1104}
+SIZE = {"width": 1600, "height": 1130}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How the answer travels: what every arrow of a circuit brings, and what every position holds.
+"""How the answer travels: what every arrow of a circuit brings, and what every role holds.
 
     python benchmarks/travels.py gallery/transformer-a > docs/travels/transformer-a.md
     python benchmarks/travels.py RUN --store STORE --called "transformer B" > PAGE.md
@@ -53,9 +53,9 @@ def print_arrows(study: Study) -> None:
 
 
 def print_positions(study: Study) -> None:
-    """What every position holds after every layer, and which heads brought it."""
+    """What every role holds after every layer, and which heads brought it."""
     contents = study.contents()
-    print("\n## What every position holds\n")
+    print("\n## What every role holds\n")
     table(*contents_rows(contents))
     print()
     table(("head", "brings to", "symbols"), brought_rows(contents))

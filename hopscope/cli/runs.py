@@ -20,7 +20,7 @@ from hopscope.store import sql as ask
 from hopscope.store.gallery import about
 from hopscope.store.listing import listed
 
-FEW = 5
+FEW, FEW_STEPS = 5, 8
 """Names that a line lists at most."""
 
 
@@ -115,11 +115,17 @@ def _settings(recipe: Recipe, hidden: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in named if name.split(".")[0] not in hidden}
 
 
+def _told_steps(kept: Sequence[int]) -> str:
+    """At which steps there are checkpoints: each, if they are few."""
+    if len(kept) > FEW_STEPS:
+        return f"{len(kept)} checkpoints from step {kept[0]:,} to {kept[-1]:,}"
+    return f"checkpoints at steps {', '.join(map(str, kept)) or 'none'}"
+
+
 def _print_files(folder: RunFolder, kept: Sequence[int]) -> None:
     files = folder.manifest.files
     size = sum(entry.size for entry in files.values()) / 2**20
-    steps = ", ".join(map(str, kept)) or "none"
-    say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, checkpoints at steps {steps}")
+    say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, {_told_steps(kept)}")
     found = _listed(folder)
     date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
     tags = f", tags: {', '.join(found.tags)}" if found.tags else ""

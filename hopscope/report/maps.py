@@ -133,8 +133,10 @@ def _map(
     sides = (axes.yaxis, place.is_first_col()), (axes.xaxis, place.is_last_row())
     for (axis, shown), labels, pitch in zip(sides, names, grid.pitch, strict=True):
         step = int(np.ceil(LINE / pitch))
-        at = range(0, len(labels), step) if step <= SPARSE else range(0)
-        axis.set_ticks(list(at), [labels[number] if shown else "" for number in at])
+        half = len(labels) // 2
+        again = half if labels[:half] == labels[half:] else len(labels)  # own chain, other chains
+        at = [n for n in range(len(labels)) if n % again % step == 0] if step <= SPARSE else []
+        axis.set_ticks(at, [labels[number] if shown else "" for number in at])
     axes.tick_params(length=0, pad=1.5)
     axes.tick_params(axis="x", rotation=90)
     axes.spines[:].set(visible=True, linewidth=0.4)

@@ -1,8 +1,10 @@
 """Role maps as a figure."""
 
+import numpy as np
 from torch import Tensor
 
-from hopscope.circuits import Circuit, attention_maps, exam_of
+from hopscope.circuits import Circuit, RoleMaps, attention_maps, exam_of
+from hopscope.facts import Role
 from hopscope.models.planted import Planted
 from hopscope.report.maps import example_figure, role_maps_figure
 
@@ -17,6 +19,20 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
     assert titles["0.0*"] != titles["1.0"]
     one = example_figure(known.model.attention(known_inputs(known))[:, 0].numpy(), ["a"] * 10)
     assert len([axes for axes in one.axes if axes.images]) == 8
+
+
+def test_labels_that_are_left_out_are_the_same_in_both_halves() -> None:
+    roles = tuple(Role(kind, fact) for fact in range(10) for kind in ("key", "value"))[:19]
+    rows = np.zeros((12, 1, len(roles), len(roles)), np.float32)
+    nothing = np.zeros((12, 1, len(roles)), np.float32)
+    figure = role_maps_figure(RoleMaps(roles, rows, rows, nothing, nothing))
+    (said, *_) = [
+        [label.get_text() for label in axes.get_xticklabels()]
+        for axes in figure.axes
+        if axes.images and any(label.get_text() for label in axes.get_xticklabels())
+    ]
+    assert len(said) < 2 * len(roles)
+    assert said[: len(said) // 2] == said[len(said) // 2 :]
 
 
 def known_inputs(known: Planted) -> Tensor:

@@ -118,10 +118,10 @@ IN_SETTINGS: tuple[Claim, ...] = (
     Claim(
         id="chen/program-as-the-paper",
         says="The authors' program and the text, which differ in details, lead to the same head.",
-        where="appendix B; the authors' program",
+        where="appendix B; the authors' program; the question is ours",
         paper="GIH",
-        how="readings: each difference alone, and all of them; under each the parents win, and the "
-        f"distance to GIH ends ≤ {NEAR}",
+        how="readings: four differences alone, and all of them; under each the parents win, and "
+        f"the distance to GIH ends ≤ {NEAR}",
         targets=SETTINGS,
         judge=readings(DETAILS, becomes_gih, lambda row: f"{row.distance:.4f}"),
     ),

@@ -1,8 +1,8 @@
 """What can be reproduced of Chen et al., *Unveiling Induction Heads* (NeurIPS 2024).
 
-One target is the paper's own setting over seeds, the other is every other setting once: other
-stages, parents, alphabets and windows, and what the paper leaves open. Nothing here imports torch:
-what the targets need is known before anything is trained.
+The paper's own setting over seeds; every other setting once: other stages, parents, alphabets and
+windows, and what the paper leaves open; how fast a grows; which set wins stage I. Nothing here
+imports torch: what the targets need is known before anything is trained.
 """
 
 from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ import { whole } from "./words.js";
 
 const LETTER = 6;
 const GAP = 3;
-const ROOM = 78;
+const ROOM = 92;
 
 /** The slider: a notch for each checkpoint, a mark for each path and hop. */
 export function slider(state) {
