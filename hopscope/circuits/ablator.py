@@ -9,7 +9,7 @@ from torch import Tensor
 from hopscope.circuits.ablation import Ablation, Change, Head
 from hopscope.circuits.block_walk import BlockWalk, edited_by
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.mechanism import FROM_MODEL, Mechanism
+from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.painter import Painter
 from hopscope.circuits.progress import Progress
 from hopscope.circuits.subject import Subject, Whole, check_finite
@@ -86,12 +86,12 @@ class Ablator:
         return self.exam.marks(self.subject.outputs(self.exam.inputs, edit))
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
-        """Refuse rows that are to read what no example lets them see: they would stay where they
-        are, which is another ablation.
+        """Refuse rows that are to read a role of their chain which no example lets them see: they
+        would stay where they are, which is another ablation.
         """
         for (layer, head), change in changes.items():
             for role, aim in change.aims if isinstance(change, Mechanism) else ():
-                if any(target.where in FROM_MODEL for target in aim.every):
+                if aim.when or any(target.where != "own" for target in aim.every):
                     continue
                 spots = self.painter.spots(role, self.exam.length)
                 if len(spots) and not bool(self.painter.drawn(aim, spots)[1].any()):
