@@ -54,6 +54,7 @@ class HuggingFace:
         return device_of(self.model)
 
     def enter(self, inputs: Tensor) -> Tensor:
+        self._check_room(inputs)
         if not self._proven:
             self._prove(inputs[:4])
         return self._embed(inputs)
@@ -89,6 +90,23 @@ class HuggingFace:
     def digest(self) -> str:
         return weights_digest(self.model)
 
+    def _check_room(self, inputs: Tensor) -> None:
+        """Refuse examples with tokens or places that the model has no embedding for."""
+        tokens, most = self.model.config.vocab_size, int(inputs.max())
+        if most >= tokens:
+            raise CircuitError(
+                f"the examples have the token {most}; the model knows 0 … {tokens - 1}"
+            )
+        places = self._places()
+        if places is not None and inputs.shape[-1] > places:
+            raise CircuitError(
+                f"the examples are {inputs.shape[-1]} tokens long; the model has {places} places"
+            )
+
+    def _places(self) -> int | None:
+        """How many places have an embedding; None if any has."""
+        return None
+
     @torch.no_grad()
     def _prove(self, inputs: Tensor) -> None:
         found = self.model(inputs)
@@ -111,6 +129,9 @@ class Gpt2(HuggingFace):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model, getattr(model, "transformer", model))
+
+    def _places(self) -> int:
+        return int(self.model.config.n_positions)
 
     def _embed(self, inputs: Tensor) -> Tensor:
         places = torch.arange(inputs.shape[-1], device=inputs.device)

@@ -97,6 +97,21 @@ def test_a_configuration_that_the_adapter_does_not_know_is_refused() -> None:
         subject_of(strange).enter(exam_of(TASK, 4).inputs)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("task", "line"),
+    [
+        (
+            KHop(hops=1, alphabet=TASK.alphabet, length=13),
+            "are 13 tokens long; the model has 12 pl",
+        ),
+        (KHop(hops=1, alphabet=40, length=8), r"have the token \d+; the model knows 0 … \d+"),
+    ],
+)
+def test_examples_that_the_model_has_no_room_for_are_refused(task: KHop, line: str) -> None:
+    with pytest.raises(CircuitError, match=line):
+        subject_of(gpt2()).enter(exam_of(task, 64).inputs)  # type: ignore[union-attr]
+
+
 def test_a_model_without_adapter_is_named_with_those_there_are() -> None:
     with pytest.raises(CircuitError, match="there is no adapter for a Linear; there are"):
         subject_of(nn.Linear(2, 2))
