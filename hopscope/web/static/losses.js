@@ -71,12 +71,15 @@ export function current(state) {
 function showBars(pane, state, place) {
   const found = current(state);
   const hops = state.about.task.asked;
-  pane.hint(found ? `${found.from}${state.asking ? " …" : ""}` : "");
+  const { answer, asking, off } = state;
+  const old = Boolean(asking && off.length && answer?.changes.length !== off.length); // of before
+  pane.hint(found ? `${old ? "being measured; shown: " : ""}${found.from}${state.asking ? " …" : ""}` : "");
   state.atRest(pane.words);
   if (!found) return fill(place, h("p", { class: "quiet" }, waiting(state, "Being measured")));
   if (pane.drawn?.hops.join() !== hops.join()) pane.drawn = barsOf(hops);
   pane.bars = pane.drawn.svg;
   if (pane.bars.parentNode !== place) fill(place, pane.bars);
+  pane.bars.classList.toggle("old", old);
   pane.drawn.show(found, state.off.length > 0);
   pane.refreshNumbers();
   if (state.off.length && state.answer && !state.asking)
