@@ -134,8 +134,9 @@ def _map(
     for (axis, shown), labels, pitch in zip(sides, names, grid.pitch, strict=True):
         step = int(np.ceil(LINE / pitch))
         half = len(labels) // 2
-        again = half if labels[:half] == labels[half:] else len(labels)  # own chain, other chains
-        at = [n for n in range(len(labels)) if n % again % step == 0] if step <= SPARSE else []
+        twice = labels[:half] == labels[half:]  # own chain, other chains: the same labels in both
+        spots = range(0, half - step + 1, step) if twice else range(0, len(labels), step)
+        at = [*spots, *(half + n for n in spots if twice)] if step <= SPARSE else []
         axis.set_ticks(at, [labels[number] if shown else "" for number in at])
     axes.tick_params(length=0, pad=1.5)
     axes.tick_params(axis="x", rotation=90)
