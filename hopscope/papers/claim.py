@@ -102,7 +102,7 @@ class Claim(Displayed):
         if not all(map(_counts, tables)):
             words = "smoke protocol: not the paper's models"
             return replace(found, verdict="not measured", evidence=words)
-        short = [t.target for t in tables if t.protocol != "full"]
+        short = any(table.protocol != "full" for table in tables)
         if short and self.only_full and found.verdict == "reproduced":
             words = f"{found.evidence}; less training than the paper's cannot confirm it"
             return replace(found, verdict="under a reading", evidence=words)

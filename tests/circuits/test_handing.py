@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Ablation, Ablator, Exam, Whole, exam_of
+from hopscope.circuits import Ablation, Ablator, Exam, Whole, exam_of, subject_of
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 from tests.conftest import TWO_HOPS
@@ -15,14 +15,16 @@ Edit = Callable[[int, Tensor], Tensor]
 SHAPE = (3, 2)
 
 
-def examined(model: Transformer, exam: Exam, edited: Callable[[Edit], Edit], **more: bool) -> None:
-    """Measure a module that makes something of the edit that it is given."""
+def examined(
+    model: Transformer, exam: Exam, edited: Callable[[Edit], Edit], **more: bool
+) -> Tensor:
+    """The losses of a module that makes something of the edit that it is given."""
 
     def forward(inputs: Tensor, attention: Edit) -> Tensor:
         every = model(inputs, attention=edited(attention), read=inputs.shape[1])
         return every[:, -model.interface.read :]
 
-    Ablator(Whole(forward, model, SHAPE, **more), exam).losses([Ablation()])
+    return Ablator(Whole(forward, model, SHAPE, **more), exam).losses([Ablation()])
 
 
 @pytest.fixture
@@ -54,7 +56,9 @@ def test_heads_that_carry_nothing_are_no_mistake(
             if "blocks.1." in name and ".attention." in name:
                 weight.zero_()
     if not silent:
-        examined(random_model, exam, lambda attention: attention)
+        losses = examined(random_model, exam, lambda attention: attention)
+        walked = Ablator(subject_of(random_model), exam).losses([Ablation()])
+        assert torch.allclose(losses, walked, atol=1e-5)
         return
     with pytest.raises(CircuitError, match="layer 1 does not go on"):
         examined(
@@ -91,7 +95,8 @@ def test_a_module_said_to_see_everything_may_attend_to_later_positions(
     def edited(attention: Edit) -> Edit:
         return lambda n, p: attention(n, p.transpose(-1, -2) / p.shape[-1])
 
-    examined(random_model, exam, edited, causal=False)
+    losses = examined(random_model, exam, edited, causal=False)
+    assert bool(losses.isfinite().all())
 
 
 @pytest.mark.parametrize("shape", [(0, 1), (-2, 1), (2, 0)])
