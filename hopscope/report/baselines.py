@@ -36,6 +36,11 @@ def baselines_figure(found: Baselines) -> Picture:
         _grades(axes, ranking, found.circuit, COLOURS[number])
     panels[0].set_ylabel("of the circuit's rows")
     _worth(panels[count], found)
+    named = panels[count].get_legend_handles_labels()
+    if count + 1 < len(panels):  # a place where no panel stands
+        panels[count + 1].legend(*named, loc="upper left")
+    else:
+        panels[count].legend(*named, loc="best")
     return figure
 
 
@@ -47,7 +52,7 @@ def _grades(axes: Axes, ranking: Ranking, circuit: Sequence[Arrow], colour: str)
     axes.step(thresholds, recall, where="post", color=colour, linestyle=":", label="recall")
     axes.set(xscale="log", xlim=(1e-3, 1.3), ylim=(-0.03, 1.05), title=ranking.method)
     axes.set_xlabel("least score")
-    axes.legend(loc="lower left")
+    axes.legend(loc="best")
 
 
 def _worth(axes: Axes, found: Baselines) -> None:
@@ -63,7 +68,6 @@ def _worth(axes: Axes, found: Baselines) -> None:
     axes.set(xscale="log", ylim=(LEAST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
     axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
     axes.set_ylabel("share of the gap to guessing")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1))
 
 
 def baselines_rows(found: Baselines) -> tuple[list[str], list[list[str]]]:
