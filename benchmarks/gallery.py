@@ -5,13 +5,13 @@
     python benchmarks/gallery.py --explorer --to hopscope/gallery [--only demo]
 
 Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformers
-A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each). An
-entry is an ordinary run folder: weights rounded to float16, no optimiser, metrics, the circuit of
-the rounded weights, and about.json. With --circuits nothing is trained: the models that are there
-are searched again by this version, and all else stays as it is. With --explorer what the page shows
-first is computed and kept with the models that are there: the account of the circuit, role maps and
-contents at all checkpoints, emergence, the true paths of the planted model. Prints a JSON row per
-model.
+A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each), and
+so must the model nearest to figure 5 (a run of `hopscope reproduce musat/readings`). An entry is an
+ordinary run folder: weights rounded to float16, no optimiser, metrics, the circuit of the rounded
+weights, and about.json. With --circuits nothing is trained: the models that are there are searched
+again by this version, and all else stays as it is. With --explorer what the page shows first is
+computed and kept with the models that are there: the account of the circuit, role maps and contents
+at all checkpoints, emergence, the true paths of the planted model. Prints a JSON row per model.
 """
 
 import argparse
@@ -40,6 +40,7 @@ from hopscope.markov.run import MarkovRun
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.papers import preset
+from hopscope.papers.musat.readings import reading_of
 from hopscope.runs.checkpoint import saved, weights_of
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
@@ -55,6 +56,8 @@ from hopscope.web.kept import CONTENTS, MAPS, PLANTED
 FRESH = 2_048
 """Examples on which losses are measured."""
 CIRCUIT = "circuit.json"
+NEAREST = "fan-in warm-up-cosine base-10"
+"""The reading, with seed 0, that `results/musat/readings-nearest.svg` shows."""
 SAMPLE = 1
 """Which: discovery looks at sample 0."""
 ROUNDED = "rounded to float16, so that the package stays small, and computed with in float32"
@@ -99,18 +102,26 @@ def demo(chosen: argparse.Namespace) -> Entry:
 
 
 def transformer(letter: str, chosen: argparse.Namespace) -> Entry:
-    run = Run(trained(f"musat/transformer-{letter}", Store(chosen.store)))
+    name = f"musat/transformer-{letter}"
+    run = Run(trained(preset(name).recipe, Store(chosen.store), f"hopscope train {name}"))
     name = f"transformer {letter.upper()} of Musat (ICLR 2025)"
     what = f"{name}: three hops, at its calmest late checkpoint"
     return of_run(run, what, {Study(run).calmest().step})
 
 
-def trained(name: str, store: Store) -> RunFolder:
-    recipe = preset(name).recipe
+def nearest(chosen: argparse.Namespace) -> Entry:
+    recipe = reading_of(NEAREST).experiment(seed=0)
+    how = "hopscope reproduce musat/readings"
+    what = f"the model nearest to figure 5 of Musat (ICLR 2025): three hops, read as {NEAREST!r}"
+    run = Run(trained(recipe, Store(chosen.store), how))
+    return of_run(run, what, {run.checkpoints[-1]})
+
+
+def trained(recipe: Recipe, store: Store, how: str) -> RunFolder:
     if not store.has_complete(recipe):
         raise RunMissing(
-            f"{store.root} has no complete run {recipe.run_name()}: `hopscope train {name} "
-            f"--store {store.root}` trains it"
+            f"{store.root} has no complete run {recipe.run_name()}: `{how} --store {store.root}` "
+            "trains it"
         )
     return store.create(recipe)
 
@@ -136,6 +147,7 @@ def ngram(chosen: argparse.Namespace) -> Entry:
 ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
     "demo": demo,
     **{f"transformer-{letter}": partial(transformer, letter) for letter in "abc"},
+    "figure-5": nearest,
     "planted": by_hand,
     "ngram": ngram,
 }

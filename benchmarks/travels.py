@@ -43,6 +43,14 @@ def print_arrows(study: Study) -> None:
     circuit = accounted(study.model, circuit, study.task)
     print("\n## What every arrow brings\n")
     table(ACCOUNT_COLUMNS, account_rows(circuit))
+    assert circuit.account is not None
+    print(
+        f"\nOver {circuit.account.examples} minimal pairs. What is carried is the share of an "
+        "answer that moves with the symbol, ± half its 95 % interval. Rows without a path are "
+        "followed by what they fetch, behind “…”. Losses in the last column are the model's on "
+        "these pairs: as it is, with the rows' mean at each position in place of what they bring, "
+        "and with one mean for all positions."
+    )
     print(
         f"\n{len(accounted_for(circuit))} of {len(circuit.parts)} parts have a causal account; "
         f"the model's loss is {circuit.losses.mean('clean'):.4f}, with its circuit's attention "

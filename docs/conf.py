@@ -2,6 +2,7 @@
 public names.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -28,9 +29,15 @@ nb_execution_timeout = 900
 nb_merge_streams = True
 nb_code_prompt_show = "Answer"
 nb_code_prompt_hide = "Hide the answer"
+# A progress bar that is drawn as text is nothing that a page needs to say.
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
 html_theme = "furo"
 html_title = "hopscope"
-html_theme_options = {"top_of_page_buttons": []}
+# Blocks of code as wide as our lines of code; the same in the dark.
+html_theme_options = {
+    "top_of_page_buttons": [],
+    "light_css_variables": {"code-font-size": "75%"},
+}
 html_show_sourcelink = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

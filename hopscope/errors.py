@@ -42,6 +42,22 @@ class HopscopeError(Exception):
 
     exit_code = 2
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in place of a traceback: the lines of one's own that led here, and
+        the text.
+        """
+        import traceback  # milliseconds that `import hopscope` need not wait for
+        from pathlib import Path
+        from sysconfig import get_path
+
+        tools = (str(Path(__file__).parent), get_path("purelib"), get_path("platlib"))
+        own = [
+            f"line {frame.lineno}: {frame.line}"
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not frame.filename.startswith(tools)
+        ]
+        return [*own, f"{type(self).__name__}: {self}"]
+
 
 class ConfigError(HopscopeError):
     """A knob has a value that makes no sense, or a name is unknown."""

@@ -11,13 +11,13 @@ are shuffled in every example, so a raw position means nothing across examples, 
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal
 
-from hopscope.errors import FactError
+from hopscope.errors import CircuitError, FactError
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,15 @@ def parse_role(text: str) -> Role:
     if match is None or unnumbered or _misnamed(match[1]):
         raise FactError(f"there is no role {text!r}: roles are query, key 0, value 0, key 2.1, …")
     return Role(match[1], int(match[2] or 0), int(match[3] or 0))
+
+
+def number_of(role: Role | str, known: Sequence[Role]) -> int:
+    """Where a role, or the role of this name, stands among those that are known."""
+    wanted = parse_role(role) if isinstance(role, str) else role
+    if wanted not in known:
+        names = ", ".join(map(str, known))
+        raise CircuitError(f"there is no role {str(wanted)!r} here; the roles are {names}")
+    return known.index(wanted)
 
 
 def _misnamed(kind: str) -> bool:

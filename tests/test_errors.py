@@ -5,8 +5,9 @@ import re
 
 import pytest
 
+import hopscope
 from hopscope import errors
-from hopscope.errors import Diverged, HopscopeError, Interrupted
+from hopscope.errors import ConfigError, Diverged, HopscopeError, Interrupted
 
 ALL = {
     name: kind
@@ -48,3 +49,12 @@ def test_an_interruption_is_caught_by_no_loop_over_trainings() -> None:
     assert not issubclass(Interrupted, Exception)
     shown = Interrupted("stopped at step 3")._render_traceback_()
     assert shown == ["Interrupted: stopped at step 3"]
+
+
+def test_a_notebook_shows_ones_own_line_and_the_text() -> None:
+    with pytest.raises(ConfigError) as caught:
+        hopscope.load(name="gallery/demo", seed=7)
+    *own, said = caught.value._render_traceback_()
+    assert said == "ConfigError: seed is 7; gallery/demo has the seeds 0"
+    assert own[0].endswith(': hopscope.load(name="gallery/demo", seed=7)')
+    assert not any("Study(" in line or "opened(" in line for line in own)

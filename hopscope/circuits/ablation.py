@@ -7,19 +7,29 @@ many ablations at once.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from hopscope.circuits.mechanism import Mechanism
+from hopscope.errors import CircuitError
 
 Head = tuple[int, int]
 """Layer and head, counted from 0."""
+
+Instead = Literal["mean", "resample"]
 
 
 @dataclass(frozen=True, order=True)
 class Carried:
     """Instead of what a head carries: its mean over the examples, or another example's."""
 
-    instead: Literal["mean", "resample"]
+    instead: Instead
+
+    def __post_init__(self) -> None:
+        known = get_args(Instead)
+        if self.instead not in known:
+            raise CircuitError(
+                f"a head is to carry {self.instead!r}; expected {' or '.join(known)}"
+            )
 
 
 Change = Mechanism | Carried

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from hopscope.circuits.ablation import Ablation, Change, Head
+from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.block_walk import BlockWalk, edited_by
 from hopscope.circuits.exam import Exam
 from hopscope.circuits.mechanism import Mechanism
@@ -20,7 +21,12 @@ from hopscope.errors import CircuitError
 class Ablator:
     """A subject and an exam, and everything measured on them with heads changed."""
 
-    def __init__(self, subject: Subject | Whole, exam: Exam) -> None:
+    def __init__(self, model: Subject | Whole | nn.Module, exam: Exam) -> None:
+        if not isinstance(exam, Exam):
+            raise CircuitError(
+                f"an Ablator takes an Exam, as exam_of(task, 128) makes; got {type(exam).__name__}"
+            )
+        subject = subject_of(model)
         self.subject, self.exam = subject, exam.on(subject.device)
         self.painter = Painter(self.exam, subject.causal)
         known = [read for read in (exam.read, subject.answers_at()) if read is not None]
@@ -52,6 +58,8 @@ class Ablator:
         """The loss of every example and hop under every ablation. `ask` is called between layers;
         what it raises ends the measurement.
         """
+        if isinstance(ablations, Ablation) or not len(ablations):
+            raise CircuitError("losses are asked for a list of ablations, of at least one")
         for ablation in ablations:
             self._check(ablation)
         if isinstance(self.subject, Whole):

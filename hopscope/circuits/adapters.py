@@ -32,6 +32,8 @@ def subject_of(model: Subject | Whole | nn.Module) -> Subject | Whole:
     for kind, adapter in ADAPTERS.items():
         if any(cls.__name__ == kind for cls in type(model).__mro__):
             return adapter(model)
+    if isinstance(getattr(model, "model", None), nn.Module):
+        raise CircuitError(f"a {type(model).__name__} is no model, but has one: give its `.model`")
     known = ", ".join(ADAPTERS)
     raise CircuitError(
         f"there is no adapter for a {type(model).__name__}; there are adapters for {known}, and "
@@ -92,6 +94,10 @@ class HuggingFace:
 
     def _check_room(self, inputs: Tensor) -> None:
         """Refuse examples with tokens or places that the model has no embedding for."""
+        if inputs.is_floating_point():
+            raise CircuitError(
+                f"the examples are vectors {list(inputs.shape[1:])}; this model takes tokens"
+            )
         tokens, most = self.model.config.vocab_size, int(inputs.max())
         if most >= tokens:
             raise CircuitError(

@@ -5,10 +5,13 @@ Numbers are measured in `hopscope.tracing.patching`.
 
 from typing import Literal
 
+import numpy as np
+
 from hopscope.circuits.mechanism import Target
 from hopscope.circuits.parts import Estimate
 from hopscope.configs import Config, Discovery
 from hopscope.configs.config import Positive
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.theory import Path
 
@@ -89,8 +92,15 @@ class Cargo(Config):
     def carried(self, answers: dict[str, int]) -> dict[str, Estimate]:
         """The symbols that travel here to the answer: for each, how far its own answer follows.
 
-        `answers` says which hop asks for which symbol.
+        `answers` says which hop asks for which symbol, as {"x1": 1, "x2": 2}.
         """
+        if not isinstance(answers, dict) or not all(
+            isinstance(symbol, str) and isinstance(hop, int | np.integer)
+            for symbol, hop in answers.items()
+        ):
+            raise CircuitError(
+                f'answers is {answers!r}; expected for each symbol its hop, as {{"x1": 1}}'
+            )
         return {
             move.symbol: move.share
             for move in self.moves
@@ -101,6 +111,8 @@ class Cargo(Config):
         """The symbols by which later heads know what to look for (queries), or by which they find
         what is here (keys), with the hops whose answers leave when these are another chain's.
         """
+        if way not in ("queries", "keys"):
+            raise CircuitError(f"later heads are told by queries or by keys; got {way!r}")
         found: dict[str, tuple[int, ...]] = {}
         for move in self.moves:
             if move.way == way and _counts(move.left):

@@ -100,7 +100,13 @@ class Circuit(Displayed, Config):
 
     def mechanism(self, layer: int, head: int) -> Mechanism:
         """The mechanism that replaces a head in the circuit; layers and heads count from 0."""
-        return next(report.mechanism for report in self.heads if report.at == (layer, head))
+        for report in self.heads:
+            if report.at == (layer, head):
+                return report.mechanism
+        last = self.heads[-1].at
+        raise CircuitError(
+            f"there is no head {layer}.{head} in this circuit: its last is {last[0]}.{last[1]}"
+        )
 
     def ablation(self) -> Ablation:
         """The circuit as an ablation: put onto its model, it replaces all attention."""
@@ -135,6 +141,11 @@ class Circuit(Displayed, Config):
 
     def save(self, path: FilePath | str) -> None:
         """Write the circuit as a JSON file, which `Circuit.load` reads."""
+        if FilePath(path).suffix in (".svg", ".pdf", ".png"):
+            raise CircuitError(
+                f"{path} is to be a figure, and a circuit is saved as JSON: `hopscope circuit "
+                "export` draws it, in Python hopscope.report.circuit.circuit_figure"
+            )
         write_bytes(FilePath(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:

@@ -55,8 +55,8 @@ def discover(
     `settings` are the numbers by which the search decides; any of them can also be given by its
     name, as in `discover(model, task, examples=64)`. Examples are drawn by `seed`. `force` goes on
     with a model that has not learned the task; `watch` is told what happens. A task
-    that names relations is searched only if the first answer, which is read off the maps, leaves
-    it unsolved.
+    that names relations or conditions is searched only if the first answer, which is read off the
+    maps, leaves it unsolved.
     """
     keep_pages()
     settings = settings.changed(**changes)
@@ -65,10 +65,12 @@ def discover(
     exam, few = (exam_of(task, size, seed) for size in (settings.examples, settings.few))
     progress = Progress(watch)
     search = Search(Ablator(subject, exam), Ablator(subject, few), settings, progress)
-    _check_learned(search, force)
+    _check_learned(float(search.clean.mean()), search.guess, settings, force)
     draft, others = _drafted(search)
     progress.step("measuring on fresh examples")
     findings = measure(search, task, draft, seed)
+    # Fresh examples may tell otherwise than those of the search, if it saw few.
+    _check_learned(findings.losses.mean("clean"), findings.losses.guess, settings, force)
     return Circuit(
         model=subject.digest(),
         task=task if isinstance(task, FactTask) else None,
@@ -97,12 +99,14 @@ def discover(
 def _drafted(search: Search) -> tuple[Draft, tuple[Alternative, ...]]:
     """The first answer where that is enough; else what the search finds.
 
-    Where a task names no relations, the search knows more than the first answer can say.
+    Where a task names no relations or conditions, the search knows more than the first answer can
+    say.
     """
     search.progress.step(f"which of {len(search.heads)} heads matter")
     untouched = search.untouched()
-    quick, relations = search.settings.quick, search.ablator.exam.relations
-    first = first_answer(search, untouched) if quick or relations else None
+    quick, exam = search.settings.quick, search.ablator.exam
+    told = bool(exam.relations or exam.conditions)
+    first = first_answer(search, untouched) if quick or told else None
     if first is not None and (quick or first.solved):
         return first.draft, ()
     draft, others = _searched(search, untouched)
@@ -134,10 +138,9 @@ def _check_memory(subject: Subject | Whole, task: Questions, settings: Discovery
         check_search(most, stream, FLOAT * subject.heads * few.length**2)
 
 
-def _check_learned(search: Search, force: bool) -> None:
+def _check_learned(clean: float, guess: float, settings: Discovery, force: bool) -> None:
     """Refuse a model that has not learned the task."""
-    clean, guess = search.clean.mean(), search.guess
-    if clean > search.settings.unlearned * guess and not force:
+    if clean > settings.unlearned * guess and not force:
         raise NotLearned(
             f"this model has not learned the task: its loss is {clean:.3f} where guessing "
             f"gives {guess:.3f}; train it further, or force the search"

@@ -52,15 +52,19 @@ class Emergence(Displayed):
 
     def emerged(self, path: Path) -> float | None:
         """The step at which attention along the path first passes one half."""
+        if path not in self.paths:
+            raise CircuitError(f"{path} is no path of this circuit")
         return crossing(self.steps, self.attention[self.paths.index(path)])
 
     def learned(self, hop: int) -> int | None:
-        """The step at which the hop was learned; None if it never was."""
+        """The step at which a hop was learned; None if it never was. The first answer is 0."""
         if self.learned_at is None:
             raise CircuitError(
                 "when hops were learned is not known, as this training kept no losses: attention "
                 "and losses at its checkpoints are in `attention` and `losses`"
             )
+        if not 0 <= hop < len(self.learned_at):
+            raise CircuitError(f"hop is {hop}; expected 0 … {len(self.learned_at) - 1}")
         return self.learned_at[hop]
 
     def epoch(self, step: int | float | None) -> float | None:

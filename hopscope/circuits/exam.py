@@ -18,7 +18,7 @@ from hopscope.circuits.budget import check_examples
 from hopscope.circuits.mechanism import TIMES
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError
-from hopscope.facts import FactGraph, Role
+from hopscope.facts import FactGraph, Role, number_of
 from hopscope.tasks import Roles, dataset, question_losses
 
 MOST_TIMES = 8
@@ -95,14 +95,11 @@ class Exam:
             conditions=conditions,
         )
 
-    def number(self, role: Role) -> int:
+    def number(self, role: Role | str) -> int:
         """Where a role stands in the table."""
-        if role not in self.table:
-            known = ", ".join(map(str, self.table))
-            raise CircuitError(f"there is no role {str(role)!r} here; the roles are {known}")
-        return self.table.index(role)
+        return number_of(role, self.table)
 
-    def positions(self, role: Role) -> Int[Tensor, "batch seq"]:
+    def positions(self, role: Role | str) -> Int[Tensor, "batch seq"]:
         """1 where a position has the role, 0 elsewhere."""
         return (self.roles.role == self.number(role)).long()
 

@@ -96,6 +96,8 @@ def _improved(search: Search, untouched: State, state: State, choices: Choices) 
         for done, row in enumerate(rows):
             search.progress.at(number * len(rows) + done, ROUNDS * len(rows))
             trials, most = _others(state, row, choices.get(row, []))
+            if not trials:  # it goes by position, and there is nothing else to try
+                continue
             losses = search.losses(trials, roughly=True).mean(-1)
             enough = losses <= np.minimum(best * np.array(most), best - search.floor)
             least = int(np.where(enough, losses / most, np.inf).argmin())

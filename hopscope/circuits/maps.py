@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError
-from hopscope.facts import Role, parse_role
+from hopscope.facts import Role, number_of, parse_role
 
 KINDS = ("own", "others", "itself", "previous")
 
@@ -48,15 +48,13 @@ class RoleMaps(Displayed):
         kind: Literal["own", "others"] = "own",
     ) -> Float[np.ndarray, "layer head"]:
         """How much of its attention every head gives from one role to another."""
+        if kind not in ("own", "others"):
+            raise CircuitError(f"kind is {kind!r}; expected own (chain) or others")
         found: np.ndarray = getattr(self, kind)[:, :, self._number(reader), self._number(source)]
         return found
 
     def _number(self, role: Role | str) -> int:
-        wanted = parse_role(role) if isinstance(role, str) else role
-        if wanted not in self.roles:
-            known = ", ".join(map(str, self.roles))
-            raise CircuitError(f"there is no role {str(wanted)!r} here; the roles are {known}")
-        return self.roles.index(wanted)
+        return number_of(role, self.roles)
 
     def to_dict(self, digits: int | None = None) -> dict[str, Any]:
         """Plain data for JSON, rounded to so many digits if these are given."""

@@ -94,7 +94,20 @@ class TransformerSubject:
         return device_of(self.model)
 
     def enter(self, inputs: Tensor) -> Tensor:
+        self._check(inputs)
         return self.model.enter(inputs)
+
+    def _check(self, inputs: Tensor) -> None:
+        """Refuse examples of another task than the model was made for, as far as they tell."""
+        made = self.model.interface
+        wanted = [made.length] if made.tokens else [made.length, made.inputs]
+        shape, tokens = list(inputs.shape[1:]), not inputs.is_floating_point()
+        if (tokens, shape) != (made.tokens, wanted):
+            kinds = {True: "tokens", False: "vectors"}
+            raise CircuitError(
+                f"this model was made for examples of {kinds[made.tokens]} {wanted}; these are "
+                f"{kinds[tokens]} {shape}: examine it on its own task (of a run: `load(RUN).task`)"
+            )
 
     def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
         return self.model.blocks[number].look(x, read, heads)  # type: ignore[operator, no-any-return]
@@ -214,6 +227,11 @@ class Whole:
             return attention(layer, self.handed_out(layer, pattern, inputs))
 
         out = self.forward(inputs, checked)
+        if not isinstance(out, Tensor):
+            raise CircuitError(
+                f"the function given to Whole returned {type(out).__name__}; expected the outputs "
+                "as one tensor (of transformers' models: their `.logits`)"
+            )
         layers = range(self.layers)
         if sorted(set(asked)) != list(layers):
             why = f": {FUSED}" if set(asked) < set(layers) else "; is that the module's shape?"

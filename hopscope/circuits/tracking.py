@@ -57,6 +57,7 @@ def emergence(
     if not circuit.paths:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
     exam = exam_of(questions, examples)
+    _check_made_for(model_of(history, steps[-1], member), circuit)
     found = [_at(history, step, (circuit, exam, member)) for step in steps]
     attention, losses = (np.stack(part) for part in zip(*found, strict=True))
     epoch = steps_per_epoch or _steps_per_epoch(history)
@@ -85,6 +86,16 @@ def _check(history: object, circuit: object) -> None:
     if not isinstance(history, History) or not isinstance(circuit, Circuit):
         got = f"{type(history).__name__} and {type(circuit).__name__}"
         raise CircuitError(f"emergence takes a run and a circuit found in it; got {got}")
+
+
+def _check_made_for(model: Transformer, circuit: Circuit) -> None:
+    """Refuse a circuit with other heads than the model has."""
+    config, last = model.config, circuit.heads[-1].at
+    if last != (config.layers - 1, config.heads - 1):
+        raise CircuitError(
+            f"the circuit has {last[0] + 1} layers of {last[1] + 1} heads, the run's models have "
+            f"{config.layers} of {config.heads}: give the circuit that was found in the run"
+        )
 
 
 def _steps_per_epoch(history: History) -> float | None:

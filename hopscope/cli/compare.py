@@ -106,10 +106,7 @@ def _print_circuits(circuits: "Circuits", names: tuple[str, str]) -> None:
     table(("step of the circuit", *names), rows)
     say()
     common, first, second = circuits.common, circuits.first, circuits.second
-    said = [("both", part) for part in common]
-    said += [(name, part) for name, parts in zip(names, (first, second), strict=True)
-             for part in parts]  # fmt: skip
-    table(("part of", "head and what it does"), said)
+    table(("part of", "head and what it does"), circuits.parts(names))
     say(
         "",
         f"{sum(step.common for step in circuits.steps)} of {len(circuits.steps)} steps are in both "

@@ -77,15 +77,14 @@ class MarkovRun(Displayed):
             raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
         last = self.checkpoints[-1]
         check_step(last if epoch is None else epoch, self.checkpoints, self.name)
-        if seed not in self.recipe.seeds:
-            known = ", ".join(map(str, self.recipe.seeds))
-            raise ConfigError(f"seed is {seed}; {self.name} has the seeds {known}")
+        self._check_seed(seed)
         weights = own_weights(self.folder, last if epoch is None else epoch)
         number = self.recipe.seeds.index(seed)
         return {name: value[number].numpy() for name, value in weights.items()}
 
     def course(self, seed: int) -> Course:
         """The parameters of one seed's model at every epoch that was recorded."""
+        self._check_seed(seed)
         model, series = self.recipe.model, parameters.values(self.folder, seed)
         names = list(numbers(model, initial(model).named()))
         if set(names) - set(series):
@@ -103,6 +102,11 @@ class MarkovRun(Displayed):
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
         """Recorded epochs, and every seed's loss at each (on an axis of one hop)."""
         return losses(self.folder, split)
+
+    def _check_seed(self, seed: int) -> None:
+        if seed not in self.recipe.seeds:
+            known = ", ".join(map(str, self.recipe.seeds))
+            raise ConfigError(f"seed is {seed!r}; {self.name} has the seeds {known}")
 
     def metrics(self) -> Question:
         """All its losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""

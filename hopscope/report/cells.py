@@ -19,6 +19,7 @@ from hopscope.report.contents import (
 )
 from hopscope.report.emergence import EMERGENCE_COLUMNS, emergence_figure, emergence_rows
 from hopscope.report.heads import heads_figure
+from hopscope.report.look import Picture
 from hopscope.report.maps import role_maps_figure
 from hopscope.report.mechanism import mechanism_figure, role_rows
 from hopscope.report.page import figure_html, list_html, more_html, table_html
@@ -26,6 +27,10 @@ from hopscope.report.words import PART_COLUMNS, loss_line, part_rows, remarks
 from hopscope.tracing.contents import Contents
 from hopscope.tracing.contents_story import ContentsStory
 from hopscope.tracing.ranking import Baselines
+
+
+def figure(shown: Picture) -> Sequence[str]:
+    return [figure_html(shown)]
 
 
 def role_maps(maps: RoleMaps) -> Sequence[str]:

@@ -2,7 +2,8 @@
 
 An arrow leads from the role that is read to the role that reads, one layer up. Its width says
 what removing the path costs; its colour when it emerged, or in a circuit that has an account the
-symbol that it brings. Squares then show what each role holds.
+symbol that it brings. Squares then show what each role holds. Rows that do something and form no
+path, as those that attend by position, are diamonds at the role that reads.
 """
 
 from collections.abc import Sequence
@@ -23,9 +24,20 @@ from hopscope.facts import Role
 from hopscope.report.account import list_carried
 from hopscope.report.arrows import Arrows, Stroke
 from hopscope.report.contents import colour_of
-from hopscope.report.look import COLOURS, DIM, FAINT, TIMES, Picture, drawn, picture, times
+from hopscope.report.look import (
+    COLOURS,
+    DIM,
+    FAINT,
+    PAPER,
+    SMALL,
+    TIMES,
+    Picture,
+    drawn,
+    picture,
+    times,
+)
 from hopscope.report.symbols import roles_told, short_role, symbol_name
-from hopscope.report.words import ordered_roles
+from hopscope.report.words import many_heads, ordered_roles, pathless
 from hopscope.theory import Path
 
 PLAIN, LOCATES, NEVER = COLOURS[0], DIM, DIM
@@ -37,13 +49,18 @@ ONE_COLUMN = 8
 """Roles for which one column of a paper has room."""
 SQUARE = 0.11
 """Width of a square that stands for a symbol, in columns."""
+DIAMOND = 4.5
+"""Points across a diamond, without its line."""
+BESIDE = 0.22
+"""Columns between diamonds that stand at one role."""
 
 
 @drawn
 def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "") -> Picture:
     """The circuit's paths; other parts are told in the caption. `of` says whose circuit it is."""
     roles = ordered_roles(circuit)
-    layers = sorted({part.layer for part in circuit.parts if part.paths})
+    drawn_parts = [part for part in circuit.parts if part.paths] + pathless(circuit)
+    layers = sorted({part.layer for part in drawn_parts})
     figure = picture(
         of or _name(circuit),
         _caption(circuit, story),
@@ -59,6 +76,7 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "
     for part in sorted(circuit.parts, key=lambda part: part.kind == "carries"):  # these on top
         for path in part.paths:
             arrows.draw(circuit, path, strokes[path], _width(circuit, part))
+    _diamonds(axes, circuit, roles, layers, story)
     if circuit.account is not None:
         _squares(axes, circuit.account, roles, layers)
     _legend(figure, axes, circuit, story)
@@ -70,10 +88,9 @@ def _name(circuit: Circuit) -> str:
 
 
 def _caption(circuit: Circuit, story: Emergence | None) -> str:
-    losses = circuit.losses
-    aside = "; ".join(
-        f"{part.name} {circuit.described(part)}" for part in circuit.parts if not part.paths
-    )
+    losses, diamonds = circuit.losses, pathless(circuit)
+    others = [part for part in circuit.parts if not part.paths and part not in diamonds]
+    beside, aside = _listed(circuit, diamonds), _listed(circuit, others)
     squares = " Squares: what a position holds." if circuit.account is not None else ""
     when = " Grey arrows never passed one half." if story is not None else ""
     return (
@@ -81,8 +98,13 @@ def _caption(circuit: Circuit, story: Emergence | None) -> str:
         f"says what removing it costs.{squares}{when} {roles_told(ordered_roles(circuit))} "
         f"Loss {losses.mean('clean'):.3f} as it is, {losses.mean('ideal'):.3f} with this attention "
         f"alone, {losses.mean('ablated'):.2f} with none, {losses.guess:.2f} by guessing."
+        + (f" Diamonds, rows without a path: {beside}." if beside else "")
         + (f" Not drawn: {aside}." if aside else "")
     )
+
+
+def _listed(circuit: Circuit, parts: Sequence[Part]) -> str:
+    return "; ".join(f"{part.name} {circuit.described(part)}" for part in parts)
 
 
 def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
@@ -123,6 +145,36 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
                 (NEVER, kinds[path] != "carries")
             ]
     return found
+
+
+def _diamonds(
+    axes: Axes,
+    circuit: Circuit,
+    roles: Sequence[Role],
+    layers: Sequence[int],
+    story: Emergence | None,
+) -> None:
+    """Rows without a path, at the roles that read: a diamond for each symbol that they bring."""
+    account = circuit.account
+    beside: dict[tuple[int, Role], list[tuple[str, Part]]] = {}
+    for part in pathless(circuit):
+        colours = [PLAIN if part.kind == "carries" and account is None and story is None else DIM]
+        its = account.of(part) if account is not None and story is None else None
+        if account is not None and its is not None and its.symbols:
+            colours = [colour_of(account.holdings.symbols, symbol) for symbol in its.symbols]
+        for role in part.readers:
+            beside.setdefault((part.layer, role), []).extend((one, part) for one in colours)
+    for (layer, role), found in beside.items():
+        height = layers.index(layer) + 0.5
+        for number, (colour, part) in enumerate(found):
+            x = roles.index(role) + BESIDE * (number - (len(found) - 1) / 2)
+            axes.plot(
+                x, height, "D", markersize=DIAMOND, markerfacecolor=PAPER, markeredgecolor=colour,
+                markeredgewidth=max(THIN, _width(circuit, part) / 2), zorder=4,
+            )  # fmt: skip
+            if many_heads(circuit):
+                heads = part.name.partition(".")[2]
+                axes.text(x + 0.09, height, heads, fontsize=SMALL, va="center", zorder=5)
 
 
 def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequence[int]) -> None:
@@ -167,13 +219,16 @@ def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | No
         guess = f"loss without it: {circuit.losses.guess:.2g}, as by guessing"
         handles += [
             Line2D([], [], **shades, linewidth=THICK / 2, label="carries the answer"),
-            Line2D([], [], **shades, linewidth=THIN, label="loss without it: 0"),
+            Line2D([], [], **shades, linewidth=THIN, label="costs nothing"),
             Line2D([], [], **shades, linewidth=THICK, label=guess),
         ]
     if kinds - {"carries"} or by_symbol:
         said = "tells later heads where to look"
         color = LOCATES if story is None else line
         handles.append(Line2D([], [], color=color, linewidth=ASIDE, ls=(0, (3, 2)), label=said))
+    if pathless(circuit):
+        diamond: dict[str, Any] = {"marker": "D", "markersize": DIAMOND, "markerfacecolor": PAPER}
+        handles.append(Line2D([], [], ls="", color=line, **diamond, label="row without a path"))
     if by_symbol:
         assert circuit.account is not None
         names = circuit.account.holdings.symbols

@@ -17,6 +17,7 @@ from matplotlib import rc_context
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap, to_hex
 from matplotlib.figure import Figure
 
+from hopscope.display import Displayed
 from hopscope.report.formats import Columns, Style
 
 P = ParamSpec("P")
@@ -140,7 +141,7 @@ def looking(look: Look) -> Iterator[None]:
         _LOOK.reset(token)
 
 
-class Picture(Figure):
+class Picture(Displayed, Figure):
     """A figure with its title, its caption, and the look that it was drawn with."""
 
     def __init__(self, title: str, caption: str, size: tuple[float, float]) -> None:

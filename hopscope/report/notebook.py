@@ -25,9 +25,11 @@ VIEWS: Mapping[str, str] = {
     "hopscope.markov.run:MarkovRun": "hopscope.report.run_cells:run",
     "hopscope.papers.claim:Claim": "hopscope.report.run_cells:claim",
     "hopscope.papers.claim:Finding": "hopscope.report.run_cells:finding",
+    "hopscope.report.look:Picture": "hopscope.report.cells:figure",
     "hopscope.runs.view:PlainRun": "hopscope.report.run_cells:run",
     "hopscope.store.folder:RunFolder": "hopscope.report.run_cells:folder",
     "hopscope.store.query:Answer": "hopscope.report.run_cells:answer",
+    "hopscope.store.question:Question": "hopscope.report.run_cells:question",
     "hopscope.store.store:Store": "hopscope.report.run_cells:store",
     "hopscope.study.comparison:Comparison": "hopscope.report.run_cells:comparison",
     "hopscope.study.study:Study": "hopscope.report.run_cells:study",
@@ -45,7 +47,7 @@ SHEET = f"""
 .hopscope {{ overflow-x: auto; line-height: 1.5 }}
 .hopscope figure {{ margin: .5rem 0 }} .hopscope svg {{ max-width: 100%; height: auto }}
 .hopscope figcaption, .hopscope .dim {{ opacity: .75; max-width: 44rem }}
-.hopscope td, .hopscope th {{ text-align: left; vertical-align: top }}
+.hopscope td, .hopscope th {{ text-align: left; vertical-align: top; padding: .1rem 1rem .1rem 0 }}
 @media (prefers-color-scheme: dark) {{
   .hopscope {{ {theme(DARK)} }} .hopscope image {{ {HUE} }}
 }}

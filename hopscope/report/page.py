@@ -103,8 +103,8 @@ def more_html(title: str, body: str) -> str:
 
 
 def list_html(lines: Iterable[str]) -> str:
-    """An HTML list of these lines, escaped; empty if there are none."""
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    """An HTML list of these lines, what stands in backquotes as code; empty if there are none."""
+    items = "".join(f"<li>{prose(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
 

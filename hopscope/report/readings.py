@@ -4,62 +4,92 @@ each depth learn, and what the batch does to the plateau.
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import fmean
 from textwrap import wrap
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from hopscope.papers.cost import in_flop
-from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
+from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT, SOLVED
 from hopscope.papers.musat.curriculum_claims import allowed, hops_of
 from hopscope.papers.musat.reading_map import Tried
 from hopscope.papers.musat.rows import LossRow
-from hopscope.report.look import COLOURS, INK, PAPER, SMALL, Picture, amounts, drawn, picture
+from hopscope.report.look import (
+    COLOURS,
+    DIM,
+    FAINT,
+    INK,
+    PAPER,
+    SMALL,
+    Picture,
+    amounts,
+    drawn,
+    picture,
+)
 from hopscope.report.symbols import symbol_name
 
 DARK = 0.6
 """Share of the scale above which cells are so dark that white reads better."""
 LETTERS = 22
-"""Letters of a line beside the map, so that there is room for the map in one column."""
+"""Letters of a line beside the map."""
+LINE = 0.36
+"""Inches of a line of the map."""
 CIRCLE = 55
 """Square points of a circle that stands for one model."""
 
 
 @drawn
 def map_figure(found: Sequence[Tried]) -> Picture:
-    """A line for each reading, a column for each claim: for how many models it holds."""
-    claims = [claim.id.removeprefix("musat/abc-") for claim in AS_WE_TAKE_IT]
+    """A line for each reading, the best first: what its models end at, and for how many of them
+    each claim holds.
+    """
+    found = sorted(found, key=lambda one: fmean(row.loss for row in one.rows))
+    trained = sorted({f"{one.steps:,} steps, {in_flop(one.flop)}" for one in found})
+    figure = picture(
+        "readings of the paper",
+        "A line for each reading of the paper, the best first. Left: the final loss of each of its "
+        f"models ({' or '.join(trained)} each). Right: for how many of them each claim holds; "
+        "where nothing was learned, none does.",
+        2.1 + LINE * len(found),
+        columns=2,
+    )
+    ends, claims = figure.subplots(1, 2, sharey=True, width_ratios=(1, 2.4))
+    _ends(ends, found)
+    _held(claims, found)
+    ends.set_yticks(range(len(found)), ["\n".join(wrap(one.reading, LETTERS)) for one in found])
+    return figure
+
+
+def _ends(axes: Axes, found: Sequence[Tried]) -> None:
+    """Final losses, on a scale on which small ones can be told apart."""
+    for line, one in enumerate(found):
+        losses = [row.loss for row in one.rows]
+        axes.plot(losses, [line] * len(losses), "o", color=COLOURS[0], alpha=0.7, markersize=4)
+        axes.axhline(line, color=FAINT, linewidth=0.6, zorder=0)
+    for loss, said in ((SOLVED, "paper"), (found[0].rows[0].guess, "guess")):
+        axes.axvline(loss, color=DIM, linestyle=":", linewidth=0.8)
+        axes.text(loss, 1.01, said, transform=axes.get_xaxis_transform(), ha="center")
+    axes.set(xscale="log", xlabel="loss at the end")
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _held(axes: Axes, found: Sequence[Tried]) -> None:
+    names = [claim.id.removeprefix("musat/abc-") for claim in AS_WE_TAKE_IT]
     held = [[one.held(claim.judge) for claim in AS_WE_TAKE_IT] for one in found]
     shares = np.array(
         [[n / len(one.rows) for n in row] for one, row in zip(found, held, strict=True)]
     )
-    figure = picture(
-        "claims under each reading of the paper",
-        "For how many models each claim holds (column) under each reading of the paper (row), with "
-        "the steps, the cost and the final losses of its models.",
-        2.2 + 0.6 * len(found),
-        columns=2,
-    )
-    axes = figure.subplots()
-    shown = axes.imshow(shares, cmap=amounts(), vmin=0, vmax=1, aspect="auto")
+    axes.imshow(shares, cmap=amounts(), vmin=0, vmax=1, aspect="auto")
     for line, (one, row) in enumerate(zip(found, held, strict=True)):
         for column, count in enumerate(row):
             colour = PAPER if shares[line, column] > DARK else INK
             words = f"{count}/{len(one.rows)}"
             axes.text(column, line, words, ha="center", va="center", color=colour, fontsize=SMALL)
-    axes.set_xticks(range(len(claims)), claims, rotation=90)
+    axes.set_xticks(range(len(names)), names, rotation=90)
     axes.xaxis.tick_top()
-    axes.set_yticks(range(len(found)), list(map(told, found)))
-    axes.tick_params(length=0)
+    axes.tick_params(length=0, labelleft=False)
     axes.spines[:].set_visible(False)
-    figure.colorbar(shown, ax=axes, label="share of models", pad=0.01)
-    return figure
-
-
-def told(one: Tried) -> str:
-    """A reading, and what a model under it ends at and costs."""
-    losses = ", ".join(f"{row.loss:.3f}" for row in one.rows)
-    cost = f"{one.steps:,} steps, {in_flop(one.flop)}"
-    return "\n".join([*wrap(one.reading, LETTERS), cost, losses])
 
 
 @drawn

@@ -10,7 +10,7 @@ from hopscope.report.kinds import FIGURES, figure_of
 from hopscope.report.names import run_title
 from hopscope.report.page import figure_html, list_html, more_html, prose, table_html
 from hopscope.runs import opened
-from hopscope.store import RunFolder, Store
+from hopscope.store import Question, RunFolder, Store
 from hopscope.store.listing import state_of
 from hopscope.store.query import Answer
 from hopscope.study.comparison import Comparison
@@ -25,6 +25,8 @@ def run(shown: Any) -> Sequence[str]:
     folder: RunFolder = shown.folder
     kind = folder.recipe.kind  # losses are drawn as far as they go, all else when it is whole
     drawn = kind in FIGURES and (folder.manifest.complete or (kind == "facts" and folder.begun))
+    if kind == "facts" and not folder.files("metrics/"):
+        drawn = False  # it was written by hand, and not trained
     return [
         _headline(folder),
         figure_html(figure_of(shown)) if drawn else "",
@@ -64,8 +66,17 @@ def store(shown: Store) -> Sequence[str]:
 
 
 def answer(shown: Answer) -> Sequence[str]:
-    rows = [[str(value) for value in row] for row in shown.rows[: MOST + 1]]
+    rows = [[_told(value) for value in row] for row in shown.rows[: MOST + 1]]
     return [_table(shown.columns, rows, len(shown.rows)), list_html(shown.problems)]
+
+
+def _told(value: object) -> str:
+    """A value of an answer; of a number no more digits than a loss is stored with."""
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
+
+
+def question(shown: Question) -> Sequence[str]:
+    return answer(shown.answer())
 
 
 def comparison(shown: Comparison) -> Sequence[str]:
@@ -79,6 +90,8 @@ def comparison(shown: Comparison) -> Sequence[str]:
             for step in shown.circuits.steps
         ]
         pieces.append(table_html(("step of the circuit", *shown.names), steps))
+        parts = shown.circuits.parts(shown.names)
+        pieces.append(more_html("each part", table_html(("part of", "what a head does"), parts)))
     return [*pieces, list_html(shown.without)]
 
 

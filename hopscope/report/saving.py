@@ -24,8 +24,9 @@ HUE = "filter: invert(1) hue-rotate(180deg)"
 MAPS = ".hopscope-figure image"
 
 
-def save_figure(figure: Picture, path: Path) -> Path:
+def save_figure(figure: Picture, path: Path | str) -> Path:
     """Write a figure in the format its name asks for."""
+    path = Path(path)
     check_format(path, figure.look.style)
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; expected a file for the figure")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hopscope.facts import Role
+from hopscope.facts import NUMBERED, Role
 
 IN_FULL = ("answer", "opening", "other")
 """Kinds of role that are not shortened."""
@@ -15,6 +15,8 @@ def short_role(role: Role) -> str:
         return role.kind
     if role.kind == "query":
         return "q" if role.fact == 0 else f"q{role.fact}"
+    if _of_no_fact(role):
+        return _initials(role.kind)
     slot = f".{role.slot}" if role.slot else ""
     return f"{_initials(role.kind)}{role.fact}{slot}"
 
@@ -24,14 +26,22 @@ def roles_told(roles: Sequence[Role]) -> str:
 
     >>> roles_told([Role("query"), Role("key", 1), Role("value", 1)])
     'Roles: q query; k, v key, value of the fact with this number.'
+    >>> roles_told([Role("command"), Role("first letter")])
+    'Roles: c command; fl first letter.'
     """
-    kinds = dict.fromkeys(role.kind for role in roles if role.kind not in IN_FULL)
-    numbered = {_initials(kind): kind for kind in kinds if kind != "query"}
-    told = ["q query"] if "query" in kinds else []
+    shortened = [role for role in roles if role.kind not in IN_FULL]
+    alone = [role for role in shortened if role.kind == "query" or _of_no_fact(role)]
+    told = [f"{_initials(role.kind)} {role.kind}" for role in alone]
+    numbered = dict.fromkeys(role.kind for role in shortened if role not in alone)
     if numbered:
-        of = "of the fact with this number"
-        told.append(f"{', '.join(numbered)} {', '.join(numbered.values())} {of}")
-    return f"Roles: {'; '.join(told)}." if told else ""
+        letters = ", ".join(map(_initials, numbered))
+        told.append(f"{letters} {', '.join(numbered)} of the fact with this number")
+    return f"Roles: {'; '.join(dict.fromkeys(told))}." if told else ""
+
+
+def _of_no_fact(role: Role) -> bool:
+    """Is it a role of somebody's own task, of which there is one, and which has no number?"""
+    return role.kind not in NUMBERED and role.kind != "query" and not (role.fact or role.slot)
 
 
 def _initials(kind: str) -> str:

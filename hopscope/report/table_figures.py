@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Retrieval
+from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.curriculum_claims import LEARNED
-from hopscope.papers.musat.reading_map import tried
+from hopscope.papers.musat.reading_map import nearest, tried
 from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow
 from hopscope.papers.table import Table
 from hopscope.report.chen import choices_figures, growth_figures, settings_figures, training_figures
@@ -110,7 +111,12 @@ def _batches(table: Table) -> list[Drawn]:
 
 
 def _readings(table: Table) -> list[Drawn]:
-    return [("map", map_figure(tried([table])))]
+    found = tried([table])
+    one, row = nearest(found, [claim.judge for claim in AS_WE_TAKE_IT])
+    circuit = Circuit.from_dict(row.circuit)
+    of = f"nearest to figure 5: {one.reading}, seed {row.seed}"
+    shown = [("nearest", circuit_figure(circuit, None, of))] if circuit.paths else []
+    return [("map", map_figure(found)), *shown]
 
 
 @drawn

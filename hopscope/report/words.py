@@ -1,14 +1,19 @@
 """A circuit in words: a grid of text, a row per part, and remarks."""
 
 from hopscope.circuits import Circuit
+from hopscope.circuits.parts import Part
 from hopscope.facts import Role
 from hopscope.report.symbols import short_role
 
 PART_COLUMNS = ("head", "what it does", "", "without it", "in the model", "agreed")
+WITHOUT_PATH = {"position": "pos", "itself": "self"}
+"""Short words for where a row looks that forms no path."""
 
 
 def circuit_grid(circuit: Circuit) -> str:
-    """The circuit as text: a column per role, a row per layer, in each cell what is read."""
+    """The circuit as text: a column per role, a row per layer, in each cell what is read; `pos`
+    and the like where a row does something and forms no path.
+    """
     roles = ordered_roles(circuit)
     cells: dict[tuple[int, Role], str] = {}
     for part in circuit.parts:
@@ -16,10 +21,16 @@ def circuit_grid(circuit: Circuit) -> str:
             head = f"·{path.head}" if many_heads(circuit) else ""
             read, place = f"{short_role(path.source)}{head}", (path.layer, path.reader)
             cells[place] = "+".join(filter(None, (cells.get(place), read)))
+    for part in pathless(circuit):
+        head = f"·{part.head}" if many_heads(circuit) else ""
+        for role in part.readers:
+            where = circuit.mechanism(*part.at).of(role).targets[0].where
+            place, read = (part.layer, role), f"{WITHOUT_PATH.get(where, where)}{head}"
+            cells[place] = "+".join(filter(None, (cells.get(place), read)))
     names = [short_role(role) for role in roles]
     width = max((len(text) for text in (*names, *cells.values())), default=1) + 2
     rows = ["layer " + "".join(f"{name:>{width}}" for name in names)]
-    for layer in sorted({path.layer for path in circuit.paths}, reverse=True):
+    for layer in sorted({layer for layer, _ in cells}, reverse=True):
         line = "".join(f"{cells.get((layer, role), '·'):>{width}}" for role in roles)
         rows.append(f"{layer:>5} {line}")
     return "\n".join(rows)
@@ -28,11 +39,24 @@ def circuit_grid(circuit: Circuit) -> str:
 def ordered_roles(circuit: Circuit) -> list[Role]:
     """The roles in the order of a chain: query, then key and value of each hop."""
     used = {role for path in circuit.paths for role in (path.reader, path.source)}
+    used |= {role for part in pathless(circuit) for role in part.readers}
     known = [role for role in circuit.roles if role in used]
     return sorted(
         known,
         key=lambda r: (r.kind != "query", r.kind.startswith("decoy"), r.fact, *_place(r.kind)),
     )
+
+
+def pathless(circuit: Circuit) -> list[Part]:
+    """The parts of some roles that do something and form no path, as rows that attend by position.
+    What every role does alike is none of them, nor is background.
+    """
+    every = len(circuit.roles)
+    return [
+        part
+        for part in circuit.parts
+        if not part.paths and part.kind != "background" and len(part.readers) < every
+    ]
 
 
 def _place(kind: str) -> tuple[int, str]:
@@ -76,13 +100,17 @@ def headline(circuit: Circuit) -> list[str]:
     ideal, own = losses.mean("ideal"), losses.mean("own")
     solved = "solved" if circuit.solved else "not all is explained"
     finds = "they find their places" if circuit.finds_its_way else "they do not find their places"
+    clean = losses.mean("clean")
+    way = f"{circuit.explained:.0%} of the way from guessing to the model"
+    if circuit.explained > 1.01:
+        way = f"less than the model's own {clean:.3f}"
     alone = (
         f"{solved}: {ideal:.3f} with this attention alone, where {losses.limit:.3f} would count as "
-        f"solved; {circuit.explained:.0%} of the way from guessing to the model"
+        f"solved; {way}"
     )
     if not circuit.knows_more:
         alone = (
-            f"there is nothing to explain: the model has {losses.mean('clean'):.3f}, guessing "
+            f"there is nothing to explain: the model has {clean:.3f}, guessing "
             f"{losses.guess:.3f}; {ideal:.3f} with this attention alone"
         )
     lines = [

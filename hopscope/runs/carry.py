@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 from hopscope import display
 from hopscope.configs import Experiment, MarkovExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
+from hopscope.errors import ConfigError
 from hopscope.runs.computing import check_threads
 from hopscope.runs.life import complete
 from hopscope.runs.stop import Stop
@@ -57,6 +58,7 @@ def train(
     """
     kind = kind_of(recipe)
     check_threads(threads)
+    _check_watching(watcher, stop)
     store = store if isinstance(store, Store) else Store(store)
     # What cannot be carried out here is a mistake to hear of before there is a run.
     begun = None if store.has_complete(recipe) else _prepared(recipe, device)
@@ -67,6 +69,15 @@ def train(
     return fetched(kind.run)(
         complete(recipe, begin, store, watcher or display.watcher(), stop, threads)
     )
+
+
+def _check_watching(watcher: Watcher | None, stop: Stop | None) -> None:
+    if stop is not None and not hasattr(stop, "reason"):
+        raise ConfigError(f"stop is {stop!r}; expected a hopscope.runs.Stop")
+    if watcher is not None and not isinstance(watcher, Watcher):
+        raise ConfigError(
+            f"watcher is {watcher!r}; expected an object with start, advance and stop"
+        )
 
 
 def _prepared(recipe: Recipe, device: str) -> Begin:

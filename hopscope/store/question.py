@@ -4,29 +4,42 @@ pandas and pyarrow are used if they are installed, and not needed for anything e
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
+from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged, RunWarning
 from hopscope.store import metrics
 from hopscope.store.duck import execute, in_form
 from hopscope.store.folder import RunFolder
-from hopscope.store.query import Source, answered
+from hopscope.store.query import Answer, Source, answered, sql
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Displayed):
     """A question in SQL, which is answered in the form that is asked for; each time it is computed
-    anew. Runs that are left out, since they cannot be read, are told as warnings.
+    anew. Runs that are left out, since they cannot be read, are told as warnings. A notebook shows
+    the answer.
     """
 
     source: Source
     query: str
     strict: bool = False
     """Is a run that cannot be read an error?"""
+
+    def __repr__(self) -> str:
+        query = shorten(self.query, 80, placeholder=" …")
+        return f"Question({query!r}), answered by .rows(), .df() or .arrow()"
+
+    def answer(self) -> Answer:
+        """The rows with the names of their columns, and a line for each run that is left out."""
+        found = sql(self.source, self.query)
+        self._check(found.problems)
+        return found
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows, as Python's own values."""
@@ -45,11 +58,14 @@ class Question:
 
     def _asked(self, ask: Callable[[Any], Any]) -> Any:
         found, problems = answered(self.source, self.query, ask)
+        self._check(problems)
         for problem in problems:
-            if self.strict:
-                raise RunDamaged(problem)
             warnings.warn(f"left out: {problem}", RunWarning, stacklevel=3)
         return found
+
+    def _check(self, problems: Sequence[str]) -> None:
+        if self.strict and problems:
+            raise RunDamaged(problems[0])
 
 
 @dataclass(frozen=True)

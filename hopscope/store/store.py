@@ -56,6 +56,8 @@ class Store(Displayed):
 
     def copy(self, folder: RunFolder, name: str) -> RunFolder:
         """A copy of a run from elsewhere, under a name of its own."""
+        if not name or name != Path(name).name or name.startswith("."):
+            raise ConfigError(f"{name!r} cannot name a run: expected one folder's name")
         path = self.root / name
         if os.path.lexists(path / MANIFEST):
             raise RunMismatch(f"{path} is there already: `hopscope rm {name}` removes it")
@@ -73,6 +75,10 @@ class Store(Displayed):
 
         `gallery/NAME` is a model that comes with hopscope. The run called `beside` is left out.
         """
+        if not isinstance(name, str):
+            raise ConfigError(
+                f"a run is named by text, as 'gallery/demo'; got {type(name).__name__}"
+            )
         if name.startswith(GALLERY):
             return gallery.find(name)
         names = [each for each in self.names() if each != beside]

@@ -59,6 +59,11 @@ class Circuits:
             tuple(part for part in others if part not in parts),
         )
 
+    def parts(self, names: tuple[str, str]) -> list[tuple[str, str]]:
+        """Every part behind the name of its circuit, or behind `both`."""
+        whose = zip(("both", *names), (self.common, self.first, self.second), strict=True)
+        return [(name, part) for name, parts in whose for part in parts]
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison as dictionaries and lists, ready for JSON."""
         return {

@@ -136,11 +136,13 @@ class Comparison(Displayed):
 
 
 def compare(
-    first: str | RunFolder, second: str | RunFolder, store: Store | Path | str | None = None
+    first: "str | RunFolder | Run | Study",
+    second: "str | RunFolder | Run | Study",
+    store: Store | Path | str | None = None,
 ) -> Comparison:
     """Hold two runs of one kind against one another: by name, by tag, or the folders themselves."""
     store = store if isinstance(store, Store) else Store(store)
-    a, b = (store.find(one) if isinstance(one, str) else one for one in (first, second))
+    a, b = (_folder(one, store) for one in (first, second))
     _check_pair(a, b)
     kept, without = [], []
     for folder in (a, b):
@@ -155,6 +157,14 @@ def compare(
         Circuits.of(*both) if both else None,
         tuple(without),
     )
+
+
+def _folder(one: "str | RunFolder | Run | Study", store: Store) -> RunFolder:
+    if isinstance(one, Study):
+        return one.run.folder
+    if isinstance(one, Run):
+        return one.folder
+    return one if isinstance(one, RunFolder) else store.find(one)
 
 
 def _check_pair(first: RunFolder, second: RunFolder) -> None:

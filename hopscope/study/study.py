@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover, subject_of
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
@@ -126,8 +128,9 @@ class Study(Displayed):
     def circuit(self) -> Circuit:
         """The circuit that was found in it and kept; `discover` finds it."""
         if not self.has_circuit:
+            at = "" if self.last else f" --step {self.step}"
             raise CircuitError(
-                f"{self.name} has no circuit yet: `hopscope discover {self.run.name}` finds it"
+                f"{self.name} has no circuit yet: `hopscope discover {self.run.name}{at}` finds it"
             )
         if self.circuit_from is not None:
             found = Circuit.load(self.circuit_from)
@@ -144,7 +147,7 @@ class Study(Displayed):
     def discover(
         self,
         watch: Callable[[str], None] = lambda _: None,
-        out: Path | None = None,
+        out: Path | str | None = None,
         **options: Any,
     ) -> Circuit:
         """Find its circuit, and keep it with the run, or in another file.
@@ -156,7 +159,9 @@ class Study(Displayed):
         self._keep(found, out)
         return found
 
-    def explain(self, out: Path | None = None, examples: int = PAIRS, seed: int = 0) -> Circuit:
+    def explain(
+        self, out: Path | str | None = None, examples: int = PAIRS, seed: int = 0
+    ) -> Circuit:
         """Give an account of its circuit: what its roles hold, and what each arrow carries. It is
         kept with the circuit, or in another file; of a model of the gallery, in a file alone.
         """
@@ -172,7 +177,7 @@ class Study(Displayed):
         """What other methods say, beside its circuit; options are those of `baselines`."""
         return baselines(self.model, self.circuit, examples, seed, **options)
 
-    def _keep(self, found: Circuit, out: Path | None) -> None:
+    def _keep(self, found: Circuit, out: Path | str | None) -> None:
         if out is not None:
             found.save(out)
             return
@@ -223,16 +228,18 @@ class Study(Displayed):
         step = None if self.last else self.step
         return [Study(self.run, seed, step) for seed in self.recipe.seeds]
 
-    def check_keeping(self, out: Path | None = None) -> None:
+    def check_keeping(self, out: Path | str | None = None) -> None:
         """Can a circuit be kept where it is to be kept? Better asked before the search."""
         if out is not None:
-            check_files(out)
+            check_files(Path(out))
             return
         try:
             with self.run.folder.locked():
                 check_folder(self.run.folder.path)
         except (RunReadOnly, StoreUnwritable) as error:
-            raise type(error)(f"{error}; --out FILE keeps the circuit in a file instead") from error
+            raise type(error)(
+                f"{error}; --out FILE keeps the circuit in a file instead (in Python: out=FILE)"
+            ) from error
 
     def check_fits(self, examples: int) -> None:
         """Refuse more examples than this machine can hold."""
@@ -242,7 +249,7 @@ class Study(Displayed):
         seeds = self.recipe.seeds
         if seed is not None and seed not in seeds:
             known = ", ".join(map(str, seeds))
-            raise ConfigError(f"seed is {seed}; {self.run.name} has the seeds {known}")
+            raise ConfigError(f"seed is {seed!r}; {self.run.name} has the seeds {known}")
         if len(seeds) == 1:
             return None
         return 0 if seed is None else seeds.index(seed)
@@ -253,6 +260,8 @@ class Study(Displayed):
             raise CircuitError(
                 f"{self.run.name} has no checkpoint: `hopscope resume {self.run.name}`"
             )
+        if step is not None and not isinstance(step, int | np.integer):
+            raise ConfigError(f"step is {step!r}; expected a whole number")
         if step is not None:
             check_step(step, steps, self.run.name)
         return steps[-1] if step is None else step

@@ -45,8 +45,8 @@ def reach(layers: int, causal: bool = True) -> int:
     >>> [reach(layers, causal=False) for layers in range(1, 6)]
     [0, 2, 6, 20, 60]
     """
-    if layers < 1:
-        raise FactError(f"layers is {layers}; a transformer has at least 1 layer")
+    if not isinstance(layers, int | np.integer) or layers < 1:
+        raise FactError(f"layers is {layers}; expected a whole number, at least 1")
     # The exact counts, solved for D: floor(log2 D) + 2 <= layers, and 4D + 1 <= 3^layers.
     hops: int = 2 ** (layers - 1) - 1 if causal else (3**layers - 1) // 4
     return hops

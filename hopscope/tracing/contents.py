@@ -18,7 +18,7 @@ from hopscope.configs import FactTask
 from hopscope.configs.tasks import KINDS
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError
-from hopscope.facts import Role, parse_role
+from hopscope.facts import Role, number_of, parse_role
 from hopscope.milestones import HALF
 from hopscope.store.files import read_bytes, write_bytes
 
@@ -120,7 +120,7 @@ class Contents(Displayed):
         """True if the model answers no better than one that ignores how the facts connect."""
         return self.loss > GUESSES * self.guess
 
-    def share(self, role: Role, symbol: str, layer: int) -> float:
+    def share(self, role: Role | str, symbol: str, layer: int) -> float:
         """How much of the symbol of its own chain a role holds after a layer, 0 to 1."""
         if not 0 <= layer <= self.layers:
             raise CircuitError(
@@ -128,11 +128,11 @@ class Contents(Displayed):
             )
         return float(self.stream.own[layer, self._role(role), self._symbol(symbol)])
 
-    def held(self, role: Role, layer: int) -> frozenset[str]:
+    def held(self, role: Role | str, layer: int) -> frozenset[str]:
         """The symbols of which more than half is there."""
         return frozenset(s for s in self.symbols if self.share(role, s, layer) > HALF)
 
-    def first(self, role: Role, symbol: str) -> int:
+    def first(self, role: Role | str, symbol: str) -> int:
         """After how many layers the role first holds more than half of the symbol."""
         shares = self.stream.own[:, self._role(role), self._symbol(symbol)]
         above = np.flatnonzero(shares > HALF)
@@ -143,24 +143,28 @@ class Contents(Displayed):
             )
         return int(above[0])
 
-    def written(self, head: Head, role: Role) -> frozenset[str]:
+    def written(self, head: Head, role: Role | str) -> frozenset[str]:
         """The symbols of which more than half is in what a head adds at a role, alone."""
         if self.heads is None:
             raise CircuitError(
                 "what heads add alone is not known of this model: its adapter has no `added`"
             )
-        shares = self.heads.own[(*head, self._role(role))]
+        layers, heads = self.heads.own.shape[:2]
+        layer, number = head
+        if not (0 <= layer < layers and 0 <= number < heads):
+            raise CircuitError(
+                f"there is no head {layer}.{number}: layers are 0 … {layers - 1}, heads "
+                f"0 … {heads - 1}"
+            )
+        shares = self.heads.own[layer, number, self._role(role)]
         return frozenset(s for s, share in zip(self.symbols, shares, strict=True) if share > HALF)
 
-    def brought(self, head: Head, role: Role) -> frozenset[str]:
+    def brought(self, head: Head, role: Role | str) -> frozenset[str]:
         """The symbols that a head writes at a role and that this did not hold before the layer."""
         return self.written(head, role) - self.held(role, head[0])
 
-    def _role(self, role: Role) -> int:
-        if role not in self.roles:
-            known = ", ".join(map(str, self.roles))
-            raise CircuitError(f"there is no role {str(role)!r} here; the roles are {known}")
-        return self.roles.index(role)
+    def _role(self, role: Role | str) -> int:
+        return number_of(role, self.roles)
 
     def _symbol(self, symbol: str) -> int:
         if symbol not in self.symbols:

@@ -5,6 +5,7 @@ go from one chain's symbols to the other's.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -44,6 +45,8 @@ class Pairs:
 
 def pairs_of(questions: Questions, examples: int, seed: int = 0) -> Pairs:
     """Minimal pairs of a task."""
+    if not isinstance(examples, int | np.integer) or examples < 2:
+        raise CircuitError(f"examples is {examples!r}; minimal pairs are at least 2")
     if not isinstance(questions, FactTask):
         raise CircuitError(
             "these questions draw no minimal pairs: give a task, or Pairs of your own"

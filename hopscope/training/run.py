@@ -10,7 +10,7 @@ from torch import Tensor
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.display import Displayed
-from hopscope.errors import RunDamaged
+from hopscope.errors import ConfigError, RunDamaged
 from hopscope.milestones import learned, learned_below
 from hopscope.models import Transformer, load_weights
 from hopscope.runs.checkpoint import weights_of
@@ -105,6 +105,13 @@ class Run(Displayed):
         """Final validation loss: the mean over the last 100 steps of a complete run."""
         steps, values = self.losses("validation")
         last = steps > max(0, self.recipe.training.steps - FINAL_STEPS)
+        if not self.folder.manifest.complete:
+            raise ConfigError(
+                f"{self.name} is not complete: step {self.folder.manifest.step:,} of "
+                f"{self.recipe.steps:,}; `hopscope resume {self.name}` goes on"
+            )
+        if not len(steps):
+            raise ConfigError(f"{self.name} has no losses: nothing was trained")
         if not last.any():
             raise RunDamaged(
                 f"the metrics of {self.name} lack its last steps: restore them from a copy, or "

@@ -5,6 +5,8 @@ from hopscope.web.frame import Frame
 Frame("gallery/demo")
 """
 
+from pathlib import Path
+
 from hopscope.store import Store
 from hopscope.web.bundle import inline
 from hopscope.web.views import Views
@@ -13,8 +15,10 @@ from hopscope.web.views import Views
 class Frame:
     """The page of a run for a notebook, alive and with all that it needs inside: no server."""
 
-    def __init__(self, run: str, store: Store | None = None, height: int = 800) -> None:
-        views = Views(store or Store(), read_only=True)
+    def __init__(
+        self, run: str, store: Store | Path | str | None = None, height: int = 800
+    ) -> None:
+        views = Views(store if isinstance(store, Store) else Store(store), read_only=True)
         self.run, self.height = run, height
         self._page = inline(views, views.id_of(run))
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
@@ -54,7 +55,7 @@ class Outcome:
 
 def carry_out(
     recipes: Sequence[Recipe],
-    store: Store,
+    store: "Store | Path | str",
     stop: "Stop | None" = None,
     device: str = "auto",
     *,
@@ -69,7 +70,9 @@ def carry_out(
     """
     from hopscope.runs import TIME, Stop  # torch
 
+    _check_list(recipes)
     check_different(recipes)
+    store = store if isinstance(store, Store) else Store(store)
     sweep = _Sweep(store, workers or Here(), stop or Stop(), device, look)
     missing = [recipe for recipe in recipes if _complete(store, recipe) is None]
     sweep.round(recipes, missing)
@@ -172,6 +175,11 @@ def check_different(recipes: Sequence[Recipe]) -> None:
                 "out, or give it other seeds"
             )
         first[name] = number
+
+
+def _check_list(recipes: object) -> None:
+    if not isinstance(recipes, Sequence):
+        raise ConfigError(f"recipes is one {type(recipes).__name__}; expected a list: [recipe]")
 
 
 def _complete(store: Store, recipe: Recipe) -> RunFolder | None:

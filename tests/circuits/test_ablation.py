@@ -1,7 +1,12 @@
 """Ablations as data: their order, and what is changed in a layer."""
 
+from inspect import unwrap
+
+import pytest
+
 from hopscope.circuits.ablation import Ablation, Carried
 from hopscope.circuits.mechanism import ITSELF, Mechanism
+from hopscope.errors import CircuitError
 
 STAYS, MEAN = Mechanism(rest=ITSELF), Carried("mean")
 
@@ -19,3 +24,8 @@ def test_a_layer_has_its_own_changes() -> None:
     assert ablation.at(1) == ((0, MEAN), (2, STAYS))
     assert ablation.at(2) == ()
     assert Ablation().changes == ()
+
+
+def test_what_a_head_carries_instead_is_a_mean_or_anothers() -> None:
+    with pytest.raises(CircuitError, match="to carry 'zero'; expected mean or resample"):
+        unwrap(Carried.__init__)(object.__new__(Carried), "zero")

@@ -1,5 +1,7 @@
 """Many ablations in one walk against one edited forward pass each."""
 
+from inspect import unwrap
+
 import pytest
 import torch
 
@@ -11,8 +13,10 @@ from hopscope.circuits import (
     subject_of,
 )
 from hopscope.circuits.ablation import Head
+from hopscope.circuits.exam import exam_of
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
+from hopscope.models.planted import Planted
 
 
 @pytest.mark.parametrize("head", [(3, 0), (0, 2), (-1, 0)])
@@ -31,3 +35,14 @@ def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, exam: Ex
         damaged.head.bias[0] = torch.nan
     with pytest.raises(CircuitError, match="the model's loss is not a finite number everywhere"):
         Ablator(subject_of(damaged), exam).losses([Ablation()])
+
+
+def test_an_ablator_takes_a_model_and_asks_for_ablations_and_an_exam(two_hops: Planted) -> None:
+    exam = exam_of(two_hops.task, 8)
+    losses = Ablator(two_hops.model, exam).losses([Ablation()])
+    assert torch.equal(losses, Ablator(subject_of(two_hops.model), exam).losses([Ablation()]))
+    for wrong in ([], Ablation()):
+        with pytest.raises(CircuitError, match="a list of ablations, of at least one"):
+            unwrap(Ablator.losses)(Ablator(two_hops.model, exam), wrong)
+    with pytest.raises(CircuitError, match="takes an Exam, as .* makes; got Retrieval"):
+        unwrap(Ablator.__init__)(object.__new__(Ablator), two_hops.model, two_hops.task)

@@ -4,8 +4,11 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+import hopscope
 from hopscope.circuits.emergence import Emergence
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.theory import Path
 
@@ -39,3 +42,11 @@ def test_a_story_of_an_earlier_version_says_nothing_of_hops() -> None:
     kept = STORY.to_dict()
     del kept["learned_at"]
     assert Emergence.from_dict(kept).learned_at is None
+
+
+def test_a_hop_or_path_that_is_not_there_is_named() -> None:
+    story = hopscope.load("gallery/demo").emergence(examples=2)
+    with pytest.raises(CircuitError, match="hop is 2; expected 0 … 1"):
+        story.learned(2)
+    with pytest.raises(CircuitError, match="is no path of this circuit"):
+        story.emerged(Path(0, 0, Role("value", 1), Role("query")))

@@ -1,6 +1,7 @@
 """Role maps against sums over pairs of positions."""
 
 import json
+from inspect import unwrap
 
 import numpy as np
 import pytest
@@ -39,3 +40,9 @@ def test_maps_are_looked_up_by_role(two_hops: Planted) -> None:
     assert np.array_equal(maps.between(reader, source, "others"), maps.others[:, :, *numbers])
     with pytest.raises(CircuitError, match="there is no role 'letter' here; the roles are key 0"):
         maps.between("query", "letter")
+
+
+def test_maps_know_two_kinds_of_chains(two_hops: Planted) -> None:
+    maps = attention_maps(two_hops.model, two_hops.task, 4)
+    with pytest.raises(CircuitError, match=r"kind is 'other'; expected own \(chain\) or others"):
+        unwrap(RoleMaps.between)(maps, "query", "value 0", "other")

@@ -1,21 +1,27 @@
 """Models under the microscope: whole or walked, and how one is told from another."""
 
+from inspect import unwrap
+
 import pytest
 import torch
 from changes import CHANGES
 from torch import Tensor, nn
 
+from hopscope import load
 from hopscope.circuits import (
     Ablation,
     Ablator,
     Carried,
     Exam,
     Whole,
+    attention_maps,
     subject_of,
 )
 from hopscope.circuits.subject import check_finite, weights_digest
+from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
+from hopscope.models.planted import Planted
 
 
 def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:
@@ -65,3 +71,24 @@ def test_numbers_that_are_none_are_refused_with_what_they_are(bad: float) -> Non
     check_finite(torch.ones(3), "the loss")
     with pytest.raises(CircuitError, match="the loss is not a finite number everywhere: the wei"):
         check_finite(torch.tensor([1.0, bad]), "the loss")
+
+
+@pytest.mark.parametrize("task", [Retrieval(hops=3), KHop(), Retrieval(hops=2, dim=4)])
+def test_a_model_is_not_examined_on_examples_that_it_was_not_made_for(
+    two_hops: Planted, task: Retrieval | KHop
+) -> None:
+    with pytest.raises(CircuitError, match="was made for examples of vectors .* on its own task"):
+        attention_maps(two_hops.model, task, 4)
+
+
+def test_what_a_function_of_ones_own_returns_is_one_tensor(
+    random_model: Transformer, exam: Exam
+) -> None:
+    whole = Whole(lambda inputs, attention: (inputs,), random_model, shape=(3, 1))
+    with pytest.raises(CircuitError, match="returned tuple; expected the outputs as one tensor"):
+        whole.outputs(exam.inputs, lambda layer, pattern: pattern)
+
+
+def test_what_has_a_model_is_told_to_give_it() -> None:
+    with pytest.raises(CircuitError, match=r"a Study is no model, but has one: give its `.model`"):
+        unwrap(subject_of)(load("gallery/demo"))

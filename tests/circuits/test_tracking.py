@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from hopscope import load
 from hopscope.circuits import attention_maps, discover
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Training
@@ -137,3 +138,9 @@ def test_what_is_no_run_or_no_circuit_is_named() -> None:
     expected = "takes a run and a circuit found in it; got int and int"
     with pytest.raises(CircuitError, match=expected):
         unchecked(emergence)(3, 4)
+
+
+def test_a_circuit_of_other_heads_is_refused() -> None:
+    circuit = load("gallery/transformer-a").circuit
+    with pytest.raises(CircuitError, match="circuit has 12 layers of 1 heads, the run's models"):
+        emergence(load("gallery/demo").run, circuit, examples=2)

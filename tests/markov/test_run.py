@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hopscope
 from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
-from hopscope.errors import RunMismatch
+from hopscope.errors import ConfigError, RunMismatch
 from hopscope.markov import train
 from hopscope.markov.run import MarkovRun
 from hopscope.markov.work import checkpoint_epochs, record_epochs
@@ -55,3 +56,9 @@ def test_runs_of_one_kind_are_not_taken_for_the_other(tmp_path: Path) -> None:
     )
     with pytest.raises(RunMismatch, match="expected one of kind ngram"):
         _ = MarkovRun(Store(tmp_path).create(facts)).recipe
+
+
+def test_a_seed_that_it_does_not_have_is_named() -> None:
+    run = hopscope.load("gallery/ngram")
+    with pytest.raises(ConfigError, match="seed is 9; gallery/ngram has the seeds 0"):
+        run.course(9)

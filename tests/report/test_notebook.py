@@ -18,6 +18,7 @@ from hopscope.facts import Role
 from hopscope.llm.heads import HeadScores, Route
 from hopscope.models.planted import Planted
 from hopscope.papers.registry import PAPERS
+from hopscope.report.comparison import comparison_figure
 from hopscope.report.kinds import FIGURES
 from hopscope.report.notebook import VIEWS
 from hopscope.runs import opened
@@ -113,11 +114,23 @@ def test_a_store_and_an_answer_are_tables(store: Store) -> None:
     assert "and 5 more" in text
 
 
+def test_a_question_in_sql_shows_its_answer(store: Store) -> None:
+    name = store.create(Experiment()).name
+    query = "select name, step\n    from runs where name is not null or step is not null or true"
+    text = shown(store.sql(query))
+    assert "<th>name</th><th>step</th>" in text
+    assert f"<td>{name}</td><td>0</td>" in text
+    assert "<td>0.874</td>" in shown(store.sql("select round(0.8741::float, 3) as loss"))
+    assert "tables: runs, metrics" in shown(store.sql("select nothing from nowhere"))
+
+
 def test_two_runs_are_shown_side_by_side(store: Store, demo: Study) -> None:
     copy = store.copy(demo.run.folder, "mine")
     text = shown(compare("gallery/demo", copy, store))
     assert text.count("<svg") == 1
     assert "step of the circuit" in text
+    bare = store.create(Experiment()).name
+    assert f"<code>hopscope resume {bare}</code>" in shown(compare("gallery/demo", bare, store))
 
 
 def test_claims_and_findings_are_tables(tmp_path: Path) -> None:
@@ -163,3 +176,14 @@ def test_what_cannot_be_read_is_told_in_a_line(store: Store, demo: Study) -> Non
     text = run._repr_html_()
     assert "damaged" in text
     assert "<svg" not in text
+
+
+def test_a_figure_shows_itself_and_what_was_not_trained_none() -> None:
+    text = shown(comparison_figure(compare("gallery/demo", "gallery/transformer-a")))
+    assert text.count("<svg") == 1
+    assert "<svg" not in shown(hopscope.load("gallery/planted"))
+
+
+def test_a_comparison_names_the_parts_of_both_circuits() -> None:
+    text = shown(compare("gallery/demo", "gallery/transformer-a"))
+    assert "<td>gallery/transformer-a</td><td>9.0  value 1, value 2 ← by position</td>" in text

@@ -1,6 +1,7 @@
 """Figures over readings and seeds show what their rows say."""
 
 import musat_rows
+import pytest
 from musat_rows import loss_row, with_
 
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
@@ -9,15 +10,21 @@ from hopscope.papers.table import Table
 from hopscope.report.readings import batch_figure, law_figure, map_figure
 
 
-def test_each_cell_says_for_how_many_models_a_claim_holds() -> None:
-    rows = [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
-    rows[1] = with_(rows[1], final=[0.02] * 3, clean=0.02)
-    axes, _scale = map_figure(tried([Table("musat/readings", "reduced", tuple(rows))])).axes
-    cells = {text.get_position(): text.get_text() for text in axes.texts}
+def test_each_line_says_what_models_end_at_and_for_how_many_a_claim_holds() -> None:
+    rows = [*musat_rows.reading_rows("torch")[:2], *musat_rows.reading_rows("fan-in")]
+    rows[0], rows[1] = (with_(row, final=[0.4] * 3, clean=0.4) for row in rows[:2])
+    rows[3] = with_(rows[3], final=[0.02] * 3, clean=0.02)
+    figure = map_figure(tried([Table("musat/readings", "reduced", tuple(rows))]))
+    ends, claims = figure.axes
+    assert [label.get_text() for label in ends.get_yticklabels()] == ["fan-in", "torch"]
+    dots = [line for line in ends.lines if line.get_marker() == "o"]
+    losses = [loss for dot in dots for loss in dot.get_xdata()]
+    assert losses == pytest.approx([0.004, 0.02, 0.004, 0.4, 0.4])
+    assert [list(dot.get_ydata()) for dot in dots] == [[0, 0, 0], [1, 1]]
+    cells = {text.get_position(): text.get_text() for text in claims.texts}
     assert len(cells) == 2 * len(AS_WE_TAKE_IT)
-    assert (cells[0, 0], cells[0, 1]) == ("2/3", "2/2")
-    lines = [label.get_text() for label in axes.get_yticklabels()]
-    assert lines[0] == "fan-in\n6,400 steps, 150 TFLOP\n0.004, 0.020, 0.004"
+    assert (cells[0, 0], cells[0, 1]) == ("2/3", "0/2")
+    assert "6,400 steps, 150 TFLOP each" in figure.caption
 
 
 def test_models_are_counted_by_depth_and_by_hops() -> None:

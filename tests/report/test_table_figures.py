@@ -76,7 +76,8 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
     if target == "musat/fig5":
         return [circuit, idle(circuit)]
     if target.startswith("musat/readings"):
-        return [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
+        known = [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
+        return [with_(row, circuit=circuit.circuit) for row in known]
     if target == "musat/fig7":
         return [with_(circuit, emergence=story(circuit))]
     if target == "chen/training":
@@ -117,8 +118,8 @@ NAMES = {
     "musat/fig4-nonic-seeds": ["layers", "courses"],
     "musat/order": ["courses"],
     "musat/fig5": ["circuit-4x1-0", "maps-4x1-0", "maps-4x1-1", "courses"],
-    "musat/readings": ["map"],
-    "musat/readings-long": ["map"],
+    "musat/readings": ["map", "nearest"],
+    "musat/readings-long": ["map", "nearest"],
     "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
     "musat/fig7-seeds": ["courses"],
     "musat/batches": ["plateau"],

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from hopscope import load
 from hopscope.circuits import Circuit
 from hopscope.facts import Role
 from hopscope.report.circuit import circuit_figure
@@ -59,3 +60,13 @@ def test_decoys_and_further_queries_have_their_place(circuit: Circuit) -> None:
     assert ordered_roles(more)[-1] == decoy
     assert len(circuit_figure(more).axes[0].patches) == len(more.paths)
     assert "dk1" in circuit_grid(more).splitlines()[0].split()
+
+
+def test_the_grid_names_rows_without_a_path_but_not_what_every_role_does() -> None:
+    lines = circuit_grid(load("gallery/transformer-a").circuit).splitlines()
+    assert lines[0].split() == ["layer", "q", "k0", "v0", "k1", "v1", "v2"]
+    assert lines[1].split() == ["11", "place", "·", "·", "·", "·", "·"]
+    assert lines[-1].split() == ["1", "·", "pos", "·", "pos", "pos", "·"]
+    demo = load("gallery/demo").circuit
+    assert any(len(part.readers) == len(demo.roles) and not part.paths for part in demo.parts)
+    assert "pos" not in circuit_grid(demo)

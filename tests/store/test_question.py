@@ -106,3 +106,14 @@ def test_the_losses_of_one_run(store: Store, run: RunFolder) -> None:
     (run.path / run.files("metrics/")[0]).write_bytes(b"")
     with pytest.raises(RunDamaged, match="is damaged"):
         metrics_of(run).rows()
+    with pytest.raises(RunDamaged, match="is damaged"):
+        metrics_of(run).answer()
+
+
+def test_an_answer_names_its_columns(store: Store, run: RunFolder) -> None:
+    answer = store.sql(ALL).answer()
+    assert answer.columns == ("run", "split", "step", "seed", "hop", "loss")
+    assert list(answer.rows) == store.sql(ALL).rows()
+    (run.path / run.files("metrics/")[0]).write_bytes(b"")
+    (problem,) = store.sql(ALL).answer().problems
+    assert "is damaged" in problem

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import Experiment, Retrieval
-from hopscope.errors import RunMissing, StoreError, StoreUnwritable
+from hopscope.errors import ConfigError, RunMissing, StoreError, StoreUnwritable
 from hopscope.store import RunFolder, Store, default_root
 
 
@@ -114,3 +114,10 @@ def test_a_file_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
     with pytest.raises(StoreUnwritable, match="a file is in the way"):
         Store(tmp_path / "runs").create(Experiment())
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "/tmp/x"])
+def test_a_copy_stays_in_its_store(store: Store, tiny: Experiment, name: str) -> None:
+    folder = store.create(tiny)
+    with pytest.raises(ConfigError, match="cannot name a run: expected one folder's name"):
+        store.copy(folder, name)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hopscope
 from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
 from hopscope.errors import ConfigError, RunDamaged, RunMissing
 from hopscope.milestones import learned, learned_below
@@ -178,3 +179,10 @@ def test_the_ngram_experiment_has_losses_and_no_circuit(store: Store) -> None:
     assert second is None  # nothing of it is computed yet
     assert found.circuits is None
     assert "no circuit" in found.without[0]
+
+
+def test_studies_and_runs_are_compared_as_their_names_are() -> None:
+    demo, other = hopscope.load("gallery/demo"), hopscope.load("gallery/transformer-a")
+    by_name = compare("gallery/demo", "gallery/transformer-a").to_dict()
+    assert compare(demo, other).to_dict() == by_name
+    assert compare(demo.run, other.run.folder).to_dict() == by_name

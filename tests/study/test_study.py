@@ -1,5 +1,6 @@
 """What is kept with a model of a run, from Python."""
 
+from inspect import unwrap
 from pathlib import Path
 
 import numpy as np
@@ -104,3 +105,32 @@ def test_a_run_of_another_kind_is_the_run(store: Store) -> None:
     assert load("markov", store=store).folder.path == run.folder.path
     with pytest.raises(ConfigError, match="a run of kind ngram, which has no model to choose"):
         load("markov", seed=0, store=store)
+
+
+def test_a_run_is_named_by_text_and_its_model_by_whole_numbers() -> None:
+    study = load("gallery/demo")
+    with pytest.raises(ConfigError, match="named by text, as 'gallery/demo'; got Study"):
+        unwrap(Store.find)(Store(), study)
+    with pytest.raises(ConfigError, match="seed is '0'; gallery/demo has the seeds 0"):
+        unwrap(Study._member)(study, "0")
+    with pytest.raises(ConfigError, match=r"step is 100\.0; expected a whole number"):
+        unwrap(Study._step)(study, 100.0)
+    with pytest.raises(CircuitError, match="`hopscope discover gallery/demo --step 100` finds it"):
+        _ = load("gallery/demo", step=100).circuit
+
+
+def test_a_circuit_is_kept_in_a_file_named_by_text(tmp_path: Path) -> None:
+    out = str(tmp_path / "circuit.json")
+    found = load("gallery/demo").discover(out=out, examples=32, quick=True)
+    assert Circuit.load(out) == found
+
+
+def test_a_circuit_is_not_saved_as_a_figure(tmp_path: Path) -> None:
+    with pytest.raises(CircuitError, match="circuit is saved as JSON"):
+        load("gallery/demo").circuit.save(tmp_path / "circuit.svg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_head_that_is_not_there_has_no_mechanism() -> None:
+    with pytest.raises(CircuitError, match=r"no head 7\.3 in this circuit: its last is 2\.3"):
+        load("gallery/demo").circuit.mechanism(7, 3)

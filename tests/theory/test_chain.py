@@ -40,3 +40,9 @@ def test_a_chain_has_hops(hops: int) -> None:
             ask(hops)
     with pytest.raises(FactError, match="layers is 0"):
         reach(0)
+
+
+@pytest.mark.parametrize("layers", [0, -1])
+def test_layers_are_counted(layers: int) -> None:
+    with pytest.raises(FactError, match=f"layers is {layers}; expected a whole number, at least 1"):
+        reach(layers)

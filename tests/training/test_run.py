@@ -5,6 +5,7 @@ import pytest
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.milestones import WINDOW, learned
+from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.metrics import LOSSES
@@ -56,3 +57,12 @@ def test_metrics_of_other_hops_than_the_config_has(store: Store, tiny: Experimen
     forged.folder.commit({LOSSES: run.folder.read(LOSSES)})
     with pytest.raises(RunDamaged, match=r"have 2 hops, its config asks for 3: restore them"):
         forged.losses()
+
+
+def test_final_losses_are_those_of_a_complete_training(store: Store, tiny: Experiment) -> None:
+    begun = opened(store.create(tiny))
+    with pytest.raises(ConfigError, match="is not complete: step 0 of .*`hopscope resume"):
+        begun.final_losses()
+    planted = opened(store.find("gallery/planted"))
+    with pytest.raises(ConfigError, match="gallery/planted has no losses: nothing was trained"):
+        planted.final_losses()

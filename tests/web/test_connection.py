@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from asking import TOKEN, check_headers
@@ -214,12 +215,12 @@ def test_a_crowd_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_that_guard_they_all_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connection, "most", 1_000)
-    with served() as running:
-        hanging = [running.connect() for _ in range(20)]
+    monkeypatch.setattr(Connection, "patience", 60.0)  # that of the module ends on a busy machine
+    with served() as running, ExitStack() as clients:
+        for _ in range(20):
+            clients.enter_context(running.connect())
         assert running.get().startswith(b"HTTP/1.1 200")
         assert len(running.server.server_state.connections) >= 20
-        for client in hanging:
-            client.close()
 
 
 def test_a_reader_that_does_not_read_is_given_up(impatient: Served) -> None:
@@ -227,7 +228,7 @@ def test_a_reader_that_does_not_read_is_given_up(impatient: Served) -> None:
     with impatient.connect() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.sendall(request("POST", f"/api/runs/{RUN}/costs", b"{}"))
-        end = time.monotonic() + 8
+        end = time.monotonic() + 30
         while impatient.explorer.workers[-1]._asking or not impatient.views.asked:
             assert impatient.get().startswith(b"HTTP/1.1 200")
             assert time.monotonic() < end

@@ -2,6 +2,8 @@
 
 import signal
 import threading
+from inspect import unwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from hopscope.configs import (
     Retrieval,
     Training,
 )
-from hopscope.errors import Diverged, Interrupted, ModelUnavailable, RunBusy
+from hopscope.errors import ConfigError, Diverged, Interrupted, ModelUnavailable, RunBusy
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store, lease
 from hopscope.workers import Here, Outcome, carry_out
@@ -272,3 +274,9 @@ def test_an_unknown_language_model_is_one_line(store: Store) -> None:
     assert not store.has_complete(bench)
     short = carry_out(recipes, store, stop=Stop(0.0))
     assert [folder.recipe for folder in short.folders] == [RECIPES[0]]
+
+
+def test_one_recipe_is_no_list_and_a_store_may_be_named(tmp_path: Path, tiny: Experiment) -> None:
+    with pytest.raises(ConfigError, match="recipes is one Experiment; expected a list"):
+        unwrap(carry_out)(tiny, tmp_path)
+    assert carry_out([tiny], str(tmp_path)).complete

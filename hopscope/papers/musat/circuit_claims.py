@@ -139,16 +139,17 @@ def _to_own_key(row: CircuitRow) -> list[float]:
 
 def different(tables: Sequence[Table]) -> Finding:
     """Judge whether no two circuits agree in what the heads beside the first one do."""
+    rows = tables[0].of(CircuitRow)
     circuits = {
         tuple(sorted(_told(each.what) for each in row.removals if each.head != row.useful[0]))
-        for row in tables[0].of(CircuitRow)
+        for row in rows
         if row.useful
     }
-    rows = len(tables[0].rows)
     return Finding(
-        f"{len(circuits)} different circuits in {rows} transformers",
-        verdict(len(circuits) == rows > 1),
-        "compared by what each head but the first does, whatever its layer",
+        f"{len(circuits)} different circuits in {len(rows)} transformers",
+        verdict(len(circuits) == len(rows) > 1 and _explain(rows)),
+        "compared by what each head but the first does, whatever its layer; every circuit explains "
+        "its model",
     )
 
 

@@ -39,8 +39,12 @@ class Tried:
         """For how many of them it holds: for all, if it does for all together, else of those that
         are judged alone. (Whether models differ, one alone cannot tell.)
         """
-        alone = sum(self._says(judge, (row,)) for row in self.rows)
+        alone = sum(self.alone(judge, row) for row in self.rows)
         return len(self.rows) if self.holds(judge) else alone
+
+    def alone(self, judge: Judge, row: CircuitRow) -> bool:
+        """Does a claim hold for one of these models?"""
+        return self._says(judge, (row,))
 
     @property
     def flop(self) -> float:
@@ -73,6 +77,19 @@ def tried(tables: Sequence[Table]) -> list[Tried]:
             known = found.get(key, Tried(*key, table.target, ()))
             found[key] = replace(known, rows=(*known.rows, row))
     return list(found.values())
+
+
+def nearest(found: Sequence[Tried], judges: Sequence[Judge]) -> tuple[Tried, CircuitRow]:
+    """The one model for which most claims hold, of all that can be read into the paper; of equals,
+    the one with the lowest loss.
+    """
+    every = [(one, row) for one in found if one.of_the_paper for row in one.rows]
+
+    def distance(pair: tuple[Tried, CircuitRow]) -> tuple[int, float]:
+        one, row = pair
+        return -sum(one.alone(judge, row) for judge in judges), row.loss
+
+    return min(every, key=distance)
 
 
 def under_readings(judge: Judge) -> Judge:

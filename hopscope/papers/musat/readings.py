@@ -160,12 +160,21 @@ READINGS: tuple[PaperReading, ...] = tuple(
             "fan-in pair base-10",
             "gpt2 warm-up-cosine pair base-10",
             "torch warm-up-cosine pair base-10",
+            # Is it the course of the learning rate alone, or with the base of the code?
+            "warm-up-cosine",
+            "warm-up-cosine base-10",
         ),
     )
 )
 """The readings that are tried, in the order of what matters."""
 BEST = tuple(
-    map(reading_of, ("fan-in warm-up-cosine pair base-10", "fan-in warm-up-cosine", "fan-in"))
+    map(
+        reading_of,
+        (
+            "fan-in warm-up-cosine pair base-10",
+            "fan-in warm-up-cosine base-10",
+            "fan-in warm-up-cosine",
+        ),
+    )
 )
-"""Those that are trained as long as the paper trained, until the map is complete and says which
-three are the best."""
+"""The best three of the map, over three seeds: they are trained as long as the paper trained."""

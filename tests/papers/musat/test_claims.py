@@ -85,6 +85,7 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("abc-different", ABC, 1, {"removals": PLAIN}),
     ("abc-different", ABC, 1, {"removals": [removal(2, "other", 0.07), *PLAIN[1:]]}),
     ("abc-different", ABC, 1, {"useful": []}),
+    ("abc-different", ABC, 1, {"ideal": 0.6}),
     ("abc-circuit-loss", ABC, 1, {"ideal": 0.051}),
     ("abc-single-removals", ABC, 1, {"removals": [*PLAIN[:3], removal(8, "x", 0.16)]}),
     ("abc-single-removals", ABC, 1, {"removals": [*PLAIN[:3], removal(8, "x", 0.9)]}),

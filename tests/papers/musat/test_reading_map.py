@@ -5,7 +5,7 @@ from musat_rows import ABC, judged, reading_rows, tables, with_
 from hopscope.papers.claim import Finding
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.claims import CLAIMS
-from hopscope.papers.musat.reading_map import tried
+from hopscope.papers.musat.reading_map import nearest, tried
 from hopscope.papers.musat.readings import LONG, PaperReading
 from hopscope.papers.musat.recipes import preset
 from hopscope.papers.musat.rows import ReadingRow
@@ -99,3 +99,18 @@ def test_what_holds_anyway_needs_no_reading() -> None:
 
 def test_facts_that_stand_shuffled_are_no_reading() -> None:
     assert found(readings(*reading_rows("fan-in shuffled"))) == found()
+
+
+def test_the_model_for_which_most_claims_hold_is_the_nearest() -> None:
+    better, worse = reading_rows("fan-in")[0], reading_rows("torch")[0]
+    worse = with_(worse, final=[0.4] * 3, clean=0.4)
+    lower = with_(reading_rows("cosine")[0], final=[0.001] * 3)
+    ours = with_(reading_rows("shuffled")[0], final=[0.0001] * 3)
+    for rows, expected in (
+        ((worse, better), "fan-in"),
+        ((worse, better, lower), "cosine"),
+        ((worse, ours), "torch"),
+    ):
+        one, row = nearest(tried([readings(*rows)]), list(JUDGES.values()))
+        assert one.reading == expected
+        assert row in rows
