@@ -57,6 +57,17 @@ def test_a_sequence_that_is_none_is_said(page: Any, explorer: str, typed: str, s
     assert letters == (36 if said else len(typed.replace(" ", "")))
 
 
+def test_who_types_a_sequence_keeps_the_keyboard(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-ngram")
+    page.fill(".typed", "")
+    page.focus(".typed")
+    for letter in "abcab":
+        page.keyboard.press(letter)
+        settled(page)
+    assert page.input_value(".typed") == "abcab"
+    assert page.locator(".letter").count() - 1 == 5
+
+
 def test_views_of_the_gallery_cannot_be_kept(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     assert page.is_disabled("text=keep")

@@ -22,17 +22,30 @@ function filled(element, props, children) {
     else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(
-    ...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false),
-  );
+  element.append(...present(children));
   return element;
 }
 
-/** Replace the children of an element. */
+/** Children without lists in them and without what is left out. */
+function present(children) {
+  return children.flat(3).filter((child) => child !== null && child !== undefined && child !== false);
+}
+
+/** Replace the children of an element. What is among them already stays in the document: taken out
+ *  and put back, a box that somebody types into would lose the keyboard. */
 export function fill(element, ...children) {
-  element.replaceChildren(
-    ...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false),
-  );
+  const wanted = present(children);
+  const stay = new Set(wanted.filter((child) => child.parentNode === element));
+  if (!stay.size) {
+    element.replaceChildren(...wanted);
+    return element;
+  }
+  for (const old of [...element.childNodes]) if (!stay.has(old)) old.remove();
+  let next = element.firstChild;
+  for (const child of wanted) {
+    if (child === next) next = next.nextSibling;
+    else element.insertBefore(child instanceof Node ? child : document.createTextNode(child), next);
+  }
   return element;
 }
 

@@ -90,7 +90,12 @@ function showBars(pane, state, place) {
  *  are off, and `tell` says the same in words. */
 function barsOf(hops) {
   const foot = s("text", { class: "guess", y: ROW * hops.length + 8, "text-anchor": "middle" }, "guessing");
-  const svg = s("svg", { class: "loss-bars", viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`, role: "img" });
+  const svg = s("svg", {
+    class: "loss-bars",
+    viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`,
+    role: "img",
+    "aria-label": "Losses", // until `tell` says which
+  });
   const rows = hops.map(row);
   svg.append(...rows.flatMap(Object.values), foot);
   let shown = null;
