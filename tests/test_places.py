@@ -106,6 +106,7 @@ ELSEWHERE = {
 OF_SEVERAL = {
     "browser/test_attacks.py": "what other sites can make a browser ask of the server",
     "browser/test_documentation.py": "pages of the documentation, as they were built",
+    "browser/test_papers.py": "the page of both papers, which has no script",
     "browser/test_figures.py": "the colours that a browser gives figures, on pages and as files",
     "cli/test_json.py": "what every command prints with --json",
     "cli/test_recipes.py": "recipes that leave as files and come back, of every command",

@@ -56,8 +56,8 @@ def page(title: str, subtitle: str, sections: Iterable[Section], style: str = ""
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head><body>"
-        f'<h1>{escape(title)}</h1><p class="dim">{escape(subtitle)}</p>{"".join(parts)}'
-        f"<footer><p>hopscope {__version__}</p></footer></body></html>\n"
+        f'<main><h1>{escape(title)}</h1><p class="dim">{escape(subtitle)}</p>{"".join(parts)}'
+        f"</main><footer><p>hopscope {__version__}</p></footer></body></html>\n"
     )
 
 
@@ -84,7 +84,8 @@ def figure_html(figure: Picture) -> str:
     said = escape(". ".join(filter(None, (figure.name, figure.caption))), quote=True)
     label = f'<svg role="img" aria-label="{said}"'
     caption = f"<figcaption>{escape(figure.caption)}</figcaption>" if figure.caption else ""
-    return f"<figure>{text.replace('<svg', label, 1)}{caption}</figure>"
+    shown = text.replace("<svg", label, 1)
+    return f'<figure tabindex="0">{shown}{caption}</figure>'  # for who scrolls it by keys
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -94,7 +95,7 @@ def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="table">{table}</div>'
+    return f'<div class="table" tabindex="0">{table}</div>'
 
 
 def more_html(title: str, body: str) -> str:

@@ -36,14 +36,13 @@ MEANING: Mapping[Verdict, str] = {
     "so under what is named",
     "not measured": "no result decides it yet; what would is named",
 }
-COLUMNS = ("Claim", "Paper", "Ours", "Verdict", "Evidence")
 STYLE = """
 :root { --good: #1b6b3f; --bad: #b3261e; --open: #8a5800; --card: #f5f5f1 }
 @media (prefers-color-scheme: dark) {
   :root { --good: #7bd3a0; --bad: #ff9389; --open: #e2b457; --card: #1f1f25 }
 }
 body { max-width: 76rem; padding: 1rem clamp(1rem, 3vw, 2.5rem); overflow-wrap: anywhere }
-h2 { line-height: 1.3; margin-bottom: .2rem }
+h2 { line-height: 1.3; margin-bottom: .2rem } h3 { font-size: 1rem; margin: 1.6rem 0 0 }
 section { margin-top: 3rem } section p { margin: .5rem 0 }
 a { color: inherit; text-decoration-color: var(--dim); text-underline-offset: .15em }
 code { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
@@ -55,29 +54,30 @@ figure svg { max-width: max(100%, 30rem) } /* narrow screens scroll */
 .verdict { font-weight: 600; white-space: nowrap } .reproduced { color: var(--good) }
 .not-reproduced { color: var(--bad) } .under-a-reading { color: var(--open) }
 .not-measured { color: var(--dim) }
-.counts { display: grid; grid-template-columns: auto auto 1fr; gap: .15rem .8rem; max-width: 44rem }
-.counts > * { margin: 0 } .counts .number { text-align: right; font-variant-numeric: tabular-nums }
+.counts div { display: grid; grid-template-columns: 12rem 1fr; gap: .15rem .8rem; max-width: 46rem }
+.counts dd { margin: 0 } .counts .number { display: inline-block; width: 2ch; text-align: right;
+  margin-right: .5rem; font-variant-numeric: tabular-nums }
 .short { border-left: 3px solid var(--open); padding-left: .7rem }
 .short strong { color: var(--open) }
 .judged { list-style: none; padding: 0; max-width: 44rem } .judged li { margin: .3rem 0 }
-.claims { table-layout: fixed; width: 100%; line-height: 1.45; margin: 1rem 0 }
-.claims th, .claims td { padding: .6rem 1.2rem .6rem 0 } .claims td p { margin: 0 0 .25rem }
-.claims th:nth-child(1) { width: 26% } .claims th:nth-child(2) { width: 13% }
-.claims th:nth-child(4) { width: 9.5rem } .claims th:nth-child(5) { width: 28% }
-.claims th.paper { color: var(--ink); font-weight: 600; padding-top: 1.6rem; width: auto }
-.claims tr:target td { background: var(--card) }
-.claims .key { display: none }
-@media (max-width: 64rem) {
-  .claims, .claims tbody { display: block }
-  .claims thead { display: none } .claims .group, .claims th.paper { display: block; border: 0 }
-  .claims .claim { display: grid; grid-template-columns: 1fr 1fr; gap: .5rem 1rem;
-    background: var(--card); border: 1px solid var(--line); border-radius: 6px;
-    padding: .8rem; margin: .7rem 0 }
-  .claims td { padding: 0; border: 0; min-width: 0 }
-  .claims td:is(:nth-child(1), :nth-child(4), :nth-child(5)) { grid-column: 1 / -1 }
-  .claims .key { display: block; color: var(--dim); font-size: .85em }
-  .claims td:is(:nth-child(1), :nth-child(4)) .key { display: none }
-  .counts { grid-template-columns: auto 1fr } .counts dd { grid-column: 2 }
+.claims { list-style: none; padding: 0; margin: .5rem 0 0 }
+.claims li { border-top: 1px solid var(--line) }
+.claims summary { display: grid; grid-template-columns: 9rem 1fr 1rem; gap: .2rem 1rem;
+  padding: .55rem 0; cursor: pointer; list-style: none }
+.claims summary::-webkit-details-marker { display: none }
+.claims summary::after { content: "+"; color: var(--dim); text-align: center }
+.claims [open] summary::after { content: "\\2212" }
+.claims summary:hover { background: var(--card) }
+.claims dl { display: grid; grid-template-columns: 5rem 1fr; gap: .35rem 1rem; max-width: 56rem;
+  margin: 0 0 1rem; padding-left: 10rem; scroll-margin-top: 5rem }
+.claims dt { color: var(--dim) } .claims dd { margin: 0 }
+@media print { details::details-content { content-visibility: visible; block-size: auto } }
+@media (max-width: 48rem) {
+  .claims summary { grid-template-columns: 1fr 1rem }
+  .claims summary .verdict { grid-column: 1; grid-row: 2 }
+  .claims dl { grid-template-columns: 1fr; gap: 0; padding-left: 0 }
+  .claims dd { margin-bottom: .5rem }
+  .counts div { grid-template-columns: 1fr; margin-bottom: .4rem }
 }
 """
 
@@ -95,7 +95,12 @@ def paper_page(
         f"{sum(not table.missing for table in tables.values())} of them measured.",
         [
             _introduction(judged),
-            Section("The claims", "", [_claims_table(judged, targets)], anchor="claims"),
+            Section(
+                "The claims",
+                "A line opens to the paper’s value, ours and the evidence.",
+                _claims(judged, targets),
+                anchor="claims",
+            ),
             *(
                 _target(one, tables.get(name), judged, lambda table: draw(table, tables.get))
                 for name, one in targets.items()
@@ -115,8 +120,8 @@ def counts(findings: Iterable[Finding]) -> dict[Verdict, int]:
 def _introduction(judged: Sequence[tuple[Claim, Finding]]) -> Section:
     papers = "".join(f"<li>{escape(paper)}</li>" for paper in PAPERS.values())
     lines = [
-        f'<span class="number">{number}</span><dt>{_verdict(verdict)}</dt>'
-        f'<dd class="dim">{MEANING[verdict]}</dd>'
+        f'<div><dt><span class="number">{number}</span> {_verdict(verdict)}</dt>'
+        f'<dd class="dim">{MEANING[verdict]}</dd></div>'
         for verdict, number in counts(finding for _, finding in judged).items()
     ]
     return Section(
@@ -133,47 +138,37 @@ def _verdict(verdict: Verdict) -> str:
     return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
 
 
-def _claims_table(judged: Sequence[tuple[Claim, Finding]], targets: Mapping[str, Target]) -> str:
-    """A row for each claim; narrow screens show it as a card, each cell under its own key.
-
-    The roles repeat what the elements are, since browsers drop that once CSS sets another `display`
-    on a table.
-    """
-    head = "".join(f'<th role="columnheader">{column}</th>' for column in COLUMNS)
-    body = ""
+def _claims(judged: Sequence[tuple[Claim, Finding]], targets: Mapping[str, Target]) -> list[str]:
+    """Under each paper its claims with their verdicts; each opens to values and evidence."""
+    shown = []
     for paper, group in groupby(judged, lambda pair: pair[0].id.partition("/")[0]):
-        body += (
-            f'<tr role="row" class="group"><th role="rowheader" class="paper" '
-            f'colspan="{len(COLUMNS)}">{escape(PAPERS.get(paper, paper))}</th></tr>'
-        )
-        body += "".join(_claim_row(claim, finding, targets) for claim, finding in group)
-    return (
-        f'<table role="table" class="claims"><thead role="rowgroup"><tr role="row">{head}</tr>'
-        f'</thead><tbody role="rowgroup">{body}</tbody></table>'
-    )
+        lines = "".join(_claim(claim, finding, targets) for claim, finding in group)
+        shown.append(f'<h3>{escape(PAPERS.get(paper, paper))}</h3><ul class="claims">{lines}</ul>')
+    return shown
 
 
-def _claim_row(claim: Claim, finding: Finding, targets: Mapping[str, Target]) -> str:
+def _claim(claim: Claim, finding: Finding, targets: Mapping[str, Target]) -> str:
+    """One claim. What a link leads to is inside of what opens, so that following it opens it."""
     links = ", ".join(
         f'<a href="#{_anchor(name)}">{escape(name)}</a>'
         for name in claim.targets
         if name in targets
     )
-    source = f"{escape(claim.where)} · <code>{escape(claim.id)}</code>"
-    cells = (
-        f'<p>{prose(claim.says)}</p><p class="dim">{source}</p>',
-        prose(claim.paper),
-        prose(finding.ours),
-        _verdict(finding.verdict),
-        f'<p>{prose(finding.evidence)}</p><p class="dim">{prose(claim.how)}</p>'
-        + (f'<p class="dim">{prose(finding.basis)}</p>' if finding.basis else "")
-        + (f'<p class="dim">see {links}</p>' if links else ""),
+    told = {
+        "where": escape(claim.where),
+        "paper": prose(claim.paper),
+        "ours": prose(finding.ours),
+        "evidence": prose(finding.evidence),
+        "basis": prose(finding.basis),
+        "how": prose(claim.how),
+        "targets": links,
+        "name": f"<code>{escape(claim.id)}</code>",
+    }
+    rows = "".join(f"<dt>{key}</dt><dd>{value}</dd>" for key, value in told.items() if value)
+    return (
+        f"<li><details><summary>{_verdict(finding.verdict)}<span>{prose(claim.says)}</span>"
+        f'</summary><dl id="claim-{_anchor(claim.id)}">{rows}</dl></details></li>'
     )
-    row = "".join(
-        f'<td role="cell"><span class="key" aria-hidden="true">{column}</span>{cell}</td>'
-        for column, cell in zip(COLUMNS, cells, strict=True)
-    )
-    return f'<tr role="row" class="claim" id="claim-{_anchor(claim.id)}">{row}</tr>'
 
 
 def _target(

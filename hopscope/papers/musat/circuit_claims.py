@@ -217,7 +217,7 @@ AS_WE_TAKE_IT = (
         "4, 4, 4", "heads with a path in the circuit", ("musat/fig5",), four,
     ),
     Claim(
-        "musat/abc-not-the-fewest", "None of them uses the fewest heads possible.", "§8.2",
+        "musat/abc-not-the-fewest", "None of A, B and C uses the fewest heads possible.", "§8.2",
         "4 heads each where 3 are enough", "heads that the circuit needs", ("musat/fig5",),
         not_the_fewest,
     ),

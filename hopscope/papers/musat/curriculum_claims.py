@@ -176,7 +176,7 @@ CLAIMS = (
         ("musat/fig4-ic",), in_order, only_full=True, beside=(WITH,),
     ),
     Claim(
-        "musat/hops-in-order-small", "The same, of ten small models of ours.",
+        "musat/hops-in-order-small", "Small models of ours learn x_1 first, then x_2, and so on.",
         "§7.2; the models are ours", "100 % of 64 runs, of others",
         "training losses pass 0.5 in the order of the hops", ("musat/order",), in_order,
     ),

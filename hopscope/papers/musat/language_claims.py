@@ -63,7 +63,8 @@ CLAIMS = (
         ("musat/fig2",), solve,
     ),
     Claim(
-        "musat/llm-all-formulations", "They solve all five formulations.", "§4, figure 2",
+        "musat/llm-all-formulations", "Language models solve all five formulations.",
+        "§4, figure 2",
         "above guessing on each", "lower end of the 95 % interval above guessing",
         ("musat/fig2",), above_guessing,
     ),

@@ -1,0 +1,52 @@
+"""The page of both papers as people read it: claims first, the rest where one asks for it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import ROOT
+
+from hopscope.cli.claims import ReportArguments, report
+from tests.browser.lookers import complaints_of_axe
+
+CLAIM = "#claim-musat-depth-law"
+NARROW, WIDE = 390, 1300
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    out: Path = tmp_path_factory.mktemp("papers") / "papers.html"
+    assert report(ReportArguments(results=ROOT / "results", out=out)) == 0
+    return out.as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_axe_finds_nothing_and_it_fits(page: Any, address: str, scheme: Any, width: int) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(address)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert complaints_of_axe(page) == []
+
+
+def test_a_claim_shows_its_values_to_who_asks(page: Any, address: str) -> None:
+    page.goto(address)
+    assert not page.is_visible(CLAIM)
+    page.get_by_text("No transformer learns more hops").first.click()
+    assert page.is_visible(CLAIM)
+
+
+def test_a_link_to_a_claim_opens_it(page: Any, address: str) -> None:
+    page.goto(f"{address}{CLAIM}")
+    assert page.is_visible(CLAIM)
+
+
+def test_on_paper_every_claim_is_open(page: Any, address: str) -> None:
+    page.emulate_media(media="print")
+    page.goto(address)
+    heights = page.eval_on_selector_all(
+        ".claims dl", "(all) => all.map((one) => one.getBoundingClientRect().height)"
+    )
+    assert len(heights) > 40
+    assert min(heights) > 100
