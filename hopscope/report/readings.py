@@ -113,6 +113,7 @@ def law_figure(rows: Sequence[LossRow]) -> Picture:
         axes.text(layers, hops, str(count), ha="center", va="center", fontsize=SMALL)
     axes.scatter([], [], s=CIRCLE, color=COLOURS[0], alpha=0.5, linewidth=0, label="models")
     asked = len(rows[0].final)
+    axes.margins(x=0.12)
     axes.set(xlabel="layers", ylabel="hops known in the end", xticks=[*most])
     axes.set_ylim(-0.6, asked + 0.6)
     axes.legend(loc="upper left")

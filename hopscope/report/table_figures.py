@@ -264,6 +264,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/fig4-nonic": _levels,
     "musat/fig4-nonic-seeds": _levels,
     "musat/order": _orders,
+    "musat/depth-small": _by_depth,
     "musat/fig5": _circuits,
     "musat/readings": _readings,
     "musat/readings-long": _readings,

@@ -27,7 +27,8 @@ from hopscope.papers.row import Row
 from hopscope.papers.table import Protocol, Table
 
 DEPTH, ASKED, IC, NONIC = "musat/depth", "musat/fig2", "musat/fig4-ic", "musat/fig4-nonic"
-ORDER, ABC, D = "musat/order", "musat/fig5", "musat/fig7"
+ORDER, SMALL = "musat/order", "musat/depth-small"
+ABC, D = "musat/fig5", "musat/fig7"
 KNOWN = {claim.id: claim for claim in CLAIMS}
 Tables = dict[str, list[Any]]
 """Rows by target; Any, since each target has its own kind."""
@@ -151,6 +152,7 @@ def emerging_row(examples: int) -> CircuitRow:
         removals=(
             removal(2, "value 0 → key 0", 0.01, joins=True),
             removal(4, "query → value 0", 0.3),
+            removal(6, "query → value 0", 0.4),
         ),
         emergence=story([3_500.0, 3_900.0, 4_400.0, 4_900.0]),
     )
@@ -164,11 +166,11 @@ def story(steps: Sequence[float | None]) -> Story:
     late = [None if step is None else step + 2_000 for step in steps]
     paths = [
         PathCourse(
-            layer=1, head=0, reader=reader, source=source, attention=(0.0, 1.0),
+            layer=layer, head=0, reader=reader, source=source, attention=(0.0, 1.0),
             emerged_at_step=step, emerged_at_epoch=None,
         )
         for moments in (late, steps)
-        for (reader, source), step in zip(ENDS, moments, strict=False)
+        for layer, ((reader, source), step) in enumerate(zip(ENDS, moments, strict=False), 1)
     ]  # fmt: skip
     losses = ((0.75,) * 4, (0.1,) * 4)
     return Story(
@@ -193,6 +195,9 @@ def tables() -> Tables:
         "musat/fig4-nonic": [loss_row(layers, [0.75], hops=3) for layers in (1, 2, 3)],
         "musat/fig4-nonic-seeds": [loss_row(2, [0.74], hops=3, seed=1)],
         "musat/order": [loss_row(4, [0.01, 0.02], [50, 80]), loss_row(4, [0.01, 0.02], [60, 60])],
+        "musat/depth-small": [
+            loss_row(1, [0.75, 0.75], [None, None]), loss_row(2, [0.1, 0.75], [90, None]),
+        ],
         "musat/fig4-seeds": [loss_row(2, [0.1, 0.95], [90, None], seed=1)],
         "musat/fig5": [circuit_row(name) for name in NAMES],
         "musat/readings": reading_rows("fan-in"),

@@ -88,6 +88,7 @@ def test_a_reduced_table_can_refute_never(tmp_path: Path) -> None:
     assert [claim.id for claim in CLAIMS if claim.only_full] == [
         "musat/nonic-above-0.7",
         "musat/ic-essential",
+        "musat/later-harder",
         "musat/later-deeper",
         "musat/depth-law",
         "musat/hops-in-order",

@@ -117,6 +117,7 @@ NAMES = {
     "musat/fig4-nonic": ["layers", "courses"],
     "musat/fig4-nonic-seeds": ["layers", "courses"],
     "musat/order": ["courses"],
+    "musat/depth-small": ["layers", "courses", "law"],
     "musat/fig5": ["circuit-4x1-0", "maps-4x1-0", "maps-4x1-1", "courses"],
     "musat/readings": ["map", "nearest"],
     "musat/readings-long": ["map", "nearest"],

@@ -4,12 +4,13 @@ The paper leaves open how many training examples and which initial weights it ha
 hold under some readings only; then its finding names the first.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from hopscope.facts import parse_role
-from hopscope.papers.claim import Claim, Finding, Judge, verdict
+from hopscope.papers.claim import Claim, Finding, Judge, share_drawn, verdict
 from hopscope.papers.musat.circuit_claims import REMOVALS
 from hopscope.papers.musat.rows import CircuitRow, LossRow
 from hopscope.papers.table import Table
@@ -22,6 +23,8 @@ EPOCH = 8
 """Steps of an epoch, as the paper counts: 6,400 steps are 800 epochs (§9.1)."""
 START = 450
 """The epoch at which its first head emerges (§9.2)."""
+QUICKLY = 0.25
+"""Steps after another event that count as "quickly after", as a part of those before it."""
 
 
 Known = TypeVar("Known", bound=LossRow)
@@ -38,7 +41,8 @@ def by_reading(
         for row in (row for table in tables for row in table.of(kind)):
             readings.setdefault(_reading(row), []).append(row)
         said = "; ".join(
-            f"{', '.join(map(say, rows))} with {name}" for name, rows in readings.items()
+            f"{', '.join(map(say, rows))} with {name}{_how_many(list(map(holds, rows)))}"
+            for name, rows in readings.items()
         )
         kept = [name for name, rows in readings.items() if all(map(holds, rows))]
         if 0 < len(kept) < len(readings):
@@ -46,9 +50,18 @@ def by_reading(
             count = len(readings[known])
             words = f"{evidence}; with {known}: {count} model{'s' * (count > 1)}"
             return Finding(said, "under a reading", words)
-        return Finding(said, verdict(bool(kept)), f"{evidence}; every reading")
+        return Finding(
+            said, verdict(bool(kept)), f"{evidence}; {'every' if kept else 'no'} reading"
+        )
 
     return judge
+
+
+def _how_many(held: Sequence[bool]) -> str:
+    """For how many of a reading's models it holds, where there are several and they disagree."""
+    if len(set(held)) == 1:
+        return ""
+    return f": holds for {share_drawn(sum(held), len(held), 'models')}"
 
 
 def _reading(row: LossRow) -> str:
@@ -65,8 +78,12 @@ loss = by_reading(
 circuit_loss = by_reading(
     CircuitRow,
     lambda row: row.ideal <= 2 * CIRCUIT_LOSS,
-    lambda row: f"{row.ideal:.3f} (from {row.clean:.3f})",
-    "every head's attention replaced by the mechanism found; at most twice the paper's value",
+    lambda row: (
+        f"{row.ideal:.3f} (from {row.clean:.3f}"
+        + (f", {row.unexplained} rows as in the model)" if row.unexplained else ")")
+    ),
+    "every head's attention replaced by the mechanism found, but for rows that no mechanism "
+    "explains; at most twice the paper's value",
 )
 
 
@@ -107,18 +124,26 @@ hops_in_order = by_reading(
 )
 
 
-def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, float]:
-    """When attention first passed one half along a look-up that reaches a fact and none behind it;
-    or, with `joins`, along any path, those that join a pair as well.
+class FirstPath(NamedTuple):
+    """When attention first passed one half along a path to some fact, and in which head."""
+
+    step: float
+    head: tuple[int, int]
+
+
+def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, FirstPath]:
+    """The first look-ups that reach each fact and none behind it; or, with `joins`, the first paths
+    of any kind, those that join a pair as well.
     """
-    found: dict[int, float] = {}
+    found: dict[int, FirstPath] = {}
     for path in row.emergence.paths if row.emergence is not None else ():
         step = path.emerged_at_step
         reader, source = parse_role(path.reader), parse_role(path.source)
         joining = (reader.kind, source.kind) == ("value", "key") and reader.fact == source.fact
         if step is not None and (joins or not joining):
             fact = max(role.fact for role in (reader, source) if role.kind != "query")
-            found[fact] = min(step, found.get(fact, step))
+            one = FirstPath(step, (path.layer, path.head))
+            found[fact] = min(one, found.get(fact, one))
     return dict(sorted(found.items()))
 
 
@@ -127,20 +152,74 @@ def _paths(row: CircuitRow) -> str:
     return looked if looked == all_ else f"{looked} (with pairs joined {all_})"
 
 
-def _in_steps(found: Mapping[int, float]) -> str:
-    return " < ".join(f"{step:,.0f}" for step in found.values()) or "no path"
+def _in_steps(found: Mapping[int, FirstPath]) -> str:
+    told = (f"{one.step:,.0f} ({'.'.join(map(str, one.head))})" for one in found.values())
+    return " < ".join(told) or "no path"
 
 
+def _in_order(row: CircuitRow) -> bool:
+    firsts = list(first_paths(row).values())
+    return len(firsts) == row.hops and all(a.step <= b.step for a, b in pairwise(firsts))
+
+
+def _heads_apart(row: CircuitRow) -> bool:
+    return len({one.head for one in first_paths(row).values()}) == row.hops
+
+
+LOOK_UPS = (
+    "steps at which attention first passes 0.5 along a look-up that reaches x_1, x_2, … and not "
+    "farther, and of which head; there is one for every hop. Paths that join a pair stand apart, "
+    "as in the paper, where layer 14 belongs to the first look-up"
+)
+look_ups_in_order = by_reading(CircuitRow, _in_order, _paths, LOOK_UPS)
 heads_in_order = by_reading(
     CircuitRow,
-    lambda row: (
-        len(first_paths(row)) == row.hops
-        and all(a <= b for a, b in pairwise(first_paths(row).values()))
-    ),
+    lambda row: _in_order(row) and _heads_apart(row),
     _paths,
-    "steps at which attention first passes 0.5 along a look-up that reaches x_1, x_2, … and not "
-    "farther; there is one for every hop. Paths that join a pair stand apart, as in the paper, "
-    "where layer 14 belongs to the first look-up",
+    f"{LOOK_UPS}; a head of its own for every hop",
+)
+
+
+def _same_ends(row: CircuitRow) -> int:
+    """How many pairs of roles are connected by paths of several heads."""
+    counts = Counter(_ends(each.what) for each in row.removals)
+    return sum(count > 1 for count in counts.values())
+
+
+def _ends(what: str) -> str:
+    """The reader and what it reads; rows that were kept by earlier versions turn the arrow."""
+    return what.replace("→", "←")
+
+
+several_paths = by_reading(
+    CircuitRow,
+    lambda row: _same_ends(row) > 0,
+    lambda row: f"{_same_ends(row)}",
+    "pairs of roles that paths of two or more heads connect",
+)
+
+
+def _wait(row: LossRow) -> tuple[int, int] | None:
+    """The step at which x_1 was learned, and the steps from then to x_2."""
+    first, second = row.crossed[:2]
+    return None if first is None or second is None else (first, second - first)
+
+
+def _quickly(row: LossRow) -> bool:
+    wait = _wait(row)
+    return wait is not None and 0 <= wait[1] <= QUICKLY * wait[0]
+
+
+def _waited(row: LossRow) -> str:
+    wait = _wait(row)
+    return "never" if wait is None else f"{wait[1]:,} after {wait[0]:,}"
+
+
+quickly_after = by_reading(
+    LossRow,
+    _quickly,
+    _waited,
+    f"steps from x_1 to x_2, which are at most {QUICKLY:.0%} of those to x_1",
 )
 
 
@@ -158,7 +237,7 @@ last_late = by_reading(
 
 
 def _removals(row: CircuitRow) -> list[float]:
-    return [removal.ideal for removal in row.removals if not removal.joins_pair]
+    return [removal.ideal for removal in row.removals if removal.head not in row.useful[:1]]
 
 
 def _within(row: CircuitRow) -> list[float]:
@@ -169,8 +248,8 @@ removals = by_reading(
     CircuitRow,
     lambda row: row.ideal < REMOVALS[0] and [] != _removals(row) == _within(row),
     lambda row: f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.ideal:.3f})",
-    "each path removed alone from the circuit, all others ideal: paths of which that costs 0.17 to "
-    "0.89; the circuit itself is below",
+    "each path removed alone from the circuit, all others ideal, but for those of the first head "
+    "with a path: how many lead to 0.17 … 0.89; the circuit itself is below",
 )
 
 
@@ -191,7 +270,7 @@ CLAIMS = (
     ),
     Claim(
         "musat/d-single-removals", "Removing any one path of D's circuit costs much.", "appendix E",
-        "0.17 … 0.89", "every path removed alone, those that join pairs apart", ("musat/fig7",),
+        "0.17 … 0.89", "every path removed alone, those of the first head apart", ("musat/fig7",),
         removals,
     ),
     Claim(
@@ -205,10 +284,25 @@ CLAIMS = (
         ("musat/fig7",), hops_in_order, beside=SEEDS,
     ),
     Claim(
-        "musat/d-order", "Heads of D emerge one after the other, in the order of the hops.",
+        "musat/d-order", "Look-ups of D emerge one after the other, in the order of the hops.",
         "§9.2, figure 7 right", "B, then C, then D, then E",
         "when attention passes 0.5 along the first look-up that reaches x_1, x_2, …",
+        ("musat/fig7",), look_ups_in_order,
+    ),
+    Claim(
+        "musat/d-head-per-hop", "Each further hop of D has a head of its own.",
+        "§9.2, figure 7 right", "21, 22, 23, 24", "the heads of those first look-ups",
         ("musat/fig7",), heads_in_order,
+    ),
+    Claim(
+        "musat/d-several-paths", "Several paths of D connect the same positions.",
+        "§9.2, figure 7 left", "several", "paths of different heads between the same roles",
+        ("musat/fig7",), several_paths,
+    ),
+    Claim(
+        "musat/d-quickly-after", "D's second hop follows the first quickly.", "§9.2",
+        "quickly after", "steps between the hops' passing 0.5",
+        ("musat/fig7",), quickly_after, beside=SEEDS,
     ),
     Claim(
         "musat/d-last-late", "D learns its last hop much later than the one before.", "§9.2",

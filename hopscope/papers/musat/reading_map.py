@@ -109,7 +109,7 @@ def under_readings(judge: Judge) -> Judge:
         names = {each.reading for each in enough}
         if not holding:
             which = "the one reading" if len(names) == 1 else f"any of {len(names)} readings"
-            words = f"nor under {which} tried ({_targets(enough)})"
+            words = f"nor under {which} tried with {ENOUGH} seeds ({_targets(enough)})"
             return replace(found, evidence=f"{found.evidence}; {words}")
         first = holding[0]
         words = (

@@ -91,6 +91,21 @@ def small(seeds: int = 10) -> Experiment:
     )  # fmt: skip
 
 
+def small_by_depth() -> tuple[Recipe, ...]:
+    """Small models of the depths that cannot follow all of four hops, ten seeds each."""
+    known = small()
+    return tuple(
+        known.model_copy(
+            update={
+                "task": known.task.model_copy(update={"hops": 4}),
+                "model": known.model.model_copy(update={"layers": layers}),
+                "training": known.training.model_copy(update={"steps": 6_000}),
+            }
+        )
+        for layers in (1, 2, 3)
+    )
+
+
 def by_batch() -> tuple[Recipe, ...]:
     """Small models with batches of several sizes, from the smallest on, three seeds each.
 

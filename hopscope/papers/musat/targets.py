@@ -14,6 +14,7 @@ from hopscope.papers.musat.recipes import (
     short_over_seeds,
     short_sweep,
     small,
+    small_by_depth,
     sweep,
     tiny,
     tiny_sweep,
@@ -167,6 +168,16 @@ TARGETS = (
         method="Ten models of 4 layers and 4 heads on three hops, trained as one fleet. Models and "
         "setting (a position code for each pair, a rate on a cosine) are ours, not the paper's.",
         remarks={"smoke": "one tiny model"},
+    ),
+    Target(
+        "musat/depth-small",
+        "theorem 1: how many hops small models of few layers learn, beside the exact law",
+        (LossRow,),
+        _losses,
+        {"full": small_by_depth, "smoke": lambda: tiny_sweep(curriculum=True)},
+        method="Ten models each of 1, 2 and 3 layers with 4 heads, asked for four hops, of which "
+        "the law allows 0, 1 and 3. Models and setting are those of musat/order, for 6,000 steps.",
+        remarks={"smoke": "two tiny models"},
     ),
     Target(
         "musat/fig5",

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from chen_rows import choice_row, course_row, growth_row, setting_row, training
+from chen_rows import choice_row, course_row, growth_row, setting_row, training, transfer_row
 
 from hopscope.papers.chen.claims import CLAIMS
 from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS
@@ -139,6 +139,33 @@ def test_sharp_heads_are_the_reading_of_the_rule() -> None:
     assert "mend 1 of these" in found.evidence
 
 
+def test_over_seeds_the_reading_of_the_rule_is_the_same() -> None:
+    claim = KNOWN["chen/rule-over-seeds"]
+    rows = bent(rows_of(claim), {"setting": "alphabet 8"}, chosen_lags=[1])
+    found = judged(claim, rows)
+    assert found.verdict == "under a reading"
+    assert "alphabet 8: 1 of 2 seeds (95 %: 0.09 … 0.91)" in found.ours
+    assert "alphabet 8, sharp heads: 2 of 2 seeds" in found.ours
+    without = [row for row in rows if "alphabet 8, sharp" not in getattr(row, "setting", "")]
+    assert judged(claim, without).verdict == "not reproduced"  # sharp heads were not tried
+    bent(rows, {"setting": "alphabet 8, sharp heads"}, chosen_lags=[1])
+    assert judged(claim, rows).verdict == "not reproduced"
+
+
+def test_chains_as_in_training_are_no_others() -> None:
+    """They stand among those of each length and of each prior, and count once."""
+    own = [transfer_row(0, varied, 100, 0.1) for varied in ("length", "alpha")]
+    for name in ("lengths", "priors"):
+        claim = KNOWN[f"chen/carries-over-to-other-{name}"]
+        far = [row.model_copy(update={"distance": 0.5}) for row in own]
+        assert judged(claim, [*rows_of(claim), *far]) == judged(claim, rows_of(claim))
+    claim = KNOWN["chen/predicts-as-well-as-gih"]
+    for varied, verdict in (("alpha", "reproduced"), ("length", "not reproduced")):
+        which = {"varied": varied, "length": 100, "alpha": 0.1}
+        rows = bent([*rows_of(claim), *own], which, loss={**LOSSES, "model": 0.31})
+        assert judged(claim, rows).verdict == verdict
+
+
 def test_every_setting_with_sharp_heads_has_one_without() -> None:
     """Or the reading of the rule could not be judged."""
     without = [{**fields, "model": {**fields.get("model", {})}} for fields in SETTINGS.values()]
@@ -160,7 +187,7 @@ def test_the_values_are_those_of_the_rows() -> None:
     )
     found = judged(KNOWN["chen/carries-over-to-other-lengths"], rows)
     assert found.ours == "length 10: distance to GIH 0.0100"
-    assert found.evidence == "holds in 2 of 2 (2 seeds)"
+    assert found.evidence == "holds in 2 of 2 seeds (95 %: 0.34 … 1.00)"
     windows = judged(KNOWN["chen/any-window"], rows_of(KNOWN["chen/any-window"]))
     assert windows.evidence.startswith("window 2 / the paper's / window 4 / window 6;")
 
@@ -172,12 +199,3 @@ def test_what_a_table_lacks_is_not_measured() -> None:
     assert found.evidence == "the full protocol leaves out: cross-entropy of a softmax"
     found = judged(KNOWN["chen/limit-is-gih"], [course_row(0)])
     assert found == Finding("–", "not measured", "chen/training has no such rows")
-
-
-def test_a_rule_that_holds_through_the_heads_is_a_reading() -> None:
-    rows: list[Row] = [choice_row(name, seed) for name in CHOSEN_IN for seed in (0, 1)]
-    blurred = {"predicted": {"paper": (1, 2, 3), "heads": (1, 2)}}
-    found = judged(KNOWN["chen/rule-over-seeds"], bent(rows, {"seed": 1}, **blurred))
-    assert found.verdict == "under a reading"
-    assert found.ours == "the paper's rule: 9 of 10; seen through the heads as they begin: 10 of 10"
-    assert found.evidence.endswith(f"{CHOSEN_IN[-1]}: lags 1,2 in 2; named: 1,2 / 1,2")

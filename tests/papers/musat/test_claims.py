@@ -11,6 +11,7 @@ from musat_rows import (
     KNOWN,
     NONIC,
     ORDER,
+    SMALL,
     D,
     Tables,
     bent,
@@ -25,6 +26,7 @@ from musat_rows import (
 )
 
 from hopscope.papers.musat.claims import CLAIMS
+from hopscope.papers.musat.rows import Story
 from hopscope.papers.musat.targets import TARGETS
 
 
@@ -38,9 +40,9 @@ def test_ids_are_unique_and_sources_known() -> None:
         assert all((claim.targets, claim.says, claim.where, claim.paper, claim.how))
 
 
-NEVER_PLAIN = {
-    "llm-solve": "the paper's models are larger by far",
-}
+NEVER_PLAIN = dict.fromkeys(
+    ("llm-solve", "llm-all-formulations"), "the paper's models are larger by far"
+)
 """Claims of which no rows could show more than a reading."""
 
 
@@ -54,6 +56,12 @@ def test_rows_as_the_paper_says_reproduce(name: str) -> None:
         assert found.verdict == "reproduced", found
     assert len(found.ours) > 1
     assert found.evidence
+
+
+def one_head(told: Story) -> Story:
+    """The same, all in one head."""
+    paths = tuple(path.model_copy(update={"layer": 1}) for path in told.paths)
+    return told.model_copy(update={"paths": paths})
 
 
 PLAIN = circuit_row("key 0").removals
@@ -73,6 +81,7 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("later-deeper", IC, 2, {"final": [0.6, 0.75]}),
     ("depth-law", IC, 0, {"final": [0.1, 0.75]}),
     ("depth-law", IC, 1, {"final": [0.1, 0.1]}),
+    ("depth-law-small", SMALL, 1, {"final": [0.1, 0.1]}),
     ("hops-in-order", IC, 2, {"crossed": [400, 90]}),
     ("hops-in-order", IC, 0, {"crossed": [None, 90]}),
     ("hops-in-order-small", ORDER, 1, {"crossed": [61, 60]}),
@@ -89,6 +98,7 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("abc-circuit-loss", ABC, 1, {"ideal": 0.051}),
     ("abc-single-removals", ABC, 1, {"removals": [*PLAIN[:3], removal(8, "x", 0.16)]}),
     ("abc-single-removals", ABC, 1, {"removals": [*PLAIN[:3], removal(8, "x", 0.9)]}),
+    ("abc-single-removals", ABC, 1, {"removals": [*PLAIN, removal(4, "value 1 → key 1", 0.1)]}),
     ("abc-single-removals", ABC, 1, {"ideal": 0.06}),
     ("abc-mostly-idle", ABC, 1, {"ideal": 0.06}),
     ("abc-not-the-fewest", ABC, 1, {"needed": [[2, 0], [4, 0], [6, 0]]}),
@@ -106,7 +116,6 @@ def test_bent_rows_do_not(name: str, target: str, place: int, values: dict[str, 
 
 
 READING: list[tuple[str, str, str, dict[str, Any]]] = [
-    ("llm-solve", ASKED, "equations-d5", {"accuracy": 0.89}),
     ("abc-below-0.01", ABC, "", {"final": [0.011] * 3}),
     ("d-loss", D, "", {"final": [0.1] * 4, "clean": 0.03}),
     ("d-circuit-loss", D, "", {"ideal": 0.091}),
@@ -119,6 +128,12 @@ READING: list[tuple[str, str, str, dict[str, Any]]] = [
     ("d-order", D, "", {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
     ("d-order", D, "", {"emergence": story([3_500.0, 3_900.0, 4_400.0, None])}),
     ("d-order", D, "", {"emergence": story([])}),
+    ("d-head-per-hop", D, "", {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
+    ("d-head-per-hop", D, "", {"emergence": one_head(story([3_500.0, 3_900.0, 4_400.0, 4_900.0]))}),
+    ("d-several-paths", D, "", {"removals": PLAIN}),
+    ("d-quickly-after", D, "", {"crossed": [3_600, 4_501, 4_600, 5_000]}),
+    ("d-quickly-after", D, "", {"crossed": [3_600, None, None, None]}),
+    ("d-quickly-after", D, "", {"crossed": [3_600, 3_500, 4_500, 4_900]}),
     ("d-last-late", D, "", {"crossed": [3_600, 4_000, 4_500, 4_900]}),
     ("d-last-late", D, "", {"crossed": [3_600, 4_000, 4_500, None]}),
     ("d-slow-start", D, "", {"crossed": [1_000, 4_000, 4_500, 5_000]}),
@@ -146,17 +161,26 @@ def test_what_the_paper_leaves_open_may_decide(
 
 
 def test_every_claim_is_bent() -> None:
-    bent_ones = {name for name, *_ in (*BENT, *READING)} | {"llm-all-formulations"}
+    bent_ones = {name for name, *_ in (*BENT, *READING)} | set(NEVER_PLAIN)
     assert {f"musat/{name}" for name in bent_ones} == set(KNOWN)
+
+
+def test_small_models_that_fail_say_nothing_of_large_ones() -> None:
+    rows = bent(ASKED, 2, accuracy=0.89)
+    assert judged("llm-solve", rows).verdict == "under a reading"
+    rows[ASKED][7] = with_(rows[ASKED][7], accuracy=0.89)
+    found = judged("llm-solve", rows)
+    assert found.verdict == "not measured"
+    assert "by none; the paper's models are larger by far" in found.evidence
 
 
 def test_one_model_that_is_above_guessing_everywhere_is_enough() -> None:
     rows = bent(ASKED, 3, interval=[0.25, 0.6])  # not above, which is not the same as below
     found = judged("llm-all-formulations", rows)
-    assert (found.verdict, found.ours) == ("reproduced", "large 5 of 5; small 4 of 5")
+    assert (found.verdict, found.ours) == ("under a reading", "large 5 of 5; small 4 of 5")
     rows[ASKED][-1] = with_(rows[ASKED][-1], interval=[0.2, 0.3])
     found = judged("llm-all-formulations", rows)
-    assert (found.verdict, found.ours) == ("not reproduced", "large 4 of 5; small 4 of 5")
+    assert (found.verdict, found.ours) == ("not measured", "large 4 of 5; small 4 of 5")
 
 
 def test_answers_that_were_opened_count_apart() -> None:
@@ -181,7 +205,8 @@ def test_paths_must_be_found_to_emerge() -> None:
     assert found.verdict == "under a reading"
     assert found.evidence.endswith("; with 2,048 examples: 1 model")
     assert found.ours == (
-        "no path with 262,144 examples; 3,500 < 3,900 < 4,400 < 4,900 with 2,048 examples"
+        "no path with 262,144 examples; 3,500 (1.0) < 3,900 (2.0) < 4,400 (3.0) < 4,900 (4.0) with "
+        "2,048 examples"
     )
     rows[D][1] = without(rows[D][1], "emergence")
     assert judged("d-order", rows).verdict == "not reproduced"
@@ -192,7 +217,10 @@ def test_a_reading_holds_if_all_its_seeds_do() -> None:
     rows[D].append(with_(rows[D][0], final=[0.2] * 4))
     found = judged("d-loss", rows)
     assert found.verdict == "under a reading"
-    assert found.ours == "0.030, 0.200 with 262,144 examples; 0.030 with 2,048 examples"
+    assert found.ours == (
+        "0.030, 0.200 with 262,144 examples: holds for 1 of 2 models (95 %: 0.09 … 0.91); "
+        "0.030 with 2,048 examples"
+    )
     assert found.evidence.endswith("; with 2,048 examples: 1 model")
 
 
@@ -231,7 +259,9 @@ def test_the_values_are_those_of_the_rows() -> None:
     assert judged("hops-in-order-small", rows).ours.startswith("2 of 2 runs (95 %: 0.34")
     assert judged("abc-four-heads", rows).ours == "4, 4, 4"
     assert judged("abc-mostly-idle", rows).ours == "7 of 12, 7 of 12, 7 of 12"
-    assert judged("abc-different", rows).ours == "3 different circuits in 3 transformers"
+    assert judged("abc-different", rows).ours == (
+        "3 different circuits in 3 transformers; in all of them: query ← value 1, query ← value 2"
+    )
     assert (
         judged("abc-single-removals", rows).ours == "0.30 … 0.80; 9 of 9 within (95 %: 0.70 … 1.00)"
     )
@@ -248,7 +278,7 @@ def test_the_values_are_those_of_the_rows() -> None:
 def nothing_learned() -> Tables:
     """Rows of models that guess, in which no circuit was found; of two depths, nothing at all."""
     rows = tables()
-    for target in (IC, NONIC, ORDER, ABC, D):
+    for target in (IC, NONIC, SMALL, ORDER, ABC, D):
         rows[target] = [
             with_(
                 without(row, "emergence"),
@@ -277,6 +307,8 @@ def test_who_learned_nothing_reproduces_nothing(name: str, single: bool) -> None
     expected = {
         "nonic-above-0.7": "reproduced",
         "llm-solve": "not measured",
+        "llm-all-formulations": "not measured",
+        "depth-law-small": "not measured",
         "depth-law": "not measured",
         "theorem-1": "not measured",
         "three-heads-suffice": "not measured",
@@ -293,4 +325,4 @@ def test_circuits_that_were_kept_with_either_arrow_are_compared_alike() -> None:
         each.model_copy(update={"what": each.what.replace("→", "←")}) for each in first.removals
     )
     rows[ABC][1] = second.model_copy(update={"removals": turned})
-    assert judged("abc-different", rows).ours == "2 different circuits in 3 transformers"
+    assert judged("abc-different", rows).ours.startswith("2 different circuits in 3 transformers;")

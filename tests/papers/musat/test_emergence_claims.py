@@ -16,7 +16,8 @@ def test_pairs_may_be_joined_in_any_order() -> None:
     rows[D][0] = with_(rows[D][0], emergence=told)
     found = judged("d-order", rows)
     assert found.verdict == "reproduced"
-    assert "4,900 (with pairs joined 3,500 < 3,900 < 4,400 < 10) with" in found.ours
+    told = "4,900 (4.0) (with pairs joined 3,500 (1.0) < 3,900 (2.0) < 4,400 (3.0) < 10 (1.0)) with"
+    assert told in found.ours
 
 
 def over_seeds(last: int | None) -> list[Table]:

@@ -81,7 +81,7 @@ def test_that_no_reading_helps_is_said() -> None:
     rows = [with_(row, final=[0.02] * 3, clean=0.02) for row in reading_rows("fan-in")]
     none = found(readings(*rows))
     assert none.verdict == "not reproduced"
-    assert none.evidence.endswith("nor under the one reading tried (musat/readings)")
+    assert none.evidence.endswith("nor under the one reading tried with 3 seeds (musat/readings)")
 
 
 def test_a_reading_of_two_lengths_is_one_reading() -> None:
@@ -90,7 +90,7 @@ def test_a_reading_of_two_lengths_is_one_reading() -> None:
     good = found(readings(*short, *longer))
     assert "3 of 3 seeds, 9,000 steps, with 'fan-in' (musat/readings; 1 of 1" in good.evidence
     none = found(readings(*short, *[with_(row, steps=9_000) for row in short]))
-    assert none.evidence.endswith("nor under the one reading tried (musat/readings)")
+    assert none.evidence.endswith("nor under the one reading tried with 3 seeds (musat/readings)")
 
 
 def test_what_holds_anyway_needs_no_reading() -> None:
