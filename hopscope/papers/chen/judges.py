@@ -168,10 +168,9 @@ def chosen_over_seeds(tables: Sequence[Table]) -> Finding:
     value = "; ".join(told)
     if not wrong:
         return Finding(value, "reproduced", evidence)
-    sharp = {name for name in settings if _sharp(SETTINGS[name])}
-    tried, missed = (
-        {_apart_from_heads(SETTINGS[name]) for name in some} for some in (sharp, wrong)
-    )
+    changes = {name: SETTINGS.get(name, {}) for name in settings}
+    sharp = {name for name in settings if _sharp(changes[name])}
+    tried, missed = ({_apart_from_heads(changes[name]) for name in some} for some in (sharp, wrong))
     mended = not wrong & sharp and missed <= tried
     return Finding(value, "under a reading" if mended else "not reproduced", evidence)
 
