@@ -42,7 +42,7 @@ export class Live {
     clearTimeout(this.timers[kind]);
     delete this.timers[kind];
     this.open[kind]?.abort();
-    if (kind === "ablate" && this.state.off.length) this.state.set({ asking: true }, "none");
+    if (kind === "ablate") this.state.set({ asking: this.state.off.length > 0, refused: "" }, "none");
     this.timers[kind] = setTimeout(
       () => {
         delete this.timers[kind];
@@ -76,6 +76,7 @@ export class Live {
       const gone = {
         example: null,
         answer: null,
+        refused: "",
         costs: null,
         overTime: null,
         maps: null,
@@ -182,7 +183,7 @@ export class Live {
   /** Few examples at once, more when nobody asks for anything else. */
   ablate() {
     const { state, source } = this;
-    const at = state.at;
+    const { at, seed } = state;
     if (!state.off.length && (!state.losses || state.losses.validationSteps.length)) {
       this.open.ablate?.abort();
       return state.set({ answer: null, asking: false }, "none");
@@ -192,14 +193,15 @@ export class Live {
       try {
         for (const examples of FEW) {
           const asked = this.question({ examples });
-          const answer = await source.ablate(state.run, asked, { signal });
-          state.set(
-            { answer: { ...answer, at, changes: asked.changes ?? [] }, asking: examples !== FEW.at(-1) },
-            "none",
-          );
+          const found = await source.ablate(state.run, asked, { signal });
+          const answer = { ...found, at, seed, changes: asked.changes ?? [] };
+          state.set({ answer, asking: examples !== FEW.at(-1) }, "none");
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
         }
+      } catch (error) {
+        if (!signal.aborted) state.set({ answer: null, refused: error.message }, "none");
+        throw error;
       } finally {
         if (!signal.aborted) state.set({ asking: false }, "none");
       }
