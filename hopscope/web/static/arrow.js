@@ -29,7 +29,7 @@ export function arrow(path, all, { scene, state, tip }) {
       tabindex: "0",
       role: "button",
       transform: `translate(${middle.map((its) => its.toFixed(1)).join(" ")})`,
-      data: { item: `${name}:${path.reader}`, path: path.key },
+      data: { item: `${name}:${path.reader}`, path: path.key, key: path.key },
     },
     s("circle", { r: 10.5 }),
     s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, name),

@@ -23,7 +23,7 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
           class: `chip${used.has(name) ? " used" : ""}`,
           tabindex: "0",
           role: "button",
-          data: { item: name },
+          data: { item: name, key: name },
           transform: `translate(${width - side + 22 + each * head} ${y(layer + 0.5)})`,
         },
         s("circle", { r: Math.min(9, each / 2 - 1) }),

@@ -1,6 +1,6 @@
 // One example: its tokens as chips, the attention of one head as arcs over them, and its answers.
 
-import { announce, button, fill, h, s } from "./dom.js";
+import { able, announce, button, fill, h, s } from "./dom.js";
 import { ofChain } from "./colours.js";
 import { chosen } from "./heads.js";
 import { Pane } from "./pane.js";
@@ -18,7 +18,7 @@ export function examplePane(state) {
   const chips = h("ol", { class: "tokens" });
   strip.append(arcs, chips);
   pane.body.append(strip);
-  Object.assign(pane, { strip, arcs, chips });
+  Object.assign(pane, { strip, arcs, chips, buttons: toolsOf(state) });
   const tokens = () => state.example?.json.tokens ?? [];
   pane.refill = () =>
     fill(
@@ -49,29 +49,32 @@ export function next(state, by = 1) {
   state.set({ ex: Math.max(0, state.ex + by), tokens: null, order: null });
 }
 
+/** What is above the tokens; made once, since what is replaced while it is pressed takes no click. */
+function toolsOf(state) {
+  const before = button("‹", () => next(state, -1), {
+    class: "icon",
+    title: "The example before",
+    "aria-label": "The example before",
+  });
+  const after = button("next", () => next(state), { class: "plain", title: "Another example (n)" });
+  const shuffle = button("shuffle", () => state.set({ order: 1 + Math.floor(Math.random() * 9999) }), {
+    class: "plain",
+    title: "The same chains in another order",
+  });
+  const back = button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" });
+  return () => {
+    able(before, state.ex);
+    return [before, after, shuffle, state.tokens || state.order !== null ? back : null];
+  };
+}
+
 function tools(pane, state) {
   pane.hint(
     `number ${state.ex} · arcs: what head ${chosen(state).join(".")} attends to` +
       (state.tokens ? " · symbols of yours" : "") +
       (state.order !== null ? " · shuffled" : ""),
   );
-  fill(
-    pane.tools,
-    button("‹", () => next(state, -1), {
-      class: "icon",
-      title: "The example before",
-      "aria-label": "The example before",
-      disabled: !state.ex,
-    }),
-    button("next", () => next(state), { class: "plain", title: "Another example (n)" }),
-    button("shuffle", () => state.set({ order: 1 + Math.floor(Math.random() * 9999) }), {
-      class: "plain",
-      title: "The same chains in another order",
-    }),
-    state.tokens || state.order !== null
-      ? button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" })
-      : null,
-  );
+  fill(pane.tools, pane.buttons());
   pane.told(
     `hopscope maps ${state.about.name}`,
     state.about.python?.example ?? `hopscope.load("${state.about.name}").maps()`,
@@ -85,7 +88,7 @@ function chip(pane, state, token, place) {
     {
       class: "token",
       tabindex: "0",
-      data: { place: String(place), role: token.role },
+      data: { place: String(place), role: token.role, key: String(place) },
       style: { "--chain": ofChain(token.chain) },
       "aria-label": `${token.text}, ${token.role}${chain}`,
     },

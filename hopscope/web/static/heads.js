@@ -92,7 +92,7 @@ function cell(state, layer, head, used) {
     {
       type: "button",
       class: `map${used.has(name) ? " used" : ""}`,
-      data: { head: name },
+      data: { head: name, key: name },
       on: {
         click: () => state.set({ head: state.head === name ? "" : name }),
         pointerenter: () => {

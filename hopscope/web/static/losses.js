@@ -4,7 +4,7 @@ import { announce, fill, h, mark, s, write } from "./dom.js";
 import { ofChain, ofHop } from "./colours.js";
 import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
-import { showCosts, showTray } from "./tray.js";
+import { costsOf, trayOf } from "./tray.js";
 import { asFlag } from "./url.js";
 import { counted, number, waiting, whole } from "./words.js";
 
@@ -15,24 +15,27 @@ export function lossesPane(state, live) {
   const pane = new Pane(state, "losses", "Losses", { drawing: () => pane.bars, rows: () => numbers(state) });
   const bars = h("div", { class: "bars" });
   const answers = h("div", { class: "answers" });
-  const tray = h("div", { class: "tray" });
-  const costs = h("div", { class: "costs" });
+  const tray = trayOf(state, live);
+  const costs = costsOf(state);
   pane.words = () => {
     if (state.about?.task) told(pane, state);
     pane.drawn?.tell();
   };
-  pane.body.append(bars, answers, tray, costs);
+  pane.body.append(bars, answers, tray.element, costs.element);
   state.watch("about losses step off answer refused theme seed asking", () => {
     if (state.about?.task) showBars(pane, state, bars);
   });
   state.watch("about example", () => {
     if (state.about?.task) showAnswers(state, answers);
   });
-  state.watch("about off as overTime costs working", () => {
-    if (state.about?.task) showTray(state, tray, live);
+  state.watch("about", () => {
+    if (state.about?.task) tray.open();
   });
-  state.watch("about costs off", () => {
-    if (state.about?.task) showCosts(state, costs);
+  state.watch("about off as overTime working", () => {
+    if (state.about?.task) tray.show();
+  });
+  state.watch("about costs", () => {
+    if (state.about?.task) costs.show();
   });
   return pane;
 }

@@ -2,7 +2,7 @@
 
 import { circuitPane } from "./circuit.js";
 import { forgetColours } from "./colours.js";
-import { announce, button, fill, h, select } from "./dom.js";
+import { able, announce, button, fill, h, select } from "./dom.js";
 import { examplePane } from "./example.js";
 import { fleetPane } from "./fleet.js";
 import { headsPane } from "./heads.js";
@@ -158,8 +158,9 @@ function header(state, source, { find, help, showRuns }) {
           .filter(Boolean)
           .join(" · ")
       : "";
-    keep.disabled = !about || about.name.startsWith("gallery/");
-    keep.title = keep.disabled
+    const never = !about || about.name.startsWith("gallery/");
+    able(keep, !never);
+    keep.title = never
       ? "Views are kept beside runs of your own, not in the gallery"
       : "Keep this view beside the run";
     const list = about?.seeds ?? [];

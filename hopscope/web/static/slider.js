@@ -1,6 +1,6 @@
 // The slider over all checkpoints: a notch for each, a mark for each path and hop, and what plays.
 
-import { button, fill, h, mark, s } from "./dom.js";
+import { able, button, fill, h, mark, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { events } from "./events.js";
 import { nearest } from "./lines.js";
@@ -127,7 +127,7 @@ export function slider(state) {
       thumb.style.transform = `translateX(${x}px)`;
       gone.style.transform = `scaleX(${(x - made.first) / (made.end - made.first || 1)})`;
       mark(bar, { "aria-valuenow": at, "aria-valuetext": `step ${whole(steps[at])}` });
-      play.disabled = steps.length < 2;
+      able(play, steps.length > 1);
     },
   };
 }
