@@ -38,11 +38,11 @@ export function arrow(path, all, { scene, state, tip }) {
   const enter = () => {
     group.classList.add("hot");
     state.under = item;
-    tip.show(seen.label, told(path, state));
+    tip.show(seen.label, () => told(path, state));
   };
   const leave = () => {
     group.classList.remove("hot");
-    state.under = null;
+    state.leave(item);
     tip.hide();
   };
   const press = () => {

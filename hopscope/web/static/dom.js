@@ -164,7 +164,7 @@ export function switchable(tag, elements, { enter, leave, press }) {
       else enter();
     });
   }
-  tag.addEventListener("focus", enter);
+  tag.addEventListener("focus", () => tag.matches(":focus-visible") && enter());
   tag.addEventListener("blur", leave);
   tag.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;

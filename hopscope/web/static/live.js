@@ -64,6 +64,7 @@ export class Live {
     for (const stop of Object.values(this.open)) stop.abort();
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
     this.timers = {};
+    state.under = null;
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {

@@ -27,7 +27,7 @@ async function begin() {
   const source = openSource();
   const state = new State();
   const live = new Live(state, source);
-  const tip = tipOf();
+  const tip = tipOf(state);
   const runs = runsPane(state, source);
   const help = helpDialog();
   const panes = [
@@ -72,6 +72,7 @@ async function begin() {
   });
   nothing.hidden = true;
   arrange(state, panes, board);
+  tip.follow();
   state.watch("stale", () => live.openRun());
   theme(state, keptTheme() ?? "auto");
   globalThis.hopscope = { state, source, live };

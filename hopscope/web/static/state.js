@@ -22,7 +22,9 @@ export class State {
    *  not been asked yet: the page begins anew with it. */
   goTo(address) {
     if (address.startsWith("#token=")) return location.reload();
-    this.set(parse(address), "none");
+    const found = parse(address);
+    if (!same(this.off, found.off)) this.undone = []; // the history has taken back what it held
+    this.set(found, "none");
   }
 
   /** Call `run(keys)` once a frame when one of the keys changed. */
@@ -104,13 +106,20 @@ export class State {
   }
 
   /** Make this the list of what is off; the earlier one can be had back. */
-  change(off) {
+  change(list) {
+    const off = list.map(({ layer, head, reader = "", as }) => ({ layer, head, reader, as })); // as parsed
+    if (same(this.off, off)) return;
     this.undone.push(this.off);
     this.set({ off });
   }
 
   undo() {
     if (this.undone.length) this.set({ off: this.undone.pop() });
+  }
+
+  /** The pointer or the focus is no longer on this. */
+  leave(item) {
+    if (this.under === item) this.under = null;
   }
 
   /** Is this row of a head (or with no reader: the whole head) switched off? */
