@@ -22,8 +22,10 @@ const KEYS = [
 export function listen(state, { find, help, runs }) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-    if (typing && event.key !== "Escape") return;
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+      if (event.key === "Escape") leave(event.target);
+      return;
+    }
     const pressed = event.target.closest?.("button, a, [role=button], summary");
     if (event.key === " " && pressed) return;
     const run = ACTIONS[event.key];
@@ -31,6 +33,15 @@ export function listen(state, { find, help, runs }) {
     event.preventDefault();
     run(state, { find, help, runs });
   });
+}
+
+/** Let a box go; one that searches is emptied. */
+function leave(box) {
+  if (box.type === "search" && box.value) {
+    box.value = "";
+    box.dispatchEvent(new Event("input"));
+  }
+  box.blur();
 }
 
 const move = (state, to) => {
@@ -122,20 +133,26 @@ export function searchBox(state, paths) {
   });
   const go = () => {
     const text = box.value.trim();
+    if (!text) return;
     const found =
       /^(\d+\.\d+)/.exec(text) ??
       /^(\d+\.\d+)/.exec(
         paths(state.about ?? { circuit: null }).find((its) => its.key.includes(text))?.key ?? "",
       );
     const known = found && exists(state.about, found[1]);
-    box.setCustomValidity(text && !known ? `This run has no head and no path called ${text}.` : "");
+    box.setCustomValidity(!known ? `This run has no head and no path called ${text}.` : "");
     box.reportValidity();
     if (!known) return;
     state.set({ head: found[1] });
     document.querySelector(`.map[data-head="${CSS.escape(found[1])}"]`)?.scrollIntoView({ block: "nearest" });
   };
-  box.addEventListener("change", go);
-  box.addEventListener("input", () => box.setCustomValidity(""));
+  // Not when it is left: who only passes by, or gives up, searches for nothing.
+  box.addEventListener("keydown", (event) => event.key === "Enter" && go());
+  box.addEventListener("input", (event) => {
+    box.setCustomValidity("");
+    const typed = event.inputType && event.inputType !== "insertReplacementText";
+    if (!typed && [...list.children].some((its) => its.value === box.value)) go(); // chosen from the list
+  });
   return h("div", { class: "search" }, box, list);
 }
 
