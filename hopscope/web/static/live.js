@@ -18,13 +18,14 @@ export class Live {
     state.watch("step", () => state.set({ costs: null }, "none"));
   }
 
-  /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. */
+  /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. The line
+   *  goes with the next answer of its kind, unless `run` says that it stays. */
   async ask(kind, run, quiet = false) {
     this.open[kind]?.abort();
     const stop = (this.open[kind] = new AbortController());
     try {
-      await run(stop.signal);
-      if (this.state.error?.kind === kind) this.state.set({ error: null }, "none");
+      const stays = await run(stop.signal);
+      if (this.state.error?.kind === kind && !stays) this.state.set({ error: null }, "none");
     } catch (error) {
       if (error.name === "AbortError" || stop.signal.aborted) return;
       if (!quiet) this.state.set({ error: { text: error.message, kind } }, "none");
@@ -169,16 +170,30 @@ export class Live {
 
   example() {
     const { state, source } = this;
-    const asked = { index: state.ex };
-    if (state.tokens) asked.tokens = state.tokens;
-    if (state.order !== null) asked.order = state.order;
+    const { tokens } = state;
+    const asked = this.exampleQuestion();
     return this.ask("example", async (signal) => {
-      const { about, tensors } = await source.example(state.run, this.question(asked), { signal });
-      state.set(
-        { example: { json: about, attention: tensors.get("changes.attention") ?? tensors.get("attention") } },
-        "none",
-      );
+      try {
+        const { about, tensors } = await source.example(state.run, asked, { signal });
+        const attention = tensors.get("changes.attention") ?? tensors.get("attention");
+        state.set({ example: { json: about, attention, tokens } }, "none");
+        return JSON.stringify(asked) === this.wentBack;
+      } catch (error) {
+        if (tokens && !signal.aborted && isRefusal(error)) this.goBack();
+        throw error;
+      }
     });
+  }
+
+  exampleQuestion() {
+    const { ex: index, tokens, order } = this.state;
+    return this.question({ index, ...(tokens ? { tokens } : {}), ...(order === null ? {} : { order }) });
+  }
+
+  /** What was typed is refused: the page, and its address, stay with what is shown. */
+  goBack() {
+    this.state.set({ tokens: this.state.example?.tokens ?? null }, "replace");
+    this.wentBack = JSON.stringify(this.exampleQuestion());
   }
 
   /** Few examples at once, more when nobody asks for anything else. */
@@ -239,6 +254,11 @@ export class Live {
       }
     });
   }
+}
+
+/** A question that cannot be answered, and not a server that cannot answer now. */
+function isRefusal({ status = 400 }) {
+  return status >= 400 && status < 429;
 }
 
 /** Tensors by name. */
