@@ -19,6 +19,8 @@ const KEYS = [
   ["?", "this list"],
 ];
 
+const SCROLLS = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
+
 export function listen(state, { find, help, runs }) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
@@ -28,11 +30,18 @@ export function listen(state, { find, help, runs }) {
     }
     const pressed = event.target.closest?.("button, a, [role=button], summary");
     if (event.key === " " && pressed) return;
+    const region = event.target.closest?.("[role=region][tabindex], pre[tabindex]");
+    if (SCROLLS.includes(event.key) && region && scrolls(region)) return;
     const run = ACTIONS[event.key];
     if (!run || (state.about ? false : !["?", "/", "r"].includes(event.key))) return;
     event.preventDefault();
     run(state, { find, help, runs });
   });
+}
+
+/** Is there more of it than is seen? Then keys move what is seen. */
+function scrolls(region) {
+  return region.scrollHeight > region.clientHeight || region.scrollWidth > region.clientWidth;
 }
 
 /** Let a box go; one that searches is emptied. */
@@ -43,12 +52,6 @@ function leave(box) {
   }
   box.blur();
 }
-
-const move = (state, to) => {
-  const steps = state.steps ?? [];
-  const at = Math.min(steps.length - 1, Math.max(0, to));
-  if (at >= 0) state.set({ step: steps[at], playing: false }, "replace");
-};
 
 /** The next moment, forward or back, at which something emerged. */
 function jump(state, way) {
@@ -64,14 +67,14 @@ function jump(state, way) {
     ),
   ].sort((a, b) => a - b);
   const to = way > 0 ? stops.find((its) => its > at) : stops.findLast((its) => its < at);
-  if (to !== undefined) move(state, to);
+  if (to !== undefined) state.moveTo(to);
 }
 
 const ACTIONS = {
-  ArrowLeft: (state) => move(state, state.at - 1),
-  ArrowRight: (state) => move(state, state.at + 1),
-  Home: (state) => move(state, 0),
-  End: (state) => move(state, Infinity),
+  ArrowLeft: (state) => state.moveTo(state.at - 1),
+  ArrowRight: (state) => state.moveTo(state.at + 1),
+  Home: (state) => state.moveTo(0),
+  End: (state) => state.moveTo(Infinity),
   "[": (state) => jump(state, -1),
   "]": (state) => jump(state, 1),
   " ": (state) => state.set({ playing: !state.playing }, "none"),

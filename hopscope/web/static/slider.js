@@ -28,6 +28,13 @@ export function slider(state) {
     "aria-label": "Checkpoint",
     "aria-valuemin": "0",
   });
+  bar.addEventListener("keydown", (event) => {
+    const far = Math.max(2, Math.round(state.steps.length / 10));
+    const by = { ArrowUp: 1, ArrowDown: -1, PageUp: far, PageDown: -far }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    state.moveTo(state.at + by);
+  });
   let made = null;
   const toggle = () => state.set({ playing: !state.playing }, "none");
   let timer = 0;
@@ -108,6 +115,7 @@ export function slider(state) {
       bar.setAttribute("aria-valuemax", String(steps.length - 1));
       fill(bar, svg, gone, thumb);
       bar.onpointerdown = (event) => {
+        if (event.button) return;
         bar.setPointerCapture(event.pointerId);
         slide(event);
       };
@@ -136,6 +144,7 @@ export function drag(svg, state, value) {
   const go = (event) =>
     state.set({ step: state.steps[nearest(state.steps, value(event))], playing: false }, "replace");
   svg.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
     svg.setPointerCapture(event.pointerId);
     go(event);
   });

@@ -129,6 +129,13 @@ export class State {
     );
   }
 
+  /** Look at the checkpoint of this number, or the nearest that there is. */
+  moveTo(number) {
+    const steps = this.steps ?? [];
+    const at = Math.min(steps.length - 1, Math.max(0, number));
+    if (at >= 0) this.set({ step: steps[at], playing: false }, "replace");
+  }
+
   /** The number of the checkpoint that is looked at. */
   get at() {
     const steps = this.steps ?? [];

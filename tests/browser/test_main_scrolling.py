@@ -1,0 +1,65 @@
+"""Keys move what has the keyboard: a table, a wide drawing, the slider; the mouse's left button alone
+moves the step."""
+
+from typing import Any
+
+from tests.browser.lookers import opened, settled, state
+
+
+def table_of(page: Any, pane: str) -> Any:
+    """The numbers of a pane, opened by its menu."""
+    page.click(f".{pane} .menu summary")
+    page.click(f".{pane} .menu button:text('Table')")
+    return page.locator(f".{pane} .behind")
+
+
+def test_a_table_is_scrolled_by_keys(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    table = table_of(page, "heads")
+    assert table.evaluate("(e) => e === document.activeElement")
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.activeElement.scrollTop > 200")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => document.activeElement.scrollTop === 0")
+    page.keyboard.press("ArrowLeft")
+    settled(page)
+    assert state(page, "step") is None
+
+
+def test_a_table_that_is_all_seen_leaves_the_keys_to_the_page(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?pane=losses")
+    table = table_of(page, "losses")
+    assert table.evaluate("(e) => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => hopscope.state.step === 0")
+
+
+def test_a_wide_drawing_keeps_its_place(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 420, "height": 900})
+    opened(page, explorer, "/run/gallery-ngram")
+    page.focus(".parameters .wide")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.activeElement.scrollLeft > 0")
+    page.wait_for_timeout(300)  # until it has come to rest
+    before = page.evaluate("() => document.activeElement.scrollLeft")
+    page.keyboard.press("[")
+    page.wait_for_function("() => hopscope.state.step !== null")
+    settled(page)
+    assert page.evaluate("() => document.activeElement.scrollLeft") == before
+
+
+def test_the_slider_takes_all_keys_of_a_slider(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.focus(".slider")
+    for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 4), ("ArrowDown", 3), ("PageDown", 0)):
+        page.keyboard.press(key)
+        page.wait_for_function("(at) => hopscope.state.at === at", arg=at)
+    assert page.evaluate("() => document.activeElement.matches('.slider')")
+
+
+def test_the_right_button_moves_no_step(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    for place in (".slider", ".time .chart"):
+        page.locator(place).first.click(button="right", position={"x": 200, "y": 20})
+        settled(page)
+        assert state(page, "step") is None
