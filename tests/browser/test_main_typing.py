@@ -102,3 +102,31 @@ def test_what_is_refused_is_not_in_the_address(
     page.keyboard.press("n")
     page.wait_for_selector(".error", state="hidden")
     complaints.clear()  # the browser notes an answer that is no 200
+
+
+def test_the_box_for_a_sequence_holds_what_the_address_says(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-ngram")
+    before = page.input_value(".typed")
+    page.evaluate("location.hash += '?tokens=a+b+c+a+b'")
+    page.wait_for_function("() => document.querySelector('.typed').value === 'abcab'")
+    page.focus(".typed")
+    page.go_back()
+    page.wait_for_function("() => hopscope.state.tokens === null")
+    settled(page)
+    assert page.input_value(".typed") == before
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Backspace")
+    page.wait_for_function("() => location.hash.endsWith('?tokens=')")
+    page.reload()
+    settled(page)
+    assert page.input_value(".typed") == ""
+    assert "Got 0 letters" in page.inner_text(".refused")
+
+
+def test_the_box_takes_no_more_letters_than_are_shown(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-ngram")
+    page.focus(".typed")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("ab" * 300)
+    settled(page)
+    assert len(page.input_value(".typed")) == page.locator(".letter").count() - 1 == 400
