@@ -63,3 +63,42 @@ def test_the_right_button_moves_no_step(page: Any, explorer: str) -> None:
         page.locator(place).first.click(button="right", position={"x": 200, "y": 20})
         settled(page)
         assert state(page, "step") is None
+
+
+UNDER = """() => { const { activeElement: its } = document;
+const bar = document.querySelector(".bar");
+return !bar.contains(its) && !its.closest(".runs") && its !== document.body
+  && its.getBoundingClientRect().top < bar.getBoundingClientRect().bottom
+  ? its.outerHTML.slice(0, 100) : null; }"""
+
+
+def test_nothing_that_has_the_keyboard_is_under_the_bar(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 420})
+    opened(page, explorer, "/run/gallery-demo")
+    page.focus(".slider")
+    for _ in range(45):
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate(UNDER) is None
+
+
+def test_the_step_is_there_after_the_history_moved(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.keyboard.press("Home")
+    page.keyboard.press("n")
+    page.wait_for_function("() => hopscope.state.ex === 1")
+    page.go_back()
+    page.wait_for_function("() => hopscope.state.ex === 0")
+    settled(page)
+    assert state(page, "step") == 0
+
+
+def test_a_click_beside_the_list_of_keys_closes_it_and_one_within_does_not(
+    page: Any, explorer: str
+) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.keyboard.press("?")
+    box = page.locator("dialog").bounding_box()
+    page.mouse.click(box["x"] + 5, box["y"] + 5)
+    assert page.is_visible("dialog")
+    page.mouse.click(box["x"] - 20, box["y"] + 5)
+    assert not page.is_visible("dialog")

@@ -105,7 +105,9 @@ export function helpDialog() {
     button("close", () => dialog.close(), { class: "plain" }),
   );
   dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
+    const { left, right, top, bottom } = dialog.getBoundingClientRect();
+    const { clientX: x, clientY: y, target } = event;
+    if (target === dialog && (x < left || x > right || y < top || y > bottom)) dialog.close();
   });
   return dialog;
 }

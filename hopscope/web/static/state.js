@@ -12,6 +12,7 @@ export class State {
     this.watchers = [];
     this.changed = new Set();
     this.undone = [];
+    this.later = 0;
     this.waiting = false;
     this.words = new Set();
     addEventListener("popstate", () => this.goTo(location.hash));
@@ -34,6 +35,7 @@ export class State {
 
   /** Change some keys. `how`: a new entry of the history (push), the same one (replace), none. */
   set(patch, how = "push") {
+    if (how === "push") this.remembered(); // what waits is of the entry that is left now
     let seen = false;
     for (const [key, value] of Object.entries(patch)) {
       if (this[key] === value || (VIEW.includes(key) && same(this[key], value))) continue;
@@ -89,13 +91,17 @@ export class State {
     if (location.protocol === "about:") return; // written into a frame: it has no address
     const address = format(this);
     if (address === location.hash) return;
-    if (how === "push") {
-      clearTimeout(this.later);
-      history.pushState(null, "", address);
-      return;
-    }
     clearTimeout(this.later);
-    this.later = setTimeout(() => history.replaceState(null, "", format(this)), 150);
+    if (how === "push") return history.pushState(null, "", address);
+    this.later = setTimeout(() => this.remembered(), 150);
+  }
+
+  /** Write now what waits to be written. */
+  remembered() {
+    if (!this.later) return;
+    clearTimeout(this.later);
+    this.later = 0;
+    history.replaceState(null, "", format(this));
   }
 
   /** Switch something off (or on again, if it is off in any way). */
