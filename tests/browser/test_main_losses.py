@@ -53,6 +53,7 @@ def test_what_is_written_down_is_of_what_is_looked_at(page: Any, explorer: str) 
     page.click(".losses .menu button:text('Table')")
     first = page.locator(".losses .behind td").first
     assert first.inner_text() != ""
+    page.keyboard.press("Escape")  # the table takes keys as long as it has the keyboard
     page.keyboard.press("Home")
     page.wait_for_function("() => document.querySelector('.loss-bars.old')")
     assert page.locator(".losses .behind td").count() == 0
