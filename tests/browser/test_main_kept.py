@@ -22,8 +22,8 @@ def test_a_view_is_kept_and_chosen_twice(page: Any, tmp_path: Path, complaints: 
         page.wait_for_function("() => globalThis.hopscope?.state.about", timeout=SOON)
         page.click("text=keep")
         page.wait_for_selector(".error:visible")
-        told = "the view is called 'a/b'; expected up to 60 letters, digits, spaces, dots and hyphens"
-        assert page.inner_text(".error span") == told
+        said = page.inner_text(".error span")
+        assert said.startswith("the view is called 'a/b'; expected up to 60 letters, digits")
         page.click("text=keep")
         page.wait_for_selector('[aria-label="Kept views"]')
         page.wait_for_selector(".error", state="hidden")

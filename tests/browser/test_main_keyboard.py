@@ -85,7 +85,8 @@ def test_stop_stops(page: Any, explorer: str) -> None:
     every = page.locator(".tray .row button[title^='The same changes']")
     press(page, every)
     page.wait_for_function("() => hopscope.state.overTime?.length >= 2")
-    page.evaluate("() => { globalThis.made = document.querySelector('.tray .row:last-child button'); }")
+    last = ".tray .row:last-child button"
+    page.evaluate("(last) => { globalThis.made = document.querySelector(last); }", last)
     press(page, every)
     page.wait_for_function("() => !hopscope.state.working")
     settled(page)

@@ -1,4 +1,4 @@
-"""The bars show the losses of the step and the switches that are looked at, or say of which else."""
+"""The bars show losses of the step and switches that are looked at, or say of which else."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_losses_of_another_step_are_said_to_be_so_while_it_plays(page: Any, expl
     told = "being measured; shown: step 2,500, 1.3=uniform, 1024 examples"
     assert {hint.removesuffix(" …") for hint, _ in seen} == {told}
     measured(page)
-    assert "1024 examples" == page.inner_text(".losses .hint")
+    assert page.inner_text(".losses .hint") == "1024 examples"
     assert not page.locator(".loss-bars.old").count()
 
 

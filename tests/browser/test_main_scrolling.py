@@ -1,5 +1,5 @@
-"""Keys move what has the keyboard: a table, a wide drawing, the slider; the mouse's left button alone
-moves the step."""
+"""Keys move what has the keyboard: a table, a wide drawing, the slider; the mouse moves the step
+with its left button alone."""
 
 from typing import Any
 
@@ -29,7 +29,8 @@ def test_a_table_is_scrolled_by_keys(page: Any, explorer: str) -> None:
 def test_a_table_that_is_all_seen_leaves_the_keys_to_the_page(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo?pane=losses")
     table = table_of(page, "losses")
-    assert table.evaluate("(e) => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth")
+    fits = "(e) => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth"
+    assert table.evaluate(fits)
     page.keyboard.press("Home")
     page.wait_for_function("() => hopscope.state.step === 0")
 

@@ -1,4 +1,4 @@
-"""A symbol is typed: the keyboard goes where it should, and what is refused leaves nothing behind."""
+"""A symbol is typed: the keyboard goes where it should, what is refused leaves nothing behind."""
 
 from typing import Any
 
@@ -91,7 +91,8 @@ def test_what_is_refused_is_not_in_the_address(
         edited(page, 0, "zz9")
         page.keyboard.press("Enter")
     else:
-        page.evaluate("(all) => { location.hash += `?tokens=zz9+${all.slice(1).join('+')}`; }", texts)
+        tokens = "+".join(["zz9", *texts[1:]])
+        page.evaluate("(tokens) => { location.hash += `?tokens=${tokens}`; }", tokens)
     page.wait_for_selector(".error:visible", timeout=SOON)
     page.wait_for_function("() => !location.hash.includes('zz9')")
     settled(page)
