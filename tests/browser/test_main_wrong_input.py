@@ -71,3 +71,41 @@ def test_who_types_a_sequence_keeps_the_keyboard(page: Any, explorer: str) -> No
 def test_views_of_the_gallery_cannot_be_kept(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     assert page.is_disabled("text=keep")
+
+
+def test_what_is_half_typed_is_given_up(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?pane=heads")
+    page.keyboard.press("/")
+    page.keyboard.type("1.2")
+    page.keyboard.press("Escape")
+    settled(page)
+    assert asked(page) == {"pane": "heads"}
+    assert page.input_value(".find") == ""
+    assert page.evaluate("() => document.activeElement === document.body")
+
+
+@pytest.mark.parametrize("way", ["Tab", "mouse"])
+def test_a_search_for_nothing_can_be_left(page: Any, explorer: str, way: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.keyboard.press("/")
+    page.keyboard.type("zz")
+    if way == "Tab":
+        page.keyboard.press("Tab")
+    else:
+        page.click(".heads h2")
+    settled(page)
+    assert not page.evaluate("() => document.activeElement.matches('.find')")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => hopscope.state.step === 0")
+
+
+def test_the_same_head_is_found_twice(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.keyboard.press("/")
+    page.keyboard.type("1.2")
+    for _ in range(2):
+        page.focus(".find")
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => hopscope.state.head === '1.2'")
+        page.click('.map[data-head="1.2"]')
+        page.wait_for_function("() => hopscope.state.head === ''")

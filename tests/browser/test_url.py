@@ -62,6 +62,7 @@ def test_words_are_of_what_is_drawn(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     page.wait_for_function("() => hopscope.state.contents && !hopscope.live.busy")
     page.evaluate("() => hopscope.state.set({ step: 300 })")
+    page.wait_for_function("() => !hopscope.state.waiting")
     assert page.evaluate(WORDS_WAIT) == [0, 1]
 
 

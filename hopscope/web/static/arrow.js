@@ -29,7 +29,7 @@ export function arrow(path, all, { scene, state, tip }) {
       tabindex: "0",
       role: "button",
       transform: `translate(${middle.map((its) => its.toFixed(1)).join(" ")})`,
-      data: { item: `${name}:${path.reader}`, path: path.key },
+      data: { item: `${name}:${path.reader}`, path: path.key, key: path.key },
     },
     s("circle", { r: 10.5 }),
     s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, name),
@@ -38,11 +38,11 @@ export function arrow(path, all, { scene, state, tip }) {
   const enter = () => {
     group.classList.add("hot");
     state.under = item;
-    tip.show(seen.label, told(path, state));
+    tip.show(seen.label, () => told(path, state));
   };
   const leave = () => {
     group.classList.remove("hot");
-    state.under = null;
+    state.leave(item);
     tip.hide();
   };
   const press = () => {

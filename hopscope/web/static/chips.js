@@ -23,7 +23,7 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
           class: `chip${used.has(name) ? " used" : ""}`,
           tabindex: "0",
           role: "button",
-          data: { item: name },
+          data: { item: name, key: name },
           transform: `translate(${width - side + 22 + each * head} ${y(layer + 0.5)})`,
         },
         s("circle", { r: Math.min(9, each / 2 - 1) }),
@@ -42,16 +42,17 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
           used.has(name) ? null : ["The circuit does without it."],
           [state.isOff(layer, head) ? "Switched off. Click: on again." : "Click: switch the whole head off."],
         ].filter(Boolean);
+      const item = { layer, head };
       const enter = () => {
-        state.under = { layer, head };
-        tip.show(chip, lines());
+        state.under = item;
+        tip.show(chip, lines);
       };
       const leave = () => {
-        state.under = null;
+        state.leave(item);
         tip.hide();
       };
       const press = () => {
-        state.toggle({ layer, head });
+        state.toggle(item);
         state.set({ head: name }, "replace");
       };
       switchable(chip, [chip], { enter, leave, press });

@@ -28,6 +28,7 @@ export function circuitPane(state, tip) {
     if (state.about?.task) {
       build(pane, state, place, below, tip);
       update(pane, state);
+      tip.check();
     }
   };
   new ResizeObserver(() => {

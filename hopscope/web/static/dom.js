@@ -19,7 +19,7 @@ function filled(element, props, children) {
     else if (name === "style")
       for (const [key, its] of Object.entries(value)) element.style.setProperty(key, its);
     else if (name === "data") Object.assign(element.dataset, value);
-    else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
+    else if (name === "value" || name === "checked") element[name] = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(...present(children));
@@ -32,21 +32,44 @@ function present(children) {
 }
 
 /** Replace the children of an element. What is among them already stays in the document: taken out
- *  and put back, a box that somebody types into would lose the keyboard. */
+ *  and put back, a box that somebody types into would lose the keyboard. Where the keyboard was in
+ *  what is gone, what took its place has it. */
 export function fill(element, ...children) {
-  const wanted = present(children);
-  const stay = new Set(wanted.filter((child) => child.parentNode === element));
-  if (!stay.size) {
-    element.replaceChildren(...wanted);
-    return element;
+  const held = document.activeElement;
+  const place = element.contains(held) ? focusable(element).indexOf(held) : -1;
+  refill(element, present(children));
+  if (place >= 0 && document.activeElement !== held) {
+    const to = element.contains(held) ? held : successor(element, held, place);
+    to?.focus({ preventScroll: true });
   }
+  return element;
+}
+
+/** Everything within that can have the keyboard. */
+function focusable(element) {
+  return [...element.querySelectorAll("a[href], button, input, select, summary, [tabindex]")];
+}
+
+/** What stands for an element that is gone: the one with its key or name, else the one at its place,
+ *  or what comes next. */
+function successor(element, held, place) {
+  const nameOf = (its) => its.dataset.key ?? its.getAttribute("aria-label") ?? its.textContent;
+  const all = focusable(element);
+  const same = all.find((its) => its.tagName === held.tagName && nameOf(its) === nameOf(held));
+  const { DOCUMENT_POSITION_FOLLOWING: after } = Node;
+  const comes = (its) => element.compareDocumentPosition(its) & after && its.checkVisibility();
+  return same ?? all[place] ?? all.at(-1) ?? focusable(document).find(comes);
+}
+
+function refill(element, wanted) {
+  const stay = new Set(wanted.filter((child) => child.parentNode === element));
+  if (!stay.size) return element.replaceChildren(...wanted);
   for (const old of [...element.childNodes]) if (!stay.has(old)) old.remove();
   let next = element.firstChild;
   for (const child of wanted) {
     if (child === next) next = next.nextSibling;
     else element.insertBefore(child instanceof Node ? child : document.createTextNode(child), next);
   }
-  return element;
 }
 
 /** Write a text where it differs, into the node that is there: what is written, and above all what
@@ -64,9 +87,19 @@ export function mark(element, attributes) {
     if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
-/** A button with a text; `label` says more to those who only hear it. */
-export function button(text, run, props = {}) {
-  return h("button", { type: "button", ...props, on: { click: run, ...props.on } }, text);
+/** A button with a text; `disabled` as `able` says. */
+export function button(text, run, { disabled, ...props } = {}) {
+  const click = (event) => made.ariaDisabled !== "true" && run(event);
+  const made = h("button", { type: "button", ...props, on: { click, ...props.on } }, text);
+  able(made, !disabled);
+  return made;
+}
+
+/** Whether a button can be pressed. One that cannot keeps the keyboard: whoever presses "undo" for
+ *  the last time stays there. */
+export function able(made, yes) {
+  if (yes) made.removeAttribute("aria-disabled");
+  else mark(made, { "aria-disabled": true });
 }
 
 /** A list to choose from; options are [value, text]. */
@@ -131,7 +164,7 @@ export function switchable(tag, elements, { enter, leave, press }) {
       else enter();
     });
   }
-  tag.addEventListener("focus", enter);
+  tag.addEventListener("focus", () => tag.matches(":focus-visible") && enter());
   tag.addEventListener("blur", leave);
   tag.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;

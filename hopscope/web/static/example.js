@@ -1,6 +1,6 @@
 // One example: its tokens as chips, the attention of one head as arcs over them, and its answers.
 
-import { announce, button, fill, h, s } from "./dom.js";
+import { able, announce, button, fill, h, s } from "./dom.js";
 import { ofChain } from "./colours.js";
 import { chosen } from "./heads.js";
 import { Pane } from "./pane.js";
@@ -18,21 +18,21 @@ export function examplePane(state) {
   const chips = h("ol", { class: "tokens" });
   strip.append(arcs, chips);
   pane.body.append(strip);
-  Object.assign(pane, { strip, arcs, chips });
+  Object.assign(pane, { strip, arcs, chips, buttons: toolsOf(state) });
   const tokens = () => state.example?.json.tokens ?? [];
-  pane.refill = () =>
-    fill(
-      chips,
-      tokens().map((token, place) => chip(pane, state, token, place)),
+  const refill = () => {
+    const typing = chips.querySelector("input")?.closest("li"); // stays
+    const made = tokens().map((token, place) =>
+      typing?.dataset.place === String(place) ? typing : chip(state, token, place),
     );
+    fill(chips, made);
+  };
   state.watch("example", () => {
-    // What is being typed stays.
-    const typing = chips.querySelector("input") && chips.children.length === tokens().length;
-    if (!typing) pane.refill();
+    refill();
     pane.refreshNumbers();
   });
   state.watch("error", () => {
-    if (state.error?.kind === "example") pane.refill(); // what was typed is no example: arcs are of the last
+    if (state.error?.kind === "example") refill(); // what was typed is no example: arcs are of the last
   });
   state.watch("example head hover spot pair theme width off", () => {
     if (state.about?.task) draw(pane, state);
@@ -49,48 +49,51 @@ export function next(state, by = 1) {
   state.set({ ex: Math.max(0, state.ex + by), tokens: null, order: null });
 }
 
+/** What is above the tokens. Made once, and what comes and goes at the left end: what is replaced or
+ *  moved while it is pressed takes no click. */
+function toolsOf(state) {
+  const before = button("‹", () => next(state, -1), {
+    class: "icon",
+    title: "The example before",
+    "aria-label": "The example before",
+  });
+  const after = button("next", () => next(state), { class: "plain", title: "Another example (n)" });
+  const shuffle = button("shuffle", () => state.set({ order: 1 + Math.floor(Math.random() * 9999) }), {
+    class: "plain",
+    title: "The same chains in another order",
+  });
+  const back = button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" });
+  return () => {
+    able(before, state.ex);
+    return [state.tokens || state.order !== null ? back : null, before, after, shuffle];
+  };
+}
+
 function tools(pane, state) {
   pane.hint(
     `number ${state.ex} · arcs: what head ${chosen(state).join(".")} attends to` +
       (state.tokens ? " · symbols of yours" : "") +
       (state.order !== null ? " · shuffled" : ""),
   );
-  fill(
-    pane.tools,
-    button("‹", () => next(state, -1), {
-      class: "icon",
-      title: "The example before",
-      "aria-label": "The example before",
-      disabled: !state.ex,
-    }),
-    button("next", () => next(state), { class: "plain", title: "Another example (n)" }),
-    button("shuffle", () => state.set({ order: 1 + Math.floor(Math.random() * 9999) }), {
-      class: "plain",
-      title: "The same chains in another order",
-    }),
-    state.tokens || state.order !== null
-      ? button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" })
-      : null,
-  );
+  fill(pane.tools, pane.buttons());
   pane.told(
     `hopscope maps ${state.about.name}`,
     state.about.python?.example ?? `hopscope.load("${state.about.name}").maps()`,
   );
 }
 
-function chip(pane, state, token, place) {
+function chip(state, token, place) {
   const chain = token.chain < 0 ? "" : `, chain ${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[token.chain % 26]}`;
   const element = h(
     "li",
     {
       class: "token",
       tabindex: "0",
-      data: { place: String(place), role: token.role },
+      data: { place: String(place), role: token.role, key: String(place) },
       style: { "--chain": ofChain(token.chain) },
       "aria-label": `${token.text}, ${token.role}${chain}`,
     },
-    h("b", {}, token.text),
-    h("small", {}, shortRole(token.role)),
+    textOf(token),
   );
   const enter = () => state.set({ hover: place }, "none");
   const leave = () => state.set({ hover: null }, "none");
@@ -98,9 +101,9 @@ function chip(pane, state, token, place) {
   element.addEventListener("pointerleave", leave);
   element.addEventListener("focus", enter);
   element.addEventListener("blur", leave);
-  element.addEventListener("dblclick", () => edit(pane, state, element, token, place));
+  element.addEventListener("dblclick", () => edit(state, element, place));
   element.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") edit(pane, state, element, token, place);
+    if (event.key === "Enter") edit(state, element, place);
     const to = { ArrowRight: element.nextElementSibling, ArrowLeft: element.previousElementSibling }[
       event.key
     ];
@@ -113,11 +116,17 @@ function chip(pane, state, token, place) {
   return element;
 }
 
+function textOf({ text, role }) {
+  return [h("b", {}, text), h("small", {}, shortRole(role))];
+}
+
 /** Type another symbol for a position. */
-function edit(pane, state, element, token, place) {
+function edit(state, element, place) {
+  if (element.querySelector("input")) return;
+  const shown = () => state.example.json.tokens;
   const typed = h("input", {
     type: "text",
-    value: token.text,
+    value: shown()[place].text,
     size: 3,
     maxlength: "12",
     "aria-label": `Symbol at position ${place}`,
@@ -127,16 +136,11 @@ function edit(pane, state, element, token, place) {
     if (done) return;
     done = true;
     const text = typed.value.trim();
-    if (keep && text && text !== token.text && !/\s/.test(text)) {
-      const texts = state.example.json.tokens.map((its) => its.text);
-      texts[place] = text;
-      fill(element, h("b", {}, text), h("small", {}, shortRole(token.role)));
-      state.set({ tokens: texts });
-      element.focus();
-    } else {
-      pane.refill();
-      pane.chips.children[place]?.focus();
-    }
+    const token = shown()[place];
+    const other = keep && text && text !== token.text && !/\s/.test(text);
+    if (document.activeElement === typed) element.focus();
+    fill(element, textOf(other ? { ...token, text } : token));
+    if (other) state.set({ tokens: shown().map((its, n) => (n === place ? text : its.text)) });
   };
   typed.addEventListener("keydown", (event) => {
     event.stopPropagation();

@@ -32,6 +32,7 @@ export function headsPane(state) {
     const across = heads === 1 ? Math.min(layers, 4) : heads;
     wall.style.setProperty("--across", across);
     wall.classList.toggle("many", heads > 4 || layers > 6);
+    for (const its of cells) its.leave(); // what is gone is not left by the pointer
     cells = [];
     for (let layer = 0; layer < layers; layer++)
       for (let head = 0; head < heads; head++) cells.push(cell(state, layer, head, used));
@@ -87,20 +88,23 @@ export function chosen(state) {
 function cell(state, layer, head, used) {
   const name = `${layer}.${head}`;
   const canvas = h("canvas", { "aria-hidden": "true" });
+  const item = { layer, head };
+  const enter = () => {
+    state.under = item;
+  };
+  const leave = () => state.leave(item);
   const element = h(
     "button",
     {
       type: "button",
       class: `map${used.has(name) ? " used" : ""}`,
-      data: { head: name },
+      data: { head: name, key: name },
       on: {
         click: () => state.set({ head: state.head === name ? "" : name }),
-        pointerenter: () => {
-          state.under = { layer, head };
-        },
-        focus: () => {
-          state.under = { layer, head };
-        },
+        pointerenter: enter,
+        pointerleave: leave,
+        focus: enter,
+        blur: leave,
       },
     },
     canvas,
@@ -109,6 +113,7 @@ function cell(state, layer, head, used) {
   let shown = null;
   return {
     element,
+    leave,
     show(its, order, kind) {
       const matrix = its.maps.matrix(kind, its.at, layer, head, order);
       draw(canvas, matrix, order.length, order.length);

@@ -19,13 +19,19 @@ const KEYS = [
   ["?", "this list"],
 ];
 
+const SCROLLS = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
+
 export function listen(state, { find, help, runs }) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-    if (typing && event.key !== "Escape") return;
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+      if (event.key === "Escape") leave(event.target);
+      return;
+    }
     const pressed = event.target.closest?.("button, a, [role=button], summary");
     if (event.key === " " && pressed) return;
+    const region = event.target.closest?.("[role=region][tabindex], pre[tabindex]");
+    if (SCROLLS.includes(event.key) && region && scrolls(region)) return;
     const run = ACTIONS[event.key];
     if (!run || (state.about ? false : !["?", "/", "r"].includes(event.key))) return;
     event.preventDefault();
@@ -33,11 +39,19 @@ export function listen(state, { find, help, runs }) {
   });
 }
 
-const move = (state, to) => {
-  const steps = state.steps ?? [];
-  const at = Math.min(steps.length - 1, Math.max(0, to));
-  if (at >= 0) state.set({ step: steps[at], playing: false }, "replace");
-};
+/** Is there more of it than is seen? Then keys move what is seen. */
+function scrolls(region) {
+  return region.scrollHeight > region.clientHeight || region.scrollWidth > region.clientWidth;
+}
+
+/** Let a box go; one that searches is emptied. */
+function leave(box) {
+  if (box.type === "search" && box.value) {
+    box.value = "";
+    box.dispatchEvent(new Event("input"));
+  }
+  box.blur();
+}
 
 /** The next moment, forward or back, at which something emerged. */
 function jump(state, way) {
@@ -53,14 +67,14 @@ function jump(state, way) {
     ),
   ].sort((a, b) => a - b);
   const to = way > 0 ? stops.find((its) => its > at) : stops.findLast((its) => its < at);
-  if (to !== undefined) move(state, to);
+  if (to !== undefined) state.moveTo(to);
 }
 
 const ACTIONS = {
-  ArrowLeft: (state) => move(state, state.at - 1),
-  ArrowRight: (state) => move(state, state.at + 1),
-  Home: (state) => move(state, 0),
-  End: (state) => move(state, Infinity),
+  ArrowLeft: (state) => state.moveTo(state.at - 1),
+  ArrowRight: (state) => state.moveTo(state.at + 1),
+  Home: (state) => state.moveTo(0),
+  End: (state) => state.moveTo(Infinity),
   "[": (state) => jump(state, -1),
   "]": (state) => jump(state, 1),
   " ": (state) => state.set({ playing: !state.playing }, "none"),
@@ -91,7 +105,9 @@ export function helpDialog() {
     button("close", () => dialog.close(), { class: "plain" }),
   );
   dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
+    const { left, right, top, bottom } = dialog.getBoundingClientRect();
+    const { clientX: x, clientY: y, target } = event;
+    if (target === dialog && (x < left || x > right || y < top || y > bottom)) dialog.close();
   });
   return dialog;
 }
@@ -122,20 +138,26 @@ export function searchBox(state, paths) {
   });
   const go = () => {
     const text = box.value.trim();
+    if (!text) return;
     const found =
       /^(\d+\.\d+)/.exec(text) ??
       /^(\d+\.\d+)/.exec(
         paths(state.about ?? { circuit: null }).find((its) => its.key.includes(text))?.key ?? "",
       );
     const known = found && exists(state.about, found[1]);
-    box.setCustomValidity(text && !known ? `This run has no head and no path called ${text}.` : "");
+    box.setCustomValidity(!known ? `This run has no head and no path called ${text}.` : "");
     box.reportValidity();
     if (!known) return;
     state.set({ head: found[1] });
     document.querySelector(`.map[data-head="${CSS.escape(found[1])}"]`)?.scrollIntoView({ block: "nearest" });
   };
-  box.addEventListener("change", go);
-  box.addEventListener("input", () => box.setCustomValidity(""));
+  // Not when it is left: who only passes by, or gives up, searches for nothing.
+  box.addEventListener("keydown", (event) => event.key === "Enter" && go());
+  box.addEventListener("input", (event) => {
+    box.setCustomValidity("");
+    const typed = event.inputType && event.inputType !== "insertReplacementText";
+    if (!typed && [...list.children].some((its) => its.value === box.value)) go(); // chosen from the list
+  });
   return h("div", { class: "search" }, box, list);
 }
 

@@ -18,13 +18,14 @@ export class Live {
     state.watch("step", () => state.set({ costs: null }, "none"));
   }
 
-  /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. */
+  /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. The line
+   *  goes with the next answer of its kind, unless `run` says that it stays. */
   async ask(kind, run, quiet = false) {
     this.open[kind]?.abort();
     const stop = (this.open[kind] = new AbortController());
     try {
-      await run(stop.signal);
-      if (this.state.error?.kind === kind) this.state.set({ error: null }, "none");
+      const stays = await run(stop.signal);
+      if (this.state.error?.kind === kind && !stays) this.state.set({ error: null }, "none");
     } catch (error) {
       if (error.name === "AbortError" || stop.signal.aborted) return;
       if (!quiet) this.state.set({ error: { text: error.message, kind } }, "none");
@@ -42,7 +43,7 @@ export class Live {
     clearTimeout(this.timers[kind]);
     delete this.timers[kind];
     this.open[kind]?.abort();
-    if (kind === "ablate" && this.state.off.length) this.state.set({ asking: true }, "none");
+    if (kind === "ablate") this.state.set({ asking: this.state.off.length > 0, refused: "" }, "none");
     this.timers[kind] = setTimeout(
       () => {
         delete this.timers[kind];
@@ -64,6 +65,7 @@ export class Live {
     for (const stop of Object.values(this.open)) stop.abort();
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
     this.timers = {};
+    state.under = null;
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
@@ -76,6 +78,7 @@ export class Live {
       const gone = {
         example: null,
         answer: null,
+        refused: "",
         costs: null,
         overTime: null,
         maps: null,
@@ -167,22 +170,36 @@ export class Live {
 
   example() {
     const { state, source } = this;
-    const asked = { index: state.ex };
-    if (state.tokens) asked.tokens = state.tokens;
-    if (state.order !== null) asked.order = state.order;
+    const { tokens } = state;
+    const asked = this.exampleQuestion();
     return this.ask("example", async (signal) => {
-      const { about, tensors } = await source.example(state.run, this.question(asked), { signal });
-      state.set(
-        { example: { json: about, attention: tensors.get("changes.attention") ?? tensors.get("attention") } },
-        "none",
-      );
+      try {
+        const { about, tensors } = await source.example(state.run, asked, { signal });
+        const attention = tensors.get("changes.attention") ?? tensors.get("attention");
+        state.set({ example: { json: about, attention, tokens } }, "none");
+        return JSON.stringify(asked) === this.wentBack;
+      } catch (error) {
+        if (tokens && !signal.aborted && isRefusal(error)) this.goBack();
+        throw error;
+      }
     });
+  }
+
+  exampleQuestion() {
+    const { ex: index, tokens, order } = this.state;
+    return this.question({ index, ...(tokens ? { tokens } : {}), ...(order === null ? {} : { order }) });
+  }
+
+  /** What was typed is refused: the page, and its address, stay with what is shown. */
+  goBack() {
+    this.state.set({ tokens: this.state.example?.tokens ?? null }, "replace");
+    this.wentBack = JSON.stringify(this.exampleQuestion());
   }
 
   /** Few examples at once, more when nobody asks for anything else. */
   ablate() {
     const { state, source } = this;
-    const at = state.at;
+    const { at, seed } = state;
     if (!state.off.length && (!state.losses || state.losses.validationSteps.length)) {
       this.open.ablate?.abort();
       return state.set({ answer: null, asking: false }, "none");
@@ -192,14 +209,15 @@ export class Live {
       try {
         for (const examples of FEW) {
           const asked = this.question({ examples });
-          const answer = await source.ablate(state.run, asked, { signal });
-          state.set(
-            { answer: { ...answer, at, changes: asked.changes ?? [] }, asking: examples !== FEW.at(-1) },
-            "none",
-          );
+          const found = await source.ablate(state.run, asked, { signal });
+          const answer = { ...found, at, seed, changes: asked.changes ?? [] };
+          state.set({ answer, asking: examples !== FEW.at(-1) }, "none");
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
         }
+      } catch (error) {
+        if (!signal.aborted) state.set({ answer: null, refused: error.message }, "none");
+        throw error;
       } finally {
         if (!signal.aborted) state.set({ asking: false }, "none");
       }
@@ -236,6 +254,11 @@ export class Live {
       }
     });
   }
+}
+
+/** A question that cannot be answered, and not a server that cannot answer now. */
+function isRefusal({ status = 400 }) {
+  return status >= 400 && status < 429;
 }
 
 /** Tensors by name. */

@@ -4,9 +4,9 @@ import { announce, fill, h, mark, s, write } from "./dom.js";
 import { ofChain, ofHop } from "./colours.js";
 import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
-import { showCosts, showTray } from "./tray.js";
+import { costsOf, trayOf } from "./tray.js";
 import { asFlag } from "./url.js";
-import { number, waiting } from "./words.js";
+import { counted, number, waiting, whole } from "./words.js";
 
 const WIDE = 300;
 const ROW = 46;
@@ -15,74 +15,80 @@ export function lossesPane(state, live) {
   const pane = new Pane(state, "losses", "Losses", { drawing: () => pane.bars, rows: () => numbers(state) });
   const bars = h("div", { class: "bars" });
   const answers = h("div", { class: "answers" });
-  const tray = h("div", { class: "tray" });
-  const costs = h("div", { class: "costs" });
+  const tray = trayOf(state, live);
+  const costs = costsOf(state);
   pane.words = () => {
     if (state.about?.task) told(pane, state);
     pane.drawn?.tell();
   };
-  pane.body.append(bars, answers, tray, costs);
-  state.watch("about losses step off answer theme seed asking", () => {
+  pane.body.append(bars, answers, tray.element, costs.element);
+  state.watch("about losses step off answer refused theme seed asking", () => {
     if (state.about?.task) showBars(pane, state, bars);
   });
   state.watch("about example", () => {
     if (state.about?.task) showAnswers(state, answers);
   });
-  state.watch("about off as overTime costs working", () => {
-    if (state.about?.task) showTray(state, tray, live);
+  state.watch("about", () => {
+    if (state.about?.task) tray.open();
   });
-  state.watch("about costs off", () => {
-    if (state.about?.task) showCosts(state, costs);
+  state.watch("about off as overTime working", () => {
+    if (state.about?.task) tray.show();
+  });
+  state.watch("about costs", () => {
+    if (state.about?.task) costs.show();
   });
   return pane;
 }
 
-/** Losses of every hop as they are known now: with what is off, or as the training noted them. */
+/** The losses that are known, and whether they are of the step and the switches that are looked at
+ *  (`fits`): what was measured, or what the training noted. Null where nothing is known. */
 export function current(state) {
-  const { answer, losses, about } = state;
-  const hops = about.task.hops.length;
-  if (state.off.length && answer)
-    return {
-      clean: answer.clean,
-      changed: answer.changed,
-      guess: answer.guess,
-      from: `${answer.examples} examples`,
-    };
-  if (!state.off.length && answer?.at === state.at)
-    return {
-      clean: answer.clean,
-      changed: answer.clean,
-      guess: answer.guess,
-      from: `${answer.examples} examples`,
-    };
-  const step = state.steps[state.at];
-  const n = losses?.validationSteps.length ? nearest(losses.validationSteps, step) : -1;
-  if (n < 0) return null;
+  const { answer, losses, about, off, refused } = state;
+  const asked = off.map(asFlag).join(";");
+  const same = answer?.at === state.at && answer.seed === state.seed;
+  const fits = same && answer.changes.join(";") === asked;
+  const noted = losses?.validationSteps ?? [];
+  if (answer && (fits || off.length || !noted.length))
+    return { ...answer, fits, from: fromOf(answer, fits, state) };
+  if (refused || !noted.length) return null;
+  const n = nearest(noted, state.steps[state.at]);
   const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
-  const mean = Array.from({ length: hops }, (_, hop) => losses.validation(n, member, hop));
+  const mean = about.task.asked.map((_, hop) => losses.validation(n, member, hop));
   return {
     clean: { mean },
     changed: { mean },
     guess: about.task.guess,
-    from: `validation, step ${losses.validationSteps[n]}`,
+    from: `validation, step ${whole(noted[n])}${off.length ? ", nothing off" : ""}`,
+    fits: !off.length,
   };
+}
+
+/** Of what an answer is; that it is of what is looked at need not be said. */
+function fromOf({ at, changes, examples }, fits, { steps }) {
+  const measured = `${examples} examples`;
+  if (fits) return measured;
+  const off = changes.length > 1 ? counted(changes.length, "change") : (changes[0] ?? "nothing off");
+  return `step ${whole(steps[at])}, ${off}, ${measured}`;
 }
 
 function showBars(pane, state, place) {
   const found = current(state);
   const hops = state.about.task.asked;
-  const { answer, asking, off } = state;
-  const old = Boolean(asking && off.length && answer?.changes.length !== off.length); // of before
-  pane.hint(found ? `${old ? "being measured; shown: " : ""}${found.from}${state.asking ? " …" : ""}` : "");
+  const { asking, off, refused } = state;
+  const from = !found ? "" : found.fits ? found.from : `being measured; shown: ${found.from}`;
+  pane.hint(from + (found && asking ? " …" : ""));
   state.atRest(pane.words);
-  if (!found) return fill(place, h("p", { class: "quiet" }, waiting(state, "Being measured")));
+  pane.refreshNumbers();
+  if (!found) {
+    const why = refused ? `Not measured: ${refused}` : waiting(state, "Being measured");
+    return fill(place, h("p", { class: "quiet" }, why));
+  }
   if (pane.drawn?.hops.join() !== hops.join()) pane.drawn = barsOf(hops);
   pane.bars = pane.drawn.svg;
   if (pane.bars.parentNode !== place) fill(place, pane.bars);
-  pane.bars.classList.toggle("old", old);
-  pane.drawn.show(found, state.off.length > 0);
-  pane.refreshNumbers();
-  if (state.off.length && state.answer && !state.asking)
+  pane.bars.classList.toggle("old", !found.fits);
+  pane.drawn.show(found, off.length > 0);
+  if (off.length && found.fits && !asking)
     announce(`Losses: ${hops.map((hop, n) => `hop ${hop} ${number(found.changed.mean[n])}`).join(", ")}`);
 }
 
@@ -125,7 +131,8 @@ function barsOf(hops) {
       const [loss, clean, guess] = [changed.mean, plain.mean, shown.guess].map((its) => number(its[n]));
       return `hop ${hop}: loss ${loss}, clean ${clean}, guessing ${guess}`;
     });
-    mark(svg, { "aria-label": told.join("; ") });
+    const old = shown.fits ? "" : `Being measured; shown: ${shown.from}: `;
+    mark(svg, { "aria-label": old + told.join("; ") });
   };
   return { hops, svg, show, tell };
 }
@@ -198,8 +205,10 @@ function showAnswers(state, place) {
   );
 }
 
+/** Only what is of the step and the switches that are looked at is written down. */
 function numbers(state) {
-  const found = current(state);
+  const its = current(state);
+  const found = its?.fits ? its : null;
   return {
     columns: ["hop", "loss", "± (95 %)", "clean", "± (95 %)", "guessing"],
     rows: found

@@ -2,10 +2,11 @@
 
 import { circuitPane } from "./circuit.js";
 import { forgetColours } from "./colours.js";
-import { announce, button, fill, h, select } from "./dom.js";
+import { button, fill, h, select } from "./dom.js";
 import { examplePane } from "./example.js";
 import { fleetPane } from "./fleet.js";
 import { headsPane } from "./heads.js";
+import { keptViews } from "./kept.js";
 import { helpDialog, listen, searchBox } from "./keys.js";
 import { Live } from "./live.js";
 import { llmPanes } from "./llm.js";
@@ -27,7 +28,7 @@ async function begin() {
   const source = openSource();
   const state = new State();
   const live = new Live(state, source);
-  const tip = tipOf();
+  const tip = tipOf(state);
   const runs = runsPane(state, source);
   const help = helpDialog();
   const panes = [
@@ -72,6 +73,7 @@ async function begin() {
   });
   nothing.hidden = true;
   arrange(state, panes, board);
+  tip.follow();
   state.watch("stale", () => live.openRun());
   theme(state, keptTheme() ?? "auto");
   globalThis.hopscope = { state, source, live };
@@ -113,43 +115,7 @@ function header(state, source, { find, help, showRuns }) {
   const title = h("h1", {});
   const told = h("p", { class: "about" });
   const seeds = h("span", {});
-  const keep = button(
-    "keep",
-    async () => {
-      const name = prompt(
-        "Keep this view under which name?",
-        `view-${new Date().toISOString().slice(0, 10)}`,
-      );
-      if (!name) return;
-      try {
-        await source.keep(state.run, name, { address: location.hash });
-        announce(`kept as ${name}`);
-        views();
-      } catch (problem) {
-        state.set({ error: { text: problem.message, kind: "keep" } }, "none");
-      }
-    },
-    { class: "plain" },
-  );
-  const kept = h("span", {});
-  const views = async () => {
-    if (!state.run) return;
-    try {
-      const found = await source.views(state.run);
-      const names = Object.keys(found.views ?? found);
-      fill(
-        kept,
-        names.length
-          ? select("Kept views", [["", "views …"], ...names.map((name) => [name, name])], "", (name) => {
-              const address = ((found.views ?? found)[name] ?? {}).address;
-              if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
-            })
-          : null,
-      );
-    } catch {
-      fill(kept);
-    }
-  };
+  const { list: kept, keep } = keptViews(state, source);
   state.watch("about opening", () => {
     const { about, opening } = state;
     title.textContent = about?.name ?? (opening ? "" : "no run");
@@ -158,10 +124,6 @@ function header(state, source, { find, help, showRuns }) {
           .filter(Boolean)
           .join(" · ")
       : "";
-    keep.disabled = !about || about.name.startsWith("gallery/");
-    keep.title = keep.disabled
-      ? "Views are kept beside runs of your own, not in the gallery"
-      : "Keep this view beside the run";
     const list = about?.seeds ?? [];
     fill(
       seeds,
@@ -174,7 +136,6 @@ function header(state, source, { find, help, showRuns }) {
           )
         : null,
     );
-    views();
   });
   const themes = button(
     "◐",

@@ -19,7 +19,10 @@ export function ngramPanes(state) {
     rows: () => answers(state),
   });
   for (const pane of [values, sequence]) pane.fits = (about) => about.kind === "ngram";
-  const place = h("div", { class: "parameters" });
+  // Once: what is drawn in it anew keeps its place and the keyboard.
+  const name = "Parameters of the model";
+  const wide = h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": name });
+  const place = h("div", { class: "parameters" }, wide);
   const chips = h("div", { class: "letters" });
   const bars = h("div", { class: "predicted" });
   values.body.append(place);
@@ -29,7 +32,7 @@ export function ngramPanes(state) {
       state.set({ curves: curves(state), steps: epochs(state) }, "none");
   });
   state.watch("values step theme seed", () => {
-    if (ready(state)) showValues(values, state, place);
+    if (ready(state)) showValues(values, state, wide);
   });
   state.watch("values step tokens theme seed", () => {
     if (ready(state)) showSequence(sequence, state, chips, bars);
@@ -130,8 +133,7 @@ function showValues(pane, state, place) {
     s("text", { class: "large-value", x: 540, y: 56 }, `a = ${number(now.a)}`),
   );
   pane.svg = svg;
-  const name = "Parameters of the model";
-  fill(place, h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": name }, svg));
+  fill(place, svg);
   pane.hint(`epoch ${whole(state.steps[state.at])} · parents at lags ${parents(state).join(", ")} (bold)`);
   const run = state.about.name;
   pane.told(

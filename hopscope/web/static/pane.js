@@ -61,8 +61,9 @@ export class Pane {
     if (!items.length) return null;
     const closed = (run) => () => {
       run();
+      const inside = this.more.contains(document.activeElement); // and not in the table
       this.more.open = false;
-      this.more.firstChild.focus();
+      if (inside) this.more.firstChild.focus();
     };
     this.more = h(
       "details",

@@ -107,6 +107,7 @@ function line(row, state) {
       "a",
       {
         href: `#/run/${encodeURIComponent(row.id)}`,
+        data: { key: row.id },
         class: `run ${bad ? "bad" : (row.state ?? "")}`,
         "aria-current": here ? "page" : null,
       },

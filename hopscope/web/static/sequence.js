@@ -16,13 +16,14 @@ export function showSequence(pane, state, chips, place) {
     class: "typed",
     spellcheck: "false",
     autocomplete: "off",
+    maxlength: MOST,
     "aria-label": `A sequence of the letters ${LETTERS.slice(0, alphabet)}`,
     on: {
-      input: (event) =>
-        state.set({ tokens: [...event.target.value.toLowerCase().replace(/\s/g, "")] }, "replace"),
+      input: () => state.set({ tokens: lettersOf(typed.value) }, "replace"),
     },
   }));
-  if (document.activeElement !== typed) typed.value = seen.map((its) => LETTERS[its]).join("");
+  const letters = state.tokens ?? seen.map((its) => LETTERS[its]);
+  if (lettersOf(typed.value).join("") !== letters.join("")) typed.value = letters.join("");
   fill(
     pane.tools,
     typed,
@@ -97,6 +98,8 @@ export function showSequence(pane, state, chips, place) {
   pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
   pane.refreshNumbers();
 }
+
+const lettersOf = (text) => [...text.toLowerCase().replace(/\s/g, "")];
 
 /** The sequence that is looked at, as numbers: what was typed, or one with some order in it. */
 function tokens(state) {

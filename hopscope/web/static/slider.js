@@ -1,6 +1,6 @@
 // The slider over all checkpoints: a notch for each, a mark for each path and hop, and what plays.
 
-import { button, fill, h, mark, s } from "./dom.js";
+import { able, button, fill, h, mark, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { events } from "./events.js";
 import { nearest } from "./lines.js";
@@ -27,6 +27,13 @@ export function slider(state) {
     tabindex: "0",
     "aria-label": "Checkpoint",
     "aria-valuemin": "0",
+  });
+  bar.addEventListener("keydown", (event) => {
+    const far = Math.max(2, Math.round(state.steps.length / 10));
+    const by = { ArrowUp: 1, ArrowDown: -1, PageUp: far, PageDown: -far }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    state.moveTo(state.at + by);
   });
   let made = null;
   const toggle = () => state.set({ playing: !state.playing }, "none");
@@ -108,6 +115,7 @@ export function slider(state) {
       bar.setAttribute("aria-valuemax", String(steps.length - 1));
       fill(bar, svg, gone, thumb);
       bar.onpointerdown = (event) => {
+        if (event.button) return;
         bar.setPointerCapture(event.pointerId);
         slide(event);
       };
@@ -127,7 +135,7 @@ export function slider(state) {
       thumb.style.transform = `translateX(${x}px)`;
       gone.style.transform = `scaleX(${(x - made.first) / (made.end - made.first || 1)})`;
       mark(bar, { "aria-valuenow": at, "aria-valuetext": `step ${whole(steps[at])}` });
-      play.disabled = steps.length < 2;
+      able(play, steps.length > 1);
     },
   };
 }
@@ -136,6 +144,7 @@ export function drag(svg, state, value) {
   const go = (event) =>
     state.set({ step: state.steps[nearest(state.steps, value(event))], playing: false }, "replace");
   svg.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
     svg.setPointerCapture(event.pointerId);
     go(event);
   });

@@ -12,6 +12,7 @@ export class State {
     this.watchers = [];
     this.changed = new Set();
     this.undone = [];
+    this.later = 0;
     this.waiting = false;
     this.words = new Set();
     addEventListener("popstate", () => this.goTo(location.hash));
@@ -22,7 +23,9 @@ export class State {
    *  not been asked yet: the page begins anew with it. */
   goTo(address) {
     if (address.startsWith("#token=")) return location.reload();
-    this.set(parse(address), "none");
+    const found = parse(address);
+    if (!same(this.off, found.off)) this.undone = []; // the history has taken back what it held
+    this.set(found, "none");
   }
 
   /** Call `run(keys)` once a frame when one of the keys changed. */
@@ -32,6 +35,7 @@ export class State {
 
   /** Change some keys. `how`: a new entry of the history (push), the same one (replace), none. */
   set(patch, how = "push") {
+    if (how === "push") this.remembered(); // what waits is of the entry that is left now
     let seen = false;
     for (const [key, value] of Object.entries(patch)) {
       if (this[key] === value || (VIEW.includes(key) && same(this[key], value))) continue;
@@ -87,13 +91,17 @@ export class State {
     if (location.protocol === "about:") return; // written into a frame: it has no address
     const address = format(this);
     if (address === location.hash) return;
-    if (how === "push") {
-      clearTimeout(this.later);
-      history.pushState(null, "", address);
-      return;
-    }
     clearTimeout(this.later);
-    this.later = setTimeout(() => history.replaceState(null, "", format(this)), 150);
+    if (how === "push") return history.pushState(null, "", address);
+    this.later = setTimeout(() => this.remembered(), 150);
+  }
+
+  /** Write now what waits to be written. */
+  remembered() {
+    if (!this.later) return;
+    clearTimeout(this.later);
+    this.later = 0;
+    history.replaceState(null, "", format(this));
   }
 
   /** Switch something off (or on again, if it is off in any way). */
@@ -104,7 +112,9 @@ export class State {
   }
 
   /** Make this the list of what is off; the earlier one can be had back. */
-  change(off) {
+  change(list) {
+    const off = list.map(({ layer, head, reader = "", as }) => ({ layer, head, reader, as })); // as parsed
+    if (same(this.off, off)) return;
     this.undone.push(this.off);
     this.set({ off });
   }
@@ -113,11 +123,23 @@ export class State {
     if (this.undone.length) this.set({ off: this.undone.pop() });
   }
 
+  /** The pointer or the focus is no longer on this. */
+  leave(item) {
+    if (this.under === item) this.under = null;
+  }
+
   /** Is this row of a head (or with no reader: the whole head) switched off? */
   isOff(layer, head, reader = "") {
     return this.off.some(
       (its) => its.layer === layer && its.head === head && (!its.reader || its.reader === reader),
     );
+  }
+
+  /** Look at the checkpoint of this number, or the nearest that there is. */
+  moveTo(number) {
+    const steps = this.steps ?? [];
+    const at = Math.min(steps.length - 1, Math.max(0, number));
+    if (at >= 0) this.set({ step: steps[at], playing: false }, "replace");
   }
 
   /** The number of the checkpoint that is looked at. */

@@ -1,23 +1,41 @@
-// What is told beside something that is pointed at.
+// What is told beside something that is pointed at, as long as it is there.
 
 import { fill, h } from "./dom.js";
 
-export function tipOf() {
+export function tipOf(state) {
   const element = h("div", { class: "tip", role: "tooltip", hidden: true });
+  let shown = null; // what is pointed at, and what there is to say of it
+  const hide = () => {
+    shown = null;
+    element.hidden = true;
+  };
+  const write = () =>
+    fill(
+      element,
+      shown.lines().map(([name, value], n) =>
+        h(
+          "p",
+          { class: n ? (value === undefined ? "last" : "") : "first" },
+          h("span", {}, name),
+          value === undefined ? null : h("b", {}, value),
+        ),
+      ),
+    );
+  /** What was drawn anew under a pointer that rests is not left by it. */
+  const check = () => {
+    if (!shown) return;
+    if (shown.target.checkVisibility()) return write();
+    state.under = null;
+    hide();
+  };
   return {
     element,
+    hide,
+    check,
+    /** Say what `lines()` gives beside the target. */
     show(target, lines) {
-      fill(
-        element,
-        lines.map(([name, value], n) =>
-          h(
-            "p",
-            { class: n ? (value === undefined ? "last" : "") : "first" },
-            h("span", {}, name),
-            value === undefined ? null : h("b", {}, value),
-          ),
-        ),
-      );
+      shown = { target, lines };
+      write();
       element.hidden = false;
       const at = target.getBoundingClientRect();
       const { width, height } = element.getBoundingClientRect();
@@ -28,8 +46,10 @@ export function tipOf() {
       element.style.left = `${left}px`;
       element.style.top = `${Math.min(innerHeight - height - 8, Math.max(8, at.top - 12))}px`;
     },
-    hide() {
-      element.hidden = true;
+    /** Once all panes watch: what they draw anew is checked behind them. */
+    follow() {
+      state.watch("about maps step off pane", check);
+      state.watch("run", hide);
     },
   };
 }

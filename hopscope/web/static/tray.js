@@ -1,141 +1,171 @@
-// What is switched off, what is done instead, and what each head and path costs.
+// What is switched off, what is done instead, and what each head and path costs. Everything is made
+// once and updated: what is replaced between the press of a mouse's button and its release takes no
+// click.
 
-import { button, fill, h, select } from "./dom.js";
+import { able, button, fill, h, select, write } from "./dom.js";
 import { headsOf } from "./paths.js";
-import { named } from "./url.js";
+import { item, named } from "./url.js";
 import { WAYS, changeWords, number } from "./words.js";
 
-export function showTray(state, place, live) {
-  const { off } = state;
+const MANY = 6;
+const MOST = 40;
+
+export function trayOf(state, live) {
+  const count = h("small");
+  const list = h("ul");
+  const rows = kept((name) => row(state, name));
+  const plain = (text, run, title) => button(text, run, { class: "plain", title });
+  const undo = plain("undo", () => state.undo(), "Undo (u)");
+  const keep = plain("only these", () => onlyThese(state), "Switch off every head but these");
+  const none = plain("all on", () => state.change([]));
+  const preset = select("Presets", [], "", (its) => {
+    preset.value = "";
+    if (its) choose(state, PRESETS[its]);
+  });
+  const way = select(
+    "What a head does when it is switched off",
+    WAYS.map(([its]) => [its, `off: ${its}`]),
+    state.as,
+    (as) => state.set({ as }),
+  );
+  const told = "The same changes at every checkpoint, as curves in the training";
+  const every = plain("at every step", () => live.overTime(), told);
+  const hide = plain("hide curves", () => state.set({ overTime: null }, "none"));
+  const costs = plain("what each costs", () => live.costs(), "Every head and path in turn");
+  const element = h(
+    "div",
+    { class: "tray" },
+    h("h3", {}, "Switched off ", count),
+    list,
+    h("div", { class: "row" }, undo, keep, none, preset, way),
+  );
+  const last = h("div", { class: "row" });
+  element.append(last);
+  return {
+    element,
+    open() {
+      const names = Object.keys(PRESETS).filter((its) => headsOf(state.about).size || its === NONE);
+      fill(
+        preset,
+        ["", ...names].map((its) => h("option", { value: its }, its || "presets …")),
+      );
+    },
+    show() {
+      const { off, working, overTime } = state;
+      write(count, off.length ? `${off.length}` : "nothing yet: click an arrow or a head");
+      list.hidden = !off.length;
+      list.classList.toggle("many", off.length > MANY);
+      fill(list, rows(off.map(named)));
+      off.forEach((its, n) => {
+        list.children[n].querySelector("select").value = its.as;
+      });
+      able(undo, state.undone.length);
+      for (const its of [keep, none]) able(its, off.length);
+      way.value = state.as;
+      write(every, working === "over-time" ? "stop" : "at every step");
+      able(every, off.length || working === "over-time");
+      write(costs, working === "costs" ? "stop" : "what each costs");
+      fill(last, every, costs, overTime?.length ? hide : null);
+    },
+  };
+}
+
+/** Elements by name, each made once as long as it is asked for. */
+function kept(make) {
+  let made = new Map();
+  return (names) => {
+    made = new Map(names.map((name) => [name, made.get(name) ?? make(name)]));
+    return [...made.values()];
+  };
+}
+
+/** One thing that is off, by its name. */
+function row(state, name) {
+  const its = () => state.off.find((one) => named(one) === name);
+  const words = changeWords(item(name));
+  return h(
+    "li",
+    {},
+    h("span", {}, words),
+    select(
+      `What ${name} does instead`,
+      WAYS.map(([way]) => [way, way]),
+      its().as,
+      (as) => state.change(state.off.map((one) => (one === its() ? { ...one, as } : one))),
+    ),
+    button("×", () => state.change(state.off.filter((one) => one !== its())), {
+      class: "icon",
+      "aria-label": `Switch ${words} on again`,
+      title: "On again",
+    }),
+  );
+}
+
+const NONE = "every head off";
+const PRESETS = {
+  "only the circuit": (used) => !used,
+  "all but the circuit": (used) => used,
+  [NONE]: () => true,
+};
+
+/** Switch off all heads of which `wanted` is true, by whether they are in the circuit. */
+function choose(state, wanted) {
   const used = headsOf(state.about);
+  switchOff(state, (its) => wanted(used.has(named(its))));
+}
+
+function onlyThese(state) {
+  const these = new Set(state.off.map(({ layer, head }) => named({ layer, head })));
+  switchOff(state, (its) => !these.has(named(its)));
+}
+
+function switchOff(state, wanted) {
   const { layers, heads } = state.about.model;
   const every = Array.from({ length: layers * heads }, (_, n) => ({
     layer: Math.floor(n / heads),
     head: n % heads,
+    reader: "",
+    as: state.as,
   }));
-  const set = (list) => state.change(list.map((its) => ({ as: state.as, reader: "", ...its })));
-  const row = (its, n) =>
-    h(
-      "li",
-      {},
-      h("span", {}, changeWords(its)),
-      select(
-        `What ${named(its)} does instead`,
-        WAYS.map(([way]) => [way, way]),
-        its.as,
-        (as) => state.change(off.map((one, m) => (m === n ? { ...one, as } : one))),
-      ),
-      button("×", () => state.change(off.filter((_, m) => m !== n)), {
-        class: "icon",
-        "aria-label": `Switch ${changeWords(its)} on again`,
-        title: "On again",
-      }),
-    );
-  const keep = () => {
-    const whole = off.filter((its) => !its.reader);
-    const rows = off.filter((its) => its.reader);
-    set(
-      every.filter(
-        (its) =>
-          !whole.some((one) => one.layer === its.layer && one.head === its.head) &&
-          !rows.some((one) => one.layer === its.layer && one.head === its.head),
-      ),
-    );
-  };
-  const presets = [
-    ["", "presets …"],
-    ["circuit", "only the circuit"],
-    ["rest", "all but the circuit"],
-    ["none", "every head off"],
-  ];
-  const preset = (its) =>
-    set(
-      its === "none"
-        ? every
-        : every.filter((one) => used.has(`${one.layer}.${one.head}`) === (its === "rest")),
-    );
-  const many = off.length > 6;
-  fill(
-    place,
-    h(
-      "h3",
-      {},
-      "Switched off ",
-      h("small", {}, off.length ? `${off.length}` : "nothing yet: click an arrow or a head"),
-    ),
-    off.length ? h("ul", { class: many ? "many" : "" }, off.map(row)) : null,
-    h(
-      "div",
-      { class: "row" },
-      button("undo", () => state.undo(), {
-        class: "plain",
-        title: "Undo (u)",
-        disabled: !state.undone.length,
-      }),
-      button("only these", keep, {
-        class: "plain",
-        title: "Switch off every head but these",
-        disabled: !off.length,
-      }),
-      button("all on", () => state.change([]), { class: "plain", disabled: !off.length }),
-      select("Presets", used.size ? presets : [presets[0], presets[3]], "", (its) => its && preset(its)),
-      select(
-        "What a head does when it is switched off",
-        WAYS.map(([way]) => [way, `off: ${way}`]),
-        state.as,
-        (as) => state.set({ as }),
-      ),
-    ),
-    h(
-      "div",
-      { class: "row" },
-      button(state.working === "over-time" ? "stop" : "at every step", () => live.overTime(), {
-        class: "plain",
-        title: "The same changes at every checkpoint, as curves in the training",
-        disabled: !off.length && state.working !== "over-time",
-      }),
-      state.overTime?.length
-        ? button("hide curves", () => state.set({ overTime: null }, "none"), { class: "plain" })
-        : null,
-      button(state.working === "costs" ? "stop" : "what each costs", () => live.costs(), {
-        class: "plain",
-        title: "Every head and path in turn",
-      }),
-    ),
-  );
+  state.change(every.filter(wanted));
 }
 
 /** Every head and path in turn: what the loss is without it. */
-export function showCosts(state, place) {
-  const rows = state.costs ?? [];
-  if (!rows.length) return fill(place);
+export function costsOf(state) {
+  const count = h("small");
+  const list = h("ol");
+  const rows = kept((change) => cost(state, change));
+  const title = h("h3", {}, "Loss without … ", count);
+  const element = h("div", { class: "costs" });
   const mean = (its) => its.changed.mean.reduce((a, b) => a + b, 0) / its.changed.mean.length;
-  const sorted = [...rows].sort((a, b) => mean(b) - mean(a));
-  const most = Math.max(mean(sorted[0]), state.about.task.guess[0]);
-  fill(
-    place,
-    h("h3", {}, "Loss without … ", h("small", {}, `${rows.length} measured`)),
-    h(
-      "ol",
-      {},
-      sorted.slice(0, 40).map((its) => {
-        const text = its.change;
-        const [name] = text.split("=");
-        const found = /^(\d+)\.(\d+)(?::(.+))?$/.exec(name);
-        return h(
-          "li",
-          {},
-          button(
-            name,
-            () =>
-              found &&
-              state.toggle({ layer: Number(found[1]), head: Number(found[2]), reader: found[3] ?? "" }),
-            { class: "plain" },
-          ),
-          h("span", { class: "meter", style: { "--share": Math.min(1, mean(its) / most) } }),
-          h("b", {}, number(mean(its))),
-        );
-      }),
-    ),
+  return {
+    element,
+    show() {
+      const found = state.costs ?? [];
+      if (!found.length) return fill(element);
+      const sorted = [...found].sort((a, b) => mean(b) - mean(a)).slice(0, MOST);
+      const most = Math.max(mean(sorted[0]), state.about.task.guess[0]);
+      write(count, `${found.length} measured`);
+      fill(list, rows(sorted.map((its) => its.change)));
+      sorted.forEach((its, n) => {
+        const [, meter, value] = list.children[n].children;
+        meter.style.setProperty("--share", Math.min(1, mean(its) / most));
+        write(value, number(mean(its)));
+      });
+      fill(element, title, list);
+    },
+  };
+}
+
+/** One of them, as a switch. */
+function cost(state, change) {
+  const [name] = change.split("=");
+  const { layer, head, reader } = item(name);
+  return h(
+    "li",
+    {},
+    button(name, () => state.toggle({ layer, head, reader }), { class: "plain" }),
+    h("span", { class: "meter" }),
+    h("b"),
   );
 }

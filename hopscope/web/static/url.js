@@ -47,7 +47,7 @@ export function parse(hash) {
     .map((text) => item(text, found.as))
     .filter(Boolean);
   const tokens = asked.get("tokens");
-  if (tokens) found.tokens = tokens.split(" ").slice(0, 512);
+  if (tokens !== null) found.tokens = tokens ? tokens.split(" ").slice(0, 512) : [];
   return found;
 }
 

@@ -1,0 +1,53 @@
+// Views that somebody keeps beside a run: the button that keeps one, and the list to choose from.
+
+import { able, announce, button, fill, h, select } from "./dom.js";
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}$/; // as in hopscope/web/views.py
+
+export function keptViews(state, source) {
+  const list = h("span", {});
+  const shown = async () => {
+    const { run } = state;
+    const found = run ? await source.views(run).catch(() => ({})) : {};
+    if (state.run !== run) return;
+    const names = Object.keys(found);
+    const go = (name) => {
+      made.value = ""; // the same one may be chosen again
+      const { address } = found[name] ?? {};
+      if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
+    };
+    const made = select("Kept views", [["", "views …"], ...names.map((name) => [name, name])], "", go);
+    fill(list, names.length ? made : null);
+  };
+  const keep = button("keep", () => ask(state, source, shown), { class: "plain" });
+  state.watch("about opening", () => {
+    const { about } = state;
+    const never = !about || about.name.startsWith("gallery/");
+    able(keep, !never);
+    keep.title = never
+      ? "Views are kept beside runs of your own, not in the gallery"
+      : "Keep this view beside the run";
+    shown();
+  });
+  return { list, keep };
+}
+
+/** Ask for a name, and keep the view under it. */
+async function ask(state, source, shown) {
+  const today = new Date().toISOString().slice(0, 10);
+  const name = prompt("Keep this view under which name?", `view-${today}`);
+  if (!name) return;
+  try {
+    if (!NAME.test(name))
+      throw new Error(
+        `the view is called '${name.slice(0, 60)}'; expected up to 60 letters, digits, spaces, dots ` +
+          "and hyphens",
+      );
+    await source.keep(state.run, name, { address: location.hash });
+    if (state.error?.kind === "keep") state.set({ error: null }, "none");
+    announce(`kept as ${name}`);
+    shown();
+  } catch (problem) {
+    state.set({ error: { text: problem.message, kind: "keep" } }, "none");
+  }
+}

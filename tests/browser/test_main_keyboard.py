@@ -1,0 +1,94 @@
+"""What was pressed keeps the keyboard, and takes every press, though the page is drawn anew."""
+
+from typing import Any
+
+import pytest
+
+from tests.browser.lookers import measured, opened, settled, state
+
+HELD = 90
+"""Milliseconds for which people hold the mouse's button down."""
+FOCUSED = """() => { const { activeElement: its } = document;
+return its.getAttribute("aria-label") ?? its.textContent; }"""
+
+
+def press(page: Any, found: Any) -> None:
+    """Press as a hand does: the button of the mouse is down for a moment."""
+    found.scroll_into_view_if_needed()
+    box = found.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.wait_for_timeout(HELD)
+    page.mouse.up()
+
+
+CONTROLS = {
+    ".heads .choice button:text('other chains')": "other chains",
+    ".time .choice button:text('log')": "log",
+    ".example button:text('next')": "next",
+    ".example button:text('shuffle')": "shuffle",
+    ".tray button:text('only these')": "only these",
+    ".tray button:text('all on')": "all on",
+    ".tray button:text('what each costs')": "what each costs",
+    ".tray button[title='On again']": "undo",  # which comes next
+    ".map[data-head='1.3']": "Head 1.3",
+    ".large .top button": "switch on",
+}
+"""What is pressed, and how the name of what has the keyboard then begins."""
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_what_is_pressed_keeps_the_keyboard(page: Any, explorer: str, control: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?off=2.0")
+    page.focus(control)
+    page.keyboard.press("Enter")
+    settled(page)
+    assert page.evaluate(FOCUSED).startswith(CONTROLS[control])
+
+
+@pytest.mark.parametrize(
+    ("label", "key"),
+    [("Ghost behind the circuit", "ArrowDown"), ("What 2.0 does instead", "ArrowDown")],
+)
+def test_a_list_keeps_the_keyboard(page: Any, explorer: str, label: str, key: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?off=2.0")
+    before = page.url
+    page.focus(f'[aria-label="{label}"]')
+    page.keyboard.press(key)
+    page.wait_for_function("(before) => location.href !== before", arg=before)
+    settled(page)
+    assert page.evaluate(FOCUSED) == label
+
+
+def test_an_arrow_keeps_the_keyboard_when_the_run_changes(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.focus('.tag[data-path="1.3 value 0 ← value 1"]')
+    page.evaluate("() => hopscope.live.openRun()")
+    settled(page)
+    path = page.evaluate("() => document.activeElement.dataset.path")
+    assert path == "1.3 value 0 ← value 1"
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => hopscope.state.off.length === 1")
+
+
+def test_next_is_pressed_as_often_as_it_is(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    after = page.locator(".example button:text('next')")
+    for _ in range(8):
+        press(page, after)
+    assert state(page, "ex") == 8
+
+
+def test_stop_stops(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?off=1.3")
+    measured(page)
+    every = page.locator(".tray .row button[title^='The same changes']")
+    press(page, every)
+    page.wait_for_function("() => hopscope.state.overTime?.length >= 2")
+    last = ".tray .row:last-child button"
+    page.evaluate("(last) => { globalThis.made = document.querySelector(last); }", last)
+    press(page, every)
+    page.wait_for_function("() => !hopscope.state.working")
+    settled(page)
+    assert len(state(page, "overTime")) < len(state(page, "steps"))
+    assert page.evaluate("() => globalThis.made.isConnected")

@@ -1,0 +1,105 @@
+"""Keys move what has the keyboard: a table, a wide drawing, the slider; the mouse moves the step
+with its left button alone."""
+
+from typing import Any
+
+from tests.browser.lookers import opened, settled, state
+
+
+def table_of(page: Any, pane: str) -> Any:
+    """The numbers of a pane, opened by its menu."""
+    page.click(f".{pane} .menu summary")
+    page.click(f".{pane} .menu button:text('Table')")
+    return page.locator(f".{pane} .behind")
+
+
+def test_a_table_is_scrolled_by_keys(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    table = table_of(page, "heads")
+    assert table.evaluate("(e) => e === document.activeElement")
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.activeElement.scrollTop > 200")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => document.activeElement.scrollTop === 0")
+    page.keyboard.press("ArrowLeft")
+    settled(page)
+    assert state(page, "step") is None
+
+
+def test_a_table_that_is_all_seen_leaves_the_keys_to_the_page(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?pane=losses")
+    table = table_of(page, "losses")
+    fits = "(e) => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth"
+    assert table.evaluate(fits)
+    page.keyboard.press("Home")
+    page.wait_for_function("() => hopscope.state.step === 0")
+
+
+def test_a_wide_drawing_keeps_its_place(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 420, "height": 900})
+    opened(page, explorer, "/run/gallery-ngram")
+    page.focus(".parameters .wide")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.activeElement.scrollLeft > 0")
+    page.wait_for_timeout(300)  # until it has come to rest
+    before = page.evaluate("() => document.activeElement.scrollLeft")
+    page.keyboard.press("[")
+    page.wait_for_function("() => hopscope.state.step !== null")
+    settled(page)
+    assert page.evaluate("() => document.activeElement.scrollLeft") == before
+
+
+def test_the_slider_takes_all_keys_of_a_slider(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.focus(".slider")
+    for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 4), ("ArrowDown", 3), ("PageDown", 0)):
+        page.keyboard.press(key)
+        page.wait_for_function("(at) => hopscope.state.at === at", arg=at)
+    assert page.evaluate("() => document.activeElement.matches('.slider')")
+
+
+def test_the_right_button_moves_no_step(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    for place in (".slider", ".time .chart"):
+        page.locator(place).first.click(button="right", position={"x": 200, "y": 20})
+        settled(page)
+        assert state(page, "step") is None
+
+
+UNDER = """() => { const { activeElement: its } = document;
+const bar = document.querySelector(".bar");
+return !bar.contains(its) && !its.closest(".runs") && its !== document.body
+  && its.getBoundingClientRect().top < bar.getBoundingClientRect().bottom
+  ? its.outerHTML.slice(0, 100) : null; }"""
+
+
+def test_nothing_that_has_the_keyboard_is_under_the_bar(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 420})
+    opened(page, explorer, "/run/gallery-demo")
+    page.focus(".slider")
+    for _ in range(45):
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate(UNDER) is None
+
+
+def test_the_step_is_there_after_the_history_moved(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.keyboard.press("Home")
+    page.keyboard.press("n")
+    page.wait_for_function("() => hopscope.state.ex === 1")
+    page.go_back()
+    page.wait_for_function("() => hopscope.state.ex === 0")
+    settled(page)
+    assert state(page, "step") == 0
+
+
+def test_a_click_beside_the_list_of_keys_closes_it_and_one_within_does_not(
+    page: Any, explorer: str
+) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.keyboard.press("?")
+    box = page.locator("dialog").bounding_box()
+    page.mouse.click(box["x"] + 5, box["y"] + 5)
+    assert page.is_visible("dialog")
+    page.mouse.click(box["x"] - 20, box["y"] + 5)
+    assert not page.is_visible("dialog")
