@@ -201,8 +201,8 @@ several_paths = by_reading(
 
 def _wait(row: LossRow) -> tuple[int, int] | None:
     """The step at which x_1 was learned, and the steps from then to x_2."""
-    first, second = row.crossed[:2]
-    return None if first is None or second is None else (first, second - first)
+    steps = [step for step in row.crossed[:2] if step is not None]
+    return (steps[0], steps[1] - steps[0]) if len(steps) == 2 else None
 
 
 def _quickly(row: LossRow) -> bool:

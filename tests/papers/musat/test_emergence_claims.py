@@ -40,3 +40,11 @@ def test_more_seeds_of_a_reading_are_judged_with_it() -> None:
     assert found.evidence.endswith(f"{weights}: 3 models")
     assert found.ours.endswith(f"100 < 200 < 300 < 400 {weights}")
     assert claim.judge(over_seeds(None)).verdict == "not reproduced"
+
+
+def test_one_hop_has_no_second() -> None:
+    rows = tables()
+    rows[D] = [with_(row, crossed=[100]) for row in rows[D]]
+    found = judged("d-quickly-after", rows)
+    assert found.verdict == "not reproduced"
+    assert found.ours.startswith("never with ")
