@@ -153,18 +153,16 @@ function row(hop, n) {
 }
 
 function told(pane, state) {
-  const { about, answer } = state;
+  const { about, answer, off } = state;
   const flags = [
     state.step === null ? "" : ` --step ${state.step}`,
     state.seed === null ? "" : ` --seed ${state.seed}`,
-    state.off.map((its) => ` --head "${asFlag(its)}"`).join("") || ' --head "0.0=uniform"',
+    off.map((its) => ` --head "${asFlag(its)}"`).join("") || ' --head "0.0=uniform"',
     ` --examples ${answer?.examples ?? 256}`,
   ];
   pane.told(
     `hopscope ablate ${about.name}${flags.join("")}`,
-    state.off.length
-      ? (answer?.python ?? about.python?.ablate ?? about.python?.losses)
-      : about.python?.losses,
+    off.length ? "" : about.python?.losses, // those of the training, which knows nothing of switches
   );
 }
 
