@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lookers import measured, opened, settled, state
+from tests.browser.lookers import SOON, measured, opened, settled, state
 
 HELD = 90
 """Milliseconds for which people hold the mouse's button down."""
@@ -83,12 +83,15 @@ def test_stop_stops(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo?off=1.3")
     measured(page)
     every = page.locator(".tray .row button[title^='The same changes']")
-    press(page, every)
-    page.wait_for_function("() => hopscope.state.overTime?.length >= 2")
-    last = ".tray .row:last-child button"
-    page.evaluate("(last) => { globalThis.made = document.querySelector(last); }", last)
-    press(page, every)
-    page.wait_for_function("() => !hopscope.state.working")
-    settled(page)
-    assert len(state(page, "overTime")) < len(state(page, "steps"))
-    assert page.evaluate("() => globalThis.made.isConnected")
+    for _ in range(3):  # where this process is slow, all may be there before it presses
+        press(page, every)
+        page.wait_for_function("() => hopscope.state.overTime?.length >= 2")
+        last = ".tray .row:last-child button"
+        page.evaluate("(last) => { globalThis.made = document.querySelector(last); }", last)
+        press(page, every)
+        page.wait_for_function("() => !hopscope.state.working", timeout=SOON)
+        settled(page)
+        assert page.evaluate("() => globalThis.made.isConnected")
+        if len(state(page, "overTime")) < len(state(page, "steps")):
+            return
+    pytest.fail("it was stopped three times, and came to the end each time")

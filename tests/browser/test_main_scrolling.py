@@ -35,13 +35,17 @@ def test_a_table_that_is_all_seen_leaves_the_keys_to_the_page(page: Any, explore
     page.wait_for_function("() => hopscope.state.step === 0")
 
 
+AT_REST = """() => { const { scrollLeft: now } = document.activeElement, { before } = globalThis;
+globalThis.before = now;
+return now > 0 && now === before; }"""
+
+
 def test_a_wide_drawing_keeps_its_place(page: Any, explorer: str) -> None:
     page.set_viewport_size({"width": 420, "height": 900})
     opened(page, explorer, "/run/gallery-ngram")
     page.focus(".parameters .wide")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => document.activeElement.scrollLeft > 0")
-    page.wait_for_timeout(300)  # until it has come to rest
+    page.wait_for_function(AT_REST, polling=200)
     before = page.evaluate("() => document.activeElement.scrollLeft")
     page.keyboard.press("[")
     page.wait_for_function("() => hopscope.state.step !== null")
