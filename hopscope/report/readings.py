@@ -37,6 +37,8 @@ LINE = 0.36
 """Inches of a line of the map."""
 CIRCLE = 55
 """Square points of a circle that stands for one model."""
+MANY = 5
+"""Sizes of batches whose names stand beside one another in a column."""
 
 
 @drawn
@@ -140,8 +142,9 @@ def batch_figure(rows: Sequence[LossRow]) -> Picture:
         end.plot([row.batch for row in rows], [row.final[hop] for row in rows], "o", color=colour)
     for axes, what in ((when, "step at which the hop is learned"), (end, "loss at the end")):
         axes.set(xlabel="examples per step", ylabel=what, xscale="log", ylim=(0, None))
-        axes.set_xticks(sorted({row.batch for row in rows}), minor=False)
-        axes.get_xaxis().set_major_formatter("{x:.0f}")
+        batches = sorted({row.batch for row in rows}, reverse=True)
+        named = batches[:: 1 + (len(batches) > MANY)]  # labels of all would overlap
+        axes.set_xticks(batches, [f"{its}" if its in named else "" for its in batches])
         axes.minorticks_off()
     when.legend()
     return figure

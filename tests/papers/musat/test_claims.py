@@ -198,32 +198,6 @@ def test_answers_that_were_opened_count_apart() -> None:
     assert "at every D by small (opened);" in found.evidence
 
 
-def test_paths_must_be_found_to_emerge() -> None:
-    rows = tables()
-    rows[D][0] = without(rows[D][0], "emergence")
-    found = judged("d-order", rows)
-    assert found.verdict == "under a reading"
-    assert found.evidence.endswith("; with 2,048 examples: 1 model")
-    assert found.ours == (
-        "no path with 262,144 examples; 3,500 (1.0) < 3,900 (2.0) < 4,400 (3.0) < 4,900 (4.0) with "
-        "2,048 examples"
-    )
-    rows[D][1] = without(rows[D][1], "emergence")
-    assert judged("d-order", rows).verdict == "not reproduced"
-
-
-def test_a_reading_holds_if_all_its_seeds_do() -> None:
-    rows = tables()
-    rows[D].append(with_(rows[D][0], final=[0.2] * 4))
-    found = judged("d-loss", rows)
-    assert found.verdict == "under a reading"
-    assert found.ours == (
-        "0.030, 0.200 with 262,144 examples: holds for 1 of 2 models (95 %: 0.09 … 0.91); "
-        "0.030 with 2,048 examples"
-    )
-    assert found.evidence.endswith("; with 2,048 examples: 1 model")
-
-
 def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
     rows = tables()
     rows[IC].append(with_(rows[IC][1], layers=4))
@@ -232,17 +206,6 @@ def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
     assert found.ours.endswith("layers: 0, 1, 2, 1")
     unlucky = bent(IC, 2, final=[0.1, 0.75])
     assert "x_1, x_2, …: 2, –; " in judged("later-deeper", unlucky).ours
-
-
-def test_initial_weights_are_a_reading_of_their_own() -> None:
-    rows = bent(D, 0, final=[0.2] * 4)
-    rows[D].append(with_(tables()[D][0], init="fan-in"))
-    del rows[D][1]
-    found = judged("d-loss", rows)
-    assert found.verdict == "under a reading"
-    assert found.evidence.endswith(
-        "; with 262,144 examples and initial weights of 1/√inputs: 1 model"
-    )
 
 
 def test_the_values_are_those_of_the_rows() -> None:

@@ -1,6 +1,6 @@
 """The order in which heads emerge, of look-ups and of paths that join pairs."""
 
-from musat_rows import KNOWN, D, emerging_row, judged, tables, with_
+from musat_rows import KNOWN, D, emerging_row, judged, tables, with_, without
 
 from hopscope.papers.table import Table
 
@@ -48,3 +48,17 @@ def test_one_hop_has_no_second() -> None:
     found = judged("d-quickly-after", rows)
     assert found.verdict == "not reproduced"
     assert found.ours.startswith("never with ")
+
+
+def test_paths_must_be_found_to_emerge() -> None:
+    rows = tables()
+    rows[D][0] = without(rows[D][0], "emergence")
+    found = judged("d-order", rows)
+    assert found.verdict == "under a reading"
+    assert found.evidence.endswith("; with 2,048 examples: 1 model")
+    assert found.ours == (
+        "no path with 262,144 examples; 3,500 (1.0) < 3,900 (2.0) < 4,400 (3.0) < 4,900 (4.0) with "
+        "2,048 examples"
+    )
+    rows[D][1] = without(rows[D][1], "emergence")
+    assert judged("d-order", rows).verdict == "not reproduced"

@@ -1,0 +1,49 @@
+"""How a claim on transformer D is judged where the paper leaves open what D was trained on."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from hopscope.papers.claim import Finding, Judge, share_drawn, verdict
+from hopscope.papers.musat.rows import LossRow
+from hopscope.papers.table import Table
+
+Known = TypeVar("Known", bound=LossRow)
+"""What has to be known of a model: losses and when its hops were learned, or its circuit, too."""
+
+
+def by_reading(
+    kind: type[Known], holds: Callable[[Known], bool], say: Callable[[Known], str], evidence: str
+) -> Judge:
+    """Does it hold for every model of all readings, of some, or of none?"""
+
+    def judge(tables: Sequence[Table]) -> Finding:
+        readings: dict[str, list[Known]] = {}
+        for row in (row for table in tables for row in table.of(kind)):
+            readings.setdefault(_reading(row), []).append(row)
+        said = "; ".join(
+            f"{', '.join(map(say, rows))} with {name}{_how_many(list(map(holds, rows)))}"
+            for name, rows in readings.items()
+        )
+        kept = [name for name, rows in readings.items() if all(map(holds, rows))]
+        if 0 < len(kept) < len(readings):
+            known = max(kept, key=lambda name: len(readings[name]))
+            count = len(readings[known])
+            words = f"{evidence}; with {known}: {count} model{'s' * (count > 1)}"
+            return Finding(said, "under a reading", words)
+        return Finding(
+            said, verdict(bool(kept)), f"{evidence}; {'every' if kept else 'no'} reading"
+        )
+
+    return judge
+
+
+def _how_many(held: Sequence[bool]) -> str:
+    """For how many of a reading's models it holds, where there are several and they disagree."""
+    if len(set(held)) == 1:
+        return ""
+    return f": holds for {share_drawn(sum(held), len(held), 'models')}"
+
+
+def _reading(row: LossRow) -> str:
+    weights = "" if row.init in ("gpt2", None) else " and initial weights of 1/√inputs"
+    return f"{row.examples:,} examples{weights}"

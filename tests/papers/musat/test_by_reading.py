@@ -1,0 +1,26 @@
+"""Claims on transformer D, under each reading of what it was trained on."""
+
+from musat_rows import D, bent, judged, tables, with_
+
+
+def test_a_reading_holds_if_all_its_seeds_do() -> None:
+    rows = tables()
+    rows[D].append(with_(rows[D][0], final=[0.2] * 4))
+    found = judged("d-loss", rows)
+    assert found.verdict == "under a reading"
+    assert found.ours == (
+        "0.030, 0.200 with 262,144 examples: holds for 1 of 2 models (95 %: 0.09 … 0.91); "
+        "0.030 with 2,048 examples"
+    )
+    assert found.evidence.endswith("; with 2,048 examples: 1 model")
+
+
+def test_initial_weights_are_a_reading_of_their_own() -> None:
+    rows = bent(D, 0, final=[0.2] * 4)
+    rows[D].append(with_(tables()[D][0], init="fan-in"))
+    del rows[D][1]
+    found = judged("d-loss", rows)
+    assert found.verdict == "under a reading"
+    assert found.evidence.endswith(
+        "; with 262,144 examples and initial weights of 1/√inputs: 1 model"
+    )
