@@ -120,7 +120,8 @@ def _fields(claim: Claim, finding: Finding) -> dict[str, Any]:
     said = {
         name: getattr(claim, name) for name in ("id", "says", "where", "paper", "how", "targets")
     }
-    return said | asdict(finding)
+    why = claim.why(finding)
+    return said | asdict(finding) | {"why": asdict(why) if why else None}
 
 
 def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
@@ -138,21 +139,25 @@ def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
 
 def _print_whole(claim: Claim, finding: Finding) -> None:
     """Everything about one claim, each part in a paragraph of its own."""
-    from hopscope.report.layout import wrapped
+    from hopscope.report.layout import clauses, continued, hanging, wrapped
 
+    why = claim.why(finding)
     parts = {
         "verdict": finding.verdict,
         "where": claim.where,
         "paper": claim.paper,
         "ours": finding.ours,
         "evidence": finding.evidence,
+        "why": why.says if why else "",
         "basis": finding.basis,
         "how": claim.how,
         "targets": ", ".join(claim.targets),
     }
     margin = max(map(len, parts)) + 2
-    parts = {name: text for name, text in parts.items() if text}
     say(claim.id, *wrapped(claim.says, width()), "")
     for name, text in parts.items():
-        first, *rest = wrapped(text, width() - margin)
-        say(f"{name:<{margin}}{first}".rstrip(), *(" " * margin + line for line in rest))
+        lines = [line for one in clauses(text) for line in hanging(one, width() - margin)]
+        for number, line in enumerate(lines if text else ()):
+            say(f"{'' if number else name:<{margin}}{line}")
+    if why:
+        say("", "what shows why:", *continued(why.command, width()))

@@ -25,6 +25,7 @@ def basis(table: Table, target: Target) -> str:
         _seeds(table.rows),
         _flop(recipes),
         _time(table.rows),
+        _precision(table.rows),
     ]
     known = ", ".join(filter(None, told))
     return f"{table.target}: {known}" if known else ""
@@ -51,6 +52,12 @@ def _time(rows: Sequence[Row]) -> str:
         return ""
     told = f"{seconds / HOUR:.1f} h" if seconds >= HOUR else f"{seconds / MINUTE:.0f} min"
     return f"{told} of training"
+
+
+def _precision(rows: Sequence[Row]) -> str:
+    """The arithmetic of those runs of which it was recorded."""
+    known = sorted(set(_known(rows, "precision").values()))
+    return f"in {' and '.join(known)}" if known else ""
 
 
 def _known(rows: Sequence[Row], name: str) -> dict[int, Any]:

@@ -1,6 +1,6 @@
 """A claim: a sentence of a paper with something that we can measure, and what came of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,6 +34,21 @@ def share_drawn(right: int, count: int, what: str) -> str:
     return f"{share(right, count)} {what} (95 %: {low:.2f} … {high:.2f})"
 
 
+def span(values: Iterable[float], digits: int | None = None) -> str:
+    """From the least to the greatest, rounded unless they are exact.
+
+    >>> span([0.9951, 0.9948, 0.995], 3)
+    '0.995'
+    >>> span([0.3, 0.1], 1)
+    '0.1 … 0.3'
+    """
+    found = sorted(values)
+    ends = [
+        f"{value}" if digits is None else f"{value:.{digits}f}" for value in (found[0], found[-1])
+    ]
+    return ends[0] if ends[0] == ends[1] else " … ".join(ends)
+
+
 @dataclass(frozen=True)
 class Finding(Displayed):
     """What we measured of a claim."""
@@ -53,6 +68,15 @@ class Finding(Displayed):
 
 Judge = Callable[[Sequence[Table]], Finding]
 """Called with the tables of a claim's targets."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a claim does not hold, by an experiment that anybody can repeat."""
+
+    says: str
+    command: str
+    """What shows it."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +100,15 @@ class Claim(Displayed):
     beside: tuple[str, ...] = ()
     """Results of which the judge gets all tables as well, behind the others, complete or not: of
     models under other readings, or with other seeds."""
+    reason: Reason | None = None
+    """Why it is not reproduced, where it is not."""
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}, {self.says!r})"
+
+    def why(self, found: Finding) -> Reason | None:
+        """Why it does not hold, if that is what was found."""
+        return self.reason if found.verdict == "not reproduced" else None
 
     def finding(self, results: Results) -> Finding:
         """The verdict from a folder of results; what is missing is said with its command, and of

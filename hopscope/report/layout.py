@@ -1,5 +1,6 @@
-"""Tables as lines of text that fit a width: words are wrapped, and never cut."""
+"""Text and tables as lines that fit a width: words are wrapped, and never cut."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
@@ -53,6 +54,40 @@ def wrapped(text: str, width: int) -> list[str]:
             lines.append(word)
             room = width - size
     return lines or [""]
+
+
+def hanging(text: str, width: int) -> list[str]:
+    """The same, with every line but the first set in.
+
+    >>> hanging("a text of words", 9)
+    ['a text of', '  words']
+    """
+    first, *_ = wrapped(text, width)
+    rest = " ".join(text.split()[len(first.split()) :])
+    return [first, *(" " * INDENT + line for line in wrapped(rest, width - INDENT) if line)]
+
+
+def continued(command: str, width: int) -> list[str]:
+    """A command for a shell, to be copied; a line for each of its options, if one is too short.
+
+    >>> print("\\n".join(continued("hopscope runs --store here", 15)))
+    hopscope runs \\
+      --store here
+    """
+    if cell_len(command) <= width:
+        return [command]
+    first, *options = re.split(r" (?=--)", command)
+    lines = [first, *(" " * INDENT + option for option in options)]
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+
+
+def clauses(text: str) -> list[str]:
+    """What stands between semicolons, but for those in parentheses.
+
+    >>> clauses("0.03 (seed 1; alone); never")
+    ['0.03 (seed 1; alone)', 'never']
+    """
+    return re.split(r"; (?![^()]*\))", text)
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:

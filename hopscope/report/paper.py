@@ -16,6 +16,7 @@ from hopscope.papers.claim import Claim, Finding, Verdict
 from hopscope.papers.results_folder import Results
 from hopscope.papers.table import Table
 from hopscope.papers.target import Target
+from hopscope.report.layout import clauses
 from hopscope.report.look import Picture
 from hopscope.report.page import Section, figure_html, page, prose
 
@@ -154,12 +155,14 @@ def _claim(claim: Claim, finding: Finding, targets: Mapping[str, Target]) -> str
         for name in claim.targets
         if name in targets
     )
+    why = claim.why(finding)
     told = {
         "where": escape(claim.where),
         "paper": prose(claim.paper),
-        "ours": prose(finding.ours),
-        "evidence": prose(finding.evidence),
-        "basis": prose(finding.basis),
+        "ours": _lines(finding.ours),
+        "evidence": _lines(finding.evidence),
+        "why": prose(why.says) + _commands([why.command]) if why else "",
+        "basis": _lines(finding.basis),
         "how": prose(claim.how),
         "targets": links,
         "name": f"<code>{escape(claim.id)}</code>",
@@ -169,6 +172,11 @@ def _claim(claim: Claim, finding: Finding, targets: Mapping[str, Target]) -> str
         f"<li><details><summary>{_verdict(finding.verdict)}<span>{prose(claim.says)}</span>"
         f'</summary><dl id="claim-{_anchor(claim.id)}">{rows}</dl></details></li>'
     )
+
+
+def _lines(text: str) -> str:
+    """Each clause in a line of its own."""
+    return "<br>".join(map(prose, clauses(text)))
 
 
 def _target(

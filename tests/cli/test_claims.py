@@ -1,6 +1,7 @@
 """The claims in a terminal, as lines of JSON, and on a page."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hopscope.cli.commands import COMMANDS
 from hopscope.cli.main import call
 from hopscope.cli.main import run as hopscope
 from hopscope.errors import ConfigError, StoreUnwritable
-from hopscope.papers.claim import Claim, Finding
+from hopscope.papers.claim import Claim, Finding, Reason
 from hopscope.papers.registry import PAPERS as PAPERS_OF_ALL
 from hopscope.papers.registry import Registry
 from hopscope.papers.results_folder import that_came_with_it
@@ -45,6 +46,16 @@ CLAIMS = {
             ("chen/stages",),
             lambda tables: Finding("19", "not reproduced", ""),
         ),
+        Claim(
+            "musat/below-0.5",
+            "The loss is low",
+            "§7",
+            "< 0.5",
+            "8 seeds",
+            ("musat/fig4",),
+            lambda tables: Finding("0.72; 0.8 (one; two)", "not reproduced", "all seeds"),
+            reason=Reason("It is 0.72.", 'hopscope ablate gallery/x --head "5.0:value 1=uniform"'),
+        ),
     )
 }
 PAPERS = Registry(
@@ -74,7 +85,8 @@ def test_a_row_for_each_claim_verdict_by_verdict(capsys: pytest.CaptureFixture[s
     assert claims([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["reproduced: 1", "musat/above-0.7  The loss stays high"]
-    assert lines[3:5] == ["not measured: 1", "chen/winner      The parents win"]
+    assert lines[3:5] == ["not reproduced: 1", "musat/below-0.5    The loss is low"]
+    assert lines[6:8] == ["not measured: 1", "chen/winner      The parents win"]
 
 
 def test_a_pattern_is_how_an_id_begins(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +96,7 @@ def test_a_pattern_is_how_an_id_begins(capsys: pytest.CaptureFixture[str]) -> No
     assert "not measured" in out
 
 
-@pytest.mark.parametrize("name", ["musat/above-0.7", "above-0.7", "musat"])
+@pytest.mark.parametrize("name", ["musat/above-0.7", "above-0.7", "musat/a"])
 def test_all_of_one_claim_is_shown(capsys: pytest.CaptureFixture[str], name: str) -> None:
     claims([name])
     lines = capsys.readouterr().out.splitlines()
@@ -94,6 +106,28 @@ def test_all_of_one_claim_is_shown(capsys: pytest.CaptureFixture[str], name: str
     assert parts["verdict"] == "reproduced"
     assert parts["evidence"] == "all seeds"
     assert set(parts) == {"verdict", "where", "paper", "ours", "evidence", "how", "targets"}
+
+
+def test_what_is_not_reproduced_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claims(["below-0.5"])
+    lines = capsys.readouterr().out.splitlines()
+    ours = next(number for number, line in enumerate(lines) if line.startswith("ours"))
+    assert lines[ours : ours + 2] == ["ours      0.72", "          0.8 (one; two)"]  # by clauses
+    assert "why       It is 0.72." in lines
+    command = 'hopscope ablate gallery/x --head "5.0:value 1=uniform"'
+    assert lines[-2:] == ["what shows why:", command]
+    monkeypatch.setenv("COLUMNS", "40")
+    claims(["below-0.5"])
+    copied = capsys.readouterr().out.partition("what shows why:\n")[2]
+    assert copied.count(" \\\n") == 1
+    assert shlex.split(copied.replace("\\\n", "")) == shlex.split(command)
+    claims(["below-0.5", "--json"])
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["why"] == {"says": "It is 0.72.", "command": command}
+    claims(["below-0.5", "--results", "elsewhere"])  # not measured: nothing to give a reason for
+    assert "why" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -110,7 +144,7 @@ def test_unknown_claims_are_refused(pattern: str, text: str) -> None:
 
 def test_json_is_an_object_for_each_claim(capsys: pytest.CaptureFixture[str]) -> None:
     claims(["--json"])
-    first, second = json.loads(capsys.readouterr().out)
+    first, second, _ = json.loads(capsys.readouterr().out)
     assert first == {
         "id": "musat/above-0.7",
         "says": "The loss stays high",
@@ -122,6 +156,7 @@ def test_json_is_an_object_for_each_claim(capsys: pytest.CaptureFixture[str]) ->
         "verdict": "reproduced",
         "evidence": "all seeds",
         "basis": "",
+        "why": None,
     }
     assert second["verdict"] == "not measured"
 
@@ -131,7 +166,7 @@ def test_a_folder_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) 
     captured = capsys.readouterr()
     assert captured.err.startswith("hopscope: no folder elsewhere, so nothing is measured: ")
     assert captured.err.count("\n") == 1
-    assert captured.out.startswith("not measured: 2")
+    assert captured.out.startswith("not measured: 3")
 
 
 def test_results_that_cannot_be_read_do_not_hide_the_others(

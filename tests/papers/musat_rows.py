@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hopscope.circuits import Circuit
 from hopscope.papers.claim import Finding
 from hopscope.papers.musat.claims import CLAIMS
 from hopscope.papers.musat.rows import (
@@ -25,10 +26,13 @@ from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
 from hopscope.papers.row import Row
 from hopscope.papers.table import Protocol, Table
+from hopscope.store.gallery import ROOT
 
 DEPTH, ASKED, IC, NONIC = "musat/depth", "musat/fig2", "musat/fig4-ic", "musat/fig4-nonic"
 ORDER, SMALL = "musat/order", "musat/depth-small"
 ABC, D = "musat/fig5", "musat/fig7"
+PLANTED = Circuit.load(ROOT / "planted" / "circuit.json")
+"""A circuit in which no heads share a step."""
 KNOWN = {claim.id: claim for claim in CLAIMS}
 Tables = dict[str, list[Any]]
 """Rows by target; Any, since each target has its own kind."""
@@ -127,7 +131,7 @@ def circuit_row(name: str) -> CircuitRow:
         ),
         whole=(WholeHead(head=(2, 0), loss=0.07), WholeHead(head=(4, 0), loss=0.9)),
         unexplained=0,
-        circuit={},
+        circuit=PLANTED.to_dict(),
         maps=maps_of([0.9, 0.8, 0.6]),
     )
 

@@ -27,6 +27,15 @@ def test_runs_seeds_and_hours_are_told() -> None:
     assert found == f"{ABC}: 2 runs, 2 seeds, 3.0 h of training"
 
 
+def test_the_arithmetic_is_told_where_it_was_recorded() -> None:
+    first, second = table(90.0, 90.0).rows
+    rows = (with_(first, precision="float32"), with_(second, precision="bf16"))
+    found = basis(Table(ABC, "full", rows), PAPERS.targets[ABC])
+    assert found.endswith("3 min of training, in bf16 and float32")
+    found = basis(Table(ABC, "full", (first, rows[1])), PAPERS.targets[ABC])
+    assert found.endswith(", in bf16")
+
+
 def test_a_run_of_several_models_is_counted_once() -> None:
     rows = [with_(row, run="fleet") for row in table(60.0, 60.0).rows]
     found = basis(Table(ABC, "full", tuple(rows)), PAPERS.targets[ABC])

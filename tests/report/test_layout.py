@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from hopscope.report.layout import laid_out, wrapped
+from hopscope.report.layout import hanging, laid_out, wrapped
 
 WORDS = st.lists(st.text("abc日", min_size=1, max_size=9), max_size=6).map(" ".join)
 
@@ -47,6 +47,14 @@ def test_a_narrow_terminal_gets_a_block_for_each_row() -> None:
         "  step: 2,500",
         "  loss of each hop: 0.010 0.012",
     ]
+
+
+@given(WORDS, st.integers(10, 60))
+def test_what_hangs_is_the_same_words_set_in(text: str, width: int) -> None:
+    first, *rest = hanging(text, width)
+    assert [*first.split(), *(word for line in rest for word in line.split())] == text.split()
+    assert all(line.startswith("  ") and line[2:3].strip() for line in rest)
+    assert all(cell_len(line) <= width or " " not in line.strip() for line in (first, *rest))
 
 
 @pytest.mark.parametrize("rows", [[], [["x", "y"]]])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.papers.claim import Claim, Finding
+from hopscope.papers.claim import Claim, Finding, Reason
 from hopscope.papers.results_folder import Results
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
@@ -48,7 +48,8 @@ CLAIMS = {
             "all",
             "20 seeds",
             ("chen/stages",),
-            lambda tables: Finding("19 of 20", "not reproduced", "20 seeds <full>"),
+            lambda tables: Finding("19 of 20; never", "not reproduced", "20 seeds <full>"),
+            reason=Reason("Seed 3 is <stuck>.", "hopscope runs --store here"),
         ),
     )
 }
@@ -86,7 +87,7 @@ def section(text: str, anchor: str) -> str:
 class Balance(HTMLParser):
     """Says whether every element that is opened is closed, and in order."""
 
-    ALONE = ("meta",)
+    ALONE = ("br", "meta",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,6 +117,9 @@ def test_every_claim_has_a_row_with_both_values_and_the_verdict_as_a_word(result
     assert "<code>hopscope reproduce musat/fig5</code>" in plateau
     assert '<span class="verdict not-reproduced">not reproduced</span>' in winner
     assert "20 seeds &lt;full&gt;" in winner
+    assert "<dd>19 of 20<br>never</dd>" in winner  # each clause in a line of its own
+    assert "<dt>why</dt><dd>Seed 3 is &lt;stuck&gt;.<pre><code>hopscope runs" in winner
+    assert "<dt>why</dt>" not in above + plateau
 
 
 def test_claims_stand_below_their_paper(results: Results) -> None:

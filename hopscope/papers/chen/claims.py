@@ -8,10 +8,10 @@ from math import exp
 from typing import Literal
 
 from hopscope.configs import MarkovProcess
-from hopscope.papers.chen.judges import NEAR, chosen_over_seeds, distances, lags, over, span
+from hopscope.papers.chen.judges import NEAR, chosen_over_seeds, distances, lags, over
 from hopscope.papers.chen.rows import GrowthRow, SeedRow, TransferRow
 from hopscope.papers.chen.setting_claims import IN_SETTINGS
-from hopscope.papers.claim import Claim
+from hopscope.papers.claim import Claim, span
 
 ALL = 0.99
 """A share or an attention that counts as all of it."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from hopscope.papers.chen.rows import ChoiceRow, GrowthRow, SeedRow, SettingRow, TransferRow
 from hopscope.papers.chen.settings import SETTINGS
-from hopscope.papers.claim import Finding, Judge, share, share_drawn, verdict
+from hopscope.papers.claim import Finding, Judge, share, share_drawn, span, verdict
 from hopscope.papers.table import Table
 
 OfSeeds = TypeVar("OfSeeds", SeedRow, TransferRow, GrowthRow)
@@ -227,21 +227,6 @@ def _with(settings: Sequence[str], judge: Callable[[list[SettingRow]], Finding])
         return judge([rows[name] for name in settings])
 
     return judge_tables
-
-
-def span(values: Iterable[float], digits: int | None = None) -> str:
-    """From the least to the greatest, rounded unless they are exact.
-
-    >>> span([0.9951, 0.9948, 0.995], 3)
-    '0.995'
-    >>> span([0.3, 0.1], 1)
-    '0.1 … 0.3'
-    """
-    found = sorted(values)
-    ends = [
-        f"{value}" if digits is None else f"{value:.{digits}f}" for value in (found[0], found[-1])
-    ]
-    return ends[0] if ends[0] == ends[1] else " … ".join(ends)
 
 
 def distances(rows: Iterable[SettingRow | TransferRow]) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hopscope.circuits.circuit import Circuit
 from hopscope.milestones import HALF
-from hopscope.papers.claim import Claim, Finding, share, share_drawn, verdict
+from hopscope.papers.claim import Claim, Finding, share, share_drawn, span, verdict
 from hopscope.papers.musat.reading_map import under_readings
 from hopscope.papers.musat.rows import CircuitRow
 from hopscope.papers.table import Table
@@ -180,12 +181,21 @@ def removed(tables: Sequence[Table]) -> Finding:
     ]
     inside = [sum(REMOVALS[0] <= loss <= REMOVALS[1] for loss in own) for own in losses]
     each_model = ", ".join(map(share, inside, map(len, losses)))
+    steps = [loss for row in rows for loss in without_steps(row)]
     found = _within(
         [loss for own in losses for loss in own], REMOVALS,
         "each path removed alone from the circuit, all others ideal, but for those of the first "
-        f"head with a path; by model: {each_model}",
+        f"head with a path; by model: {each_model}"
+        + (f"; steps that heads share, without all of them: {span(steps, 2)}" if steps else ""),
     )  # fmt: skip
     return found if _explain(rows) else replace(found, verdict="not reproduced")
+
+
+def without_steps(row: CircuitRow) -> list[float]:
+    """The loss of the circuit without each step that several heads take, and so without all those
+    heads' rows that take it.
+    """
+    return [step.cost.mean for step in Circuit.from_dict(row.circuit).shared]
 
 
 def first_layers(tables: Sequence[Table]) -> Finding:
@@ -204,7 +214,7 @@ def _within(losses: Sequence[float], limits: tuple[float, float], evidence: str)
     if not losses:
         return Finding("–", "not reproduced", "no such path was found")
     inside = sum(limits[0] <= loss <= limits[1] for loss in losses)
-    ours = f"{min(losses):.2f} … {max(losses):.2f}; {share_drawn(inside, len(losses), 'within')}"
+    ours = f"{span(losses, 2)}; {share_drawn(inside, len(losses), 'within')}"
     return Finding(ours, verdict(inside == len(losses)), evidence)
 
 

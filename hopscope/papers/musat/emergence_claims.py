@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hopscope.facts import parse_role
-from hopscope.papers.claim import Claim
+from hopscope.papers.claim import Claim, span
 from hopscope.papers.musat.by_reading import by_reading
-from hopscope.papers.musat.circuit_claims import REMOVALS
+from hopscope.papers.musat.circuit_claims import REMOVALS, without_steps
 from hopscope.papers.musat.rows import CircuitRow, LossRow
 
 LOSS = 0.031
@@ -202,12 +202,19 @@ def _within(row: CircuitRow) -> list[float]:
     return [loss for loss in _removals(row) if REMOVALS[0] <= loss <= REMOVALS[1]]
 
 
+def _removed(row: CircuitRow) -> str:
+    steps = without_steps(row)
+    shared = f", without shared steps {span(steps, 2)}" if steps else ""
+    return f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.ideal:.3f}{shared})"
+
+
 removals = by_reading(
     CircuitRow,
     lambda row: row.ideal < REMOVALS[0] and [] != _removals(row) == _within(row),
-    lambda row: f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.ideal:.3f})",
+    _removed,
     "each path removed alone from the circuit, all others ideal, but for those of the first head "
-    "with a path: how many lead to 0.17 … 0.89; the circuit itself is below",
+    "with a path: how many lead to 0.17 … 0.89; the circuit itself is below; a step that several "
+    "heads share is removed with all of them",
 )
 
 

@@ -90,6 +90,7 @@ def described(run: Run, seed: int) -> dict[str, Any]:
         "batch": training.batch,
         "examples": training.examples,
         "seconds": run.folder.manifest.seconds,
+        "precision": run.folder.manifest.precision,
     }
 
 

@@ -100,6 +100,8 @@ class LossRow(Row):
     batch: StrictInt
     examples: StrictInt
     seconds: StrictFloat
+    precision: str | None = None
+    """The arithmetic of the training: what `auto` came to on its machine."""
     guess: StrictFloat
     """The loss of the best answer that ignores how facts connect."""
     final: Numbers

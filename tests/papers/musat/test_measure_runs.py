@@ -58,6 +58,7 @@ def test_rows_of_losses_are_those_of_the_run(run: Run) -> None:
     about = ("seed", "hops", "curriculum", "layers", "heads", "steps", "batch", "examples")
     assert [getattr(row, name) for name in about] == [0, 1, True, 2, 1, 250, 32, 4096]
     assert row.seconds == run.folder.manifest.seconds > 0
+    assert row.precision == run.folder.manifest.precision == "float32"
     assert row.final == pytest.approx(run.final_losses()[0], abs=1e-5)
     steps, losses = run.losses()
     assert row.guess == 0.5  # of two chains

@@ -1,0 +1,71 @@
+"""Why claims of Musat (ICLR 2025) do not come out as the paper says, each by an experiment.
+
+What a command measures on a model of the gallery stands in the words with two digits, and a test
+measures it again. The pages say more (docs/findings.md).
+"""
+
+from collections.abc import Mapping
+
+from hopscope.papers.claim import Reason
+
+REASONS: Mapping[str, Reason] = {
+    "musat/abc-mostly-idle": Reason(
+        "Heads of which a map shows nothing may be needed: those that attend by position. With "
+        "even attention in four of them the circuit of A has a loss of 0.39, and its last hop is "
+        "gone. With facts that stand shuffled there are hardly any such heads "
+        "(`hopscope readings shuffled`).",
+        "hopscope ablate gallery/transformer-a --examples 512 --circuit --head 1.0=uniform "
+        "--head 9.0=uniform --head 10.0=uniform --head 11.0=uniform",
+    ),
+    "musat/abc-four-heads": Reason(
+        "Heads share steps, and how many do is a matter of the seed. In C the query reads value 0 "
+        "by two heads: the circuit's loss is 0.33 without both, 0.12 and 0.07 without one of them.",
+        "hopscope ablate gallery/transformer-c --examples 512 --circuit --head 8.0:query=uniform "
+        "--head 9.0:query=uniform",
+    ),
+    "musat/abc-first-head": Reason(
+        "A later head can join pairs as well. In C the first head joins the last pair, and head "
+        "6.0 the others: without 6.0 the model has a loss of 1.25. In A the last two pairs are "
+        "hardly joined at all, since its last hop is found by position.",
+        "hopscope ablate gallery/transformer-c --examples 512 --head 6.0=uniform",
+    ),
+    "musat/abc-single-removals": Reason(
+        "A path costs little where another head takes the same step, or where it only tells later "
+        "heads where to look, which ideal attention knows. In B value 1 reads value 2 by two "
+        "heads: the loss is 0.35 without both, 0.02 and 0.11 without one of them.",
+        "hopscope ablate gallery/transformer-b --examples 512 --circuit "
+        '--head "5.0:value 1=uniform" --head "7.0:value 1=uniform"',
+    ),
+    "musat/abc-first-layers": Reason(
+        "What the first head brings differs from seed to seed. In A it only tells a later head "
+        "where to look, which ideal attention knows (0.01; the model itself has 1.07 without it). "
+        "In C it brings a symbol that is asked for, and the loss is 0.16.",
+        "hopscope ablate gallery/transformer-c --examples 512 --circuit --head 4.0=uniform",
+    ),
+    "musat/d-single-removals": Reason(
+        "Heads share steps, as in A, B and C, or tell later heads where to look. Where all four "
+        "hops are learned, a step costs as much as the paper says without all heads that take it.",
+        "hopscope reproduce musat/fig7",
+    ),
+    "musat/d-slow-start": Reason(
+        "Initial weights and the seed decide how long it takes: with GPT-2's weights the seeds "
+        "lie on both sides of the paper's, with weights of 1/√inputs there is no slow start. The "
+        "batch, which the paper leaves open, makes no difference in small models.",
+        "hopscope reproduce musat/batches",
+    ),
+    "musat/d-head-per-hop": Reason(
+        "One head looks a hop further at several places at once, so that the reach doubles with "
+        "every step: it is the first that looks up several of the hops.",
+        "hopscope reproduce musat/fig7",
+    ),
+    "musat/d-quickly-after": Reason(
+        "The look-up of the second hop comes when its pair is joined, and that takes about as long "
+        "as it took to join the first.",
+        "hopscope reproduce musat/fig7",
+    ),
+    "musat/d-last-late": Reason(
+        "It is so in some seeds: how long each hop takes is a matter of the seed.",
+        "hopscope reproduce musat/fig7-seeds",
+    ),
+}
+"""By the claim's name."""
