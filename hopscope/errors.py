@@ -185,5 +185,7 @@ class RunWarning(UserWarning):
     """Something about a run that should be known, and stops nothing."""
 
 
-OF_ONE_RUN = (Diverged, LlmError, RunBusy, RunDamaged, RunMismatch, RunTaken, RunTooNew)
+OF_ONE_RUN = (
+    Diverged, LlmError, RunBusy, RunDamaged, RunMismatch, RunTaken, RunTooNew, WorkerDied,
+)  # fmt: skip
 """Errors that concern a single run: a sweep over several runs reports them and goes on."""

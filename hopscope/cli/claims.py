@@ -70,10 +70,10 @@ def claims(chosen: ClaimsArguments, papers: Registry = PAPERS) -> int:
 def _complain(judged: Sequence[Claim], results: Results) -> int:
     """A line for every file of results that cannot be read, and the exit code that this means."""
     code = 0
-    for target in sorted({target for claim in judged for target in claim.targets}):
+    of_all = {target for claim in judged for target in (*claim.targets, *claim.beside)}
+    for target in sorted(of_all & results.targets.keys()):
         try:
-            if results.has(target):
-                results.table(target)
+            results.so_far(target)
         except ResultsUnreadable as error:
             warn(error)
             code = error.exit_code

@@ -10,18 +10,20 @@ import tyro
 from hopscope.cli.arguments import JsonArguments, ResultsArguments, StoreArguments
 from hopscope.cli.output import say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
+from hopscope.configs import Recipe
 from hopscope.errors import (
     OF_ONE_RUN,
     CircuitError,
     ConfigError,
     HopscopeError,
     ResultsUnreadable,
+    StoreError,
 )
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.results_folder import Results
 from hopscope.papers.table import Protocol, Table, machine
 from hopscope.papers.target import Target
-from hopscope.store import Store
+from hopscope.store import RunFolder, Store
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,16 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
 
 
 def write_readme(papers: Registry, results: Results) -> Path:
-    """What is in a folder of results, in words."""
-    from hopscope.report.readme import readme
-    from hopscope.store.files import write_bytes
+    """What is in a folder of results, in words; a page of somebody else's is not written over."""
+    from hopscope.report.readme import HEAD, readme
+    from hopscope.store.files import read_bytes, write_bytes
 
     path = results.root / "README.md"
+    if path.is_file() and not read_bytes(path).startswith(HEAD.partition(" from")[0].encode()):
+        raise ConfigError(
+            f"{path} is not a page of hopscope's, and would be written over: choose another folder "
+            "with --results"
+        )
     write_bytes(path, readme(papers.claims, papers.targets, results).encode())
     return path
 
@@ -95,9 +102,9 @@ def target_rows(
     rows = []
     for target in found:
         protocol, recipes = target.runs(wanted)
-        known = results.part(target.name, protocol).runs
-        there = sum(store.has_complete(r) or r.run_name() in known for r in recipes)
-        measured = results.table(target.name).protocol if results.has(target.name) else None
+        known = _runs_measured(results, target.name, protocol)
+        there = sum(r.run_name() in known or _is_trained(store, r) for r in recipes)
+        measured = results.readable(target.name)
         rows.append(
             {
                 "target": target.name,
@@ -105,10 +112,26 @@ def target_rows(
                 "protocol": protocol,
                 "runs_there_are": there,
                 "of": len(recipes),
-                "measured": measured,
+                "measured": None if measured is None else measured.protocol,
             }
         )
     return rows
+
+
+def _runs_measured(results: Results, target: str, protocol: Protocol) -> tuple[str, ...]:
+    """The runs of which there are rows. A file that cannot be read is told of when it is needed."""
+    try:
+        return results.part(target, protocol).runs
+    except ResultsUnreadable:
+        return ()
+
+
+def _is_trained(store: Store, recipe: Recipe) -> bool:
+    """Is the run complete? One that is damaged is told of when it is needed."""
+    try:
+        return store.has_complete(recipe)
+    except StoreError:
+        return False
 
 
 def still_open(found: Sequence[Target], wanted: Protocol, results: Results) -> list[Target]:
@@ -135,7 +158,6 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     """
     import torch
 
-    from hopscope.papers.merge_rows import merged
     from hopscope.runs import Stop
 
     protocol, recipes = target.runs(chosen.protocol)
@@ -147,8 +169,9 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
     outcome = carried_out(left, store, chosen, Stop(seconds))
     here = machine(chosen.threads or torch.get_num_threads())
-    found = merged(target, protocol, outcome.folders, before, here)
-    if outcome.complete:
+    found, troubles = measured_one_by_one(target, protocol, outcome.folders, results, here)
+    troubles = [*outcome.troubles, *troubles]
+    if outcome.complete and not troubles:
         say(f"results: {results.save(found)}")
         draw(found, results)
         return True
@@ -159,11 +182,37 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
         f"{len(found.runs)} of {found.wanted} runs are complete and measured{where}; the same "
         "command goes on"
     )
-    for trouble in outcome.troubles[1:]:
+    for trouble in troubles[1:]:
         warn(f"{target.name}: {trouble}")
-    if outcome.troubles:
-        raise outcome.troubles[0]
+    if troubles:
+        raise troubles[0]
     return False
+
+
+def measured_one_by_one(
+    target: Target,
+    protocol: Protocol,
+    folders: Sequence[RunFolder],
+    results: Results,
+    here: str,
+) -> tuple[Table, list[HopscopeError]]:
+    """The table with the rows of these runs, and what was wrong with those that cannot be measured.
+
+    Measuring takes minutes for some runs: the rows of each are kept before the next is looked at,
+    beside what any other process has kept by then.
+    """
+    from hopscope.papers.merge_rows import measured, merged
+
+    troubles: list[HopscopeError] = []
+    for folder in folders:
+        try:
+            rows = measured(target, protocol, folder)
+        except (CircuitError, *OF_ONE_RUN) as error:
+            troubles.append(error)
+        else:
+            before = results.part(target.name, protocol)
+            results.save_part(merged(target, protocol, {folder.name: rows}, before, here))
+    return merged(target, protocol, {}, results.part(target.name, protocol), here), troubles
 
 
 def draw(found: Table, results: Results) -> None:

@@ -2,7 +2,8 @@
 
 A text answers X if both are equal once case is ignored, whatever is neither letter nor digit is
 taken off both ends ("**Berlin.**" is "berlin"), white space is single, and one final "s" is taken
-off both ("Doctors" is "doctor"). Nothing else is guessed: "The answer is 3" is no answer.
+off both ("Doctors" is "doctor"), with what is neither letter nor digit before it ("Berlin's").
+Nothing else is guessed: "The answer is 3" is no answer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,15 +15,17 @@ ENDS = ("", ".")
 def normal(text: str) -> str:
     """A text by the rules above.
 
-    >>> normal(' "Berlin." ')
-    'berlin'
+    >>> normal(' "Berlin." '), normal("Berlin's")
+    ('berlin', 'berlin')
     """
-    words = " ".join(text.casefold().split())
+    bare = _bare(" ".join(text.casefold().split()))
+    return _bare(bare.removesuffix("s")) or bare
+
+
+def _bare(words: str) -> str:
+    """From the first letter or digit to the last."""
     kept = [number for number, sign in enumerate(words) if sign.isalnum()]
-    if not kept:
-        return ""
-    bare = words[kept[0] : kept[-1] + 1]
-    return bare.removesuffix("s") or bare
+    return words[kept[0] : kept[-1] + 1] if kept else ""
 
 
 def answered(text: str, acceptable: Iterable[str]) -> str | None:

@@ -125,8 +125,11 @@ class Claim(Displayed):
         missing = [target for target in self.targets if target not in measured]
         if missing:
             return Finding("–", "not measured", ", ".join(_what_is_left(results, missing)))
-        beside = [t for name in self.beside for t in results.so_far(name) if _counts(t)]
+        beside, unread = _readable(results, self.beside)
         found = self.judge([*tables, *beside])
+        if unread:
+            words = "; ".join([found.evidence, *(f"left out, as unreadable: {u}" for u in unread)])
+            found = replace(found, evidence=words)
         told = [basis(t, results.targets[t.target]) for t in (*tables, *beside)]
         found = replace(found, basis="; ".join(filter(None, told)))
         if not all(map(_counts, tables)):
@@ -137,6 +140,18 @@ class Claim(Displayed):
             words = f"{found.evidence}; less training than the paper's cannot confirm it"
             return replace(found, verdict="under a reading", evidence=words)
         return found
+
+
+def _readable(results: Results, targets: Sequence[str]) -> tuple[list[Table], list[str]]:
+    """What there is of these targets that counts, and those of which a file cannot be read."""
+    tables: list[Table] = []
+    unread: list[str] = []
+    for target in targets:
+        try:
+            tables += [table for table in results.so_far(target) if _counts(table)]
+        except ResultsUnreadable:
+            unread.append(target)
+    return tables, unread
 
 
 def _counts(table: Table) -> bool:

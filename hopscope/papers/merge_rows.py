@@ -4,7 +4,7 @@ A sweep may take longer than one machine is there for. The rows of each run are 
 of it; so runs that were measured, here or elsewhere, are not trained again to measure the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hopscope import __version__
 from hopscope.papers.row import Row
@@ -13,19 +13,27 @@ from hopscope.papers.target import Target
 from hopscope.store import RunFolder
 
 
+def measured(target: Target, protocol: Protocol, folder: RunFolder) -> list[Row]:
+    """The rows of a run, which say whose they are."""
+    return [row.model_copy(update={"run": folder.name}) for row in target.measure(folder, protocol)]
+
+
 def merged(
-    target: Target, protocol: Protocol, folders: Sequence[RunFolder], before: Table, machine: str
+    target: Target,
+    protocol: Protocol,
+    new: Mapping[str, Sequence[Row]],
+    before: Table,
+    machine: str,
 ) -> Table:
-    """The rows of these runs and of those measured before, in the order of the target's recipes."""
+    """The rows of these runs, measured on this machine, and of those measured before, in the order
+    of the target's recipes.
+    """
     _, recipes = target.runs(protocol)
     rows: dict[str, list[Row]] = {name: [] for name in before.runs}
     for row in before.rows:
         rows[str(row.run)].append(row)
-    for folder in folders:
-        rows[folder.name] = [
-            row.model_copy(update={"run": folder.name}) for row in target.measure(folder, protocol)
-        ]
-    new = bool(folders) or not before.rows
+    rows |= {name: list(own) for name, own in new.items()}
+    here = bool(new) or not before.rows
     return Table(
         target=target.name,
         protocol=protocol,
@@ -35,8 +43,8 @@ def merged(
         ),
         remark=target.remarks.get(protocol, ""),
         wanted=len(recipes),
-        hopscope=_both(before.hopscope if before.rows else "", __version__ if new else ""),
-        machine=_both(before.machine, machine if new else ""),
+        hopscope=_both(before.hopscope if before.rows else "", __version__ if here else ""),
+        machine=_both(before.machine, machine if here else ""),
     )
 
 

@@ -119,7 +119,8 @@ class Results:
     def so_far(self, target: str) -> list[Table]:
         """All that there is of a target: its complete table, and parts of other protocols."""
         complete = [self.table(target)] if self.has(target) else []
-        return [*complete, *self.parts(target)]
+        known = {table.protocol for table in complete}
+        return [*complete, *(part for part in self.parts(target) if part.protocol not in known)]
 
     def save_part(self, table: Table) -> Path:
         """Keep the rows of some of the runs, beside the complete table that there may be."""

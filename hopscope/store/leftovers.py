@@ -15,6 +15,9 @@ from hopscope.store.lease import LEASE
 from hopscope.store.lock import LOCK
 from hopscope.store.manifest import MANIFEST, NAME
 
+FOLDERS = frozenset({"answers", "checkpoints", "explorer", "metrics", "parameters", "rows"})
+"""A run's own folders. Kinds of run that others add may have more: a folder is the run's own, too,
+once its manifest names a file in it."""
 TEMPORARY = re.compile(r"\.(.+)\.\d{1,10}\.tmp", re.ASCII)
 
 
@@ -30,9 +33,10 @@ def strays(folder: Path, named: Collection[str]) -> Strays:
     """All that is in the folder beside the files that are named."""
     ours: list[str] = []
     foreign: list[str] = []
+    own = FOLDERS | {name.rpartition("/")[0] for name in named}
     for name, regular in all_in(folder):
         if name not in named and name not in (MANIFEST, LOCK, LEASE):
-            (ours if regular and _is_ours(name) else foreign).append(name)
+            (ours if regular and _is_ours(name, own) else foreign).append(name)
     return Strays(tuple(sorted(ours)), tuple(sorted(foreign)))
 
 
@@ -52,8 +56,10 @@ def all_in(folder: Path) -> list[tuple[str, bool]]:
     return found
 
 
-def _is_ours(name: str) -> bool:
+def _is_ours(name: str, folders: Collection[str]) -> bool:
     inner, _, own = name.rpartition("/")
+    if inner and inner not in folders:
+        return False
     temporary = TEMPORARY.fullmatch(own)
     final = (
         f"{inner}/{temporary[1]}" if temporary and inner else temporary[1] if temporary else name

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,22 @@ def test_results_that_cannot_be_read_do_not_hide_the_others(
     assert others
     assert set(others) <= set(captured.out.splitlines())
     assert claims(["chen"]) == 0
+
+
+def test_a_part_that_cannot_be_read_is_told_and_the_rest_is_judged(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = replace(CLAIMS["musat/above-0.7"], beside=("chen/more",))
+    targets = {**PAPERS.targets, "chen/more": Target("chen/more", "more", (Measured,))}
+    papers = Registry(targets=targets, claims={beside.id: beside})
+    (folder / "results/chen").mkdir()
+    (folder / "results/chen/more.reduced.part.jsonl").write_text("{}\n")
+    assert call(COMMANDS["claims"], ["--json"], papers=papers) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("hopscope: results/chen/more.reduced.part.jsonl is no table")
+    (told,) = json.loads(captured.out)
+    assert told["verdict"] == "reproduced"
+    assert told["evidence"] == "all seeds; left out, as unreadable: chen/more"
 
 
 def test_the_report_is_one_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

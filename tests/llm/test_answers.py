@@ -13,6 +13,8 @@ from hopscope.llm.answers import answered, forms, normal
         ("**Berlin.**", "berlin"),
         ("  New \n  York ", "new york"),
         ("Doctors", "doctor"),
+        ("Berlin's", "berlin"),
+        ("0:S", "0"),
         ("s", "s"),  # nothing would be left
         ("?!", ""),
         ("GROSSE STRASSE", "große straße"),
@@ -26,7 +28,8 @@ def test_texts_that_are_the_same(text: str, same: str) -> None:
 @given(st.text(max_size=30))
 def test_what_is_normal_stays_so_but_for_one_more_s(text: str) -> None:
     once = normal(text)
-    assert normal(once) in (once, once.removesuffix("s"))
+    assert normal(once) == once or (once.endswith("s") and once.startswith(normal(once)))
+    assert not once or (once[0].isalnum() and once[-1].isalnum())
 
 
 def test_a_sentence_is_no_answer() -> None:

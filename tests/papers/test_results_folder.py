@@ -151,6 +151,7 @@ def test_a_part_is_kept_beside_lesser_results_until_all_is_there(results: Result
     less = replace(PART, protocol="reduced")
     results.save_part(less)
     assert results.parts(NAME) == [less, PART]
+    assert results.so_far(NAME) == [lesser, PART]  # and not twice what the complete table has
     results.save(lesser)
     assert results.parts(NAME) == [PART]
     results.save_part(less)

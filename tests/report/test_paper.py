@@ -87,7 +87,10 @@ def section(text: str, anchor: str) -> str:
 class Balance(HTMLParser):
     """Says whether every element that is opened is closed, and in order."""
 
-    ALONE = ("br", "meta",)
+    ALONE = (
+        "br",
+        "meta",
+    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -21,6 +21,8 @@ OURS = (
     "metrics/part-00000000-00000005.parquet",
 )
 FOREIGN = (
+    "analysis/.probe.safetensors.12.tmp",
+    "analysis/probe.safetensors",
     "circuit.json",  # hopscope would call it so; but so would anybody
     "figures/a.svg",
     "metrics/.part.swp",
@@ -36,6 +38,12 @@ def test_only_what_is_named_as_hopscope_names_it_is_a_leftover(tmp_path: Path) -
     found = strays(tmp_path, {"config.json"})
     assert found.leftovers == tuple(sorted(OURS))
     assert found.foreign == tuple(sorted(FOREIGN))
+
+
+def test_a_folder_is_the_runs_own_once_its_manifest_names_a_file_in_it(tmp_path: Path) -> None:
+    put(tmp_path, "counts/all.parquet", "counts/part-00000001.parquet")
+    assert strays(tmp_path, set()).leftovers == ()
+    assert strays(tmp_path, {"counts/all.parquet"}).leftovers == ("counts/part-00000001.parquet",)
 
 
 def test_links_are_foreign_and_are_not_followed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hopscope.papers.claim import Finding, Judge, share_drawn, verdict
-from hopscope.papers.musat.rows import LossRow
+from hopscope.papers.musat.rows import LossRow, longest
 from hopscope.papers.table import Table
 
 Known = TypeVar("Known", bound=LossRow)
@@ -18,7 +18,7 @@ def by_reading(
 
     def judge(tables: Sequence[Table]) -> Finding:
         readings: dict[str, list[Known]] = {}
-        for row in (row for table in tables for row in table.of(kind)):
+        for row in longest(row for table in tables for row in table.of(kind)):
             readings.setdefault(_reading(row), []).append(row)
         said = "; ".join(
             f"{', '.join(map(say, rows))} with {name}{_how_many(list(map(holds, rows)))}"

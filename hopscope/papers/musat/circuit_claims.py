@@ -1,5 +1,6 @@
 """What Musat (ICLR 2025) says of the circuits of transformers A, B and C, and how it is judged."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -142,7 +143,7 @@ def different(tables: Sequence[Table]) -> Finding:
     """Judge whether no two circuits agree in what the heads beside the first one do."""
     rows = tables[0].of(CircuitRow)
     circuits = {
-        tuple(sorted(_told(each.what) for each in row.removals if each.head != row.useful[0]))
+        tuple(sorted(told(each.what) for each in row.removals if each.head != row.useful[0]))
         for row in rows
         if row.useful
     }
@@ -156,9 +157,14 @@ def different(tables: Sequence[Table]) -> Finding:
     )
 
 
-def _told(what: str) -> str:
-    """What a head does; rows that were kept by earlier versions turn the arrow round."""
-    return what.replace("→", "←")
+def told(what: str) -> str:
+    """What a head does, without the weights of a mixture, which differ from model to model; rows
+    that were kept by earlier versions turn the arrow round.
+
+    >>> told("query → 0.52 value 1 + 0.48 key 1")
+    'query ← value 1 + key 1'
+    """
+    return re.sub(r"\b\d\.\d+ ", "", what.replace("→", "←"))
 
 
 def explained(tables: Sequence[Table]) -> Finding:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from hopscope.papers.claim import Claim, Finding, share, share_drawn, verdict
-from hopscope.papers.musat.rows import LossRow
+from hopscope.papers.musat.rows import LossRow, longest
 from hopscope.papers.table import Table
 from hopscope.theory.chain import reach
 
@@ -17,8 +17,8 @@ WITH, WITHOUT = "musat/fig4-seeds", "musat/fig4-nonic-seeds"
 
 
 def rows_of(tables: Sequence[Table]) -> list[LossRow]:
-    """The models of all tables."""
-    return [row for table in tables for row in table.of(LossRow)]
+    """The models of all tables, each once."""
+    return longest(row for table in tables for row in table.of(LossRow))
 
 
 def never(tables: Sequence[Table]) -> Finding:

@@ -101,7 +101,11 @@ def under_readings(judge: Judge) -> Judge:
         found = judge(tables[:1])
         if found.verdict != "not reproduced":
             return found
-        others = [each for each in tried(tables[1:]) if each.of_the_paper]
+        others = [
+            each
+            for each in tried(tables[1:])
+            if each.of_the_paper and each.reading != PaperReading().name
+        ]
         enough = [each for each in others if len(each.rows) >= ENOUGH]
         holding = [each for each in enough if each.holds(judge)]
         if not enough:

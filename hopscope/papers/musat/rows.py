@@ -3,6 +3,9 @@
 A field whose default is None may be missing in tables that were measured before it was recorded.
 """
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from pydantic import StrictBool, StrictFloat, StrictInt
 
 from hopscope.papers.row import JsonObject, Numbers, Record, Row
@@ -114,6 +117,29 @@ class LossRow(Row):
     def loss(self) -> float:
         """The final loss, over all hops."""
         return sum(self.final) / len(self.final)
+
+    @property
+    def trained(self) -> tuple[object, ...]:
+        """What tells one training from another, but for its length: models that agree in it are the
+        same one, looked at after more or fewer steps.
+        """
+        return (
+            self.hops, self.curriculum, self.layers, self.heads, self.init, self.batch,
+            self.examples, self.seed,
+        )  # fmt: skip
+
+
+Known = TypeVar("Known", bound=LossRow)
+
+
+def longest(rows: Iterable[Known]) -> list[Known]:
+    """Every model once: of one that was trained for several lengths, the longest."""
+    found: dict[tuple[object, ...], Known] = {}
+    for row in rows:
+        known = found.setdefault(row.trained, row)
+        if row.steps > known.steps:
+            found[row.trained] = row
+    return [*found.values()]
 
 
 class Removal(Record):

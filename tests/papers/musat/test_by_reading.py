@@ -5,7 +5,7 @@ from musat_rows import D, bent, judged, tables, with_
 
 def test_a_reading_holds_if_all_its_seeds_do() -> None:
     rows = tables()
-    rows[D].append(with_(rows[D][0], final=[0.2] * 4))
+    rows[D].append(with_(rows[D][0], seed=1, final=[0.2] * 4))
     found = judged("d-loss", rows)
     assert found.verdict == "under a reading"
     assert found.ours == (
@@ -24,3 +24,12 @@ def test_initial_weights_are_a_reading_of_their_own() -> None:
     assert found.evidence.endswith(
         "; with 262,144 examples and initial weights of 1/√inputs: 1 model"
     )
+
+
+def test_a_model_of_two_lengths_counts_once_as_the_longer() -> None:
+    rows = tables()
+    shorter = with_(rows[D][0], steps=4_000, final=[0.2] * 4)
+    rows[D].insert(0, shorter)
+    assert judged("d-loss", rows).ours == judged("d-loss", tables()).ours
+    rows[D][0] = with_(shorter, steps=8_000)
+    assert judged("d-loss", rows).ours.startswith("0.200 with 262,144 examples; ")

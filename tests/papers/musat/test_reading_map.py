@@ -73,6 +73,11 @@ def test_a_claim_may_hold_under_a_reading() -> None:
     assert "in 3 of 3 seeds, 6,400 steps, with 'torch' (musat/readings; 2 of 2" in good.evidence
 
 
+def test_less_of_the_paper_as_we_take_it_is_no_other_reading() -> None:
+    shorter = [with_(row, steps=3_000) for row in reading_rows(PaperReading().name)]
+    assert found(readings(*shorter)) == found()
+
+
 def test_a_reading_of_too_few_models_does_not_count() -> None:
     assert found(readings(*reading_rows("fan-in")[:2])) == found()
 
