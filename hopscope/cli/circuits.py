@@ -146,12 +146,12 @@ def discover(chosen: DiscoverArguments) -> int:
     check_figures(chosen, *filter(None, [path]))
     examined.check_keeping(chosen.out)
     examined.check_fits(chosen.examples)
-    _say_if_unlucky(examined)
+    tell = note if chosen.json else say
+    _tell_if_unlucky(examined, tell)
     started = time.monotonic()
     circuit = examined.discover(_progress(), chosen.out, **options)
     from hopscope.cli.findings import print_or_say
 
-    tell = note if chosen.json else say
     print_or_say(circuit, json=chosen.json)
     kept = chosen.out or "with the run, as its circuit"
     tell(f"found in {time.monotonic() - started:.0f} s; kept {kept}")
@@ -226,12 +226,12 @@ def _print_stability(examined: "Study", first: "Circuit", chosen: DiscoverArgume
     table(["path", "found"], rows, title=f"\nin {chosen.repeat} searches, each on its own sample")
 
 
-def _say_if_unlucky(examined: "Study") -> None:
+def _tell_if_unlucky(examined: "Study", tell: Callable[[str], None]) -> None:
     """At a constant learning rate the last step may sit on a spike."""
     calm = examined.calmest()
     now, then = examined.validation_loss(), calm.validation_loss()
     if now is not None and then is not None and now > 3 * then:
-        say(
+        tell(
             f"note: the loss at step {examined.step:,} is {now:.3f}, at {calm.step:,} it was "
             f"{then:.3f}: --step {calm.step} examines that checkpoint"
         )

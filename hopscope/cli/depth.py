@@ -52,7 +52,10 @@ def depth(chosen: DepthArguments) -> int:
 
         print_rows([asdict(depths(hops)) for hops in _range(chosen.table)], {}, json=chosen.json)
         return 0
+    _check_asked_once(chosen)
     if chosen.figure:
+        if chosen.json:
+            raise ConfigError("--json tells what --figure would draw: give one of them")
         check_figures(chosen, chosen.figure)
     if chosen.json:
         return _say_layers(chosen)
@@ -73,6 +76,12 @@ def depth(chosen: DepthArguments) -> int:
         say()
         draw(chosen, chosen.figure, lambda: shared_information(graph))
     return 0
+
+
+def _check_asked_once(chosen: DepthArguments) -> None:
+    named = [chosen.hops is not None, bool(chosen.facts), chosen.task != "retrieval"]
+    if sum(named) > 1:
+        raise ConfigError("give one of --hops, --facts and --task; each says what is asked")
 
 
 def _say_layers(chosen: DepthArguments) -> int:
@@ -96,9 +105,6 @@ def _flow(graph: FactGraph, chosen: DepthArguments, heads: int | None) -> Flow:
 
 def _graph(chosen: DepthArguments) -> FactGraph:
     """The look-ups that are asked about."""
-    named = [chosen.hops is not None, bool(chosen.facts), chosen.task != "retrieval"]
-    if sum(named) > 1:
-        raise ConfigError("give one of --hops, --facts and --task; each says what is asked")
     if chosen.facts:
         return parse_facts(chosen.facts)
     if chosen.hops is not None:

@@ -38,7 +38,8 @@ def emergence_all(chosen: ModelArguments, examples: int, *, json: bool) -> None:
     """When every step (who reads whom) appeared in each member, and when hops were learned."""
     when: dict[str, dict[int, float | None]] = {}
     members = chosen.study().members()
-    for examined in members:
+    found_in = [examined for examined in members if examined.has_circuit]
+    for examined in found_in or members:  # if there is none, the first says what to do
         if not examined.circuit.paths:
             continue
         seed, story = examined.seed, examined.emergence(examples)

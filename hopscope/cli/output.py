@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from decimal import Decimal
 from shutil import get_terminal_size
 from unicodedata import category
 
@@ -60,6 +61,8 @@ def _of_json(value: object) -> object:
         return {str(key): _of_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_of_json(each) for each in value]
+    if isinstance(value, Decimal):  # as SQL sums some numbers
+        value = float(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | None) else str(value)

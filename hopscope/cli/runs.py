@@ -153,6 +153,7 @@ def sql(chosen: SqlArguments) -> int:
     if chosen.csv:
         _print_csv(answer)
     elif chosen.json:
+        _check_names(answer.columns)
         say_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
     else:
         from hopscope.cli.tables import table
@@ -161,6 +162,16 @@ def sql(chosen: SqlArguments) -> int:
     for problem in answer.problems:
         warn(problem)
     return 1 if answer.problems else 0
+
+
+def _check_names(columns: Sequence[str]) -> None:
+    """Refuse to lose a column: an object of JSON has each name once."""
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise ConfigError(
+            f"several columns are called {', '.join(twice)}: name them with `as`, e.g. "
+            f"runs.{twice[0]} as run_{twice[0]}"
+        )
 
 
 def _print_csv(answer: Answer) -> None:

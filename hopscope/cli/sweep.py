@@ -96,9 +96,10 @@ def sweep(chosen: SweepArguments) -> int:
     for trouble in outcome.troubles:
         warn(trouble)
     say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
-    if outcome.troubles:
-        return outcome.troubles[0].exit_code
-    return 0 if outcome.complete else REQUEUE
+    begun = len(outcome.folders) + len(outcome.troubles)
+    if begun < outcome.wanted:  # the time was over: the same command does the rest
+        return REQUEUE
+    return outcome.troubles[0].exit_code if outcome.troubles else 0
 
 
 def _carried_out(chosen: SweepArguments, recipes: Sequence[Recipe], store: Store) -> "Outcome":

@@ -128,10 +128,10 @@ class Study(Displayed):
     def circuit(self) -> Circuit:
         """The circuit that was found in it and kept; `discover` finds it."""
         if not self.has_circuit:
+            of = "" if self.member is None else f" --seed {self.seed}"
             at = "" if self.last else f" --step {self.step}"
-            raise CircuitError(
-                f"{self.name} has no circuit yet: `hopscope discover {self.run.name}{at}` finds it"
-            )
+            command = f"hopscope discover {self.run.name}{of}{at}"
+            raise CircuitError(f"{self.name} has no circuit yet: `{command}` finds it")
         if self.circuit_from is not None:
             found = Circuit.load(self.circuit_from)
         else:

@@ -144,6 +144,8 @@ def measure(recipe: Experiment, most: int, device: str) -> Measured:
         spent = memory[size] > ROOM * room / 2 or seconds[size] > LONGEST
         if spent or (before and seconds[size] > 2 * GAIN * before):
             break
+    if not seconds:  # perhaps somebody else's program fills the GPU now: nothing to remember
+        raise ConfigError(f"one model of {recipe.title()} does not fit into the free memory")
     gpus = torch.cuda.device_count() if graphic else 0
     return Measured(seconds=seconds, memory=memory, room=room, gpus=gpus)
 

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from hopscope.circuits import Circuit
+from hopscope.cli import circuits
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError
@@ -155,6 +156,36 @@ def test_a_fleet_is_examined_member_by_member(
     assert (here / "reports" / f"{fleet.name}-seed-4-maps.svg").exists()
 
 
+class Spiked:
+    """A model at a step whose loss is far above that of its calmest one."""
+
+    def __init__(self, step: int, loss: float | None) -> None:
+        self.step, self.loss = step, loss
+
+    def validation_loss(self) -> float | None:
+        return self.loss
+
+    def calmest(self) -> "Spiked":
+        return Spiked(1_900, 0.01)
+
+
+def test_a_checkpoint_on_a_spike_is_told_and_json_stays_json(
+    run: Run, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    for loss in (0.05, 0.02, None):
+        circuits._tell_if_unlucky(Spiked(2_000, loss), told.append)  # type: ignore[arg-type]
+    assert told == [
+        "note: the loss at step 2,000 is 0.050, at 1,900 it was 0.010: --step 1900 examines that "
+        "checkpoint"
+    ]
+    monkeypatch.setattr(circuits, "_tell_if_unlucky", lambda _, tell: tell(told[0]))
+    assert command(("discover", run.name, "--examples", "8", "--force", "--json")) == 0
+    captured = capsys.readouterr()
+    assert "parts" in json.loads(captured.out)
+    assert told[0] in captured.err
+
+
 def test_a_fleet_is_examined_whole(
     here: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +200,9 @@ def test_a_fleet_is_examined_whole(
     found = said(capsys, "discover", twins.name, "--all", "--examples", "16")
     assert "2.0 q←v1" in found
     assert "this model has not learned the task" in found
+    story = said(capsys, "emergence", twins.name, "--all", "--examples", "8")  # of the one that has
+    (line,) = (line for line in story.splitlines() if line.startswith("q ← v1 "))
+    assert line.split()[-1] == "·"
     assert command(("discover", twins.name, "--all", "--examples", "8", "--force")) == 0
     capsys.readouterr()
     story = said(capsys, "emergence", twins.name, "--all", "--examples", "8")

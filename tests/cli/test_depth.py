@@ -69,6 +69,9 @@ def test_the_figure_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["--facts", "a->b", "b->a"], "need each other"),
         (["--facts", "a b"], "cannot read the fact"),
         (["--hops", "2", "--task", "conditional"], "give one of --hops, --facts and --task"),
+        (["--hops", "500", "--task", "induction"], "give one of --hops, --facts and --task"),
+        (["--json", "--hops", "2", "--facts", "a->b"], "give one of --hops, --facts and --task"),
+        (["--json", "--hops", "2", "--figure", "x.svg"], "--json tells what --figure would draw"),
     ],
 )
 def test_mistakes_are_one_line(flags: list[str], text: str) -> None:

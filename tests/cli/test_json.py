@@ -119,6 +119,13 @@ def test_several_parts_are_one_object(name: str, trained: str, capsys: Captured)
         assert json.loads(path.read_text()) == found
 
 
+def test_no_column_is_lost_and_sums_are_numbers(trained: str, capsys: Captured) -> None:
+    assert run(["sql", "select sum(0.25) as y, 1.5 as x", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"y": 0.25, "x": 1.5}]
+    with pytest.raises(ConfigError, match="several columns are called x: name them with `as`"):
+        run(["sql", "select 1 as x, 2 as x", "--json"])
+
+
 def test_numbers_are_numbers(trained: str, capsys: Captured) -> None:
     rows = answered(capsys, "sql", "QUERY", trained)
     assert rows[0].keys() == {"run", "split", "step", "seed", "hop", "loss", "no"}

@@ -93,6 +93,19 @@ def test_a_run_that_fails_stops_no_other(hopscope: Call, file: Path, root: Path)
     assert row["damaged"] == 1 or row["complete"] == 2
 
 
+def test_time_that_is_up_is_told_though_a_run_has_failed(
+    hopscope: Call, file: Path, root: Path
+) -> None:
+    file.write_text(FILE.format(steps=100_000))
+    assert hopscope("sweep", str(file), "--time-limit", "0.001", "--threads", "1")[0] == 75
+    store = Store(root / "runs")
+    damaged = store.root / store.names()[0]
+    (damaged / "manifest.json").write_text("{}")
+    code, _, err = hopscope("sweep", str(file), "--time-limit", "0.001", "--threads", "1")
+    assert damaged.name in err
+    assert code == 75  # three more are to be trained, whatever became of the first
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

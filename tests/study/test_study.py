@@ -74,7 +74,7 @@ def test_a_circuit_is_found_kept_and_read_again(fleet: Store, tmp_path: Path) ->
     model = load("retrieval", seed=5, store=fleet)
     assert not model.has_circuit
     assert model.heads_of_circuit() == set()
-    with pytest.raises(CircuitError, match="has no circuit yet: `hopscope discover "):
+    with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope discover \S+ --seed 5`"):
         _ = model.circuit
     beside = model.discover(out=tmp_path / "beside.json", examples=8, force=True)
     assert not model.has_circuit

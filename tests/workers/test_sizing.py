@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError
@@ -79,3 +80,14 @@ def test_what_cannot_be_measured_is_one_line(
     monkeypatch.setattr(sizing.sys, "executable", "/bin/false")
     with pytest.raises(ConfigError, match=r"cannot measure how large fleets may be \(nothing\)"):
         measured(tiny, 8, "cpu", 1)
+
+
+def test_what_does_not_fit_is_not_remembered(
+    tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> tuple[float, int]:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(sizing, "_step", full)
+    with pytest.raises(ConfigError, match="one model of .* does not fit into the free memory"):
+        measure(tiny, 2, "cpu")
