@@ -175,15 +175,16 @@ def test_a_checkpoint_on_a_spike_is_told_and_json_stays_json(
     told: list[str] = []
     for loss in (0.05, 0.02, None):
         circuits._tell_if_unlucky(Spiked(2_000, loss), told.append)  # type: ignore[arg-type]
-    assert told == [
+    (line,) = told
+    assert line == (
         "note: the loss at step 2,000 is 0.050, at 1,900 it was 0.010: --step 1900 examines that "
         "checkpoint"
-    ]
-    monkeypatch.setattr(circuits, "_tell_if_unlucky", lambda _, tell: tell(told[0]))
+    )
+    monkeypatch.setattr(circuits, "_tell_if_unlucky", lambda _, tell: tell(line))
     assert command(("discover", run.name, "--examples", "8", "--force", "--json")) == 0
     captured = capsys.readouterr()
     assert "parts" in json.loads(captured.out)
-    assert told[0] in captured.err
+    assert line in captured.err
 
 
 def test_a_fleet_is_examined_whole(

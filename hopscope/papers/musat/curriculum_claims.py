@@ -21,6 +21,16 @@ def rows_of(tables: Sequence[Table]) -> list[LossRow]:
     return longest(row for table in tables for row in table.of(LossRow))
 
 
+def too_little(tables: Sequence[Table]) -> Finding | None:
+    """If no model learned a hop in less training than the paper's, that says nothing about what is
+    learned; None otherwise.
+    """
+    short = any(table.protocol != "full" for table in tables)
+    if not short or any(row.curriculum and hops_of(row) for row in rows_of(tables)):
+        return None
+    return Finding("–", "not measured", "no model learned a hop, in less training than the paper's")
+
+
 def never(tables: Sequence[Table]) -> Finding:
     """Judge whether every run without curriculum ends with a loss above 0.7."""
     rows = rows_of(tables)
@@ -35,6 +45,8 @@ def never(tables: Sequence[Table]) -> Finding:
 
 def essential(tables: Sequence[Table]) -> Finding:
     """Judge whether the lowest final loss is below LEARNED with curriculum, and not without."""
+    if nothing := too_little(tables):
+        return nothing
     rows = rows_of(tables)
     with_, without = (
         min(row.loss for row in rows if row.curriculum is curriculum)
@@ -51,6 +63,8 @@ def later_harder(tables: Sequence[Table]) -> Finding:
     """Judge whether the final losses of no depth fall with the hop, and those of one at least rise,
     by more than chance.
     """
+    if nothing := too_little(tables[:1]):
+        return nothing
     depths: dict[int, list[list[float]]] = {}
     for row in tables[0].of(LossRow):
         depths.setdefault(row.layers, []).append([min(x, row.guess) for x in row.final])
@@ -67,6 +81,8 @@ def later_harder(tables: Sequence[Table]) -> Finding:
 
 def more_layers(tables: Sequence[Table]) -> Finding:
     """Judge whether later hops need more layers: the fewest with which any seed learns a hop."""
+    if nothing := too_little(tables[:1]):
+        return nothing
     rows = tables[0].of(LossRow)
     fewest = [
         min((row.layers for row in rows if row.final[hop] < LEARNED), default=None)
@@ -99,7 +115,7 @@ def in_order(tables: Sequence[Table]) -> Finding:
     rows = rows_of(tables)
     told = [turns for row in rows if (turns := list(in_turn(row.crossed)))]
     if not told:
-        return Finding("–", "not reproduced", f"none of {len(rows)} runs learned a hop behind x_1")
+        return Finding("–", "not measured", f"none of {len(rows)} runs learned a hop behind x_1")
     kept = sum(map(all, told))
     return Finding(
         f"{share_drawn(kept, len(told), 'runs')} that learned a hop behind x_1, of {len(rows)}",

@@ -273,6 +273,8 @@ def test_who_learned_nothing_reproduces_nothing(name: str, single: bool) -> None
         "llm-all-formulations": "not measured",
         "depth-law-small": "not measured",
         "depth-law": "not measured",
+        "hops-in-order": "not measured",
+        "hops-in-order-small": "not measured",
         "theorem-1": "not measured",
         "three-heads-suffice": "not measured",
     }

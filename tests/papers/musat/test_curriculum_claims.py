@@ -34,3 +34,15 @@ def test_models_of_more_seeds_may_learn_without_curriculum() -> None:
             names = (*claim.targets, *claim.beside)
             known = [Table(name, "full", tuple(rows[name])) for name in names]
             assert claim.judge(known).verdict == verdict
+
+
+def test_less_training_in_which_nothing_is_learned_refutes_nothing() -> None:
+    rows = tables()
+    stuck = tuple(with_(row, final=[0.74, 0.74], crossed=[None, None]) for row in rows[IC])
+    for protocol, verdict in (("reduced", "not measured"), ("full", "not reproduced")):
+        for name in ("musat/ic-essential", "musat/later-harder", "musat/later-deeper"):
+            (claim,) = (claim for claim in CLAIMS if claim.id == name)
+            others = [Table(target, "full", tuple(rows[target])) for target in claim.targets[1:]]
+            assert claim.judge([Table(IC, protocol, stuck), *others]).verdict == verdict
+    (claim,) = (claim for claim in CLAIMS if claim.id == "musat/hops-in-order")
+    assert claim.judge([Table(IC, "full", stuck)]).verdict == "not measured"  # no order is seen
