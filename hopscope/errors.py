@@ -27,7 +27,8 @@
     ├── WorkerDied         a process that trained runs was killed, again and again
     ├── OutputLost         what a command prints cannot be written
     └── TrainingError
-        └── Diverged       the loss is not a number, or far above any guess
+        ├── Diverged       the loss is not a number, or far above any guess
+        └── OutOfMemory    the machine or its GPU cannot hold what a training needs
 
     KeyboardInterrupt
     └── Interrupted        a signal asked the training to stop; a checkpoint was written
@@ -133,6 +134,10 @@ class Diverged(TrainingError):
     exit_code = 3
 
 
+class OutOfMemory(TrainingError):
+    """The machine or its GPU cannot hold what a training needs, now at least."""
+
+
 class Interrupted(KeyboardInterrupt):
     """A run was asked to stop; a checkpoint was written first."""
 
@@ -186,6 +191,7 @@ class RunWarning(UserWarning):
 
 
 OF_ONE_RUN = (
-    Diverged, LlmError, RunBusy, RunDamaged, RunMismatch, RunTaken, RunTooNew, WorkerDied,
+    Diverged, LlmError, OutOfMemory, RunBusy, RunDamaged, RunMismatch, RunTaken, RunTooNew,
+    WorkerDied,
 )  # fmt: skip
 """Errors that concern a single run: a sweep over several runs reports them and goes on."""

@@ -6,10 +6,14 @@ killed goes on from its last commit and ends with the same bytes.
 
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import torch
+
 from hopscope.configs import Recipe
-from hopscope.errors import Interrupted, RunDamaged, RunWarning
+from hopscope.errors import Interrupted, OutOfMemory, RunDamaged, RunWarning
 from hopscope.runs.checkpoint import outdated
 from hopscope.runs.computing import check_threads, note_computing, threads_of, using_threads
 from hopscope.runs.stop import Stop, exit_code
@@ -40,10 +44,24 @@ def complete(
         with folder.locked(take_over=True), stop.listening():
             folder.sweep_leftovers()
             if not folder.manifest.complete:
-                with using_threads(threads_of(folder, threads)):
+                with using_threads(threads_of(folder, threads)), _memory_told(folder):
                     _look_over(folder)
                     _carry_on(folder, begin(folder), stop, watcher or NobodyWatches())
     return folder
+
+
+@contextmanager
+def _memory_told(folder: RunFolder) -> Iterator[None]:
+    """A run for which there is no memory is no reason to end a sweep."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        said = str(error).splitlines()[:1] or ["MemoryError"]
+        raise OutOfMemory(
+            f"{folder.name} ran out of memory at step {folder.manifest.step} or after it "
+            f"({said[0][:120]}): free some, and the same command goes on; or take a smaller batch "
+            "or model, or --pack 1"
+        ) from error
 
 
 def _look_over(folder: RunFolder) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sums
+import torch
 from sums import KIND, Summing, Sums
 
 from hopscope.configs import Experiment
 from hopscope.configs.kinds import KINDS, kind_of
-from hopscope.errors import ConfigError, RunMismatch
+from hopscope.errors import ConfigError, OutOfMemory, RunMismatch
 from hopscope.runs import Work, opened, train
 from hopscope.store import RunFolder, Store, sql
 
@@ -57,6 +58,30 @@ def test_stopped_anywhere_it_ends_with_the_same_bytes(store: Store, step: int) -
     with pytest.raises(KeyboardInterrupt, match=f"stopped by SIGTERM at step {step}"):
         train(Sums(), store, watcher=Stops())
     assert store.find("sums").manifest.step == step
+    assert content(train(Sums(), store).folder) == whole
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA out of memory.\nmore"), MemoryError()]
+)
+def test_without_memory_it_says_so_and_goes_on_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    whole = content(train(Sums(), Store(store.root / "whole")).folder)
+    advance = Summing.advance
+
+    def full(self: Summing) -> np.ndarray | None:
+        if self.step == 27:
+            raise error
+        return advance(self)
+
+    monkeypatch.setattr(Summing, "advance", full)
+    with pytest.raises(
+        OutOfMemory, match=r"at step 20 or after it \((CUDA out of )?[mM]emory"
+    ) as told:
+        train(Sums(), store)
+    assert "\n" not in str(told.value)
+    monkeypatch.setattr(Summing, "advance", advance)
     assert content(train(Sums(), store).folder) == whole
 
 

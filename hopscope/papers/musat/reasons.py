@@ -61,7 +61,7 @@ REASONS: Mapping[str, Reason] = {
     "musat/d-quickly-after": Reason(
         "The second look-up waits until its pair is joined, which takes some hundred steps more. "
         "With weights of 1/√inputs, seed 1, attention from value 1 to key 1 passes 0.5 at step "
-        "1,202, that from value 0 to value 1 at 1,211, and x_2 is learned at 1,259; x_1 was at 698.",
+        "1,202, that from value 0 to value 1 at 1,211, and x_2 is learned at 1,259 (x_1: 698).",
         "hopscope reproduce musat/fig7",
     ),
     "musat/d-last-late": Reason(
