@@ -1,16 +1,11 @@
 """The recipe of a training over facts: task, model, training and seeds."""
 
-from typing import ClassVar, Self
-
-from pydantic import model_validator
+from typing import ClassVar
 
 from hopscope.configs.model import Model
 from hopscope.configs.recipe import Recipe, Seeds
 from hopscope.configs.tasks import Retrieval, Task
 from hopscope.configs.training import Training
-
-MOST_HOPS = 127
-"""Answers of one question whose losses a run can keep (`hopscope.store.metrics`: a byte)."""
 
 
 class Experiment(Recipe):
@@ -28,16 +23,6 @@ class Experiment(Recipe):
     training: Training = Training()
     seeds: Seeds = (0,)
     """One model per seed; the seed fixes initial weights, training set and order."""
-
-    @model_validator(mode="after")
-    def _losses_can_be_kept(self) -> Self:
-        asked = len(self.task.asked_hops())
-        if asked > MOST_HOPS:
-            raise ValueError(
-                f"the task asks for {asked:,} hops at once, and a run keeps the losses of up to "
-                f"{MOST_HOPS}: take fewer hops, or curriculum=False, which asks for the last alone"
-            )
-        return self
 
     @property
     def task_kind(self) -> str:

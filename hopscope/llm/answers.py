@@ -18,13 +18,10 @@ def normal(text: str) -> str:
     >>> normal(' "Berlin." '), normal("Berlin's")
     ('berlin', 'berlin')
     """
-    bare = _bare(" ".join(text.casefold().split()))
-    return _bare(bare.removesuffix("s")) or bare
-
-
-def _bare(words: str) -> str:
-    """From the first letter or digit to the last."""
+    words = " ".join(text.casefold().split())
     kept = [number for number, sign in enumerate(words) if sign.isalnum()]
+    if len(kept) > 1 and words[kept[-1]] == "s":
+        kept.pop()
     return words[kept[0] : kept[-1] + 1] if kept else ""
 
 

@@ -27,6 +27,8 @@ TABLE = Table(
 LOSSES = "metrics/losses.parquet"
 """The file of all losses of a complete run."""
 PART = TABLE.parts
+MOST_HOPS = 127
+"""Hops whose losses are told apart: their number is a byte."""
 SPLITS = ("train", "validation")
 
 

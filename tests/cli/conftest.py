@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 import safetensors.torch
+from reproducing import End, Say, ends, registry
 
-from hopscope.cli.main import main
-from hopscope.configs import Experiment, Retrieval, Training
+from hopscope.cli.commands import COMMANDS
+from hopscope.cli.main import call, main
+from hopscope.cli.output import warn
+from hopscope.configs import Experiment, Recipe, Retrieval, Training
+from hopscope.errors import HopscopeError
 from hopscope.models.planted import Planted, planted
+from hopscope.papers.registry import PAPERS, Registry
+from hopscope.papers.target import Target
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.training import Run, train
 
@@ -29,14 +35,14 @@ def hopscope(
 ) -> Callable[..., tuple[int, str, str]]:
     """Exit code, output and errors of a command."""
 
-    def call(*arguments: str) -> tuple[int, str, str]:
+    def called(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["hopscope", *arguments])
         with pytest.raises(SystemExit) as stop:
             main()
         captured = capsys.readouterr()
         return int(stop.value.code or 0), captured.out, captured.err
 
-    return call
+    return called
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +79,42 @@ def here(story: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(story)
     return story
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Say:
+    """The command with folders of its own: exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def said(*words: str, papers: Registry = PAPERS) -> tuple[int, str, str]:
+        folders = ["--results", "found", "--store", "kept"]
+        try:
+            code = call(COMMANDS["reproduce"], [*words, *folders], papers=papers)
+        except HopscopeError as error:  # as `main` tells it
+            warn(error)
+            code = error.exit_code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return said
+
+
+@pytest.fixture
+def recipes(tiny: Experiment) -> tuple[Recipe, ...]:
+    return tuple(tiny.model_copy(update={"seeds": (seed,)}) for seed in (0, 1))
+
+
+@pytest.fixture
+def target(recipes: tuple[Recipe, ...]) -> Target:
+    """Two trainings of 12 steps, with nothing to draw."""
+    return Target(
+        "musat/two", "two of them", (End,), ends, {"reduced": lambda: recipes},
+        remarks={"reduced": "two instead of all"},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def two(target: Target) -> Registry:
+    """The only target there is."""
+    return registry(target)

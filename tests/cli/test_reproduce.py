@@ -3,44 +3,18 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from reproducing import End, Say, registry
 
-from hopscope.cli.commands import COMMANDS
-from hopscope.cli.main import call
-from hopscope.cli.output import warn
-from hopscope.configs import Experiment, Recipe
-from hopscope.errors import HopscopeError, NotLearned
+from hopscope.configs import Recipe
+from hopscope.errors import NotLearned
 from hopscope.papers.registry import PAPERS, Registry
-from hopscope.papers.row import Row
 from hopscope.papers.table import Protocol, Table
 from hopscope.papers.target import Target
 from hopscope.store import RunFolder, Store
-from hopscope.training import Run
-
-Say = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Say:
-    """The command with folders of its own: exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def said(*words: str, papers: Registry = PAPERS) -> tuple[int, str, str]:
-        folders = ["--results", "found", "--store", "kept"]
-        try:
-            code = call(COMMANDS["reproduce"], [*words, *folders], papers=papers)
-        except HopscopeError as error:  # as `main` tells it
-            warn(error)
-            code = error.exit_code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return said
 
 
 class Clock:
@@ -57,40 +31,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr("hopscope.runs.stop.time", made)
     return made
-
-
-class End(Row):
-    loss: float
-
-
-def ends(folder: RunFolder, protocol: Protocol) -> list[End]:
-    """How a run ended."""
-    return [End(loss=float(Run(folder).final_losses().mean()))]
-
-
-def registry(*targets: Target) -> Registry:
-    """These targets, and no claims but those that need other ones."""
-    return Registry({target.name: target for target in targets}, PAPERS.claims)
-
-
-@pytest.fixture
-def recipes(tiny: Experiment) -> tuple[Recipe, ...]:
-    return tuple(tiny.model_copy(update={"seeds": (seed,)}) for seed in (0, 1))
-
-
-@pytest.fixture
-def target(recipes: tuple[Recipe, ...]) -> Target:
-    """Two trainings of 12 steps, with nothing to draw."""
-    return Target(
-        "musat/two", "two of them", (End,), ends, {"reduced": lambda: recipes},
-        remarks={"reduced": "two instead of all"},
-    )  # fmt: skip
-
-
-@pytest.fixture
-def two(target: Target) -> Registry:
-    """The only target there is."""
-    return registry(target)
 
 
 def test_depth_is_computed_kept_and_drawn(say: Say) -> None:
@@ -274,48 +214,6 @@ def test_one_that_fails_does_not_keep_the_others_waiting(say: Say, target: Targe
     results = both.results(Path("found"))
     assert results.has("musat/two")
     assert not results.has("musat/one")
-
-
-def test_one_that_cannot_be_measured_does_not_lose_the_others(
-    say: Say, target: Target, recipes: tuple[Recipe, ...]
-) -> None:
-    broken = recipes[0].run_name()
-
-    def some(folder: RunFolder, protocol: Protocol) -> list[End]:
-        if folder.name == broken:
-            raise NotLearned("the model learned nothing")
-        return ends(folder, protocol)
-
-    code, out, err = say("musat/two", papers=registry(replace(target, measure=some)))
-    assert (code, err) == (2, "hopscope: musat/two: the model learned nothing\n")
-    assert "1 of 2 runs are complete and measured" in out
-    results = registry(target).results(Path("found"))
-    assert results.part("musat/two", "reduced").runs == (recipes[1].run_name(),)
-    assert say("musat/two", papers=registry(target))[0] == 0
-    assert len(results.table("musat/two").rows) == 2
-
-
-def test_what_cannot_be_read_does_not_stop_the_list_or_other_targets(
-    say: Say, two: Registry, recipes: tuple[Recipe, ...]
-) -> None:
-    assert say("musat/two", papers=two)[0] == 0
-    (Path("kept") / recipes[0].run_name() / "manifest.json").write_text("{}")
-    Path("found/musat/two.full.part.jsonl").write_text("{}\n")
-    code, out, _ = say("--list", papers=two)
-    assert code == 0
-    assert re.search(r"reduced +1 +2 +reduced", out)
-    assert say("musat/depth", "--protocol", "smoke", "--threads", "1")[0] == 0
-
-
-def test_a_page_of_somebody_elses_is_not_written_over(say: Say, two: Registry) -> None:
-    Path("found").mkdir()
-    Path("found/README.md").write_text("# My project\n")
-    code, _, err = say("musat/two", papers=two)
-    assert code == 2
-    assert err.startswith("hopscope: found/README.md is not a page of hopscope's, and would be ")
-    assert err.count("\n") == 1
-    assert Path("found/README.md").read_text() == "# My project\n"
-    assert not Path("kept").exists()
 
 
 def test_results_that_cannot_be_written_are_one_line(say: Say, two: Registry) -> None:

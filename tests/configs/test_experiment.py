@@ -53,10 +53,3 @@ def test_what_tables_show() -> None:
 def test_seeds_that_are_none(seeds: tuple[int, ...]) -> None:
     with pytest.raises(ConfigError, match="seeds"):
         Experiment(seeds=seeds)
-
-
-def test_no_more_hops_are_asked_than_losses_can_be_kept_of() -> None:
-    Experiment(task=Retrieval(hops=127))
-    Experiment(task=Retrieval(hops=128, curriculum=False))
-    with pytest.raises(ConfigError, match="asks for 128 hops at once, and a run keeps the losses"):
-        Experiment(task=Retrieval(hops=128))

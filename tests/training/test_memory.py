@@ -23,7 +23,12 @@ from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
 from hopscope.models import Transformer
 from hopscope.training import train
-from hopscope.training.memory import check_examples, parameters, training_bytes
+from hopscope.training.memory import (
+    check_examples,
+    check_training,
+    parameters,
+    training_bytes,
+)
 
 CODE = """
 import json, os, resource, sys, tempfile
@@ -80,6 +85,14 @@ def test_shapes_and_weights_are_those_of_the_model(task: Task) -> None:
     experiment = Experiment(task=task, model=Model(layers=2, heads=2, d_model=64))
     made = sum(p.numel() for p in Transformer(experiment.model, task.interface()).parameters())
     assert parameters(experiment) == pytest.approx(made, rel=0.05)
+
+
+def test_no_more_hops_are_asked_than_losses_can_be_kept_of() -> None:
+    small = {"model": Model(layers=1, heads=1, d_model=8), "training": Training(batch=1)}
+    check_training(Experiment(task=Retrieval(hops=127), **small))
+    check_training(Experiment(task=Retrieval(hops=128, curriculum=False), **small))
+    with pytest.raises(ConfigError, match="asks for 128 hops at once, and a run keeps the losses"):
+        check_training(Experiment(task=Retrieval(hops=128), **small))
 
 
 @pytest.mark.parametrize(

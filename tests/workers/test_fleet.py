@@ -8,6 +8,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import Diverged, Interrupted, RunWarning
 from hopscope.runs import Stop, train
 from hopscope.runs.checkpoint import weights_of
+from hopscope.runs.computing import using_threads
 from hopscope.store import RunFolder, Store
 from hopscope.training import prolong
 from hopscope.training.learner import Learner
@@ -70,8 +71,9 @@ def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> N
     unpack(learner, store.create(longer))
     assert learner.step == 12
     stacked = Learner(together(recipes), torch.device("cpu"), "float32")
-    for _ in range(12):
-        stacked.advance()
+    with using_threads(1):  # as the fleet had
+        for _ in range(12):
+            stacked.advance()
     for name, moment in learner.optimiser_state().items():
         stacked.weights.master.data.copy_(stacked.moments[name])
         expected = {key: each[0].clone() for key, each in stacked.weights.named().items()}
