@@ -17,11 +17,13 @@ import hopscope
 from hopscope import Experiment, Model, Run, Store, Training
 from hopscope.circuits import Encoder
 from hopscope.papers import preset
+from hopscope.store.gallery import about
 
 Names = Mapping[str, Any]
 NOTEBOOK = "file_format: mystnb"
 ELSEWHERE = {
     "README.md": "trains the demo: the test below",
+    "docs/findings.md": "trains a model of twelve layers: the last test below",
     "docs/sharing.md": "loads what was exported: tests/sharing/test_gpt2.py",
 }
 """Pages whose blocks do not run here: why, and where what they do is tested."""
@@ -151,3 +153,13 @@ def test_the_main_flow_of_the_readme_runs(no_training: list[Experiment]) -> None
     assert isinstance(found := told["circuit"], hopscope.Circuit)
     assert found.paths == kept.paths
     assert [path for path, _ in told["story"].order]
+
+
+def test_the_model_nearest_to_figure_5_is_what_the_findings_train(
+    no_training: list[Experiment],
+) -> None:
+    (block,) = blocks(ROOT / "docs/findings.md", "python")
+    exec(compile(block, "findings.md", "exec"), {})
+    kept = about(hopscope.load("gallery/figure-5").run.folder)
+    assert kept is not None
+    assert [asked.run_name() for asked in no_training] == [kept.run]
