@@ -125,11 +125,13 @@ class Claim(Displayed):
         missing = [target for target in self.targets if target not in measured]
         if missing:
             return Finding("–", "not measured", ", ".join(_what_is_left(results, missing)))
-        beside, unread = _readable(results, self.beside)
+        others = {name: results.readable_so_far(name) for name in self.beside}
+        beside = [table for known, _ in others.values() for table in known if _counts(table)]
         found = self.judge([*tables, *beside])
-        if unread:
-            words = "; ".join([found.evidence, *(f"left out, as unreadable: {u}" for u in unread)])
-            found = replace(found, evidence=words)
+        left_out = [
+            f"a part of {name} cannot be read" for name, (_, all_) in others.items() if not all_
+        ]
+        found = replace(found, evidence="; ".join([found.evidence, *left_out]))
         told = [basis(t, results.targets[t.target]) for t in (*tables, *beside)]
         found = replace(found, basis="; ".join(filter(None, told)))
         if not all(map(_counts, tables)):
@@ -140,18 +142,6 @@ class Claim(Displayed):
             words = f"{found.evidence}; less training than the paper's cannot confirm it"
             return replace(found, verdict="under a reading", evidence=words)
         return found
-
-
-def _readable(results: Results, targets: Sequence[str]) -> tuple[list[Table], list[str]]:
-    """What there is of these targets that counts, and those of which a file cannot be read."""
-    tables: list[Table] = []
-    unread: list[str] = []
-    for target in targets:
-        try:
-            tables += [table for table in results.so_far(target) if _counts(table)]
-        except ResultsUnreadable:
-            unread.append(target)
-    return tables, unread
 
 
 def _counts(table: Table) -> bool:

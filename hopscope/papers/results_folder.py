@@ -122,6 +122,14 @@ class Results:
         known = {table.protocol for table in complete}
         return [*complete, *(part for part in self.parts(target) if part.protocol not in known)]
 
+    def readable_so_far(self, target: str) -> tuple[list[Table], bool]:
+        """What can be read of it: all that there is, or what is complete; and whether it is all."""
+        try:
+            return self.so_far(target), True
+        except ResultsError:
+            complete = self.readable(target)
+            return ([] if complete is None else [complete]), False
+
     def save_part(self, table: Table) -> Path:
         """Keep the rows of some of the runs, beside the complete table that there may be."""
         path = self.part_path(table.target, table.protocol)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from hopscope.errors import ResultsError
 from hopscope.papers.claim import Claim
 from hopscope.papers.results_folder import Results
 from hopscope.papers.table import Table
@@ -31,7 +30,7 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
         )
         for claim, finding in judged
     ]
-    tables = [table for name in targets for table in _readable(results, name)]
+    tables = [table for name in targets for table in results.readable_so_far(name)[0]]
     measured = [
         (
             t.target,
@@ -52,15 +51,6 @@ def readme(claims: Mapping[str, Claim], targets: Mapping[str, Target], results: 
             "",
         ]
     )
-
-
-def _readable(results: Results, target: str) -> list[Table]:
-    """What there is of a target; if a part of it cannot be read, what is complete."""
-    try:
-        return results.so_far(target)
-    except ResultsError:
-        complete = results.readable(target)
-        return [] if complete is None else [complete]
 
 
 def _protocol(table: Table) -> str:

@@ -201,7 +201,7 @@ def test_a_part_that_cannot_be_read_is_told_and_the_rest_is_judged(
     assert captured.err.startswith("hopscope: results/chen/more.reduced.part.jsonl is no table")
     (told,) = json.loads(captured.out)
     assert told["verdict"] == "reproduced"
-    assert told["evidence"] == "all seeds; left out, as unreadable: chen/more"
+    assert told["evidence"] == "all seeds; a part of chen/more cannot be read"
 
 
 def test_the_report_is_one_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
