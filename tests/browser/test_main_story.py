@@ -58,6 +58,7 @@ def test_by_mouse(page: Any, explorer: str) -> None:
     page.click(".example button:text('next')")
     page.wait_for_function("() => hopscope.state.ex === 1")
     page.click('.map[data-head="0.1"]')
+    settled(page)
     assert "Head 0.1" in page.inner_text(".large")
 
 
