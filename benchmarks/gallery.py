@@ -6,12 +6,13 @@
 
 Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformers
 A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each), and
-so must the model nearest to figure 5 (a run of `hopscope reproduce musat/readings`). An entry is an
-ordinary run folder: weights rounded to float16, no optimiser, metrics, the circuit of the rounded
-weights, and about.json. With --circuits nothing is trained: the models that are there are searched
-again by this version, and all else stays as it is. With --explorer what the page shows first is
-computed and kept with the models that are there: the account of the circuit, role maps and contents
-at all checkpoints, emergence, the true paths of the planted model. Prints a JSON row per model.
+so must transformer D (a run of `hopscope reproduce musat/fig7-seeds`) and the model nearest to
+figure 5 (one of `hopscope reproduce musat/readings`). An entry is an ordinary run folder: weights
+rounded to float16, no optimiser, metrics, the circuit of the rounded weights, and about.json.
+With --circuits nothing is trained: the models that are there are searched again by this version,
+and all else stays as it is. With --explorer what the page shows first is computed and kept with the
+models that are there: the account of the circuit, role maps and contents at all checkpoints,
+emergence, the true paths of the planted model. Prints a JSON row per model.
 """
 
 import argparse
@@ -41,6 +42,7 @@ from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.papers import preset
 from hopscope.papers.musat.readings import reading_of
+from hopscope.papers.musat.recipes import STEPS_D, larger_seeds
 from hopscope.runs.checkpoint import saved, weights_of
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
@@ -109,6 +111,15 @@ def transformer(letter: str, chosen: argparse.Namespace) -> Entry:
     return of_run(run, what, {Study(run).calmest().step})
 
 
+def larger_weights(chosen: argparse.Namespace) -> Entry:
+    recipe = larger_seeds(STEPS_D)[0]
+    assert isinstance(recipe, Experiment)
+    run = Run(trained(recipe, Store(chosen.store), "hopscope reproduce musat/fig7-seeds"))
+    name = "transformer D of Musat (ICLR 2025), with initial weights of 1/√inputs"
+    what = f"{name}: four hops, at its calmest late checkpoint"
+    return of_run(run, what, {Study(run).calmest().step})
+
+
 def nearest(chosen: argparse.Namespace) -> Entry:
     recipe = reading_of(NEAREST).experiment(seed=0)
     how = "hopscope reproduce musat/readings"
@@ -147,6 +158,7 @@ def ngram(chosen: argparse.Namespace) -> Entry:
 ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
     "demo": demo,
     **{f"transformer-{letter}": partial(transformer, letter) for letter in "abc"},
+    "transformer-d-fan-in": larger_weights,
     "figure-5": nearest,
     "planted": by_hand,
     "ngram": ngram,

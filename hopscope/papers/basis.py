@@ -51,7 +51,7 @@ def _time(rows: Sequence[Row]) -> str:
     if not seconds:
         return ""
     told = f"{seconds / HOUR:.1f} h" if seconds >= HOUR else f"{seconds / MINUTE:.0f} min"
-    return f"{told} of training"
+    return f"{told} of {' and '.join(sorted({row.activity for row in rows}))}"
 
 
 def _precision(rows: Sequence[Row]) -> str:

@@ -6,7 +6,7 @@ tested. Only fields that were set are written, so a row comes back to the letter
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, StrictFloat, ValidationError
 
@@ -37,6 +37,8 @@ class Row(Record):
 
     run: str | None = None
     """The run that was measured; unset for rows that need no run."""
+    activity: ClassVar[str] = "training"
+    """What the run spent its seconds on."""
 
     def to_json(self) -> str:
         """The row as one line of JSON, with those fields alone that were given."""

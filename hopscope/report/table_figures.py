@@ -269,7 +269,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/readings": _readings,
     "musat/readings-long": _readings,
     "musat/fig7": _circuits,
-    "musat/fig7-seeds": _orders,
+    "musat/fig7-seeds": _circuits,
     "musat/batches": _batches,
     "chen/training": training_figures,
     "chen/growth": growth_figures,

@@ -42,6 +42,12 @@ def test_a_run_of_several_models_is_counted_once() -> None:
     assert found == f"{ABC}: 1 run, 2 seeds, 1 min of training"
 
 
+def test_language_models_are_asked_and_not_trained() -> None:
+    rows = (with_(musat_rows.answer_row("small", "kingdoms"), run="one", seconds=120.0),)
+    found = basis(Table("musat/fig2", "full", rows), PAPERS.targets["musat/fig2"])
+    assert found == "musat/fig2: 1 run, 2 min of asking, in float32"
+
+
 def test_operations_are_those_of_the_runs_that_there_are() -> None:
     recipe = tiny(1, 2, 400)
     rows = [with_(row, run=recipe.run_name()) for row in table(60.0).rows]

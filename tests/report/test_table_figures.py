@@ -109,6 +109,7 @@ def lines(axes: Axes) -> dict[str, list[float]]:
     return {str(line.get_label()): [float(y) for y in line.get_ydata()] for line in axes.lines}
 
 
+OF_D = ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"]
 NAMES = {
     "musat/depth": ["layers", "shared"],
     "musat/fig2": ["accuracy"],
@@ -121,8 +122,8 @@ NAMES = {
     "musat/fig5": ["circuit-4x1-0", "maps-4x1-0", "maps-4x1-1", "courses"],
     "musat/readings": ["map", "nearest"],
     "musat/readings-long": ["map", "nearest"],
-    "musat/fig7": ["circuit-4x1-0", "maps-4x1-0", "emergence-4x1-0", "order-4x1-0", "courses"],
-    "musat/fig7-seeds": ["courses"],
+    "musat/fig7": OF_D,
+    "musat/fig7-seeds": OF_D,
     "musat/batches": ["plateau"],
     "chen/training": ["stages", "transfer"],
     "chen/settings": ["distances"],

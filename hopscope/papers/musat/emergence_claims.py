@@ -233,7 +233,7 @@ CLAIMS = (
     Claim(
         "musat/d-single-removals", "Removing any one path of D's circuit costs much.", "appendix E",
         "0.17 … 0.89", "every path removed alone, those of the first head apart", ("musat/fig7",),
-        removals,
+        removals, beside=SEEDS,
     ),
     Claim(
         "musat/d-slow-start", "D's first head emerges after 450 slow epochs.", "§9.2",
@@ -249,17 +249,17 @@ CLAIMS = (
         "musat/d-order", "Look-ups of D emerge one after the other, in the order of the hops.",
         "§9.2, figure 7 right", "B, then C, then D, then E",
         "when attention passes 0.5 along the first look-up that reaches x_1, x_2, …",
-        ("musat/fig7",), look_ups_in_order,
+        ("musat/fig7",), look_ups_in_order, beside=SEEDS,
     ),
     Claim(
         "musat/d-head-per-hop", "Each further hop of D has a head of its own.",
         "§9.2, figure 7 right", "21, 22, 23, 24", "the heads of those first look-ups",
-        ("musat/fig7",), heads_in_order,
+        ("musat/fig7",), heads_in_order, beside=SEEDS,
     ),
     Claim(
         "musat/d-several-paths", "Several paths of D connect the same positions.",
         "§9.2, figure 7 left", "several", "paths of different heads between the same roles",
-        ("musat/fig7",), several_paths,
+        ("musat/fig7",), several_paths, beside=SEEDS,
     ),
     Claim(
         "musat/d-quickly-after", "D's second hop follows the first quickly.", "§9.2",

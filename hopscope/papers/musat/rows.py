@@ -4,7 +4,7 @@ A field whose default is None may be missing in tables that were measured before
 """
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from pydantic import StrictBool, StrictFloat, StrictInt
 
@@ -53,6 +53,7 @@ class PlantedRow(Row):
 class AnswerRow(Row):
     """How a language model answers one kind of question; hopscope.llm.results says how."""
 
+    activity: ClassVar[str] = "asking"
     model: str
     protocol: str
     precision: str

@@ -246,15 +246,15 @@ TARGETS = (
     Target(
         "musat/fig7-seeds",
         "figures 6 and 7 over seeds: transformer D with initial weights of 1/√inputs",
-        (LossRow,),
-        _losses,
+        (CircuitRow,),
+        _emergence,
         {
             "full": lambda: larger_seeds(preset("transformer-d-fan-in").steps),
             "reduced": lambda: larger_seeds(STEPS_D),
             "smoke": lambda: (tiny(1, 2, 400),),
         },
         method="As musat/fig7, under the reading with which all four hops are learned there, with "
-        "two seeds more; their losses alone.",
+        "two seeds more.",
         remarks={
             "reduced": f"{STEPS_D:,} steps instead of 6,400",
             "smoke": "one tiny model of one hop",

@@ -1,7 +1,9 @@
 """The order in which heads emerge, of look-ups and of paths that join pairs."""
 
+import pytest
 from musat_rows import KNOWN, D, emerging_row, judged, tables, with_, without
 
+from hopscope.papers.musat.rows import CircuitRow
 from hopscope.papers.table import Table
 
 
@@ -40,6 +42,21 @@ def test_more_seeds_of_a_reading_are_judged_with_it() -> None:
     assert found.evidence.endswith(f"{weights}: 3 models")
     assert found.ours.endswith(f"100 < 200 < 300 < 400 {weights}")
     assert claim.judge(over_seeds(None)).verdict == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    "name", ["d-order", "d-head-per-hop", "d-several-paths", "d-single-removals"]
+)
+def test_circuits_are_judged_over_seeds(name: str) -> None:
+    claim = KNOWN[f"musat/{name}"]
+    assert claim.beside == ("musat/fig7-seeds",)
+    known, seeds = over_seeds(400)
+    assert claim.judge([known, seeds]).verdict == "reproduced"
+    *others, last = seeds.of(CircuitRow)
+    none = with_(without(last, "emergence"), removals=())
+    found = claim.judge([known, Table(seeds.target, "reduced", (*others, none))])
+    assert found.verdict == "under a reading"
+    assert "1/√inputs: holds for 2 of 3 models" in found.ours
 
 
 def test_one_hop_has_no_second() -> None:
