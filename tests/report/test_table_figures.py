@@ -78,7 +78,7 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
     if target.startswith("musat/readings"):
         known = [*musat_rows.reading_rows("fan-in"), *musat_rows.reading_rows("torch")[:2]]
         return [with_(row, circuit=circuit.circuit) for row in known]
-    if target == "musat/fig7":
+    if target.startswith("musat/fig7"):
         return [with_(circuit, emergence=story(circuit))]
     if target == "chen/training":
         return chen_rows.training()
