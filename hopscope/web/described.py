@@ -138,12 +138,13 @@ def arrays(steps: list[int], circuit: Circuit | None, seeds: int) -> list[str]:
 def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
     """For each pane, the command that gives the same numbers."""
     which = f"{folder.name} --seed {seed}" if len(recipe.seeds) > 1 else folder.name
-    story = " --over-training" * (len(checkpoint_steps(folder)) > 1)
+    followed = len(checkpoint_steps(folder)) > 1
+    story = " --over-training" * followed
     return {
         "example": f"hopscope maps {which} --example 0 --json",
         "circuit": f"hopscope circuit show {which}",
         "maps": f"hopscope maps {which} --json",
-        "time": f"hopscope emergence {which} --json",
+        "time": f"hopscope {f'emergence {which}' if followed else f'show {folder.name}'} --json",
         "losses": f"hopscope ablate {which} --json",
         "contents": f"hopscope contents {which}{story} --json",
     }
@@ -153,14 +154,14 @@ def pythons(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
     """For each pane, the Python that gives the same numbers."""
     chosen = f", seed={seed}" if len(recipe.seeds) > 1 else ""
     model = f'import hopscope\nmodel = hopscope.load("{folder.name}"{chosen})\n'
-    story = "_story" * (len(checkpoint_steps(folder)) > 1)
+    followed = len(checkpoint_steps(folder)) > 1
     return {
         "example": f"{model}model.model",
         "circuit": f"{model}print(model.circuit)",
         "maps": f"{model}model.maps().own",
-        "time": f"{model}model.emergence().order",
+        "time": f"{model}model.{'emergence().order' if followed else 'run.losses()'}",
         "losses": f"{model}model.run.losses()",
-        "contents": f"{model}model.contents{story}().own",
+        "contents": f"{model}model.contents{'_story()' if followed else '().stream'}.own",
     }
 
 

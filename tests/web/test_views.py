@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,20 @@ def test_the_gallery_carries_its_account_and_arrays(views: Views, name: str) -> 
         assert {path["name"] for path in found["planted"]} == paths
     if name == "demo":
         assert set(found["emerged"]) == paths
+
+
+@pytest.mark.parametrize("name", ["demo", "planted", "ngram"])
+def test_what_each_pane_says_can_be_done(
+    views: Views, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many checkpoints and with one: its command and its lines of Python."""
+    monkeypatch.chdir(tmp_path)
+    found = views.run(f"gallery-{name}")
+    for told in found["command"].values():
+        program, *arguments = shlex.split(told)
+        assert (program, command(arguments)) == ("hopscope", 0)
+    for lines in found["python"].values():
+        exec(lines, {})
 
 
 def test_maps_are_those_of_the_command(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
