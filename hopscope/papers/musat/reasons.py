@@ -52,40 +52,40 @@ REASONS: Mapping[str, Reason] = {
     ),
     "musat/d-slow-start": Reason(
         "Initial weights and the seed decide how long it takes: with GPT-2's weights the seeds "
-        "lie on both sides of the paper's, with weights of 1/√inputs there is no slow start. The "
-        "batch, which the paper leaves open, shows no trend in small models.",
+        "lie on both sides of the paper's, with weights of 1/√inputs x_1 comes after 87 to 105 "
+        "epochs. The batch, which the paper leaves open, shows no trend in small models.",
         "hopscope reproduce musat/batches",
     ),
     "musat/d-order": Reason(
-        "It is so in two of three seeds with weights of 1/√inputs. In seed 2 the query finds x_2 "
-        "by its place, as it finds x_3 in A, and no look-up of roles reaches it: with even "
-        "attention in head 14.0, which goes by the place of value 1, the model's loss is 0.82 "
-        "instead of 0.22.",
+        "It is so in two of three seeds with weights of 1/√inputs. In seed 2 no look-up ends at "
+        "x_2: in its circuit x_2 comes with value 2, which took it from key 2 (head 15.0). Without "
+        "this step the circuit's loss is 0.25, and 0.07 with it.",
         "hopscope reproduce musat/fig7-seeds",
     ),
     "musat/d-head-per-hop": Reason(
-        "One head looks a hop further at several places at once. In seed 0 of weights of 1/√inputs "
-        "head 5.0 lets the query read value 0, and value 2 read value 3. Without it the circuit's "
-        "loss is 0.33: that of x_1 is 0.19 and that of x_4 1.02, of the others 0.04 and 0.10.",
+        "In two of three seeds with weights of 1/√inputs one head looks a hop further at several "
+        "places at once; in the third no look-up ends at x_2. In seed 0 head 5.0 lets the query "
+        "read value 0, and value 2 read value 3. Without it the circuit's loss is 0.33: that of "
+        "x_1 is 0.19 and that of x_4 1.02, of the others 0.04 and 0.10.",
         "hopscope ablate gallery/transformer-d-fan-in --examples 512 --circuit --head 5.0=uniform",
     ),
     "musat/d-several-paths": Reason(
-        "How many steps heads share is a matter of the seed: three in seed 1 of weights of "
-        "1/√inputs, one in seed 2, none in seed 0. There the query reads value 1 by head 12.0 "
-        "alone: the circuit's loss is 0.22 without it, and those of x_1 and x_2 are 0.29 and 0.43.",
+        "How many steps heads share is a matter of the seed: with weights of 1/√inputs three pairs "
+        "of roles are connected by several heads in seed 1, one in seed 2, none in seed 0. In seed "
+        "0 the query reads value 1 by head 12.0 alone: the circuit's loss is 0.22 without it, and "
+        "those of x_1 and x_2 are 0.29 and 0.43.",
         "hopscope ablate gallery/transformer-d-fan-in --examples 512 --circuit --head "
         "12.0:query=uniform",
     ),
     "musat/d-quickly-after": Reason(
-        "The second look-up comes when its pair is joined, which takes some hundred steps more. "
-        "With weights of 1/√inputs, seed 1, attention from value 1 to key 1 passes 0.5 at step "
-        "1,202, that from value 0 to value 1 at 1,211, and x_2 is learned at 1,259 (x_1: 698). "
-        "With seed 0 the query's attention to value 1 passes 0.5 at 1,833, that from value 1 to "
-        "key 1 at 1,878, and x_2 is learned at 1,763 (x_1: 814).",
-        "hopscope reproduce musat/fig7",
+        "Why x_2 takes about as long as x_1 is not known. With weights of 1/√inputs the second "
+        "look-up and the joining of its pair pass 0.5 within 45 steps of each other in seeds 0 and "
+        "1 (1,833 and 1,878, 1,211 and 1,202); but in seed 0 x_2 is learned before both (1,763), "
+        "and seed 2, which never joins this pair, waits longest (976 steps).",
+        "hopscope reproduce musat/fig7-seeds",
     ),
     "musat/d-last-late": Reason(
-        "How long each hop takes is a matter of the seed, and even of last bits. With weights of "
+        "How long each hop takes is a matter of the seed, and of the arithmetic. With weights of "
         "1/√inputs it is so in seed 1; in seed 2 it was so when trained in bf16 (315 steps, then "
         "925), and is not in float32 (887, then 910). With GPT-2's weights no seed learns all four "
         "hops in 6,400 steps.",
