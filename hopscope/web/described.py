@@ -140,11 +140,12 @@ def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]
     which = f"{folder.name} --seed {seed}" if len(recipe.seeds) > 1 else folder.name
     followed = len(checkpoint_steps(folder)) > 1
     story = " --over-training" * followed
+    time = f"emergence {which}" if followed else f"show {folder.name}"
     return {
         "example": f"hopscope maps {which} --example 0 --json",
         "circuit": f"hopscope circuit show {which}",
         "maps": f"hopscope maps {which} --json",
-        "time": f"hopscope {f'emergence {which}' if followed else f'show {folder.name}'} --json",
+        "time": f"hopscope {time} --json",
         "losses": f"hopscope ablate {which} --json",
         "contents": f"hopscope contents {which}{story} --json",
     }
