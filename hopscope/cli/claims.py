@@ -29,6 +29,9 @@ COLOURS: Mapping[str, str] = {
 }
 """The order of verdicts; green, red, yellow and dim, in the codes of a terminal."""
 
+LISTS = ("ours", "evidence", "basis")
+"""What is said of a claim piece by piece, each in a line of its own; the rest is prose."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredArguments:
@@ -156,7 +159,8 @@ def _print_whole(claim: Claim, finding: Finding) -> None:
     margin = max(map(len, parts)) + 2
     say(claim.id, *wrapped(claim.says, width()), "")
     for name, text in parts.items():
-        lines = [line for one in clauses(text) for line in hanging(one, width() - margin)]
+        pieces = clauses(text) if name in LISTS else [text]
+        lines = [line for one in pieces for line in hanging(one, width() - margin)]
         for number, line in enumerate(lines if text else ()):
             say(f"{'' if number else name:<{margin}}{line}")
     if why:

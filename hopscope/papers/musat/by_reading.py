@@ -18,30 +18,34 @@ def by_reading(
 
     def judge(tables: Sequence[Table]) -> Finding:
         readings: dict[str, list[Known]] = {}
-        for row in longest(row for table in tables for row in table.of(kind)):
+        models = longest(row for table in tables for row in table.of(kind))
+        for row in sorted(models, key=lambda row: row.seed):
             readings.setdefault(_reading(row), []).append(row)
         said = "; ".join(
-            f"{', '.join(map(say, rows))} with {name}{_how_many(list(map(holds, rows)))}"
+            clause
             for name, rows in readings.items()
+            for clause in (
+                f"{name}: {_how_many(list(map(holds, rows)))}",
+                *(f"seed {row.seed}: {say(row)}" for row in rows),
+            )
         )
         kept = [name for name, rows in readings.items() if all(map(holds, rows))]
         if 0 < len(kept) < len(readings):
             known = max(kept, key=lambda name: len(readings[name]))
             count = len(readings[known])
-            words = f"{evidence}; with {known}: {count} model{'s' * (count > 1)}"
+            words = f"{evidence}; holds with {known}: {count} model{'s' * (count > 1)}"
             return Finding(said, "under a reading", words)
-        return Finding(
-            said, verdict(bool(kept)), f"{evidence}; {'every' if kept else 'no'} reading"
-        )
+        words = f"{evidence}; holds under {'every' if kept else 'no'} reading"
+        return Finding(said, verdict(bool(kept)), words)
 
     return judge
 
 
 def _how_many(held: Sequence[bool]) -> str:
-    """For how many of a reading's models it holds, where there are several and they disagree."""
-    if len(set(held)) == 1:
-        return ""
-    return f": holds for {share_drawn(sum(held), len(held), 'models')}"
+    """For how many of a reading's models it holds, with an interval where they disagree."""
+    if all(held):
+        return "holds"
+    return f"holds for {share_drawn(sum(held), len(held), 'models')}" if any(held) else "fails"
 
 
 def _reading(row: LossRow) -> str:

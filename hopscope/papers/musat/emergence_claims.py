@@ -40,7 +40,7 @@ circuit_loss = by_reading(
     lambda row: row.ideal <= 2 * CIRCUIT_LOSS,
     lambda row: (
         f"{row.ideal:.3f} (from {row.clean:.3f}"
-        + (f", {row.unexplained} rows as in the model)" if row.unexplained else ")")
+        + (f", rows as in the model: {row.unexplained})" if row.unexplained else ")")
     ),
     "every head's attention replaced by the mechanism found, but for rows that no mechanism "
     "explains; at most twice the paper's value",
@@ -109,7 +109,7 @@ def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, FirstPath]
 
 def _paths(row: CircuitRow) -> str:
     looked, all_ = (_in_steps(first_paths(row, joins)) for joins in (False, True))
-    return looked if looked == all_ else f"{looked} (with pairs joined {all_})"
+    return looked if looked == all_ else f"{looked}, with pairs joined {all_}"
 
 
 def _in_steps(found: Mapping[int, FirstPath]) -> str:
@@ -128,8 +128,8 @@ def _heads_apart(row: CircuitRow) -> bool:
 
 LOOK_UPS = (
     "steps at which attention first passes 0.5 along a look-up that reaches x_1, x_2, … and not "
-    "farther, and of which head; there is one for every hop. Paths that join a pair stand apart, "
-    "as in the paper, where layer 14 belongs to the first look-up"
+    "farther, and of which head; every hop has one; paths that join a pair stand apart, as in the "
+    "paper, where layer 14 belongs to the first look-up"
 )
 look_ups_in_order = by_reading(CircuitRow, _in_order, _paths, LOOK_UPS)
 heads_in_order = by_reading(

@@ -9,10 +9,10 @@ def test_a_reading_holds_if_all_its_seeds_do() -> None:
     found = judged("d-loss", rows)
     assert found.verdict == "under a reading"
     assert found.ours == (
-        "0.030, 0.200 with 262,144 examples: holds for 1 of 2 models (95 %: 0.09 … 0.91); "
-        "0.030 with 2,048 examples"
+        "262,144 examples: holds for 1 of 2 models (95 %: 0.09 … 0.91); seed 0: 0.030; "
+        "seed 1: 0.200; 2,048 examples: holds; seed 0: 0.030"
     )
-    assert found.evidence.endswith("; with 2,048 examples: 1 model")
+    assert found.evidence.endswith("; holds with 2,048 examples: 1 model")
 
 
 def test_initial_weights_are_a_reading_of_their_own() -> None:
@@ -22,7 +22,7 @@ def test_initial_weights_are_a_reading_of_their_own() -> None:
     found = judged("d-loss", rows)
     assert found.verdict == "under a reading"
     assert found.evidence.endswith(
-        "; with 262,144 examples and initial weights of 1/√inputs: 1 model"
+        "; holds with 262,144 examples and initial weights of 1/√inputs: 1 model"
     )
 
 
@@ -32,4 +32,4 @@ def test_a_model_of_two_lengths_counts_once_as_the_longer() -> None:
     rows[D].insert(0, shorter)
     assert judged("d-loss", rows).ours == judged("d-loss", tables()).ours
     rows[D][0] = with_(shorter, steps=8_000)
-    assert judged("d-loss", rows).ours.startswith("0.200 with 262,144 examples; ")
+    assert judged("d-loss", rows).ours.startswith("262,144 examples: fails; seed 0: 0.200; ")

@@ -229,12 +229,15 @@ def test_the_values_are_those_of_the_rows() -> None:
         judged("abc-single-removals", rows).ours == "0.30 … 0.80; 9 of 9 within (95 %: 0.70 … 1.00)"
     )
     assert judged("abc-first-layers", rows).ours == "0.07; 3 of 3 within (95 %: 0.44 … 1.00)"
-    assert judged("d-loss", rows).ours == "0.030 with 262,144 examples; 0.030 with 2,048 examples"
-    assert judged("d-slow-start", rows).ours.startswith("step 3,600 (epoch 450) with 262,144")
-    assert judged("d-last-late", rows).ours.startswith("400 + 200 + 900 with 262,144 examples; ")
+    assert judged("d-loss", rows).ours == (
+        "262,144 examples: holds; seed 0: 0.030; 2,048 examples: holds; seed 0: 0.030"
+    )
+    large = "262,144 examples: holds; seed 0: "
+    assert judged("d-slow-start", rows).ours.startswith(f"{large}step 3,600 (epoch 450); ")
+    assert judged("d-last-late", rows).ours.startswith(f"{large}400 + 200 + 900; ")
     never = bent(D, 0, crossed=[3_600, 4_000, None, None])
     assert judged("d-hops-in-order", never).ours.startswith(
-        "3,600 < 4,000 < never < never with 262,144 examples; 3,600 < "
+        "262,144 examples: fails; seed 0: 3,600 < 4,000 < never < never; 2,048 examples: holds; "
     )
 
 

@@ -18,7 +18,7 @@ def test_pairs_may_be_joined_in_any_order() -> None:
     rows[D][0] = with_(rows[D][0], emergence=told)
     found = judged("d-order", rows)
     assert found.verdict == "reproduced"
-    told = "4,900 (4.0) (with pairs joined 3,500 (1.0) < 3,900 (2.0) < 4,400 (3.0) < 10 (1.0)) with"
+    told = "4,900 (4.0), with pairs joined 3,500 (1.0) < 3,900 (2.0) < 4,400 (3.0) < 10 (1.0); "
     assert told in found.ours
 
 
@@ -38,9 +38,10 @@ def test_more_seeds_of_a_reading_are_judged_with_it() -> None:
     assert claim.beside == ("musat/fig7-seeds",)
     found = claim.judge(over_seeds(400))
     assert found.verdict == "under a reading"
-    weights = "with 262,144 examples and initial weights of 1/√inputs"
-    assert found.evidence.endswith(f"{weights}: 3 models")
-    assert found.ours.endswith(f"100 < 200 < 300 < 400 {weights}")
+    weights = "262,144 examples and initial weights of 1/√inputs"
+    assert found.evidence.endswith(f"; holds with {weights}: 3 models")
+    assert f"; {weights}: holds; seed 0: " in found.ours
+    assert found.ours.endswith("; seed 2: 100 < 200 < 300 < 400")
     assert claim.judge(over_seeds(None)).verdict == "not reproduced"
 
 
@@ -64,7 +65,8 @@ def test_one_hop_has_no_second() -> None:
     rows[D] = [with_(row, crossed=[100]) for row in rows[D]]
     found = judged("d-quickly-after", rows)
     assert found.verdict == "not reproduced"
-    assert found.ours.startswith("never with ")
+    assert found.ours.startswith("262,144 examples: fails; seed 0: never; ")
+    assert found.evidence.endswith("; holds under no reading")
 
 
 def test_paths_must_be_found_to_emerge() -> None:
@@ -72,10 +74,10 @@ def test_paths_must_be_found_to_emerge() -> None:
     rows[D][0] = without(rows[D][0], "emergence")
     found = judged("d-order", rows)
     assert found.verdict == "under a reading"
-    assert found.evidence.endswith("; with 2,048 examples: 1 model")
+    assert found.evidence.endswith("; holds with 2,048 examples: 1 model")
     assert found.ours == (
-        "no path with 262,144 examples; 3,500 (1.0) < 3,900 (2.0) < 4,400 (3.0) < 4,900 (4.0) with "
-        "2,048 examples"
+        "262,144 examples: fails; seed 0: no path; 2,048 examples: holds; "
+        "seed 0: 3,500 (1.0) < 3,900 (2.0) < 4,400 (3.0) < 4,900 (4.0)"
     )
     rows[D][1] = without(rows[D][1], "emergence")
     assert judged("d-order", rows).verdict == "not reproduced"
