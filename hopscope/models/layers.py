@@ -189,16 +189,16 @@ class Attention(nn.Module):
         read: int,
     ) -> Float[Tensor, "*model batch read d_model"]:
         """What all heads add at the last `read` positions, where nobody asks for their patterns."""
-        if not kernels.suit_attention(x, self.width):
-            return self.written(self.mixed(x, self.pattern(x, read)))
-        query, joined = None, [self.key, self.value]
+        query, maps = None, [self.key, self.value]
         if read == x.shape[-2]:
-            joined.insert(0, self.query)
+            maps.insert(0, self.query)
         else:
             query = self.query(x[..., -read:, :])
-        out: Tensor = self.out(
-            kernels.attend(affine(x, *side_by_side(joined)), query, self.heads, self.causal)
-        )
+        # One map for all: each of its own would read x, and write a gradient of its size.
+        joined = affine(x, *side_by_side(maps))
+        if not kernels.suit_attention(x, self.width):
+            return self.written(self._brought(joined, query))
+        out: Tensor = self.out(kernels.attend(joined, query, self.heads, self.causal))
         return out
 
     def added(
@@ -213,7 +213,9 @@ class Attention(nn.Module):
             heads = halves.Heads(self.heads, self.causal, read, NORM_EPS)
             if halves.suit_attention(x, norm.pair, maps, heads):
                 return halves.attention(x, norm.pair, maps, heads)
-        out: Tensor = x[..., -read:, :] + self(norm(x), read)
+        # A slice of everything would still write a gradient of its own, as large as x.
+        kept = x if read == x.shape[-2] else x[..., -read:, :]
+        out: Tensor = kept + self(norm(x), read)
         return out
 
     def pattern(
@@ -230,10 +232,7 @@ class Attention(nn.Module):
         key = self._split(self.key(x if sources is None else sources))
         if heads is not None and len(heads) < self.heads:
             query, key = (part[..., list(heads), :, :] for part in (query, key))
-        scores = query @ key.mT
-        mask = _mask(x.shape[-2], self.causal, x.device)
-        weights: Tensor = MaskedSoftmax.apply(scores, mask[-read:], self.scale)  # type: ignore[no-untyped-call]
-        return weights
+        return self._weights(query, key)
 
     def mixed(
         self,
@@ -255,6 +254,28 @@ class Attention(nn.Module):
         """What all heads together add to the residual stream."""
         out: Tensor = self.out(rearrange(mixed, "... head seq width -> ... seq (head width)"))
         return out
+
+    def _brought(
+        self,
+        joined: Float[Tensor, "*model batch seq joined"],
+        query: Float[Tensor, "*model batch read width"] | None,
+    ) -> Float[Tensor, "*model batch head read d_head"]:
+        """What each head brings to the reading positions; queries lie before keys and values, or
+        apart.
+        """
+        *first, key, value = joined.split(self.heads * self.width, -1)
+        asked = self._split(first[0] if query is None else query)
+        return self._weights(asked, self._split(key)) @ self._split(value)
+
+    def _weights(
+        self,
+        query: Float[Tensor, "*model batch head read d_head"],
+        key: Float[Tensor, "*model batch head seq d_head"],
+    ) -> Float[Tensor, "*model batch head read seq"]:
+        """The attention that follows from queries of the last positions and all keys."""
+        mask = _mask(key.shape[-2], self.causal, key.device)[-query.shape[-2] :]
+        weights: Tensor = MaskedSoftmax.apply(query @ key.mT, mask, self.scale)  # type: ignore[no-untyped-call]
+        return weights
 
     def _split(self, x: Tensor) -> Float[Tensor, "*model batch head seq d_head"]:
         split: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)

@@ -118,6 +118,26 @@ def test_a_fleet_computes_what_its_members_compute(config: Model, interface: Int
         assert torch.allclose(outputs[member], fleet.member(member).double()(inputs[member]))
 
 
+@given(models, st.sampled_from([VECTORS, TOKENS]), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_gradients_are_those_of_maps_apart(
+    config: Model, interface: Interface, fleet: bool
+) -> None:
+    """Training computes queries, keys and values by one map; where attention is looked at, each by
+    its own.
+    """
+    model = Transformer(config, interface, models=(3, 5)) if fleet else None
+    model = shaken(model or Transformer.seeded(config, interface, 0)).double()
+    inputs = some_inputs(interface, *((2, 3) if fleet else (3,)))
+    inputs = inputs if interface.tokens else inputs.double()
+    found = []
+    for attention in (None, lambda _, pattern: pattern):
+        outputs = model(inputs, attention=attention)
+        found.append(torch.autograd.grad(outputs.pow(2).sum(), list(model.parameters())))
+    for at_once, apart in zip(*found, strict=True):
+        assert torch.allclose(at_once, apart, atol=1e-10)
+
+
 def test_a_member_starts_with_the_weights_of_its_seed() -> None:
     fleet = Transformer(Model(d_model=8), VECTORS, models=(3, 5))
     for member, seed in enumerate((3, 5)):
