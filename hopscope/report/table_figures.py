@@ -11,7 +11,7 @@ from hopscope.configs import Retrieval
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.curriculum_claims import LEARNED
 from hopscope.papers.musat.reading_map import nearest, tried
-from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow
+from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow, PlaceRow
 from hopscope.papers.table import Table
 from hopscope.report.chen import choices_figures, growth_figures, settings_figures, training_figures
 from hopscope.report.circuit import circuit_figure
@@ -20,7 +20,7 @@ from hopscope.report.depth import shared_information
 from hopscope.report.emergence import emergence_figure, order_figure
 from hopscope.report.look import COLOURS, DIM, INK, LINES, Picture, drawn, picture, width
 from hopscope.report.maps import role_maps_figure
-from hopscope.report.readings import batch_figure, law_figure, map_figure
+from hopscope.report.readings import batch_figure, law_figure, map_figure, place_figure
 from hopscope.report.symbols import counted, symbol_name
 
 Drawn = tuple[str, Picture]
@@ -108,6 +108,10 @@ def _by_depth(table: Table) -> list[Drawn]:
 
 def _batches(table: Table) -> list[Drawn]:
     return [("plateau", batch_figure(table.of(LossRow)))]
+
+
+def _places(table: Table) -> list[Drawn]:
+    return [("waits", place_figure(table.of(PlaceRow)))]
 
 
 def _readings(table: Table) -> list[Drawn]:
@@ -271,6 +275,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/fig7": _circuits,
     "musat/fig7-seeds": _circuits,
     "musat/batches": _batches,
+    "musat/places": _places,
     "chen/training": training_figures,
     "chen/growth": growth_figures,
     "chen/choices": choices_figures,

@@ -16,6 +16,7 @@ from hopscope.papers.musat.rows import (
     LossRow,
     Maps,
     PathCourse,
+    PlaceRow,
     PlantedRow,
     ReadingRow,
     Removal,
@@ -88,6 +89,17 @@ def loss_row(
             losses=tuple((1.0, 0.9, loss) for loss in final),
             train=tuple((1.0, 0.8, loss) for loss in final),
         ),
+    )  # fmt: skip
+
+
+def place_row(order: str, shuffled: float, crossed: Sequence[int | None] = (400, 500)) -> PlaceRow:
+    """Of two hops; nothing is known of its places if it did not learn the first."""
+    learned = crossed[0] is not None
+    row = loss_row(4, [0.1, 0.2], crossed)
+    return PlaceRow(
+        **row.model_dump(exclude_unset=True), position="pair", base=10.0, order=order,
+        step=450 if learned else None, own=(0.3, 0.7) if learned else (),
+        shuffled=(shuffled, 0.9) if learned else (),
     )  # fmt: skip
 
 

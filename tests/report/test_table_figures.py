@@ -80,15 +80,21 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
         return [with_(row, circuit=circuit.circuit) for row in known]
     if target.startswith("musat/fig7"):
         return [with_(circuit, emergence=story(circuit))]
+    if target == "musat/places":
+        return [musat_rows.place_row("shuffled", 0.1), musat_rows.place_row("backward", 1.1)]
+    if target.startswith("chen"):
+        return rows_of_chen(target)
+    return sweep(curriculum=not target.startswith("musat/fig4-nonic"))
+
+
+def rows_of_chen(target: str) -> Sequence[Row]:
     if target == "chen/training":
         return chen_rows.training()
     if target == "chen/growth":
         return [chen_rows.growth_row(seed) for seed in (0, 1)]
     if target == "chen/choices":
         return [chen_rows.choice_row(name, seed) for name in CHOSEN_IN for seed in (0, 1)]
-    if target == "chen/settings":
-        return [chen_rows.setting_row(name) for name in SETTINGS]
-    return sweep(curriculum=not target.startswith("musat/fig4-nonic"))
+    return [chen_rows.setting_row(name) for name in SETTINGS]
 
 
 def sweep(*, curriculum: bool = True) -> list[LossRow]:
@@ -125,6 +131,7 @@ NAMES = {
     "musat/fig7": OF_D,
     "musat/fig7-seeds": OF_D,
     "musat/batches": ["plateau"],
+    "musat/places": ["waits"],
     "chen/training": ["stages", "transfer"],
     "chen/settings": ["distances"],
     "chen/growth": ["courses"],

@@ -154,19 +154,13 @@ several_paths = by_reading(
 )
 
 
-def _wait(row: LossRow) -> tuple[int, int] | None:
-    """The step at which x_1 was learned, and the steps from then to x_2."""
-    steps = [step for step in row.crossed[:2] if step is not None]
-    return (steps[0], steps[1] - steps[0]) if len(steps) == 2 else None
-
-
 def _quickly(row: LossRow) -> bool:
-    wait = _wait(row)
+    wait = row.wait
     return wait is not None and 0 <= wait[1] <= QUICKLY * wait[0]
 
 
 def _waited(row: LossRow) -> str:
-    wait = _wait(row)
+    wait = row.wait
     return "never" if wait is None else f"{wait[1]:,} after {wait[0]:,}"
 
 

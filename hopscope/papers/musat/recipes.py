@@ -19,6 +19,8 @@ SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
 STEPS_D = 4_000
 """Steps of transformer D where its 6,400 are too many."""
+PLACE_SEEDS = 6
+"""Models of each kind by which it is shown what the first hop has to do with places."""
 BATCHES = (64, 128, 256, 512, 1_024, 2_048)
 """Examples per step of the models by which it is shown what a batch does to a plateau."""
 
@@ -127,6 +129,33 @@ def by_batch() -> tuple[Recipe, ...]:
         for batch in BATCHES
         for seed in SEEDS
     )  # fmt: skip
+
+
+def by_place() -> tuple[Recipe, ...]:
+    """Small models whose facts stand in order or shuffled, with codes that tell places apart well
+    and hardly, as fleets.
+
+    Facts are shuffled in every example, so that a place tells nothing about the hop.
+    """
+    known = small(PLACE_SEEDS)
+    tasks = (
+        known.task,
+        known.task.model_copy(update={"order": "shuffled"}),
+        known.task.model_copy(update={"base": 10_000.0}),
+        Retrieval(hops=3),
+        Retrieval(hops=3, order="shuffled"),
+    )
+    training = known.training.model_copy(update={"checkpoint_every": 50})
+    return tuple(known.model_copy(update={"task": task, "training": training}) for task in tasks)
+
+
+def d_by_place() -> tuple[Recipe, ...]:
+    """Transformer D with larger initial weights, with facts shuffled, and with a code per pair."""
+    known = of_length(seeded("transformer-d-fan-in", 0), STEPS_D)
+    return tuple(
+        known.model_copy(update={"task": known.task.model_copy(update=change)})
+        for change in ({"order": "shuffled"}, {"position": "pair"})
+    )
 
 
 def readings_of_d() -> tuple[Recipe, ...]:

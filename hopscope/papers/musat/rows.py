@@ -120,6 +120,12 @@ class LossRow(Row):
         return sum(self.final) / len(self.final)
 
     @property
+    def wait(self) -> tuple[int, int] | None:
+        """The step at which x_1 was learned, and the steps from then to x_2, if both were."""
+        steps = [step for step in self.crossed[:2] if step is not None]
+        return (steps[0], steps[1] - steps[0]) if len(steps) == 2 else None
+
+    @property
     def trained(self) -> tuple[object, ...]:
         """What tells one training from another, but for its length: models that agree in it are the
         same one, looked at after more or fewer steps.
@@ -141,6 +147,25 @@ def longest(rows: Iterable[Known]) -> list[Known]:
         if row.steps > known.steps:
             found[row.trained] = row
     return [*found.values()]
+
+
+class PlaceRow(LossRow):
+    """A trained transformer, and what it knew of facts at other places when it had just learned
+    the first hop.
+    """
+
+    position: str
+    """Whether each token or each pair has a code of its place."""
+    base: StrictFloat
+    """The base of this code."""
+    order: str
+    """The order in which the facts of its training stood."""
+    step: StrictInt | None
+    """The first checkpoint after the first hop was learned; None if it never was."""
+    own: Numbers
+    """The loss of every hop there, on fresh examples as in training; of nothing, nothing."""
+    shuffled: Numbers
+    """The same with facts shuffled."""
 
 
 class Removal(Record):

@@ -6,6 +6,8 @@ from hopscope.papers.musat.recipes import (
     SWEEP_STEPS,
     asked,
     by_batch,
+    by_place,
+    d_by_place,
     larger_seeds,
     over_seeds,
     preset,
@@ -25,6 +27,7 @@ from hopscope.papers.musat.rows import (
     CircuitRow,
     DepthRow,
     LossRow,
+    PlaceRow,
     PlantedRow,
     ReadingRow,
 )
@@ -65,6 +68,13 @@ def _under_a_reading(folder: RunFolder, _: Protocol) -> list[ReadingRow]:
     from hopscope.training import Run
 
     return [reading_row(Run(folder))]
+
+
+def _places(folder: RunFolder, _: Protocol) -> list[PlaceRow]:
+    from hopscope.papers.musat.measure_places import place_rows
+    from hopscope.training import Run
+
+    return place_rows(Run(folder))
 
 
 def _answers(folder: RunFolder, _: Protocol) -> list[AnswerRow]:
@@ -270,5 +280,20 @@ TARGETS = (
         "of 64 to 2,048, three seeds each. Models and setting are ours: transformer D itself with "
         "batches of 32,768 takes a GPU.",
         remarks={"smoke": "one tiny model of one hop"},
+    ),
+    Target(
+        "musat/places",
+        "section 9.2: is the first hop known by the place of its facts, and what follows?",
+        (PlaceRow,),
+        _places,
+        {
+            "full": lambda: (*by_place(), *d_by_place()),
+            "reduced": by_place,
+            "smoke": lambda: (tiny(1, 2, 400),),
+        },
+        method="When a model has just learned the first hop, it is asked with facts shuffled. "
+        "Small models as in musat/order, whose code tells places apart well or hardly, with facts "
+        "in order and shuffled; and transformer D with weights of 1/√inputs.",
+        remarks={"reduced": "small models alone", "smoke": "one tiny model of one hop"},
     ),
 )

@@ -1,7 +1,16 @@
 """The runs behind the figures, one by one and as fleets."""
 
 from hopscope.papers.musat.readings import LONG, READINGS
-from hopscope.papers.musat.recipes import BATCHES, by_batch, over_seeds, preset, small, under
+from hopscope.papers.musat.recipes import (
+    BATCHES,
+    by_batch,
+    by_place,
+    d_by_place,
+    over_seeds,
+    preset,
+    small,
+    under,
+)
 
 
 def test_small_models_are_one_fleet() -> None:
@@ -32,3 +41,18 @@ def test_batches_differ_in_nothing_else() -> None:
         for recipe in recipes
     }
     assert len(alike) == 1
+
+
+def test_places_differ_in_the_task_alone() -> None:
+    kinds = by_place()
+    assert len({recipe.run_name() for recipe in kinds}) == len(kinds) == 5
+    assert len({(recipe.model, recipe.training, recipe.seeds) for recipe in kinds}) == 1
+    assert kinds[0].task == small().task
+    codes = [(recipe.task.position, recipe.task.base, recipe.task.order) for recipe in kinds]
+    assert codes == [
+        ("pair", 10, "backward"), ("pair", 10, "shuffled"), ("pair", 10_000, "backward"),
+        ("token", 10_000, "backward"), ("token", 10_000, "shuffled"),
+    ]  # fmt: skip
+    known = preset("transformer-d-fan-in")
+    for recipe in d_by_place():
+        assert (recipe.model, recipe.seeds, recipe.steps) == (known.model, (0,), 4_000)
