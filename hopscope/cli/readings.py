@@ -56,6 +56,7 @@ def _row(one: "Tried") -> dict[str, Any]:
         "reading": one.reading,
         "steps": one.steps,
         "losses": [row.loss for row in one.rows],
+        "learned": {row.seed: row.crossed for row in one.rows},
         "heads": one.heads,
         "held": {claim.id: one.held(claim.judge) for claim in AS_WE_TAKE_IT},
         "flop": one.flop,
@@ -63,11 +64,12 @@ def _row(one: "Tried") -> dict[str, Any]:
 
 
 def _untried(name: str) -> dict[str, Any]:
-    return {"reading": name, "steps": None, "losses": [], "heads": [], "held": {}, "flop": None}
+    return {"reading": name, "steps": None, "losses": [], "learned": {}, "heads": [], "held": {},
+            "flop": None}  # fmt: skip
 
 
 def _print(rows: list[dict[str, Any]], whole: bool) -> None:
-    """A line for each reading; of a single one also a line for each claim."""
+    """A line for each reading; of a single one also a line for each claim, and for each model."""
     from hopscope.cli.tables import table
     from hopscope.papers.cost import in_flop
 
@@ -89,12 +91,28 @@ def _print(rows: list[dict[str, Any]], whole: bool) -> None:
             of = len(row["losses"])
             claims = [(name, f"{held} of {of}") for name, held in row["held"].items()]
             table(("claim", f"holds, {row['steps']:,} steps"), claims)
+            say("")
+            _print_steps(row["learned"])
     say(
         "",
         "heads: those with a path, and those by position or place that the circuit needs",
         "claims: how many of them hold for all models",
         "`hopscope reproduce musat/readings` trains what is missing",
     )
+
+
+def _print_steps(learned: dict[int, tuple[int | None, ...]]) -> None:
+    """When each model learned each hop."""
+    from hopscope.cli.tables import table
+    from hopscope.report.symbols import symbol_name
+
+    hops = max(map(len, learned.values()))
+    named = [f"{symbol_name(f'x{hop + 1}')} learned at step" for hop in range(hops)]
+    rows = [
+        (f"{seed}", *("never" if step is None else f"{step:,}" for step in steps))
+        for seed, steps in learned.items()
+    ]
+    table(("seed", *named), rows)
 
 
 def _all(row: dict[str, Any]) -> str:

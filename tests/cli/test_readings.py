@@ -59,7 +59,12 @@ def test_words_choose_and_one_reading_is_told_claim_by_claim(
     ]
     assert rows[0]["losses"] == []
     hopscope(["readings", *NAME.split(), "in-order"])
-    assert "musat/abc-four-heads" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "musat/abc-four-heads" in told
+    row = musat_rows.reading_rows(NAME)[0]
+    steps = ["never" if step is None else f"{step:,}" for step in row.crossed]
+    seed, *learned = told.partition("learned at step\n")[2].splitlines()[0].split()
+    assert (seed, learned) == (f"{row.seed}", steps)
 
 
 @pytest.mark.parametrize(
