@@ -21,6 +21,8 @@ STEPS_D = 4_000
 """Steps of transformer D where its 6,400 are too many."""
 PLACE_SEEDS = 6
 """Models of each kind by which it is shown what the first hop has to do with places."""
+PLACE_STEPS = 2_500
+"""Steps of their training."""
 BATCHES = (64, 128, 256, 512, 1_024, 2_048)
 """Examples per step of the models by which it is shown what a batch does to a plateau."""
 
@@ -135,27 +137,30 @@ def by_place() -> tuple[Recipe, ...]:
     """Small models whose facts stand in order or shuffled, with codes that tell places apart well
     and hardly, as fleets.
 
-    Facts are shuffled in every example, so that a place tells nothing about the hop.
+    Shuffled facts stand otherwise in every example, so that a place tells nothing about the hop.
     """
     known = small(PLACE_SEEDS)
     tasks = (
-        known.task,
-        known.task.model_copy(update={"order": "shuffled"}),
-        known.task.model_copy(update={"base": 10_000.0}),
-        Retrieval(hops=3),
-        Retrieval(hops=3, order="shuffled"),
+        Retrieval(hops=2, position="pair", base=10),
+        Retrieval(hops=2, position="pair", base=10, order="shuffled"),
+        Retrieval(hops=2, position="pair"),
+        Retrieval(hops=2),
+        Retrieval(hops=2, order="shuffled"),
     )
-    training = known.training.model_copy(update={"checkpoint_every": 50})
+    training = known.training.model_copy(update={"steps": PLACE_STEPS, "checkpoint_every": 25})
     return tuple(known.model_copy(update={"task": task, "training": training}) for task in tasks)
 
 
 def d_by_place() -> tuple[Recipe, ...]:
-    """Transformer D with larger initial weights, with facts shuffled, and with a code per pair."""
-    known = of_length(seeded("transformer-d-fan-in", 0), STEPS_D)
-    return tuple(
-        known.model_copy(update={"task": known.task.model_copy(update=change)})
+    """Transformer D with larger initial weights: two seeds with facts in order, and one of these
+    seeds with facts shuffled, and with a code per pair.
+    """
+    known = larger_seeds(STEPS_D)
+    changed = tuple(
+        known[0].model_copy(update={"task": known[0].task.model_copy(update=change)})
         for change in ({"order": "shuffled"}, {"position": "pair"})
     )
+    return (*known, *changed)
 
 
 def readings_of_d() -> tuple[Recipe, ...]:
@@ -167,7 +172,7 @@ def readings_of_d() -> tuple[Recipe, ...]:
     return (preset("transformer-d"), preset("transformer-d-epochs"), larger)
 
 
-def larger_seeds(steps: int) -> tuple[Recipe, ...]:
+def larger_seeds(steps: int) -> tuple[Experiment, ...]:
     """Transformer D with larger initial weights, with the seeds that its readings do not have."""
     return tuple(of_length(seeded("transformer-d-fan-in", seed), steps) for seed in (0, 2))
 
