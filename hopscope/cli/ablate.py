@@ -1,6 +1,7 @@
 """`hopscope ablate`: losses with the attention of heads replaced."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,16 +11,28 @@ import tyro
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import FoundArguments
+from hopscope.configs.tasks.layout import Order
+from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
+    from hopscope.circuits import Ablator
     from hopscope.circuits.ablation import Change, Head
+    from hopscope.configs import Task
+    from hopscope.study import Study
+
+FACTS: Mapping[Order, str] = {
+    "backward": "last hop first",
+    "forward": "first hop first",
+    "shuffled": "shuffled",
+}
+"""Orders of facts, in words."""
 
 
 @dataclass(frozen=True)
 class AblateArguments(FoundArguments, JsonArguments):
-    """Losses with heads changed; without --head, every head in turn."""
+    """Losses with heads changed, or with facts elsewhere; with neither, every head in turn."""
 
     head: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = field(default=())
     """LAYER.HEAD=WHAT, e.g. 3.0=uniform; may be given several times. WHAT is where the head
@@ -32,6 +45,9 @@ class AblateArguments(FoundArguments, JsonArguments):
     circuit: bool = False
     """Change heads of the discovered circuit instead of the model as it is (as --circuit-file
     does)."""
+    order: Order | None = None
+    """Ask with the facts in this order, and not in that of training: does the model know them by
+    what they say, or by where they stand? The first line is still with those of training."""
     sample: int = 0
     """Which examples: another number draws others."""
     out: Path | None = None
@@ -40,27 +56,21 @@ class AblateArguments(FoundArguments, JsonArguments):
 
 def ablate(chosen: AblateArguments) -> int:
     examined = chosen.study()
-    from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
-    from hopscope.circuits.changes import changes_of
     from hopscope.cli.tables import print_rows
 
     check_files(*filter(None, [chosen.out]))
     examined.check_fits(chosen.examples)
-    subject = subject_of(examined.model)
-    ablator = Ablator(subject, exam_of(examined.task, chosen.examples, chosen.sample))
     of_circuit = chosen.circuit or chosen.circuit_file is not None
     base = dict(examined.circuit.ablation().changes) if of_circuit else {}
-    asked = (
-        {" ".join(chosen.head): changes_of(chosen.head, base)}
-        if chosen.head
-        else _every_head(subject.layers, subject.heads, base)
-    )
-    for changes in asked.values():
-        ablator.check_paths(changes)
-    names = ["the circuit" if of_circuit else "the model", *asked]
-    variants = [base, *asked.values()]
-    found = ablator.losses([Ablation.of(changes) for changes in variants]).mean(1).tolist()
-    losses = dict(zip(names, found, strict=True))
+    whole = "the circuit" if of_circuit else "the model"
+    task = examined.task
+    if chosen.order is not None:
+        task = ordered(task, chosen.order)
+    ablator = _ablator(examined, task, chosen)
+    asked = _asked(chosen, ablator, base)
+    losses = _losses(ablator, {_named(whole, chosen.order): base, **asked})
+    if chosen.order is not None:
+        losses = _losses(_ablator(examined, examined.task, chosen), {whole: base}) | losses
     rows = [
         {"changed": name, "loss": sum(hops) / len(hops)}
         | {f"hop_{hop}": loss for hop, loss in enumerate(hops, 1)}
@@ -75,12 +85,61 @@ def ablate(chosen: AblateArguments) -> int:
             "seed": chosen.seed,
             "examples": chosen.examples,
             "sample": chosen.sample,
+            "order": chosen.order,
             "of_the_circuit": of_circuit,
             "guess": ablator.exam.guess,
         }
         write_bytes(chosen.out, json.dumps({**settings, "losses": losses}).encode())
         (note if chosen.json else say)(f"numbers: {chosen.out}")
     return 0
+
+
+def ordered(task: "Task", order: Order) -> "Task":
+    """The task with its facts in this order."""
+    from hopscope.configs.tasks.vector import VectorTask
+
+    if not isinstance(task, VectorTask):
+        raise ConfigError(
+            f"--order {order}: the facts of a task of kind {task.kind} have no order to be chosen; "
+            "those of retrieval, induction and conditional tasks do"
+        )
+    return task.model_copy(update={"order": order})
+
+
+def _named(whole: str, order: Order | None) -> str:
+    return whole if order is None else f"{whole}, facts {FACTS[order]}"
+
+
+def _ablator(examined: "Study", task: "Task", chosen: AblateArguments) -> "Ablator":
+    from hopscope.circuits import Ablator, exam_of, subject_of
+
+    exam = exam_of(task, chosen.examples, chosen.sample)
+    return Ablator(subject_of(examined.model), exam)
+
+
+def _asked(
+    chosen: AblateArguments, ablator: "Ablator", base: "dict[Head, Change]"
+) -> "dict[str, dict[Head, Change]]":
+    """What is changed, by its name."""
+    from hopscope.circuits.changes import changes_of
+
+    if chosen.head:
+        asked = {" ".join(chosen.head): changes_of(chosen.head, base)}
+    elif chosen.order is None:
+        asked = _every_head(ablator.subject.layers, ablator.subject.heads, base)
+    else:
+        asked = {}
+    for changes in asked.values():
+        ablator.check_paths(changes)
+    return asked
+
+
+def _losses(ablator: "Ablator", changed: "dict[str, dict[Head, Change]]") -> dict[str, list[float]]:
+    """The loss of every hop with each of these changes."""
+    from hopscope.circuits import Ablation
+
+    found = ablator.losses([Ablation.of(changes) for changes in changed.values()]).mean(1)
+    return dict(zip(changed, found.tolist(), strict=True))
 
 
 def _every_head(

@@ -288,12 +288,11 @@ TARGETS = (
         _places,
         {
             "full": lambda: (*by_place(), *d_by_place()),
-            "reduced": by_place,
             "smoke": lambda: (tiny(1, 2, 400),),
         },
         method="When a model has just learned the first hop, it is asked with facts shuffled. "
         "Small models as in musat/order, of two hops, whose code tells places apart well or "
         "hardly, with facts in order and shuffled; and transformer D with weights of 1/√inputs.",
-        remarks={"reduced": "small models alone", "smoke": "one tiny model of one hop"},
+        remarks={"smoke": "one tiny model of one hop"},
     ),
 )
