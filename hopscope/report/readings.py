@@ -36,6 +36,8 @@ LETTERS = 22
 """Letters of a line beside the map."""
 LINE = 0.36
 """Inches of a line of the map."""
+SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
+"""Shares of steps that have a tick."""
 CIRCLE = 55
 """Square points of a circle that stands for one model."""
 MANY = 5
@@ -160,7 +162,8 @@ def place_figure(rows: Sequence[PlaceRow]) -> Picture:
         f"Across: the loss of {first} with facts shuffled, when it has just been learned. Up: "
         f"steps from then to {second}, as a share of those to {first}. A point for each model that "
         f"learns both; dotted: a quarter, up to which {second} counts as following quickly.",
-        3.0,
+        2.8,
+        columns=2,
     )
     axes = figure.subplots()
     for number, (kind, models) in enumerate(_by_kind(rows).items()):
@@ -174,8 +177,10 @@ def place_figure(rows: Sequence[PlaceRow]) -> Picture:
         )
     axes.axhline(QUICKLY, color=DIM, linestyle=":")
     axes.set(xlabel=f"loss of {first} with facts shuffled", yscale="log", xlim=(0, None))
-    axes.set_ylabel(f"steps to {second} / steps to {first}")
-    axes.legend()
+    axes.set_ylabel(f"steps from {first} to {second}, as a share")
+    axes.set_yticks(SHARES, [f"{each:.0%}" for each in SHARES])
+    axes.minorticks_off()
+    figure.legend(loc="outside right center")
     return figure
 
 
