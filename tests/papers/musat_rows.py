@@ -221,6 +221,7 @@ def tables() -> Tables:
         "musat/readings": reading_rows("fan-in"),
         "musat/readings-long": [with_(row, steps=24_000) for row in reading_rows("fan-in")],
         "musat/batches": [loss_row(4, [0.1, 0.7], [90, None], seed=seed) for seed in range(3)],
+        "musat/places": [place_row("shuffled", 0.1), place_row("backward", 1.1)],
         "musat/fig7": [emerging_row(examples) for examples in (262_144, 2_048)],
         "musat/fig7-seeds": [],
     }  # fmt: skip
