@@ -79,9 +79,9 @@ REASONS: Mapping[str, Reason] = {
     ),
     "musat/d-quickly-after": Reason(
         "D first knows x_1 by the place where its facts stand, which does not serve x_2: when x_1 "
-        "has just been learned, its loss is above 1 if facts are shuffled (guessing is 0.94). Trained "
-        "with facts shuffled, seed 0 of weights of 1/√inputs learns x_2 quickly, 178 steps after "
-        "1,931, where it is 949 after 814 with facts in order.",
+        "has just been learned, its loss is above 1 if facts are shuffled (guessing is 0.94). "
+        "Trained with facts shuffled, seed 0 of weights of 1/√inputs learns x_2 quickly, 178 steps "
+        "after 1,931, where it is 949 after 814 with facts in order.",
         "hopscope reproduce musat/places",
     ),
     "musat/d-last-late": Reason(
