@@ -25,7 +25,6 @@ ELSEWHERE = {
     "papers/chen/setting_claims.py": "papers/chen/test_claims.py",
     "papers/chen/measure_runs.py": "papers/chen/test_targets.py",
     # Commands are called as a user calls them, those that belong together in one story.
-    "cli/ablate.py": "cli/test_circuits.py",
     "cli/circuit.py": "cli/test_circuits.py",
     "cli/findings.py": "cli/test_circuits.py",
     "cli/fleet.py": "cli/test_circuits.py",

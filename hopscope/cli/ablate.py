@@ -12,7 +12,6 @@ from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import FoundArguments
 from hopscope.configs.tasks.layout import Order
-from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
@@ -65,7 +64,7 @@ def ablate(chosen: AblateArguments) -> int:
     whole = "the circuit" if of_circuit else "the model"
     task = examined.task
     if chosen.order is not None:
-        task = ordered(task, chosen.order)
+        task = task.ordered(chosen.order)
     ablator = _ablator(examined, task, chosen)
     asked = _asked(chosen, ablator, base)
     losses = _losses(ablator, {_named(whole, chosen.order): base, **asked})
@@ -92,18 +91,6 @@ def ablate(chosen: AblateArguments) -> int:
         write_bytes(chosen.out, json.dumps({**settings, "losses": losses}).encode())
         (note if chosen.json else say)(f"numbers: {chosen.out}")
     return 0
-
-
-def ordered(task: "Task", order: Order) -> "Task":
-    """The task with its facts in this order."""
-    from hopscope.configs.tasks.vector import VectorTask
-
-    if not isinstance(task, VectorTask):
-        raise ConfigError(
-            f"--order {order}: the facts of a task of kind {task.kind} have no order to be chosen; "
-            "those of retrieval, induction and conditional tasks do"
-        )
-    return task.model_copy(update={"order": order})
 
 
 def _named(whole: str, order: Order | None) -> str:

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from hopscope.circuits import Ablation, Ablator, Mechanism, exam_of, subject_of
-from hopscope.cli.ablate import ordered
 from hopscope.cli.main import run as hopscope
 from hopscope.configs import KHop, Retrieval
+from hopscope.configs.tasks.layout import Order
 from hopscope.errors import ConfigError
 from hopscope.study import load
 
 
-def expected(order: str, ablation: Ablation) -> list[float]:
+def expected(order: Order, ablation: Ablation) -> list[float]:
     study = load("gallery/demo")
-    exam = exam_of(study.task.model_copy(update={"order": order}), 64)
+    exam = exam_of(study.task.ordered(order), 64)
     found: list[float] = (
         Ablator(subject_of(study.model), exam).losses([ablation])[0].mean(0).tolist()
     )
@@ -54,7 +54,7 @@ def test_of_the_circuit_roles_say_where_heads_look(capsys: pytest.CaptureFixture
 
 
 def test_an_order_is_for_tasks_that_have_one() -> None:
-    assert ordered(Retrieval(hops=2), "shuffled") == Retrieval(hops=2, order="shuffled")
-    told = "--order shuffled: the facts of a task of kind khop have no order to be chosen; those of"
+    assert Retrieval(hops=2).ordered("shuffled") == Retrieval(hops=2, order="shuffled")
+    told = "facts shuffled: the task 'khop' does not choose the order of its facts; those over"
     with pytest.raises(ConfigError, match=told):
-        ordered(KHop(), "shuffled")
+        KHop().ordered("shuffled")

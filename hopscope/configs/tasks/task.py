@@ -1,9 +1,12 @@
 """What every task answers about itself. All of it is arithmetic on a config; no torch here."""
 
 from abc import abstractmethod
+from typing import Self
 
 from hopscope.configs.config import Config
 from hopscope.configs.model import Interface
+from hopscope.configs.tasks.layout import Order
+from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, Role
 
 
@@ -52,6 +55,13 @@ class FactTask(Config):
         of the last position alone; then it is 1, and circuits are examined on that question.
         """
         return None
+
+    def ordered(self, order: Order) -> Self:
+        """The same questions with their facts in another order, where that can be chosen."""
+        raise ConfigError(
+            f"facts {order}: the task {getattr(self, 'kind', type(self).__name__)!r} does not "
+            "choose the order of its facts; those over vectors (retrieval, induction) do"
+        )
 
     def symbol_names(self) -> tuple[str, ...]:
         """The names of one chain's symbols, the known ones first; none without facts."""

@@ -98,6 +98,10 @@ class VectorTask(FactTask):
     def unpaired(self) -> str | None:
         return None if self.chains > 1 else "it has 1 chain, which has none to exchange with"
 
+    def ordered(self, order: Order) -> Self:
+        """The same questions with their facts in another order."""
+        return self.model_copy(update={"order": order})
+
     def rates(self) -> list[float]:
         """The frequencies of the rotary code, fastest first."""
         return [float(self.base ** (-2 * pair / self.dim)) for pair in range(self.dim // 2)]

@@ -3,7 +3,7 @@
 import torch
 
 from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
-from hopscope.configs import Retrieval
+from hopscope.configs import Task
 from hopscope.models import Transformer
 from hopscope.papers.musat.measure_runs import fields_of, loss_rows, rounded
 from hopscope.papers.musat.rows import LossRow, PlaceRow
@@ -21,17 +21,16 @@ def place_rows(run: Run) -> list[PlaceRow]:
 
 def _place_row(run: Run, row: LossRow) -> PlaceRow:
     task = run.recipe.task
-    assert isinstance(task, Retrieval)
+    code = {name: value for name, value in task if name in ("position", "base", "order")}
     step = after(run.checkpoints, row.crossed[0])
     own: tuple[float, ...] = ()
     shuffled = own
     if step is not None:
         model = Study(run, row.seed, step).model
         own = losses(model, task)
-        shuffled = losses(model, task.model_copy(update={"order": "shuffled"}))
+        shuffled = losses(model, task.ordered("shuffled"))
     return PlaceRow(
-        **fields_of(row), position=task.position, base=task.base, order=task.order, step=step,
-        own=own, shuffled=shuffled,
+        **fields_of(row), **code, step=step, own=own, shuffled=shuffled,
     )  # fmt: skip
 
 
@@ -41,7 +40,7 @@ def after(steps: list[int], learned: int | None) -> int | None:
 
 
 @torch.no_grad()
-def losses(model: Transformer, task: Retrieval) -> tuple[float, ...]:
+def losses(model: Transformer, task: Task) -> tuple[float, ...]:
     """The loss of every hop on fresh examples of the task."""
     found = Ablator(subject_of(model), exam_of(task, EXAMPLES, seed=2)).losses([Ablation()])
     return rounded(found.mean((0, 1)).double().cpu().numpy())
