@@ -1,4 +1,4 @@
-"""`hopscope ablate`: losses with the attention of heads replaced."""
+"""`hopscope ablate`: losses with the attention of heads replaced, or with facts elsewhere."""
 
 import json
 from collections.abc import Mapping

@@ -29,9 +29,7 @@ def _place_row(run: Run, row: LossRow) -> PlaceRow:
         model = Study(run, row.seed, step).model
         own = losses(model, task)
         shuffled = losses(model, task.ordered("shuffled"))
-    return PlaceRow(
-        **fields_of(row), **code, step=step, own=own, shuffled=shuffled,
-    )  # fmt: skip
+    return PlaceRow(**fields_of(row), **code, step=step, own=own, shuffled=shuffled)
 
 
 def after(steps: list[int], learned: int | None) -> int | None:
