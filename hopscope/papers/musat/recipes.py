@@ -157,8 +157,11 @@ def d_by_place() -> tuple[Recipe, ...]:
     """
     known = larger_seeds(STEPS_D)
     changed = tuple(
-        known[0].model_copy(update={"task": known[0].task.model_copy(update=change)})
-        for change in ({"order": "shuffled"}, {"position": "pair"})
+        known[0].model_copy(update={"task": task})
+        for task in (
+            known[0].task.ordered("shuffled"),
+            known[0].task.model_copy(update={"position": "pair"}),
+        )
     )
     return (*known, *changed)
 
