@@ -1,5 +1,5 @@
 """Figures over readings and seeds: which claims hold under which reading, how many hops models of
-each depth learn, what the batch does to the plateau, and what places do to the second hop.
+each depth learn, and what the batch does to the plateau.
 """
 
 from collections import Counter
@@ -13,9 +13,8 @@ from matplotlib.axes import Axes
 from hopscope.papers.cost import in_flop
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT, SOLVED
 from hopscope.papers.musat.curriculum_claims import allowed, hops_of
-from hopscope.papers.musat.emergence_claims import QUICKLY
 from hopscope.papers.musat.reading_map import Tried
-from hopscope.papers.musat.rows import LossRow, PlaceRow
+from hopscope.papers.musat.rows import LossRow
 from hopscope.report.look import (
     COLOURS,
     DIM,
@@ -36,8 +35,6 @@ LETTERS = 22
 """Letters of a line beside the map."""
 LINE = 0.36
 """Inches of a line of the map."""
-SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Shares of steps that have a tick."""
 CIRCLE = 55
 """Square points of a circle that stands for one model."""
 MANY = 5
@@ -151,49 +148,3 @@ def batch_figure(rows: Sequence[LossRow]) -> Picture:
         axes.minorticks_off()
     when.legend()
     return figure
-
-
-@drawn
-def place_figure(rows: Sequence[PlaceRow]) -> Picture:
-    """How long the second hop takes, by what is known of the first hop at other places."""
-    first, second = symbol_name("x1"), symbol_name("x2")
-    figure = picture(
-        "what places do to the second hop",
-        f"Across: the loss of {first} with facts shuffled, when it has just been learned. Up: "
-        f"steps from then to {second}, as a share of those to {first}. A point for each model that "
-        f"learns both; dotted: a quarter, up to which {second} counts as following quickly.",
-        2.8,
-        columns=2,
-    )
-    axes = figure.subplots()
-    for number, (kind, models) in enumerate(_by_kind(rows).items()):
-        known = [(row.shuffled[0], wait / start) for row in models for start, wait in _waits(row)]
-        axes.plot(
-            *zip(*known, strict=True) if known else ([], []),
-            "o" if models[0].order == "shuffled" else "s",
-            color=COLOURS[number % len(COLOURS)],
-            alpha=0.8,
-            label=f"{kind} ({len(known)} of {len(models)})",
-        )
-    axes.axhline(QUICKLY, color=DIM, linestyle=":")
-    axes.set(xlabel=f"loss of {first} with facts shuffled", yscale="log", xlim=(0, None))
-    axes.set_ylabel(f"steps from {first} to {second}, as a share")
-    axes.set_yticks(SHARES, [f"{each:.0%}" for each in SHARES])
-    axes.minorticks_off()
-    figure.legend(loc="outside right center")
-    return figure
-
-
-def _waits(row: PlaceRow) -> list[tuple[int, int]]:
-    """The steps to the first hop, and from there to the second, if both were learned."""
-    return [row.wait] if row.wait is not None else []
-
-
-def _by_kind(rows: Sequence[PlaceRow]) -> dict[str, list[PlaceRow]]:
-    """Models by how deep they are, by their code of places and by the order of their facts."""
-    found: dict[str, list[PlaceRow]] = {}
-    for row in rows:
-        order = "shuffled" if row.order == "shuffled" else "in order"
-        kind = f"{row.layers} layers, {order}, code per {row.position}, base {row.base:,.0f}"
-        found.setdefault(kind, []).append(row)
-    return found

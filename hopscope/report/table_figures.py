@@ -11,7 +11,14 @@ from hopscope.configs import Retrieval
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.curriculum_claims import LEARNED
 from hopscope.papers.musat.reading_map import nearest, tried
-from hopscope.papers.musat.rows import AnswerRow, CircuitRow, DepthRow, LossRow, PlaceRow
+from hopscope.papers.musat.rows import (
+    AnswerRow,
+    ChangedRow,
+    CircuitRow,
+    DepthRow,
+    LossRow,
+    PlaceRow,
+)
 from hopscope.papers.table import Table
 from hopscope.report.chen import choices_figures, growth_figures, settings_figures, training_figures
 from hopscope.report.circuit import circuit_figure
@@ -20,7 +27,8 @@ from hopscope.report.depth import shared_information
 from hopscope.report.emergence import emergence_figure, order_figure
 from hopscope.report.look import COLOURS, DIM, INK, LINES, Picture, drawn, picture, width
 from hopscope.report.maps import role_maps_figure
-from hopscope.report.readings import batch_figure, law_figure, map_figure, place_figure
+from hopscope.report.places import changed_figure, place_figure
+from hopscope.report.readings import batch_figure, law_figure, map_figure
 from hopscope.report.symbols import counted, symbol_name
 
 Drawn = tuple[str, Picture]
@@ -112,6 +120,10 @@ def _batches(table: Table) -> list[Drawn]:
 
 def _places(table: Table) -> list[Drawn]:
     return [("waits", place_figure(table.of(PlaceRow)))]
+
+
+def _changed(table: Table) -> list[Drawn]:
+    return [("second", changed_figure(table.of(ChangedRow)))]
 
 
 def _readings(table: Table) -> list[Drawn]:
@@ -276,6 +288,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/fig7-seeds": _circuits,
     "musat/batches": _batches,
     "musat/places": _places,
+    "musat/places-changed": _changed,
     "chen/training": training_figures,
     "chen/growth": growth_figures,
     "chen/choices": choices_figures,

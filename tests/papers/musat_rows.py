@@ -9,6 +9,7 @@ from hopscope.papers.claim import Finding
 from hopscope.papers.musat.claims import CLAIMS
 from hopscope.papers.musat.rows import (
     AnswerRow,
+    ChangedRow,
     CircuitRow,
     Course,
     DepthRow,
@@ -100,6 +101,13 @@ def place_row(order: str, shuffled: float, crossed: Sequence[int | None] = (400,
         **row.model_dump(exclude_unset=True), position="pair", base=10.0, order=order,
         step=450 if learned else None, own=(0.3, 0.7) if learned else (),
         shuffled=(shuffled, 0.9) if learned else (),
+    )  # fmt: skip
+
+
+def changed_row(order: str, changed: str, second: int | None, seed: int = 0) -> ChangedRow:
+    return ChangedRow(
+        run="r", seed=seed, layers=4, position="pair", base=10.0, order=order, step=450,
+        changed=changed, steps=600, start=(0.4, 0.9), first=10, second=second,
     )  # fmt: skip
 
 
@@ -222,6 +230,7 @@ def tables() -> Tables:
         "musat/readings-long": [with_(row, steps=24_000) for row in reading_rows("fan-in")],
         "musat/batches": [loss_row(4, [0.1, 0.7], [90, None], seed=seed) for seed in range(3)],
         "musat/places": [place_row("shuffled", 0.1), place_row("backward", 1.1)],
+        "musat/places-changed": [changed_row("shuffled", "backward", 50)],
         "musat/fig7": [emerging_row(examples) for examples in (262_144, 2_048)],
         "musat/fig7-seeds": [],
     }  # fmt: skip

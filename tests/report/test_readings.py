@@ -2,12 +2,12 @@
 
 import musat_rows
 import pytest
-from musat_rows import loss_row, place_row, with_
+from musat_rows import loss_row, with_
 
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.reading_map import tried
 from hopscope.papers.table import Table
-from hopscope.report.readings import batch_figure, law_figure, map_figure, place_figure
+from hopscope.report.readings import batch_figure, law_figure, map_figure
 
 
 def test_each_line_says_what_models_end_at_and_for_how_many_a_claim_holds() -> None:
@@ -48,24 +48,3 @@ def test_models_stand_at_their_batch_where_a_hop_was_learned() -> None:
     learned = [(list(line.get_xdata()), list(line.get_ydata())) for line in when.lines]
     assert learned == [([64, 128], [90, 90]), ([128], [400])]
     assert [list(line.get_ydata()) for line in end.lines] == [[0.1, 0.1], [0.7, 0.2]]
-
-
-def test_models_stand_by_what_they_know_of_other_places_and_how_long_they_wait() -> None:
-    rows = [
-        place_row("shuffled", 0.3, [400, 440]), place_row("backward", 1.1, [400, 800]),
-        place_row("backward", 1.0, [400, None]), place_row("backward", 1.0, [None, None]),
-    ]  # fmt: skip
-    (axes,) = place_figure(rows).axes
-    shown = {line.get_label(): line for line in axes.lines}
-    points = {
-        name: (list(line.get_xdata()), list(line.get_ydata()), line.get_marker())
-        for name, line in shown.items()
-        if name.startswith("4 layers")
-    }
-    assert points == {
-        "4 layers, shuffled, code per pair, base 10 (1 of 1)": ([0.3], [0.1], "o"),
-        "4 layers, in order, code per pair, base 10 (1 of 3)": ([1.1], [1.0], "s"),
-    }
-    assert [list(line.get_ydata()) for line in axes.lines if line.get_linestyle() == ":"] == [
-        [0.25, 0.25]
-    ]

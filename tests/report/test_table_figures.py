@@ -82,6 +82,8 @@ def rows_of(target: str, circuit: CircuitRow) -> Sequence[Row]:
         return [with_(circuit, emergence=story(circuit))]
     if target == "musat/places":
         return [musat_rows.place_row("shuffled", 0.1), musat_rows.place_row("backward", 1.1)]
+    if target == "musat/places-changed":
+        return [musat_rows.changed_row("shuffled", order, 50) for order in ("backward", "shuffled")]
     if target.startswith("chen"):
         return rows_of_chen(target)
     return sweep(curriculum=not target.startswith("musat/fig4-nonic"))
@@ -132,6 +134,7 @@ NAMES = {
     "musat/fig7-seeds": OF_D,
     "musat/batches": ["plateau"],
     "musat/places": ["waits"],
+    "musat/places-changed": ["second"],
     "chen/training": ["stages", "transfer"],
     "chen/settings": ["distances"],
     "chen/growth": ["courses"],

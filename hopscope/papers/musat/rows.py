@@ -168,6 +168,34 @@ class PlaceRow(LossRow):
     """The same with facts shuffled."""
 
 
+class ChangedRow(Row):
+    """A model that had just learned the first hop, and learned on with facts in another order, or
+    in its own.
+    """
+
+    seed: StrictInt
+    layers: StrictInt
+    position: str
+    """Whether each token or each pair has a code of its place."""
+    base: StrictFloat
+    """The base of this code."""
+    order: str
+    """The order of the facts by which it learned the first hop."""
+    step: StrictInt
+    """The step after which it learned on."""
+    changed: str
+    """The order of the facts from there on."""
+    steps: StrictInt
+    """The most steps that it learned on."""
+    start: Numbers
+    """The loss of every hop there, with facts in this order."""
+    first: StrictInt | None
+    """The steps after which it knew the first hop in this order (`hopscope.milestones.learned`, ten
+    at least); None if it did not."""
+    second: StrictInt | None
+    """The same of the second hop; None, too, where there is just one."""
+
+
 class Removal(Record):
     """What the loss becomes without one part of a circuit."""
 

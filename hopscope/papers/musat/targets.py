@@ -1,5 +1,6 @@
 """What can be reproduced of Musat (ICLR 2025): the runs behind each figure, and their rows."""
 
+from hopscope.papers.musat import measuring
 from hopscope.papers.musat.readings import BEST, LONG, MIDDLE, READINGS, SHORT
 from hopscope.papers.musat.recipes import (
     STEPS_D,
@@ -24,6 +25,7 @@ from hopscope.papers.musat.recipes import (
 )
 from hopscope.papers.musat.rows import (
     AnswerRow,
+    ChangedRow,
     CircuitRow,
     DepthRow,
     LossRow,
@@ -31,64 +33,14 @@ from hopscope.papers.musat.rows import (
     PlantedRow,
     ReadingRow,
 )
-from hopscope.papers.table import Protocol
 from hopscope.papers.target import Target
-from hopscope.store import RunFolder
-
-
-def _depth(protocol: Protocol) -> list[DepthRow | PlantedRow]:
-    from hopscope.papers.musat.measure_depth import depth_rows
-
-    return depth_rows(protocol)
-
-
-def _losses(folder: RunFolder, _: Protocol) -> list[LossRow]:
-    from hopscope.papers.musat.measure_runs import loss_rows
-    from hopscope.training import Run
-
-    return loss_rows(Run(folder))
-
-
-def _circuits(folder: RunFolder, _: Protocol) -> list[CircuitRow]:
-    from hopscope.papers.musat.measure_runs import circuit_row
-    from hopscope.training import Run
-
-    return [circuit_row(Run(folder))]
-
-
-def _emergence(folder: RunFolder, _: Protocol) -> list[CircuitRow]:
-    from hopscope.papers.musat.measure_runs import emergence_row
-    from hopscope.training import Run
-
-    return [emergence_row(Run(folder))]
-
-
-def _under_a_reading(folder: RunFolder, _: Protocol) -> list[ReadingRow]:
-    from hopscope.papers.musat.measure_runs import reading_row
-    from hopscope.training import Run
-
-    return [reading_row(Run(folder))]
-
-
-def _places(folder: RunFolder, _: Protocol) -> list[PlaceRow]:
-    from hopscope.papers.musat.measure_places import place_rows
-    from hopscope.training import Run
-
-    return place_rows(Run(folder))
-
-
-def _answers(folder: RunFolder, _: Protocol) -> list[AnswerRow]:
-    from hopscope.papers.musat.measure_answers import answer_rows
-
-    return answer_rows(folder)
-
 
 TARGETS = (
     Target(
         "musat/fig2",
         "figure 2: language models on the five formulations",
         (AnswerRow,),
-        _answers,
+        measuring.answers,
         {"reduced": asked, "smoke": tuple},
         method="500 questions of each kind; the exact probability of every acceptable answer, "
         "renormalised, which is what sampling until an acceptable answer comes to. The larger "
@@ -103,7 +55,7 @@ TARGETS = (
         "musat/depth",
         "theorem 1, figures 3 and 8: how many layers D hops need",
         (DepthRow, PlantedRow),
-        compute=_depth,
+        compute=measuring.depth,
         method="Information is followed from position to position under the theorem's two "
         "assumptions, layer by layer, for every D; and transformers are written by hand that "
         "solve D hops in the number of layers found.",
@@ -113,7 +65,7 @@ TARGETS = (
         "musat/fig4-ic",
         "figure 4: loss by number of layers, with implicit curriculum",
         (LossRow,),
-        _losses,
+        measuring.losses,
         {
             "full": lambda: sweep("ic"),
             "reduced": lambda: short_sweep("ic"),
@@ -131,7 +83,7 @@ TARGETS = (
         "musat/fig4-nonic",
         "figure 4: loss by number of layers, the last hop alone",
         (LossRow,),
-        _losses,
+        measuring.losses,
         {
             "full": lambda: sweep("nonic"),
             "reduced": lambda: short_sweep("nonic"),
@@ -147,7 +99,7 @@ TARGETS = (
         "musat/fig4-seeds",
         "figure 4 over seeds: how many hops models of each depth learn, beside the exact law",
         (LossRow,),
-        _losses,
+        measuring.losses,
         {"full": over_seeds, "smoke": lambda: tiny_sweep(curriculum=True)},
         method="As figure 4 with implicit curriculum, with three of its eight seeds, each model "
         "trained alone, so that rows come one by one.",
@@ -157,7 +109,7 @@ TARGETS = (
         "musat/fig4-nonic-seeds",
         "figure 4 without curriculum over seeds",
         (LossRow,),
-        _losses,
+        measuring.losses,
         {"reduced": short_over_seeds, "smoke": lambda: tiny_sweep(curriculum=False)},
         method="As figure 4 without curriculum, with two seeds more of each depth, each model "
         "trained alone, so that rows come one by one.",
@@ -170,7 +122,7 @@ TARGETS = (
         "musat/order",
         "section 7.2: hops are learned one after the other, in many small models",
         (LossRow,),
-        _losses,
+        measuring.losses,
         {
             "full": lambda: (small(),),
             "smoke": lambda: (tiny(2, 3, 60),),
@@ -183,7 +135,7 @@ TARGETS = (
         "musat/depth-small",
         "theorem 1: how many hops small models of few layers learn, beside the exact law",
         (LossRow,),
-        _losses,
+        measuring.losses,
         {"full": small_by_depth, "smoke": lambda: tiny_sweep(curriculum=True)},
         method="Ten models each of 1, 2 and 3 layers with 4 heads, asked for four hops, of which "
         "the law allows 0, 1 and 3. Models and setting are those of musat/order, for 6,000 steps.",
@@ -193,7 +145,7 @@ TARGETS = (
         "musat/fig5",
         "figure 5, appendices C and E: the circuits of transformers A, B and C",
         (CircuitRow,),
-        _circuits,
+        measuring.circuits,
         {
             "full": lambda: tuple(preset(f"transformer-{letter}") for letter in "abc"),
             "smoke": lambda: (tiny(1, 2, 400),),
@@ -207,7 +159,7 @@ TARGETS = (
         "musat/readings",
         "transformers A, B and C under readings of the paper: which claims hold under which",
         (ReadingRow,),
-        _under_a_reading,
+        measuring.under_a_reading,
         {"reduced": lambda: under(READINGS, SHORT), "smoke": lambda: (tiny(1, 2, 400),)},
         method="What the paper leaves open (initial weights, course of the learning rate, base and "
         "code of positions) is decided in several ways, one choice at a time first, then in "
@@ -221,7 +173,7 @@ TARGETS = (
         "musat/readings-long",
         "transformers A, B and C as long as the paper trained, under three readings of it",
         (ReadingRow,),
-        _under_a_reading,
+        measuring.under_a_reading,
         {
             "full": lambda: under(BEST, LONG),
             "reduced": lambda: under(BEST[:1], MIDDLE),
@@ -238,7 +190,7 @@ TARGETS = (
         "musat/fig7",
         "figures 6 and 7, appendices C and D: the emergence of transformer D",
         (CircuitRow,),
-        _emergence,
+        measuring.emergence,
         {
             "full": lambda: (*readings_of_d(), *(seeded("transformer-d", seed) for seed in (1, 2))),
             "reduced": readings_of_d,
@@ -257,7 +209,7 @@ TARGETS = (
         "musat/fig7-seeds",
         "figures 6 and 7 over seeds: transformer D with initial weights of 1/√inputs",
         (CircuitRow,),
-        _emergence,
+        measuring.emergence,
         {
             "full": lambda: larger_seeds(preset("transformer-d-fan-in").steps),
             "reduced": lambda: larger_seeds(STEPS_D),
@@ -274,7 +226,7 @@ TARGETS = (
         "musat/batches",
         "section 9.1: what the batch does to the plateau, in small models",
         (LossRow,),
-        _losses,
+        measuring.losses,
         {"full": by_batch, "smoke": lambda: (tiny(1, 2, 60),)},
         method="Two hops, 4 layers of 4 heads, GPT-2's initial weights, 1,500 steps with batches "
         "of 64 to 2,048, three seeds each. Models and setting are ours: transformer D itself with "
@@ -285,7 +237,7 @@ TARGETS = (
         "musat/places",
         "section 9.2: is the first hop known by the place of its facts, and what follows?",
         (PlaceRow,),
-        _places,
+        measuring.places,
         {
             "full": lambda: (*by_place(), *d_by_place()),
             "smoke": lambda: (tiny(1, 2, 400),),
@@ -294,5 +246,19 @@ TARGETS = (
         "Small models as in musat/order, of two hops, whose code tells places apart well or "
         "hardly, with facts in order and shuffled; and transformer D with weights of 1/√inputs.",
         remarks={"smoke": "one tiny model of one hop"},
+    ),
+    Target(
+        "musat/places-changed",
+        "section 9.2: models that know the first hop learn on with their facts in another order",
+        (ChangedRow,),
+        measuring.changed,
+        {
+            "full": lambda: (*by_place(), *d_by_place()),
+            "smoke": lambda: (tiny(1, 2, 400),),
+        },
+        method="The models of musat/places learn on from where they have just learned the first "
+        "hop, with facts in order and with facts shuffled, until they know the second, 600 steps "
+        "at most, at a constant rate. Their optimiser begins anew: its state is not kept.",
+        remarks={"smoke": "one tiny model of one hop, 25 steps"},
     ),
 )
