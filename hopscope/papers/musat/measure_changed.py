@@ -80,7 +80,7 @@ def start_again(learner: Learner, models: list[dict[str, Tensor]]) -> None:
 
 
 def first_two(learner: Learner, steps: int) -> list[list[int | None]]:
-    """The steps after which every model has learned the first hop and, if there is one, the second."""
+    """The steps after which every model has learned the first hop and, if any, the second."""
     level = learned_below(learner.experiment.guess)
     train, validation = [], []
     when: list[list[int | None]] = []
