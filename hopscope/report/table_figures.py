@@ -286,6 +286,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/readings-long": _readings,
     "musat/fig7": _circuits,
     "musat/fig7-seeds": _circuits,
+    "musat/fig7-pair": _circuits,
     "musat/batches": _batches,
     "musat/places": _places,
     "musat/places-changed": _changed,

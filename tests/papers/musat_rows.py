@@ -233,6 +233,7 @@ def tables() -> Tables:
         "musat/places-changed": [changed_row("shuffled", "backward", 50)],
         "musat/fig7": [emerging_row(examples) for examples in (262_144, 2_048)],
         "musat/fig7-seeds": [],
+        "musat/fig7-pair": [],
     }  # fmt: skip
 
 

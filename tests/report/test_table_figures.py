@@ -132,6 +132,7 @@ NAMES = {
     "musat/readings-long": ["map", "nearest"],
     "musat/fig7": OF_D,
     "musat/fig7-seeds": OF_D,
+    "musat/fig7-pair": OF_D,
     "musat/batches": ["plateau"],
     "musat/places": ["waits"],
     "musat/places-changed": ["second"],

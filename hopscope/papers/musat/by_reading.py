@@ -49,5 +49,10 @@ def _how_many(held: Sequence[bool]) -> str:
 
 
 def _reading(row: LossRow) -> str:
-    weights = "" if row.init in ("gpt2", None) else " and initial weights of 1/√inputs"
-    return f"{row.examples:,} examples{weights}"
+    choices = [
+        f"{row.examples:,} examples",
+        "initial weights of 1/√inputs" * (row.init not in ("gpt2", None)),
+        f"a code per {row.position}" * (row.position not in ("token", None)),
+    ]
+    *others, last = filter(None, choices)
+    return " and ".join(filter(None, [", ".join(others), last]))

@@ -21,7 +21,7 @@ def place_rows(run: Run) -> list[PlaceRow]:
 
 def _place_row(run: Run, row: LossRow) -> PlaceRow:
     task = run.recipe.task
-    code = {name: value for name, value in task if name in ("position", "base", "order")}
+    code = {name: value for name, value in task if name in ("base", "order")}
     step = after(run.checkpoints, row.crossed[0])
     own: tuple[float, ...] = ()
     shuffled = own

@@ -86,6 +86,7 @@ def described(run: Run, seed: int) -> dict[str, Any]:
         "layers": model.layers,
         "heads": model.heads,
         "init": model.init,
+        "position": dict(task).get("position"),
         "steps": training.steps,
         "batch": training.batch,
         "examples": training.examples,

@@ -156,14 +156,8 @@ def d_by_place() -> tuple[Recipe, ...]:
     seeds with facts shuffled, and with a code per pair.
     """
     known = larger_seeds(STEPS_D)
-    changed = tuple(
-        known[0].model_copy(update={"task": task})
-        for task in (
-            known[0].task.ordered("shuffled"),
-            known[0].task.model_copy(update={"position": "pair"}),
-        )
-    )
-    return (*known, *changed)
+    shuffled = known[0].model_copy(update={"task": known[0].task.ordered("shuffled")})
+    return (*known, shuffled, per_pair(STEPS_D)[0])
 
 
 def readings_of_d() -> tuple[Recipe, ...]:
@@ -178,6 +172,15 @@ def readings_of_d() -> tuple[Recipe, ...]:
 def larger_seeds(steps: int) -> tuple[Experiment, ...]:
     """Transformer D with larger initial weights, with the seeds that its readings do not have."""
     return tuple(of_length(seeded("transformer-d-fan-in", seed), steps) for seed in (0, 2))
+
+
+def per_pair(steps: int) -> tuple[Experiment, ...]:
+    """Transformer D with larger initial weights and a code per pair, three seeds."""
+    known = (of_length(seeded("transformer-d-fan-in", seed), steps) for seed in range(3))
+    return tuple(
+        each.model_copy(update={"task": each.task.model_copy(update={"position": "pair"})})
+        for each in known
+    )
 
 
 def seeded(name: str, seed: int) -> Experiment:

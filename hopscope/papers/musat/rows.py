@@ -100,6 +100,8 @@ class LossRow(Row):
     heads: StrictInt
     init: str | None = None
     """The rule of the initial weights."""
+    position: str | None = None
+    """Whether each token or each pair has a code of its place."""
     steps: StrictInt
     batch: StrictInt
     examples: StrictInt
@@ -132,7 +134,7 @@ class LossRow(Row):
         """
         return (
             self.hops, self.curriculum, self.layers, self.heads, self.init, self.batch,
-            self.examples, self.seed,
+            self.examples, self.seed, self.position or "token",
         )  # fmt: skip
 
 
@@ -154,10 +156,8 @@ class PlaceRow(LossRow):
     the first hop.
     """
 
-    position: str
-    """Whether each token or each pair has a code of its place."""
     base: StrictFloat
-    """The base of this code."""
+    """The base of the code of places."""
     order: str
     """The order in which the facts of its training stood."""
     step: StrictInt | None

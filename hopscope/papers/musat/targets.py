@@ -11,6 +11,7 @@ from hopscope.papers.musat.recipes import (
     d_by_place,
     larger_seeds,
     over_seeds,
+    per_pair,
     preset,
     readings_of_d,
     seeded,
@@ -217,6 +218,23 @@ TARGETS = (
         },
         method="As musat/fig7, under the reading with which all four hops are learned there, with "
         "two seeds more.",
+        remarks={
+            "reduced": f"{STEPS_D:,} steps instead of 6,400",
+            "smoke": "one tiny model of one hop",
+        },
+    ),
+    Target(
+        "musat/fig7-pair",
+        "figures 6 and 7 with a code per pair: transformer D with initial weights of 1/√inputs",
+        (CircuitRow,),
+        measuring.emergence,
+        {
+            "full": lambda: per_pair(preset("transformer-d-fan-in").steps),
+            "reduced": lambda: per_pair(STEPS_D),
+            "smoke": lambda: (tiny(1, 2, 400),),
+        },
+        method="As musat/fig7-seeds, with one code of its place for both tokens of a fact; three "
+        "seeds.",
         remarks={
             "reduced": f"{STEPS_D:,} steps instead of 6,400",
             "smoke": "one tiny model of one hop",

@@ -45,6 +45,16 @@ def test_more_seeds_of_a_reading_are_judged_with_it() -> None:
     assert claim.judge(over_seeds(None)).verdict == "not reproduced"
 
 
+def test_a_code_per_pair_is_a_reading_of_its_own() -> None:
+    claim = KNOWN["musat/d-hops-in-order"]
+    known, seeds = over_seeds(None)
+    pair = [with_(row, position="pair", crossed=(1, 2, 3, 4)) for row in seeds.of(CircuitRow)]
+    found = claim.judge([known, seeds, Table("musat/fig7-pair", "reduced", tuple(pair))])
+    assert found.verdict == "under a reading"
+    reading = "262,144 examples, initial weights of 1/√inputs and a code per pair"
+    assert found.evidence.endswith(f"; holds with {reading}: 2 models")
+
+
 @pytest.mark.parametrize(
     "name", ["d-order", "d-head-per-hop", "d-several-paths", "d-single-removals"]
 )

@@ -7,6 +7,7 @@ from hopscope.papers.musat.recipes import (
     by_place,
     d_by_place,
     over_seeds,
+    per_pair,
     preset,
     small,
     under,
@@ -60,3 +61,13 @@ def test_places_differ_in_the_task_alone() -> None:
     assert codes == [
         ("token", "backward"), ("token", "backward"), ("token", "shuffled"), ("pair", "backward"),
     ]  # fmt: skip
+    assert kinds[3] == per_pair(4_000)[0]
+
+
+def test_a_code_per_pair_is_all_that_differs_over_three_seeds() -> None:
+    known = preset("transformer-d-fan-in")
+    kinds = per_pair(known.steps)
+    assert [recipe.seeds for recipe in kinds] == [(0,), (1,), (2,)]
+    assert {recipe.task.position for recipe in kinds} == {"pair"}
+    task = kinds[1].task.model_copy(update={"position": "token"})
+    assert kinds[1].model_copy(update={"task": task}) == known.model_copy(update={"seeds": (1,)})
