@@ -78,11 +78,12 @@ REASONS: Mapping[str, Reason] = {
         "12.0:query=uniform",
     ),
     "musat/d-quickly-after": Reason(
-        "D first knows x_1 by the place where its facts stand, which does not serve x_2: when x_1 "
-        "has just been learned, its loss is above 1 if facts are shuffled (guessing is 0.94). "
-        "Trained with facts shuffled, seed 0 of weights of 1/√inputs learns x_2 quickly, 178 steps "
-        "after 1,931, where it is 949 after 814 with facts in order.",
-        "hopscope reproduce musat/places",
+        "D first knows x_1 by the place where its facts stand: when it has just been learned, its "
+        "loss is above 1 if facts are shuffled (guessing is 0.94). Models that know x_1 anywhere "
+        "learn x_2 sooner. Seed 0 of weights of 1/√inputs, shuffled from step 880 on, learns x_1 "
+        "anew and x_2 167 steps later; with facts shuffled from the start these are 178 steps, and "
+        "in order 949 (`hopscope reproduce musat/places`).",
+        "hopscope reproduce musat/places-changed",
     ),
     "musat/d-last-late": Reason(
         "How long each hop takes is a matter of the seed, and of the arithmetic. With weights of "
