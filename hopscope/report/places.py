@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from hopscope.papers.musat.emergence_claims import QUICKLY
 from hopscope.papers.musat.rows import ChangedRow, PlaceRow
-from hopscope.report.look import COLOURS, DIM, PAPER, Picture, drawn, picture
+from hopscope.report.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, picture, width
 from hopscope.report.symbols import symbol_name
 
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
@@ -24,12 +24,13 @@ Known = TypeVar("Known", PlaceRow, ChangedRow)
 def place_figure(rows: Sequence[PlaceRow]) -> Picture:
     """How long the second hop takes, by what is known of the first hop at other places."""
     first, second = symbol_name("x1"), symbol_name("x2")
+    wide = width(2) > WIDTHS[1]
     figure = picture(
         "what places do to the second hop",
         f"Across: the loss of {first} with facts shuffled, when it has just been learned. Up: "
         f"steps from then to {second}, as a share of those to {first}. A point for each model that "
         f"learns both; dotted: a quarter, up to which {second} counts as following quickly.",
-        2.8,
+        2.8 if wide else 4.2,
         columns=2,
     )
     axes = figure.subplots()
@@ -47,7 +48,7 @@ def place_figure(rows: Sequence[PlaceRow]) -> Picture:
     axes.set_ylabel(f"steps from {first} to {second}, as a share")
     axes.set_yticks(SHARES, [f"{each:.0%}" for each in SHARES])
     axes.minorticks_off()
-    figure.legend(loc="outside right center")
+    figure.legend(loc="outside right center" if wide else "outside lower center")
     return figure
 
 
@@ -61,15 +62,16 @@ def changed_figure(rows: Sequence[ChangedRow]) -> Picture:
     """How soon models that know the first hop learn the second, with facts in order or shuffled."""
     first, second = symbol_name("x1"), symbol_name("x2")
     most = max(row.steps for row in rows)
+    wide = width(2) > WIDTHS[1]
     figure = picture(
-        "what it does to the second hop how the first was learned",
+        "the second hop, by how the first was learned",
         f"Models that have just learned {first}, on the left with facts in order and on the right "
         f"with facts shuffled, learn on in both orders: steps until they know {second}. A line for "
         f"each model. Hollow: not within {most:,} steps.",
-        2.8,
+        2.8 if wide else 5.2,
         columns=2,
     )
-    sides = figure.subplots(1, 2, sharey=True)
+    sides = figure.subplots(*((1, 2) if wide else (2, 1)), sharey=True)
     for number, (kind, models) in enumerate(_by_kind(rows, ordered=False).items()):
         for axes, order in zip(sides, SIDES, strict=True):
             known = [row for row in models if row.order == order]
@@ -79,8 +81,9 @@ def changed_figure(rows: Sequence[ChangedRow]) -> Picture:
         axes.set_xticks(range(len(SIDES)), [f"then {IN_WORDS[side]}" for side in SIDES])
         axes.set(title=f"{first} learned with facts {IN_WORDS[order]}", xlim=(-0.4, 1.4))
         axes.set_ylim(0, 1.05 * most)
-    sides[0].set_ylabel(f"steps until {second} is known")
-    figure.legend(loc="outside lower center", ncols=2)
+    for axes in sides[: 1 if wide else 2]:
+        axes.set_ylabel(f"steps until {second} is known")
+    figure.legend(loc="outside lower center", ncols=2 if wide else 1)
     return figure
 
 

@@ -181,7 +181,8 @@ def _model(row: LossRow) -> str:
     told = f"{counted(row.layers, 'layer')}, seed {row.seed}"
     if row.layers != D_LAYERS:
         return told
-    return f"{told}\n{row.examples:,} examples" + ", fan-in" * (row.init == "fan-in")
+    reading = ", fan-in" * (row.init == "fan-in") + ", per pair" * (row.position == "pair")
+    return f"{told}\n{row.examples:,} examples{reading}"
 
 
 def _hops(row: LossRow) -> list[str]:
