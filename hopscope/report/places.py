@@ -12,9 +12,9 @@ from hopscope.report.symbols import symbol_name
 
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Shares of steps that have a tick."""
-SIDES = ("backward", "shuffled")
-"""The orders that are compared."""
 IN_WORDS = {"backward": "in order", "shuffled": "shuffled"}
+"""The orders that are compared."""
+SIDES = tuple(IN_WORDS)
 BESIDE = 0.03
 """How far models of a kind stand apart from those of the next."""
 Known = TypeVar("Known", PlaceRow, ChangedRow)
