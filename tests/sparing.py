@@ -48,4 +48,5 @@ def sparing(function: Any, check: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-jaxtyping.jaxtyped = jaxtyped
+if __name__ == "sparing":  # and not a second copy: pytest makes one where it is given this file
+    jaxtyping.jaxtyped = jaxtyped
