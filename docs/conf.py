@@ -33,6 +33,8 @@ nb_code_prompt_hide = "Hide the answer"
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
 html_theme = "furo"
 html_title = "hopscope"
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 # Blocks of code as wide as our lines of code; the same in the dark.
 html_theme_options = {
     "top_of_page_buttons": [],
