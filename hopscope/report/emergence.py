@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from hopscope.circuits.emergence import Emergence
 from hopscope.milestones import HALF
@@ -27,6 +28,8 @@ ROOM = 1.15
 """Length of the axis, in times of the last event."""
 WIDE = 8
 """Where the last event is so many times as late as the first, the axis is logarithmic."""
+FAR = 30
+"""Where it is more than so many times as late, only 10, 100, 1,000 and so on are labelled."""
 EMERGENCE_COLUMNS = ("head", "path", "emerged at step", "epoch", "attention at the end")
 
 
@@ -97,6 +100,10 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
     late, early = max(known, default=story.steps[-1]), min(known, default=1)
     if late > WIDE * early:
         axes.set_xscale("log")
+        between = (1, 2, 5) if late <= FAR * early else (1,)
+        axes.xaxis.set_major_locator(LogLocator(subs=between))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.minorticks_off()
     begin = 0 if late <= WIDE * early else early / 2
     axes.set_xlim(begin, max(ROOM * late, begin + 1))
     for row, (_, step, is_hop) in enumerate(rows):

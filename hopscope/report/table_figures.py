@@ -178,11 +178,11 @@ def _course(axes: Axes, row: LossRow) -> None:
 
 def _model(row: LossRow) -> str:
     """Layers and seed; of transformer D, which comes in several readings, the reading below."""
-    told = f"{counted(row.layers, 'layer')}, seed {row.seed}"
-    if row.layers != D_LAYERS:
-        return told
-    reading = ", fan-in" * (row.init == "fan-in") + ", per pair" * (row.position == "pair")
-    return f"{told}\n{row.examples:,} examples{reading}"
+    told = [f"{counted(row.layers, 'layer')}, seed {row.seed}"]
+    if row.layers == D_LAYERS:
+        reading = ["fan-in"] * (row.init == "fan-in") + ["per pair"] * (row.position == "pair")
+        told += [f"{row.examples:,} examples", *filter(None, [", ".join(reading)])]
+    return "\n".join(told)
 
 
 def _hops(row: LossRow) -> list[str]:

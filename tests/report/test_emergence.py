@@ -46,6 +46,18 @@ def test_a_late_path_does_not_squeeze_the_others() -> None:
     assert order_figure(late).axes[0].get_xscale() == "log"
 
 
+@pytest.mark.parametrize(
+    ("last", "steps"),
+    [(90, ["5", "10", "20", "50", "100"]), (4_000, ["10", "100", "1,000"])],
+)
+def test_steps_far_apart_are_plain_numbers(last: int, steps: list[str]) -> None:
+    (axes,) = order_figure(replace(STORY, learned_at=(14, last))).axes
+    low, high = axes.get_xlim()
+    shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    assert [label.get_text() for place, label in shown if low <= place <= high] == steps
+    assert axes.get_xticks(minor=True).size == 0
+
+
 def test_attention_is_above_in_rows_and_losses_are_below() -> None:
     above, below, _ = emergence_figure(STORY).axes
     names = [tick.get_text() for tick in above.get_yticklabels()]

@@ -209,9 +209,9 @@ removals = by_reading(
 )
 
 
-SEEDS = ("musat/fig7-seeds",)
-"""Transformer D with larger initial weights and other seeds, perhaps for fewer steps: they tell the
-order of what happens, and not where losses end."""
+SEEDS = ("musat/fig7-seeds", "musat/fig7-pair")
+"""Transformer D with larger initial weights, with other seeds and a code per pair, perhaps for
+fewer steps: they tell the order of what happens, and not where losses end."""
 
 CLAIMS = (
     Claim(

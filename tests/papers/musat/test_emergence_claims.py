@@ -35,7 +35,7 @@ def over_seeds(last: int | None) -> list[Table]:
 
 def test_more_seeds_of_a_reading_are_judged_with_it() -> None:
     claim = KNOWN["musat/d-hops-in-order"]
-    assert claim.beside == ("musat/fig7-seeds",)
+    assert claim.beside == ("musat/fig7-seeds", "musat/fig7-pair")
     found = claim.judge(over_seeds(400))
     assert found.verdict == "under a reading"
     weights = "262,144 examples and initial weights of 1/√inputs"
@@ -60,7 +60,7 @@ def test_a_code_per_pair_is_a_reading_of_its_own() -> None:
 )
 def test_circuits_are_judged_over_seeds(name: str) -> None:
     claim = KNOWN[f"musat/{name}"]
-    assert claim.beside == ("musat/fig7-seeds",)
+    assert claim.beside == ("musat/fig7-seeds", "musat/fig7-pair")
     known, seeds = over_seeds(400)
     assert claim.judge([known, seeds]).verdict == "reproduced"
     *others, last = seeds.of(CircuitRow)
