@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hopscope.papers.claim import Finding, Judge, share_drawn, verdict
+from hopscope.papers.luck import luck_told
 from hopscope.papers.musat.rows import LossRow, longest
 from hopscope.papers.table import Table
 
@@ -33,7 +34,11 @@ def by_reading(
         if 0 < len(kept) < len(readings):
             known = max(kept, key=lambda name: len(readings[name]))
             count = len(readings[known])
-            words = f"{evidence}; holds with {known}: {count} model{'s' * (count > 1)}"
+            outcomes = [(sum(map(holds, rows)), len(rows)) for rows in readings.values()]
+            words = (
+                f"{evidence}; holds with {known}: {count} model{'s' * (count > 1)}; "
+                f"{luck_told(outcomes)}"
+            )
             return Finding(said, "under a reading", words)
         words = f"{evidence}; holds under {'every' if kept else 'no'} reading"
         return Finding(said, verdict(bool(kept)), words)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from hopscope.papers.claim import Finding, Judge, share
 from hopscope.papers.cost import training_flop
+from hopscope.papers.luck import luck_told
 from hopscope.papers.musat.readings import PaperReading, reading_of
 from hopscope.papers.musat.rows import CircuitRow, ReadingRow
 from hopscope.papers.table import Table
@@ -119,11 +120,23 @@ def under_readings(judge: Judge) -> Judge:
         words = (
             f"as we take the paper, not; it holds in {share(len(first.rows), len(first.rows))} "
             f"seeds, {first.steps:,} steps, with {first.reading!r} ({_targets([first])}; "
-            f"{share(len({each.reading for each in holding}), len(names))} readings)"
+            f"{share(len({each.reading for each in holding}), len(names))} readings); "
+            f"{luck_told([(each.held(judge), len(each.rows)) for each in _once(tables)])}"
         )
         return Finding(found.ours, "under a reading", f"{found.evidence}; {words}")
 
     return judged
+
+
+def _once(tables: Sequence[Table]) -> list[Tried]:
+    """Every reading of the paper once: where its models were trained for several numbers of steps,
+    that of most models, and of these the largest.
+    """
+    found: dict[str, Tried] = {}
+    for each in sorted(tried(tables), key=lambda each: (len(each.rows), each.steps)):
+        if each.of_the_paper:
+            found[each.reading] = each
+    return list(found.values())
 
 
 def _targets(found: Sequence[Tried]) -> str:

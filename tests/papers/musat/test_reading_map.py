@@ -94,6 +94,9 @@ def test_a_reading_of_two_lengths_is_one_reading() -> None:
     longer = [with_(row, steps=9_000) for row in reading_rows("fan-in")]
     good = found(readings(*short, *longer))
     assert "3 of 3 seeds, 9,000 steps, with 'fan-in' (musat/readings; 1 of 1" in good.evidence
+    once = found(readings(*longer))
+    assert good.evidence == once.evidence
+    assert once.evidence.endswith("agree as well with probability 0.1")  # 3 of 3, 0 of 3
     none = found(readings(*short, *[with_(row, steps=9_000) for row in short]))
     assert none.evidence.endswith("nor under the one reading tried with 3 seeds (musat/readings)")
 
