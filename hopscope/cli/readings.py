@@ -29,7 +29,7 @@ def readings(chosen: ReadingsArguments, papers: Registry = PAPERS) -> int:
     from hopscope.papers.musat.readings import READINGS
     from hopscope.papers.musat.readings import chosen as meant
 
-    wanted = meant(chosen.words)
+    wanted = meant(" ".join(chosen.words).split())  # a reading's name may come as one word
     names = [each.name for each in READINGS if wanted.items() <= each.words.items()]
     if not names:
         raise ConfigError(
@@ -46,6 +46,8 @@ def readings(chosen: ReadingsArguments, papers: Registry = PAPERS) -> int:
         say_json(rows)
     else:
         _print(rows, whole=len(names) == 1)
+        if len(names) > 1:
+            _print_luck([one for one in found if one.reading in names])
     return 0
 
 
@@ -99,6 +101,33 @@ def _print(rows: list[dict[str, Any]], whole: bool) -> None:
         "claims: how many of them hold for all models",
         "`hopscope reproduce musat/readings` trains what is missing",
     )
+
+
+def _print_luck(found: "list[Tried]") -> None:
+    """A line for each claim: whether it goes with the reading, or with the seed."""
+    from hopscope.cli.tables import table
+    from hopscope.papers.claim import share
+    from hopscope.papers.luck import luck
+    from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
+    from hopscope.papers.musat.reading_map import asked_of_one, outcomes
+
+    rows = []
+    for claim in AS_WE_TAKE_IT:
+        if known := outcomes(found, claim.judge):
+            held, models = (sum(counts) for counts in zip(*known, strict=True))
+            whole = sum(holds == count for holds, count in known)
+            odds = f"{luck(known):.2g}" if asked_of_one(found, claim.judge) else "–"
+            rows.append((claim.id, share(held, models), share(whole, len(known)), odds))
+    if rows:
+        say("")
+        table(("claim", "models", "readings", "by luck"), rows)
+        say(
+            "",
+            "models, readings: for how many it holds (a reading: for all its models); facts",
+            "shuffled are no reading of the paper",
+            "by luck: how likely models of one reading would agree as well, if readings made",
+            "no difference",
+        )
 
 
 def _print_steps(learned: dict[int, tuple[int | None, ...]]) -> None:

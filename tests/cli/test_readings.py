@@ -49,6 +49,28 @@ def test_the_paper_as_we_take_it_stands_beside_its_readings(
     assert row["flop"] == training_flop(PaperReading().experiment(0, rows[0].steps))
 
 
+def test_claims_say_whether_readings_matter(capsys: pytest.CaptureFixture[str]) -> None:
+    good = musat_rows.reading_rows(NAME)
+    rows = [*good, *musat_rows.reading_rows(reading_of("torch").name)]
+    rows[3:] = [musat_rows.with_(row, final=[0.02] * 3, clean=0.02) for row in rows[3:]]
+    rows = [musat_rows.with_(row, run=f"{number}") for number, row in enumerate(rows)]
+    results = PAPERS.results(Path("results"))
+    results.save_part(Table("musat/readings", "reduced", tuple(rows), wanted=51))
+    hopscope(["readings"])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    told = {line[0]: line[1:] for line in lines if line and line[0].startswith("musat/abc-")}
+    assert told["musat/abc-below-0.01"] == ["3", "of", "6", "1", "of", "2", "0.1"]
+    assert told["musat/abc-four-heads"] == ["6", "of", "6", "2", "of", "2", "1"]
+    assert told["musat/abc-different"][-1] == "–"
+    assert len(told) == 9
+
+
+def test_the_name_of_a_reading_may_be_one_word(capsys: pytest.CaptureFixture[str]) -> None:
+    hopscope(["readings", NAME, "--json"])
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["reading"] == NAME
+
+
 def test_words_choose_and_one_reading_is_told_claim_by_claim(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from hopscope.papers.claim import Finding, Judge, share
 from hopscope.papers.cost import training_flop
-from hopscope.papers.luck import luck_told
+from hopscope.papers.luck import Outcome, luck_told
 from hopscope.papers.musat.readings import PaperReading, reading_of
 from hopscope.papers.musat.rows import CircuitRow, ReadingRow
 from hopscope.papers.table import Table
@@ -80,6 +80,28 @@ def tried(tables: Sequence[Table]) -> list[Tried]:
     return list(found.values())
 
 
+def once(found: Sequence[Tried]) -> list[Tried]:
+    """Every reading of the paper once: where its models were trained for several numbers of steps,
+    those of the number with most models, and of such the longest.
+    """
+    kept: dict[str, Tried] = {}
+    for each in sorted(found, key=lambda each: (len(each.rows), each.steps)):
+        if each.of_the_paper:
+            kept[each.reading] = each
+    return list(kept.values())
+
+
+def outcomes(found: Sequence[Tried], judge: Judge) -> list[Outcome]:
+    """For how many models of each reading a claim holds, and how many there are."""
+    return [(each.held(judge), len(each.rows)) for each in once(found)]
+
+
+def asked_of_one(found: Sequence[Tried], judge: Judge) -> bool:
+    """Can a claim hold for one model alone? (Whether models differ cannot.)"""
+    alone = any(each.alone(judge, row) for each in found for row in each.rows)
+    return alone or not any(each.holds(judge) for each in found)
+
+
 def nearest(found: Sequence[Tried], judges: Sequence[Judge]) -> tuple[Tried, CircuitRow]:
     """The one model for which most claims hold, of all that can be read into the paper; of equals,
     the one with the lowest loss.
@@ -120,23 +142,14 @@ def under_readings(judge: Judge) -> Judge:
         words = (
             f"as we take the paper, not; it holds in {share(len(first.rows), len(first.rows))} "
             f"seeds, {first.steps:,} steps, with {first.reading!r} ({_targets([first])}; "
-            f"{share(len({each.reading for each in holding}), len(names))} readings); "
-            f"{luck_told([(each.held(judge), len(each.rows)) for each in _once(tables)])}"
+            f"{share(len({each.reading for each in holding}), len(names))} readings)"
         )
+        every = tried(tables)
+        if asked_of_one(every, judge):
+            words += f"; {luck_told(outcomes(every, judge))}"
         return Finding(found.ours, "under a reading", f"{found.evidence}; {words}")
 
     return judged
-
-
-def _once(tables: Sequence[Table]) -> list[Tried]:
-    """Every reading of the paper once: where its models were trained for several numbers of steps,
-    that of most models, and of these the largest.
-    """
-    found: dict[str, Tried] = {}
-    for each in sorted(tried(tables), key=lambda each: (len(each.rows), each.steps)):
-        if each.of_the_paper:
-            found[each.reading] = each
-    return list(found.values())
 
 
 def _targets(found: Sequence[Tried]) -> str:
