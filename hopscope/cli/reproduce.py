@@ -1,9 +1,9 @@
 """`hopscope reproduce`: run what is missing, measure, draw."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -21,9 +21,13 @@ from hopscope.errors import (
 )
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.results_folder import Results
+from hopscope.papers.row import Row
 from hopscope.papers.table import Protocol, Table, machine
 from hopscope.papers.target import Target
 from hopscope.store import RunFolder, Store
+
+if TYPE_CHECKING:
+    from hopscope.workers.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -167,10 +171,16 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     if before.rows:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
-    outcome = carried_out(left, store, chosen, Stop(seconds))
     here = machine(chosen.threads or torch.get_num_threads())
-    found, troubles = measured_one_by_one(target, protocol, outcome.folders, results, here)
-    troubles = [*outcome.troubles, *troubles]
+    measuring = Measuring(target, protocol, store, results, here)
+    for recipe in left:
+        if _is_trained(store, recipe):
+            measuring.measure(RunFolder(store.root / recipe.run_name()))
+    outcome = carried_out(left, store, chosen, Stop(seconds), measuring.look)
+    for folder in outcome.folders:
+        measuring.measure(folder)
+    found = measuring.table({})
+    troubles = [*outcome.troubles, *filter(None, measuring.troubles.values())]
     if outcome.complete and not troubles:
         say(f"results: {results.save(found)}")
         draw(found, results)
@@ -189,30 +199,46 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     return False
 
 
-def measured_one_by_one(
-    target: Target,
-    protocol: Protocol,
-    folders: Sequence[RunFolder],
-    results: Results,
-    here: str,
-) -> tuple[Table, list[HopscopeError]]:
-    """The table with the rows of these runs, and what was wrong with those that cannot be measured.
-
-    Measuring takes minutes for some runs: the rows of each are kept before the next is looked at,
-    beside what any other process has kept by then.
+@dataclass
+class Measuring:
+    """Measures each run once it is complete, and keeps its rows before the next, beside what any
+    other process has kept by then: a target may take days, and measuring a run minutes.
     """
-    from hopscope.papers.merge_rows import measured, merged
 
-    troubles: list[HopscopeError] = []
-    for folder in folders:
+    target: Target
+    protocol: Protocol
+    store: Store
+    results: Results
+    machine: str
+    troubles: dict[str, HopscopeError | None] = field(default_factory=dict)
+    """What was wrong with each run that was looked at, if anything was."""
+
+    def look(self, progress: "Progress") -> None:
+        """Measure what was reported as complete."""
+        for name, report in progress.reports.items():
+            if report.state == "complete":
+                self.measure(RunFolder(self.store.root / name))
+
+    def measure(self, folder: RunFolder) -> None:
+        """Keep the rows of a run, or what was wrong with it; once."""
+        from hopscope.papers.merge_rows import measured
+
+        if folder.name in self.troubles:
+            return
+        self.troubles[folder.name] = None
         try:
-            rows = measured(target, protocol, folder)
+            rows = measured(self.target, self.protocol, folder)
         except (CircuitError, *OF_ONE_RUN) as error:
-            troubles.append(error)
+            self.troubles[folder.name] = error
         else:
-            before = results.part(target.name, protocol)
-            results.save_part(merged(target, protocol, {folder.name: rows}, before, here))
-    return merged(target, protocol, {}, results.part(target.name, protocol), here), troubles
+            self.results.save_part(self.table({folder.name: rows}))
+
+    def table(self, new: Mapping[str, Sequence[Row]]) -> Table:
+        """All rows there are, with these."""
+        from hopscope.papers.merge_rows import merged
+
+        before = self.results.part(self.target.name, self.protocol)
+        return merged(self.target, self.protocol, new, before, self.machine)
 
 
 def draw(found: Table, results: Results) -> None:

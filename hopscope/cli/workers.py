@@ -1,7 +1,7 @@
 """Who carries out several runs: this process, others beside it, or a Ray; how far they are."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,19 +73,31 @@ def pack_of(text: str) -> "Pack":
 
 
 def carried_out(
-    recipes: Sequence[Recipe], store: Store, chosen: WorkersArguments, stop: "Stop | None" = None
+    recipes: Sequence[Recipe],
+    store: Store,
+    chosen: WorkersArguments,
+    stop: "Stop | None" = None,
+    look: Callable[["Progress"], None] | None = None,
 ) -> "Outcome":
-    """The runs of all recipes, by whom the flags ask for, with what one sees meanwhile."""
+    """The runs of all recipes, by whom the flags ask for, with what one sees meanwhile; whoever is
+    to look is told of each run that is complete.
+    """
     from hopscope.cli.display import display
     from hopscope.workers import Here, carry_out
 
     pool = pool_of(chosen)
     if isinstance(pool, Here):
         here = replace(pool, watcher=display())
-        return carry_out(recipes, store, stop, chosen.device, workers=here)
+        return carry_out(recipes, store, stop, chosen.device, workers=here, look=look)
     shown = ManyDisplay()
+
+    def both(progress: "Progress") -> None:
+        shown.look(progress)
+        if look is not None:
+            look(progress)
+
     try:
-        return carry_out(recipes, store, stop, chosen.device, workers=pool, look=shown.look)
+        return carry_out(recipes, store, stop, chosen.device, workers=pool, look=both)
     finally:
         shown.stop()
 

@@ -5,16 +5,19 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
-from reproducing import End, Say, registry
+from reproducing import End, Say, ends, registry
 
+from hopscope.cli.workers import carried_out
 from hopscope.configs import Recipe
 from hopscope.errors import NotLearned
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.table import Protocol, Table
 from hopscope.papers.target import Target
 from hopscope.store import RunFolder, Store
+from hopscope.workers import Here, Outcome, carry_out
 
 
 class Clock:
@@ -123,6 +126,65 @@ def test_a_sweep_whose_time_is_over_goes_on_with_the_same_command(
     assert "results: found/musat/two.jsonl" in out
     assert len(two.results(Path("found")).table("musat/two").rows) == 2
     assert not part.exists()
+
+
+class Looking:
+    """A display that looks at what is measured when a training begins."""
+
+    seen: ClassVar[list[tuple[str, ...]]] = []
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        part = PAPERS.results(Path("found")).path("musat/two").with_suffix(".reduced.part.jsonl")
+        rows = part.read_text().splitlines()[1:] if part.is_file() else []
+        self.seen.append(tuple(json.loads(row)["run"] for row in rows))
+
+    def advance(self, step: int, latest: object) -> None:
+        return None
+
+    def stop(self) -> None:
+        return None
+
+
+def test_a_run_is_measured_before_the_next_begins(
+    say: Say, two: Registry, recipes: tuple[Recipe, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Looking, "seen", [])
+    monkeypatch.setattr("hopscope.cli.display.display", Looking)
+    assert say("musat/two", papers=two)[0] == 0
+    assert Looking.seen == [(), (recipes[0].run_name(),)]
+
+
+def test_what_is_complete_is_measured_before_anything_is_trained(
+    say: Say, two: Registry, recipes: tuple[Recipe, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out(recipes[1:], "kept", workers=Here(threads=1))
+    monkeypatch.setattr(Looking, "seen", [])
+    monkeypatch.setattr("hopscope.cli.display.display", Looking)
+    assert say("musat/two", papers=two)[0] == 0
+    assert Looking.seen == [(recipes[1].run_name(),)]
+
+
+@pytest.mark.parametrize("words", [(), ("--workers", "1")])
+def test_runs_are_measured_while_the_sweep_is_carried_out(
+    say: Say, target: Target, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+    by_then: list[int] = []
+
+    def noted(folder: RunFolder, protocol: Protocol) -> list[End]:
+        measured.append(folder.name)
+        return ends(folder, protocol)
+
+    def watched(*of: Any) -> Outcome:
+        outcome = carried_out(*of)
+        by_then.append(len(measured))
+        return outcome
+
+    monkeypatch.setattr("hopscope.cli.reproduce.carried_out", watched)
+    papers = registry(replace(target, measure=noted))
+    assert say("musat/two", *words, papers=papers)[0] == 0
+    assert by_then == [2]
+    assert len(set(measured)) == len(measured) == 2
 
 
 def test_a_sweep_goes_on_where_another_machine_left_it(
