@@ -49,10 +49,12 @@ def _learning_on(run: Run, starts: Mapping[int, int], order: Order, steps: int) 
     when = first_two(learner, steps)
     task = run.recipe.task
     code = {name: value for name, value in task if name in ("position", "base", "order")}
+    precision = run.folder.manifest.precision
     return [
         ChangedRow(
             seed=seed, layers=run.recipe.model.layers, **code, step=step, changed=order,
             steps=steps, start=rounded(losses), first=hops[0], second=(*hops, None)[1],
+            precision=precision,
         )
         for (seed, step), losses, hops in zip(starts.items(), before, when, strict=True)
     ]  # fmt: skip

@@ -194,6 +194,8 @@ class ChangedRow(Row):
     at least); None if it did not."""
     second: StrictInt | None
     """The same of the second hop; None, too, where there is just one."""
+    precision: str | None = None
+    """The arithmetic in which it learned the first hop; None where rows are older than this."""
 
 
 class Removal(Record):

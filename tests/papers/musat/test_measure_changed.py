@@ -46,6 +46,7 @@ def test_a_model_learns_on_in_both_orders_from_where_it_knew_the_first_hop() -> 
     for row, order in ((ordered, "backward"), (shuffled, "shuffled")):
         assert (row.changed, row.order, row.position, row.base) == (order, "backward", "pair", 10)
         assert (row.seed, row.step, row.steps) == (0, 500, CHECK_EVERY)
+        assert row.precision == run.folder.manifest.precision == "bf16"
         expected = losses(model, run.recipe.task.ordered(row.changed))  # type: ignore[arg-type]
         assert row.start == pytest.approx(expected, abs=0.1)  # on other fresh examples
         assert row.second is None
