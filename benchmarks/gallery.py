@@ -6,8 +6,9 @@
 
 Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformers
 A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each), and
-so must transformer D (a run of `hopscope reproduce musat/fig7-seeds`) and the model nearest to
-figure 5 (one of `hopscope reproduce musat/readings`). An entry is an ordinary run folder: weights
+so must transformer D (a run of `hopscope reproduce musat/fig7-seeds`), the model nearest to
+figure 5 (one of `hopscope reproduce musat/readings`) and the one of three heads (one of
+`hopscope reproduce musat/readings-long --protocol full`). An entry is an ordinary run folder: weights
 rounded to float16, no optimiser, metrics, the circuit of the rounded weights, and about.json.
 With --circuits nothing is trained: the models that are there are searched again by this version,
 and all else stays as it is. With --explorer what the page shows first is computed and kept with the
@@ -41,7 +42,7 @@ from hopscope.markov.run import MarkovRun
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.papers import preset
-from hopscope.papers.musat.readings import reading_of
+from hopscope.papers.musat.readings import LONG, reading_of
 from hopscope.papers.musat.recipes import STEPS_D, larger_seeds
 from hopscope.runs.checkpoint import saved, weights_of
 from hopscope.store import RunFolder, Store
@@ -128,6 +129,14 @@ def nearest(chosen: argparse.Namespace) -> Entry:
     return of_run(run, what, {run.checkpoints[-1]})
 
 
+def fewest(chosen: argparse.Namespace) -> Entry:
+    recipe = reading_of(NEAREST).experiment(seed=0, steps=LONG)
+    how = "hopscope reproduce musat/readings-long --protocol full"
+    what = f"three hops with three heads, the fewest: read as {NEAREST!r}, {LONG:,} steps"
+    run = Run(trained(recipe, Store(chosen.store), how))
+    return of_run(run, what, {run.checkpoints[-1]})
+
+
 def trained(recipe: Recipe, store: Store, how: str) -> RunFolder:
     if not store.has_complete(recipe):
         raise RunMissing(
@@ -160,6 +169,7 @@ ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
     **{f"transformer-{letter}": partial(transformer, letter) for letter in "abc"},
     "transformer-d-fan-in": larger_weights,
     "figure-5": nearest,
+    "three-heads": fewest,
     "planted": by_hand,
     "ngram": ngram,
 }
