@@ -8,8 +8,8 @@ Trains the demo and the n-gram experiment unless the store has them (about a min
 A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each), and
 so must transformer D (a run of `hopscope reproduce musat/fig7-seeds`), the model nearest to
 figure 5 (one of `hopscope reproduce musat/readings`) and the one of three heads (one of
-`hopscope reproduce musat/readings-long --protocol full`). An entry is an ordinary run folder: weights
-rounded to float16, no optimiser, metrics, the circuit of the rounded weights, and about.json.
+`hopscope reproduce musat/readings-long --protocol full`). An entry is an ordinary run folder:
+weights rounded to float16, no optimiser, metrics, the circuit of the rounded weights, about.json.
 With --circuits nothing is trained: the models that are there are searched again by this version,
 and all else stays as it is. With --explorer what the page shows first is computed and kept with the
 models that are there: the account of the circuit, role maps and contents at all checkpoints,
