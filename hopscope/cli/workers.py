@@ -80,7 +80,7 @@ def carried_out(
     look: Callable[["Progress"], None] | None = None,
 ) -> "Outcome":
     """The runs of all recipes, by whom the flags ask for, with what one sees meanwhile; whoever is
-    to look is told of each run that is complete.
+    to look is told how far all of it is, at each run that ends and now and then.
     """
     from hopscope.cli.display import display
     from hopscope.workers import Here, carry_out

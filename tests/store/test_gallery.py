@@ -68,6 +68,22 @@ def test_halves_on_disk_are_floats_in_the_model(name: str) -> None:
     found.check_model(subject_of(model).digest())
 
 
+def test_three_heads_found_the_fewest_by_training() -> None:
+    known = Run(entry("three-heads"))
+    found = Circuit.from_json(entry("three-heads").read("circuit.json"))
+    steps = [
+        [("value 0", "key 0"), ("value 1", "key 1"), ("value 2", "key 2")],
+        [("query", "value 0"), ("value 1", "value 2")],
+        [("query", "value 1")],
+    ]
+    paths: dict[int, list[tuple[str, str]]] = {}
+    for path in found.paths:
+        paths.setdefault(path.layer, []).append((str(path.reader), str(path.source)))
+    assert [sorted(paths[layer]) for layer in sorted(paths)] == steps
+    assert all(part.paths for part in found.parts)
+    assert fresh_loss(known) < 0.01
+
+
 @pytest.mark.parametrize("name", ["demo", *TRAINED])
 def test_trained_models_are_as_good_as_they_say(name: str) -> None:
     folder = entry(name)

@@ -24,6 +24,7 @@ def test_initial_weights_are_a_reading_of_their_own() -> None:
     assert found.verdict == "under a reading"
     weights = "262,144 examples and initial weights of 1/√inputs"
     assert f"; holds with {weights}: 1 model; " in found.evidence
+    assert found.evidence.endswith("would agree as well with probability 1")  # single models
 
 
 def test_a_model_of_two_lengths_counts_once_as_the_longer() -> None:
