@@ -24,6 +24,10 @@ def test_a_view_is_kept_and_chosen_twice(page: Any, tmp_path: Path, complaints: 
         page.wait_for_selector(".error:visible")
         said = page.inner_text(".error span")
         assert said.startswith("the view is called 'a/b'; expected up to 60 letters, digits")
+        # The list of runs came later than the run: it is opened again, and the line stays.
+        page.evaluate("async () => { await hopscope.live.openRun(); }")
+        page.wait_for_function("() => !hopscope.state.opening && !hopscope.state.waiting")
+        assert page.inner_text(".error span") == said
         page.click("text=keep")
         page.wait_for_selector('[aria-label="Kept views"]')
         page.wait_for_selector(".error", state="hidden")

@@ -105,7 +105,9 @@ export class Live {
           : again
             ? state.contents
             : null;
-      state.set({ ...(again ? {} : gone), about, steps, contents, opening: false, error: null }, "none");
+      // A line of a kind goes with the next answer of that kind, and not because the model learned.
+      const error = again && state.error?.kind ? state.error : null;
+      state.set({ ...(again ? {} : gone), about, steps, contents, opening: false, error }, "none");
       const fetched = {
         losses: (its) => ({ losses: lossesOf(its) }),
         maps: (its) => ({ maps: new Maps(plain(its), its.about?.roles ?? about.task.roles) }),
