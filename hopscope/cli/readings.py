@@ -109,25 +109,28 @@ def _print_luck(found: "list[Tried]") -> None:
     from hopscope.papers.claim import share
     from hopscope.papers.luck import luck
     from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
-    from hopscope.papers.musat.reading_map import asked_of_one, outcomes
+    from hopscope.papers.musat.reading_map import asked_of_one, comparable, outcomes, usual_steps
 
+    steps = usual_steps(found)
+    alike = comparable(found, steps)
+    if len(alike) < 2:
+        return
     rows = []
     for claim in AS_WE_TAKE_IT:
-        if known := outcomes(found, claim.judge):
-            held, models = (sum(counts) for counts in zip(*known, strict=True))
-            whole = sum(holds == count for holds, count in known)
-            odds = f"{luck(known):.2g}" if asked_of_one(found, claim.judge) else "–"
-            rows.append((claim.id, share(held, models), share(whole, len(known)), odds))
-    if rows:
-        say("")
-        table(("claim", "models", "readings", "by luck"), rows)
-        say(
-            "",
-            "models, readings: for how many it holds (a reading: for all its models); facts",
-            "shuffled are no reading of the paper",
-            "by luck: how likely models of one reading would agree as well, if readings made",
-            "no difference",
-        )
+        known = outcomes(alike, claim.judge)
+        held, models = (sum(counts) for counts in zip(*known, strict=True))
+        whole = sum(holds == count for holds, count in known)
+        odds = f"{luck(known):.2g}" if asked_of_one(found, claim.judge) else "–"
+        rows.append((claim.id, share(held, models), share(whole, len(known)), odds))
+    say("")
+    table(("claim", "models", "readings", "by luck"), rows)
+    say(
+        "",
+        f"models, readings: for how many it holds after {steps:,} steps (a reading: for",
+        "all its models); facts shuffled are no reading of the paper",
+        "by luck: how likely models of one reading would agree as well, if readings made",
+        "no difference",
+    )
 
 
 def _print_steps(learned: dict[int, tuple[int | None, ...]]) -> None:

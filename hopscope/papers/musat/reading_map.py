@@ -4,6 +4,7 @@ Rows of one reading are judged as those of figure 5 are: each model alone, where
 and all of them together.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -80,20 +81,22 @@ def tried(tables: Sequence[Table]) -> list[Tried]:
     return list(found.values())
 
 
-def once(found: Sequence[Tried]) -> list[Tried]:
-    """Every reading of the paper once: where its models were trained for several numbers of steps,
-    those of the number with most models, and of such the longest.
+def comparable(found: Sequence[Tried], steps: int) -> list[Tried]:
+    """Readings of the paper whose models were trained for so many steps: to have learned for longer
+    is a difference of its own.
     """
-    kept: dict[str, Tried] = {}
-    for each in sorted(found, key=lambda each: (len(each.rows), each.steps)):
-        if each.of_the_paper:
-            kept[each.reading] = each
-    return list(kept.values())
+    return [each for each in found if each.of_the_paper and each.steps == steps]
+
+
+def usual_steps(found: Sequence[Tried]) -> int:
+    """For how many steps the models of most readings were trained; of equals, the largest."""
+    counts = Counter(each.steps for each in found if each.of_the_paper)
+    return max(counts, key=lambda steps: (counts[steps], steps), default=0)
 
 
 def outcomes(found: Sequence[Tried], judge: Judge) -> list[Outcome]:
     """For how many models of each reading a claim holds, and how many there are."""
-    return [(each.held(judge), len(each.rows)) for each in once(found)]
+    return [(each.held(judge), len(each.rows)) for each in found]
 
 
 def asked_of_one(found: Sequence[Tried], judge: Judge) -> bool:
@@ -145,8 +148,9 @@ def under_readings(judge: Judge) -> Judge:
             f"{share(len({each.reading for each in holding}), len(names))} readings)"
         )
         every = tried(tables)
-        if asked_of_one(every, judge):
-            words += f"; {luck_told(outcomes(every, judge))}"
+        alike = comparable(every, first.steps)
+        if len(alike) > 1 and asked_of_one(every, judge):
+            words += f"; {luck_told(outcomes(alike, judge))} ({len(alike)} readings, {first.steps:,} steps)"
         return Finding(found.ours, "under a reading", f"{found.evidence}; {words}")
 
     return judged

@@ -5,7 +5,7 @@ from musat_rows import ABC, judged, reading_rows, tables, with_
 from hopscope.papers.claim import Finding
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.claims import CLAIMS
-from hopscope.papers.musat.reading_map import nearest, tried
+from hopscope.papers.musat.reading_map import comparable, nearest, tried, usual_steps
 from hopscope.papers.musat.readings import LONG, PaperReading
 from hopscope.papers.musat.recipes import preset
 from hopscope.papers.musat.rows import ReadingRow
@@ -94,11 +94,28 @@ def test_a_reading_of_two_lengths_is_one_reading() -> None:
     longer = [with_(row, steps=9_000) for row in reading_rows("fan-in")]
     good = found(readings(*short, *longer))
     assert "3 of 3 seeds, 9,000 steps, with 'fan-in' (musat/readings; 1 of 1" in good.evidence
-    once = found(readings(*longer))
-    assert good.evidence == once.evidence
-    assert once.evidence.endswith("agree as well with probability 0.1")  # 3 of 3, 0 of 3
     none = found(readings(*short, *[with_(row, steps=9_000) for row in short]))
     assert none.evidence.endswith("nor under the one reading tried with 3 seeds (musat/readings)")
+
+
+def test_what_luck_could_do_is_asked_of_models_that_were_trained_equally_long() -> None:
+    words = "agree as well with probability"
+    equal = found(readings(*reading_rows("fan-in")))
+    assert equal.evidence.endswith(f"{words} 0.1 (2 readings, 6,400 steps)")  # 3 of 3, 0 of 3
+    longer = [with_(row, steps=9_000) for row in reading_rows("fan-in")]
+    assert words not in found(readings(*longer)).evidence  # it may be their length
+    other = [with_(row, steps=9_000, final=[0.02] * 3) for row in reading_rows("torch")]
+    both = found(readings(*longer, *other, *reading_rows("cosine")[:2]))
+    assert both.evidence.endswith(f"{words} 0.1 (2 readings, 9,000 steps)")
+
+
+def test_readings_are_compared_at_the_length_that_most_of_them_have() -> None:
+    short, longer = reading_rows("fan-in"), [with_(r, steps=9_000) for r in reading_rows("fan-in")]
+    ours = [with_(row, steps=9_000) for row in reading_rows("fan-in shuffled")]
+    known = tried([readings(*short, *longer, *ours)])
+    assert usual_steps(known) == 9_000  # as many readings of the paper, and longer
+    known += tried([readings(*reading_rows("torch"))])
+    assert [one.reading for one in comparable(known, usual_steps(known))] == ["fan-in", "torch"]
 
 
 def test_what_holds_anyway_needs_no_reading() -> None:
