@@ -69,9 +69,10 @@ def _ends(axes: Axes, found: Sequence[Tried]) -> None:
         losses = [row.loss for row in one.rows]
         axes.plot(losses, [line] * len(losses), "o", color=COLOURS[0], alpha=0.7, markersize=4)
         axes.axhline(line, color=FAINT, linewidth=0.6, zorder=0)
-    for loss, said in ((SOLVED, "paper"), (found[0].rows[0].guess, "guess")):
+    guess = found[0].rows[0].guess
+    for loss, said, side in ((SOLVED, "paper", "right"), (guess, "guess", "center")):
         axes.axvline(loss, color=DIM, linestyle=":", linewidth=0.8)
-        axes.text(loss, 1.01, said, transform=axes.get_xaxis_transform(), ha="center")
+        axes.text(loss, 1.01, said, transform=axes.get_xaxis_transform(), ha=side)
     axes.set(xscale="log", xlabel="loss at the end")
     axes.xaxis.set_major_formatter("{x:g}")
 
