@@ -6,10 +6,12 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}$/; // as in hopscope/web/views.p
 
 export function keptViews(state, source) {
   const list = h("span", {});
+  let asked = 0;
   const shown = async () => {
     const { run } = state;
+    const its = ++asked;
     const found = run ? await source.views(run).catch(() => ({})) : {};
-    if (state.run !== run) return;
+    if (its !== asked || state.run !== run) return; // what is asked later knows more
     const names = Object.keys(found);
     const go = (name) => {
       made.value = ""; // the same one may be chosen again
