@@ -150,7 +150,8 @@ def under_readings(judge: Judge) -> Judge:
         every = tried(tables)
         alike = comparable(every, first.steps)
         if len(alike) > 1 and asked_of_one(every, judge):
-            words += f"; {luck_told(outcomes(alike, judge))} ({len(alike)} readings, {first.steps:,} steps)"
+            length = f"{len(alike)} readings, {first.steps:,} steps"
+            words += f"; {luck_told(outcomes(alike, judge))} ({length})"
         return Finding(found.ours, "under a reading", f"{found.evidence}; {words}")
 
     return judged
