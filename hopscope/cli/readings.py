@@ -109,7 +109,7 @@ def _print_luck(found: "list[Tried]") -> None:
     from hopscope.papers.claim import share
     from hopscope.papers.luck import luck
     from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
-    from hopscope.papers.musat.reading_map import asked_of_one, comparable, outcomes, usual_steps
+    from hopscope.papers.musat.reading_map import asked_of_one, comparable, usual_steps
 
     steps = usual_steps(found)
     alike = comparable(found, steps)
@@ -117,9 +117,10 @@ def _print_luck(found: "list[Tried]") -> None:
         return
     rows = []
     for claim in AS_WE_TAKE_IT:
-        known = outcomes(alike, claim.judge)
-        held, models = (sum(counts) for counts in zip(*known, strict=True))
-        whole = sum(holds == count for holds, count in known)
+        known = [each.outcome(claim.judge) for each in alike]
+        every = [[holds for _, holds in outcome] for outcome in known]
+        held, models = sum(map(sum, every)), sum(map(len, every))
+        whole = sum(map(all, every))
         odds = f"{luck(known):.2g}" if asked_of_one(found, claim.judge) else "–"
         rows.append((claim.id, share(held, models), share(whole, len(known)), odds))
     say("")

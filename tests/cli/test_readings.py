@@ -59,7 +59,7 @@ def test_claims_say_whether_readings_matter(capsys: pytest.CaptureFixture[str]) 
     hopscope(["readings"])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     told = {line[0]: line[1:] for line in lines if line and line[0].startswith("musat/abc-")}
-    assert told["musat/abc-below-0.01"] == ["3", "of", "6", "1", "of", "2", "0.1"]
+    assert told["musat/abc-below-0.01"] == ["3", "of", "6", "1", "of", "2", "0.25"]
     assert told["musat/abc-four-heads"] == ["6", "of", "6", "2", "of", "2", "1"]
     assert told["musat/abc-different"][-1] == "–"
     assert len(told) == 9

@@ -225,7 +225,7 @@ def tables() -> Tables:
             loss_row(1, [0.75, 0.75], [None, None]), loss_row(2, [0.1, 0.75], [90, None]),
         ],
         "musat/fig4-seeds": [loss_row(2, [0.1, 0.95], [90, None], seed=1)],
-        "musat/fig5": [circuit_row(name) for name in NAMES],
+        "musat/fig5": [with_(circuit_row(name), seed=n) for n, name in enumerate(NAMES)],
         "musat/readings": reading_rows("fan-in"),
         "musat/readings-long": [with_(row, steps=24_000) for row in reading_rows("fan-in")],
         "musat/batches": [loss_row(4, [0.1, 0.7], [90, None], seed=seed) for seed in range(3)],

@@ -1,7 +1,7 @@
 """What luck could do, against every way in which outcomes can be dealt."""
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import chain, combinations, product
 
 import pytest
 from hypothesis import given
@@ -10,21 +10,32 @@ from hypothesis import strategies as st
 from hopscope.papers.luck import Outcome, luck
 
 
+def apart(outcomes: Sequence[Sequence[bool]]) -> float:
+    """How much the models of readings disagree."""
+    return sum(sum(its) * (len(its) - sum(its)) / len(its) for its in outcomes)
+
+
 def dealt(outcomes: Sequence[Outcome]) -> float:
-    """By going through every choice of the models for which the claim holds."""
-    owners = [number for number, (_, models) in enumerate(outcomes) for _ in range(models)]
+    """By going through every choice of the models for which the claim holds, seed by seed."""
+    seeds = {seed for its in outcomes for seed, _ in its}
+    models = [(n, at) for n, its in enumerate(outcomes) for at in range(len(its))]
+    choices = []
+    for seed in seeds:
+        owners = [(n, at) for n, at in models if outcomes[n][at][0] == seed]
+        choices.append(list(combinations(owners, sum(outcomes[n][at][1] for n, at in owners))))
+    values = []
+    for chosen in product(*choices):
+        holding = set(chain(*chosen))
+        values.append(
+            apart(
+                [[(n, at) in holding for at in range(len(its))] for n, its in enumerate(outcomes)]
+            )
+        )
+    here = apart([[holds for _, holds in its] for its in outcomes])
+    return sum(value <= here + 1e-9 for value in values) / len(values)
 
-    def apart(held: Sequence[int]) -> float:
-        sizes = [models for _, models in outcomes]
-        return sum(own * (size - own) / size for own, size in zip(held, sizes, strict=True))
 
-    here = apart([held for held, _ in outcomes])
-    chosen = list(combinations(owners, sum(held for held, _ in outcomes)))
-    every = [apart([each.count(number) for number in range(len(outcomes))]) for each in chosen]
-    return sum(value <= here + 1e-9 for value in every) / len(every)
-
-
-READING = st.integers(1, 3).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+READING = st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=3)
 
 
 @given(st.lists(READING, min_size=1, max_size=4))
@@ -32,8 +43,27 @@ def test_luck_is_counted_over_every_way(outcomes: list[Outcome]) -> None:
     assert luck(outcomes) == pytest.approx(dealt(outcomes), abs=1e-12)
 
 
-def test_two_readings_of_three_are_fishers_exact_test() -> None:
-    """Three of three against none of three: 2 of 20 tables are as extreme."""
-    assert luck([(3, 3), (0, 3)]) == pytest.approx(0.1)
-    assert luck([(2, 3), (1, 3)]) == 1
-    assert luck([(3, 3), (3, 3)]) == 1
+def of(*holds: bool) -> Outcome:
+    """A reading's models of seeds 0, 1, …"""
+    return list(enumerate(holds))
+
+
+def test_what_each_seed_does_is_dealt_apart() -> None:
+    """Three of three against none of three: each seed holds under one of two readings."""
+    assert luck([of(True, True, True), of(False, False, False)]) == 2 / 8
+    assert luck([of(True, True, False), of(False, False, True)]) == 1
+    assert luck([of(True, True, True), of(True, True, True)]) == 1
+
+
+def test_what_the_seed_decides_says_nothing_of_readings() -> None:
+    """Seed 0 learns under every reading, seed 1 under none: there is nothing to deal."""
+    assert luck([of(True, False)] * 5) == 1
+
+
+def test_models_of_different_seeds_are_never_exchanged() -> None:
+    assert luck([[(0, True)], [(1, False)]]) == 1
+
+
+def test_many_readings_are_counted_at_once() -> None:
+    outcomes = [of(True, True, True)] * 8 + [of(False, False, False)] * 9
+    assert luck(outcomes) == pytest.approx(1 / 24_310**2)  # the ways to choose 8 of 17

@@ -34,7 +34,7 @@ def by_reading(
         if 0 < len(kept) < len(readings):
             known = max(kept, key=lambda name: len(readings[name]))
             count = len(readings[known])
-            outcomes = [(sum(map(holds, rows)), len(rows)) for rows in readings.values()]
+            outcomes = [[(row.seed, holds(row)) for row in rows] for rows in readings.values()]
             words = (
                 f"{evidence}; holds with {known}: {count} model{'s' * (count > 1)}; "
                 f"{luck_told(outcomes)}"

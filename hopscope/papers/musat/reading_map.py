@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hopscope.papers.claim import Finding, Judge, share
 from hopscope.papers.cost import training_flop
-from hopscope.papers.luck import Outcome, luck_told
+from hopscope.papers.luck import luck_told
 from hopscope.papers.musat.readings import PaperReading, reading_of
 from hopscope.papers.musat.rows import CircuitRow, ReadingRow
 from hopscope.papers.table import Table
@@ -37,12 +37,16 @@ class Tried:
         """Does a claim hold for these models, all together?"""
         return self._says(judge, self.rows)
 
-    def held(self, judge: Judge) -> int:
-        """For how many of them it holds: for all, if it does for all together, else of those that
-        are judged alone. (Whether models differ, one alone cannot tell.)
+    def outcome(self, judge: Judge) -> list[tuple[int, bool]]:
+        """The seed of each, and whether it holds: for all, if it does for all together, else for
+        those that are judged alone. (Whether models differ, one alone cannot tell.)
         """
-        alone = sum(self.alone(judge, row) for row in self.rows)
-        return len(self.rows) if self.holds(judge) else alone
+        together = self.holds(judge)
+        return [(row.seed, together or self.alone(judge, row)) for row in self.rows]
+
+    def held(self, judge: Judge) -> int:
+        """For how many of them it holds."""
+        return sum(holds for _, holds in self.outcome(judge))
 
     def alone(self, judge: Judge, row: CircuitRow) -> bool:
         """Does a claim hold for one of these models?"""
@@ -92,11 +96,6 @@ def usual_steps(found: Sequence[Tried]) -> int:
     """For how many steps the models of most readings were trained; of equals, the largest."""
     counts = Counter(each.steps for each in found if each.of_the_paper)
     return max(counts, key=lambda steps: (counts[steps], steps), default=0)
-
-
-def outcomes(found: Sequence[Tried], judge: Judge) -> list[Outcome]:
-    """For how many models of each reading a claim holds, and how many there are."""
-    return [(each.held(judge), len(each.rows)) for each in found]
 
 
 def asked_of_one(found: Sequence[Tried], judge: Judge) -> bool:
@@ -151,7 +150,7 @@ def under_readings(judge: Judge) -> Judge:
         alike = comparable(every, first.steps)
         if len(alike) > 1 and asked_of_one(every, judge):
             length = f"{len(alike)} readings, {first.steps:,} steps"
-            words += f"; {luck_told(outcomes(alike, judge))} ({length})"
+            words += f"; {luck_told([each.outcome(judge) for each in alike])} ({length})"
         return Finding(found.ours, "under a reading", f"{found.evidence}; {words}")
 
     return judged

@@ -101,12 +101,12 @@ def test_a_reading_of_two_lengths_is_one_reading() -> None:
 def test_what_luck_could_do_is_asked_of_models_that_were_trained_equally_long() -> None:
     words = "agree as well with probability"
     equal = found(readings(*reading_rows("fan-in")))
-    assert equal.evidence.endswith(f"{words} 0.1 (2 readings, 6,400 steps)")  # 3 of 3, 0 of 3
+    assert equal.evidence.endswith(f"{words} 0.25 (2 readings, 6,400 steps)")  # 2 of 8 ways
     longer = [with_(row, steps=9_000) for row in reading_rows("fan-in")]
     assert words not in found(readings(*longer)).evidence  # it may be their length
     other = [with_(row, steps=9_000, final=[0.02] * 3) for row in reading_rows("torch")]
     both = found(readings(*longer, *other, *reading_rows("cosine")[:2]))
-    assert both.evidence.endswith(f"{words} 0.1 (2 readings, 9,000 steps)")
+    assert both.evidence.endswith(f"{words} 0.25 (2 readings, 9,000 steps)")
 
 
 def test_readings_are_compared_at_the_length_that_most_of_them_have() -> None:
