@@ -40,9 +40,8 @@ def test_more_seeds_of_a_reading_are_judged_with_it() -> None:
     assert found.verdict == "under a reading"
     weights = "262,144 examples and initial weights of 1/√inputs"
     assert f"; holds with {weights}: 3 models; " in found.evidence
-    assert found.evidence.endswith(
-        "would agree as well with probability 0.5"
-    )  # seed 0 fails once of two
+    # Seed 0 is under both readings and holds under one: dealt, it is as well in one of two ways.
+    assert found.evidence.endswith("would agree as well with probability 0.5")
     assert f"; {weights}: holds; seed 0: " in found.ours
     assert found.ours.endswith("; seed 2: 100 < 200 < 300 < 400")
     assert claim.judge(over_seeds(None)).verdict == "not reproduced"
