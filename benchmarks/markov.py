@@ -1,19 +1,15 @@
 """The n-gram experiment of Chen et al., timed against PyTorch walking all positions.
 
-    python benchmarks/markov.py                  the paper's 57,000 epochs, and the walker's few
-    python benchmarks/markov.py --seeds 20       the claims, over seeds
-    python benchmarks/markov.py --settings       other stages, parents, alphabets, windows, readings
+    python benchmarks/markov.py
 
-The walker is what one would write from the paper: every position of every chain in each epoch, by
-autograd, vectorised over chains and positions alike, in float32. It is timed over a few epochs of
-each stage after a warm-up, and extrapolated. The rows of claims and settings are those of
-`hopscope reproduce chen`, without the first line of a table of results.
+The whole training is timed, the paper's 57,000 epochs. The walker is what one would write from
+the paper: every position of every chain in each epoch, by autograd, vectorised over chains and
+positions alike, in float32. It is timed over a few epochs of each stage after a warm-up, and
+extrapolated.
 """
 
-import argparse
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,26 +22,13 @@ from hopscope.markov import train
 from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import initial, sets
 from hopscope.markov.process import sample_chains
-from hopscope.papers.chen.measure_runs import seed_rows, setting_row
-from hopscope.papers.chen.settings import settings as all_settings
-from hopscope.papers.row import Row
 
 WALKED_EPOCHS = 5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=0, help="measure the claims over these many")
-    parser.add_argument("--settings", action="store_true", help="train every other setting once")
-    parser.add_argument("--store", type=Path, help="where runs go; unset: a temporary folder")
-    chosen = parser.parse_args()
     with TemporaryDirectory() as temporary:
-        store = chosen.store or Path(temporary)
-        if not chosen.seeds and not chosen.settings:
-            print(json.dumps(speed(store)), flush=True)
-            return
-        for row in claims(store, chosen.seeds) if chosen.seeds else settings(store):
-            print(row.to_json(), flush=True)
+        print(json.dumps(speed(Path(temporary))))
 
 
 def speed(store: Path) -> dict[str, object]:
@@ -112,19 +95,6 @@ def walked_loss(
     attention = torch.softmax(state["a"] * similar, dim=1)
     answer = torch.einsum("bl,bld->bd", attention, read[:, window:])
     return -torch.log((answer * target).sum(-1) + epsilon).mean()
-
-
-def claims(store: Path, seeds: int) -> Iterator[Row]:
-    """Rows for each seed and question."""
-    run = train(MarkovExperiment(seeds=tuple(range(seeds))), store)
-    for seed in run.recipe.seeds:
-        yield from seed_rows(run, seed)
-
-
-def settings(store: Path) -> Iterator[Row]:
-    """What becomes of each setting, with the paper's number of epochs where none is given."""
-    for name, experiment in all_settings("full").items():
-        yield setting_row(name, train(experiment, store))
 
 
 if __name__ == "__main__":

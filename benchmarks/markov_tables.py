@@ -1,22 +1,24 @@
-"""The tables of docs/markov.md, from the rows of `hopscope reproduce chen` or benchmarks/markov.py.
+"""The tables of docs/markov.md, from the rows of `hopscope reproduce chen`.
 
 python benchmarks/markov_tables.py results/chen/settings.jsonl results/chen/training.jsonl
 """
 
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from hopscope.configs import MarkovProcess
 
 Row = dict[str, Any]
 COLUMNS = (
     "setting", "s", "paper", "heads", "chosen", "share", "attention", "a", "loss", "GIH", "Bayes",
     "distance",
 )  # fmt: skip
-WORDS = ("what", "seed", "parents", "chosen_lags")
+WORDS = ("what", "run", "seed", "parents", "chosen_lags", "seconds")
 """What of a seed's row is no number to average."""
 
 
@@ -38,17 +40,66 @@ def main() -> None:
 
 
 def settings(rows: list[Row]) -> list[str]:
-    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    """A line for each setting: losses are means over its seeds, other values spans."""
+    groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        attention = " ".join(f"{weight:.3f}" for weight in row["attention"])
-        losses = [f"{row['loss'][name]:.3f}" for name in ("model", "gih", "bayes")]
-        predicted = row["predicted"]
-        cells = [row["setting"], f"{row['seconds']:.0f}", lags(predicted["paper"]),
-                 lags(predicted.get("heads")), lags(row["chosen_lags"]), f"{row['share']:.3f}",
-                 attention, f"{row['a']:.2f}", *losses, f"{row['distance']:.4f}"]  # fmt: skip
+        groups[row["setting"]].append(row)
+    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    for name, group in groups.items():
+        predicted = group[0]["predicted"]
+        cells = [name, f"{group[0]['seconds'] / len(group):.0f}", lags(predicted["paper"]),
+                 lags(predicted.get("heads")), chosen(group),
+                 spanned([row["share"] for row in group], 3),
+                 spanned([weight for row in group for weight in row["attention"]], 3),
+                 spanned([row["a"] for row in group], 2),
+                 *(f"{mean([row['loss'][name] for row in group]):.3f}"
+                   for name in ("model", "gih", "bayes")),
+                 spanned([row["distance"] for row in group], 4)]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
-    slopes = {row["setting"]: row["slopes_of_a"] for row in rows if "length" in row["setting"]}
-    return [*lines, "", *(f"slopes of a, {name}: {found}" for name, found in slopes.items())]
+    return [*lines, "", *lengths(groups)]
+
+
+def chosen(group: list[Row]) -> str:
+    """The set that won, or how often each did."""
+    counts = Counter(lags(row["chosen_lags"]) for row in group)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return "; ".join(f"{name} ({count})" for name, count in counts.most_common())
+
+
+def mean(values: list[float]) -> float:
+    return float(np.mean(values))
+
+
+def spanned(values: list[float], digits: int) -> str:
+    ends = [f"{value:.{digits}f}" for value in (min(values), max(values))]
+    return ends[0] if ends[0] == ends[1] else "–".join(ends)
+
+
+def lengths(groups: dict[str, list[Row]]) -> list[str]:
+    """How a at the end goes with the logarithm of the length of the chains of training, and how
+    far the model's loss is above GIH's.
+    """
+    known = {
+        group[0]["changes"].get("process", {}).get("length", MarkovProcess().length): group
+        for name, group in groups.items()
+        if name == "the paper's" or name.startswith("length")
+    }
+    logs = np.array([np.log(length) for length, group in known.items() for _ in group])
+    ends = np.array([row["a"] for group in known.values() for row in group])
+    slope, at_one = np.polyfit(logs, ends, 1)
+    left = float(np.sum((ends - slope * logs - at_one) ** 2) / np.sum((ends - ends.mean()) ** 2))
+    told = [f"a by length: slope by its logarithm {slope:.2f}, R² {1 - left:.3f}"]
+    for length, group in sorted(known.items()):
+        above = {
+            kind: mean([row[kind]["model"] - row[kind]["gih"] for row in group])
+            for kind in ("loss", "expected")
+        }
+        told.append(
+            f"L {length}: a {mean([row['a'] for row in group]):.1f}, loss above GIH's "
+            f"{above['loss']:+.4f}, expected {above['expected']:+.4f}"
+        )
+    return told
 
 
 def claims(rows: list[Row]) -> list[str]:

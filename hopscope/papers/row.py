@@ -46,8 +46,16 @@ class Row(Record):
 
 
 def read_row(kinds: Sequence[type[Row]], fields: dict[str, Any]) -> Row:
-    """The row that these fields are, of the kind that lacks the fewest of its fields in them."""
-    kind = min(kinds, key=lambda kind: len(_required(kind) - fields.keys()))
+    """The row that these fields are: of the kind that lacks the fewest of its own fields in them,
+    and of several such, of the one that has a place for most of them.
+    """
+    kind = min(
+        kinds,
+        key=lambda kind: (
+            len(_required(kind) - fields.keys()),
+            len(fields.keys() - kind.model_fields.keys()),
+        ),
+    )
     return kind.model_validate(fields)
 
 

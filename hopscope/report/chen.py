@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.papers.chen.judges import RULES
+from hopscope.papers.chen.judges import NEAR, RULES
 from hopscope.papers.chen.rows import ChoiceRow, CourseRow, GrowthRow, SettingRow, TransferRow
 from hopscope.papers.table import Table
 from hopscope.report.look import COLOURS, SMALL, Picture, drawn, picture
@@ -148,27 +148,32 @@ def _choices(rows: Sequence[ChoiceRow]) -> Picture:
 
 
 def settings_figures(table: Table) -> list[tuple[str, Picture]]:
-    """How near to the induction head each setting ends."""
+    """How near to the induction head the models of each setting end."""
     return [("distances", _settings(table.of(SettingRow)))]
 
 
 @drawn
 def _settings(rows: Sequence[SettingRow]) -> Picture:
+    names = list(dict.fromkeys(row.setting for row in rows))[::-1]
+    seeds = counted(len({row.seed for row in rows}), "seed")
     figure = picture(
-        "how near to the induction head each setting ends",
+        f"how near to the induction head each setting ends, {seeds}",
         "Distance to the induction head over the parents after training, for each of "
-        f"{len(rows)} settings.",
-        0.155 * len(rows) + 0.9,
+        f"{len(names)} settings; left of the dotted line a model counts as that head.",
+        0.155 * len(names) + 0.9,
         columns=2,
     )
     axes = figure.subplots()
     for right, said in ((True, "chose the parents' lags"), (False, "chose other lags")):
-        chosen = [
-            n for n, row in enumerate(rows[::-1]) if (row.chosen_lags == row.parents) is right
-        ]
-        lengths = [rows[::-1][number].distance for number in chosen]
-        axes.barh(chosen, lengths, color=COLOURS[0 if right else 1], height=0.7, label=said)
-    axes.set_yticks(range(len(rows)), [row.setting for row in rows[::-1]])
-    axes.set(xlabel="distance", ylim=(-0.6, len(rows) - 0.4))
+        chosen = [row for row in rows if (row.chosen_lags == row.parents) is right]
+        axes.plot(
+            [row.distance for row in chosen],
+            [names.index(row.setting) for row in chosen],
+            "o" if right else "D", color=COLOURS[0 if right else 1], label=said,
+            markersize=3.5, alpha=0.7,
+        )  # fmt: skip
+    axes.axvline(NEAR, color="0.5", linestyle=":", linewidth=1)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="distance", xscale="log", ylim=(-0.6, len(names) - 0.4))
     figure.legend(loc="outside lower center", ncols=2)
     return figure

@@ -94,10 +94,11 @@ def choice_row(setting: str, seed: int) -> ChoiceRow:
     )
 
 
-def setting_row(name: str) -> SettingRow:
+def setting_row(name: str, seed: int = 0) -> SettingRow:
     return SettingRow(
         what="setting",
         setting=name,
+        seed=seed,
         changes=json.loads(json.dumps(SETTINGS[name])),
         seconds=1.0,
         parents=(1, 2),

@@ -49,7 +49,7 @@ def test_the_kind_is_told_by_the_fields() -> None:
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"count": 1}, "'Loss.loss': Field required"),  # of two that lack one field, the first
+        ({"count": 1}, "'Count.of': Field required"),  # of two that lack one field, that which fits
         ({"count": 1, "of": 2.5}, "'Count.of': Input should be a valid integer"),
         ({"loss": True}, "'Loss.loss': Input should be a valid number"),
         ({"loss": "1"}, "'Loss.loss': Input should be a valid number"),

@@ -3,6 +3,7 @@
 import chen_rows
 import pytest
 
+from hopscope.papers.chen.judges import NEAR
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
 from hopscope.report.chen import settings_figures, training_figures
@@ -29,10 +30,16 @@ def test_other_chains_are_means_over_seeds_in_order_of_their_values() -> None:
 
 
 def test_settings_that_chose_other_lags_stand_out() -> None:
-    right = chen_rows.setting_row("the paper's")
-    wrong = right.model_copy(update={"chosen_lags": (1, 3), "distance": 0.5})
-    ((_, figure),) = settings_figures(table([right, wrong]))
+    right = [chen_rows.setting_row("the paper's", seed) for seed in (0, 1)]
+    other = chen_rows.setting_row("alphabet 8")
+    wrong = other.model_copy(update={"chosen_lags": (1,), "distance": 0.5})
+    ((_, figure),) = settings_figures(table([*right, wrong]))
     assert "2 settings" in figure.caption
-    upper, lower = figure.axes[0].patches
-    assert (lower.get_width(), upper.get_width()) == (0.5, 0.006)
-    assert lower.get_facecolor() != upper.get_facecolor()
+    assert figure.name.endswith("2 seeds")
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["alphabet 8", "the paper's"]
+    upper, lower, limit = axes.lines
+    assert (list(upper.get_xdata()), list(upper.get_ydata())) == ([0.006, 0.006], [1, 1])
+    assert (list(lower.get_xdata()), list(lower.get_ydata())) == ([0.5], [0])
+    assert upper.get_color() != lower.get_color()
+    assert list(limit.get_xdata()) == [NEAR, NEAR]

@@ -2,7 +2,7 @@
 
 from hopscope.markov.evaluation import choice
 from hopscope.markov.run import MarkovRun
-from hopscope.papers.chen.measure_runs import predicted
+from hopscope.papers.chen.measure_runs import predicted, seconds
 from hopscope.papers.chen.rows import ChoiceRow
 from hopscope.papers.chen.settings import choices
 from hopscope.papers.table import Protocol
@@ -26,6 +26,7 @@ def choice_rows(folder: RunFolder, protocol: Protocol) -> list[ChoiceRow]:
                 predicted=rules,
                 chosen_lags=picked.lags,
                 share=picked.share,
+                seconds=seconds(run),
             )
         )
     return rows

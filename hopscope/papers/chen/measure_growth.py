@@ -2,6 +2,7 @@
 
 from hopscope.markov.growth import growth_explained
 from hopscope.markov.run import MarkovRun
+from hopscope.papers.chen.measure_runs import seconds
 from hopscope.papers.chen.rows import GrowthRow
 from hopscope.store import RunFolder
 
@@ -25,4 +26,5 @@ def growth_row(run: MarkovRun, seed: int) -> GrowthRow:
             name: tuple(round(float(a), 5) for a in course)
             for name, course in found.courses.items()
         },
+        seconds=seconds(run),
     )

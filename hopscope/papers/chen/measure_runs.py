@@ -25,7 +25,7 @@ from hopscope.markov.learner import drawn
 from hopscope.markov.parameters import Parameters, set_name, sets, softmax
 from hopscope.markov.run import Course, MarkovRun
 from hopscope.markov.work import record_epochs
-from hopscope.papers.chen.rows import CourseRow, MeanLosses, SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.rows import CourseRow, Lags, MeanLosses, SeedRow, SettingRow, TransferRow
 from hopscope.papers.chen.settings import settings
 from hopscope.papers.row import Row
 from hopscope.papers.table import Protocol
@@ -50,9 +50,12 @@ def training_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
 
 
 def setting_rows(folder: RunFolder, protocol: Protocol) -> list[SettingRow]:
-    """The row of the setting that this run is of."""
-    names = {each.run_name(): name for name, each in settings(protocol).items()}
-    return [setting_row(names[folder.name], MarkovRun(folder))]
+    """A row for every seed of the setting that this run is of."""
+    run = MarkovRun(folder)
+    seeds = len(run.recipe.seeds)
+    names = {each.run_name(): name for name, each in settings(seeds, protocol).items()}
+    rules = predicted(run.recipe)
+    return [_setting(names[folder.name], run, seed, rules) for seed in run.recipe.seeds]
 
 
 def seed_rows(run: MarkovRun, seed: int, chains: int = CHAINS["full"]) -> Iterator[Row]:
@@ -82,6 +85,7 @@ def _stages(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
         one_over_gap=1 / gap(experiment, last, drawn(experiment, seed, "validation")),
         distance_begin=moments[0].distance,
         distance_end=moments[-1].distance,
+        seconds=seconds(run),
     )
 
 
@@ -151,20 +155,20 @@ def _rounded(values: np.ndarray) -> tuple[float, ...]:
     return tuple(round(float(value), 5) for value in values)
 
 
-def setting_row(name: str, run: MarkovRun) -> SettingRow:
-    """What became of the first seed of a setting."""
+def _setting(name: str, run: MarkovRun, seed: int, rules: dict[str, Lags]) -> SettingRow:
+    """What became of a seed in a setting, beside the sets that the rules name."""
     experiment = run.recipe
-    seed = experiment.seeds[0]
     state, chains = run.state(seed), drawn(experiment, seed, "validation")
     picked = choice(experiment.model, Parameters.of(state))
     found = compare(experiment, said(experiment, state, chains), chains)
     return SettingRow(
         what="setting",
         setting=name,
-        changes=experiment.model_dump(mode="json", exclude_defaults=True),
-        seconds=round(run.folder.manifest.seconds, 1),
+        seed=seed,
+        changes=experiment.model_dump(mode="json", exclude_defaults=True, exclude={"seeds"}),
+        seconds=seconds(run),
         parents=experiment.process.parents,
-        predicted=predicted(experiment),
+        predicted=rules,
         chosen_lags=picked.lags,
         share=picked.share,
         attention=picked.weights,
@@ -177,7 +181,12 @@ def setting_row(name: str, run: MarkovRun) -> SettingRow:
     )
 
 
-def predicted(experiment: MarkovExperiment) -> dict[str, tuple[int, ...]]:
+def seconds(run: MarkovRun) -> float:
+    """How long the training of all seeds of a run took."""
+    return round(run.folder.manifest.seconds, 1)
+
+
+def predicted(experiment: MarkovExperiment) -> dict[str, Lags]:
     """The winner of stage I by the paper's rule, and seen through the heads as they begin."""
     arguments = (experiment.process, experiment.model, TABLES)
     found = {"paper": information.winner(information.exact(*arguments))}

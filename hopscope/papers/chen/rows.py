@@ -46,6 +46,9 @@ class SeedRow(Row):
     """The distance to the generalised induction head as the last stage begins."""
     distance_end: StrictFloat
     """The distance to the generalised induction head as the last stage ends."""
+    seconds: StrictFloat | None = None
+    """How long the training of all seeds together took; unset in rows that are older than this
+    field."""
 
 
 class TransferRow(Row):
@@ -98,6 +101,9 @@ class GrowthRow(Row):
     epochs: tuple[StrictInt, ...]
     courses: dict[str, Numbers]
     """The scale a at these epochs, under the assumptions of `hopscope.markov.growth_explained`."""
+    seconds: StrictFloat | None = None
+    """How long the training of all seeds together took; unset in rows that are older than this
+    field."""
 
 
 class ChoiceRow(Row):
@@ -111,16 +117,22 @@ class ChoiceRow(Row):
     chosen_lags: Lags
     share: StrictFloat
     """The part in the sum of squared coefficients that the chosen set has at the end."""
+    seconds: StrictFloat | None = None
+    """How long the training of all seeds together took; unset in rows that are older than this
+    field."""
 
 
 class SettingRow(Row):
-    """What became of one training in another setting."""
+    """What became of one seed in one setting."""
 
     what: Literal["setting"]
     setting: str
+    seed: StrictInt = 0
+    """Rows that are older than this field are of seed 0."""
     changes: dict[str, JsonObject]
     """What differs from the paper's experiment."""
     seconds: StrictFloat
+    """How long the training of all seeds together took."""
     parents: Lags
     predicted: dict[str, Lags]
     """The winner of stage I by each rule: the paper's, and through the heads as they begin."""

@@ -1,22 +1,22 @@
-"""What Chen et al. say that takes more than their own setting: judged from one training of each.
+"""What Chen et al. say that takes more than their own setting: judged over the seeds of each.
 
 Other stages, parents, windows and lengths, and the details that the paper leaves open or that its
 authors' program does otherwise.
 """
 
-from hopscope.papers.chen.judges import (
-    NEAR,
+from hopscope.papers.chen.judges import NEAR, distances
+from hopscope.papers.chen.setting_judges import (
     PAPER,
     SAME_LOSS,
     becomes_gih,
-    distances,
+    distance,
     every,
     falls,
     readings,
     same_place,
     the_rule,
 )
-from hopscope.papers.claim import Claim
+from hopscope.papers.claim import Claim, span
 
 STILL = 0.1
 """Growth of a per factor e of epochs that counts as growing."""
@@ -98,7 +98,7 @@ IN_SETTINGS: tuple[Claim, ...] = (
         judge=readings(
             {"−log(y + ε)": PAPER, "softmax over y": "cross-entropy of a softmax"},
             becomes_gih,
-            lambda row: f"{row.distance:.4f}",
+            distance,
         ),
     ),
     Claim(
@@ -112,7 +112,10 @@ IN_SETTINGS: tuple[Claim, ...] = (
         judge=readings(
             EPSILONS,
             lambda row: row.slopes_of_a[GROWN_AT] >= STILL,
-            lambda row: f"{row.slopes_of_a[GROWN_AT]:.3f}, a = {row.a:.2f}",
+            lambda own: (
+                f"{span((row.slopes_of_a[GROWN_AT] for row in own), 3)}, "
+                f"a = {span((row.a for row in own), 2)}"
+            ),
         ),
     ),
     Claim(
@@ -123,6 +126,6 @@ IN_SETTINGS: tuple[Claim, ...] = (
         how="readings: four differences alone, and all of them; under each the parents win, and "
         f"the distance to GIH ends ≤ {NEAR}",
         targets=SETTINGS,
-        judge=readings(DETAILS, becomes_gih, lambda row: f"{row.distance:.4f}"),
+        judge=readings(DETAILS, becomes_gih, distance),
     ),
 )

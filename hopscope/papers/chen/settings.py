@@ -1,4 +1,4 @@
-"""The settings of Chen et al. in which one model each is trained: the paper's, and all others."""
+"""The settings of Chen et al. in which models are trained: the paper's, and all others."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,9 +65,12 @@ SMOKE_EPOCHS = {"C": 300, "W": 600, "a": 600}
 SMOKE_CHAINS = {"chains": 1_000, "validation_chains": 200}
 
 
-def settings(protocol: Protocol) -> dict[str, MarkovExperiment]:
-    """The experiment of each setting."""
-    found = {name: MarkovExperiment(**fields) for name, fields in SETTINGS.items()}
+def settings(seeds: int, protocol: Protocol) -> dict[str, MarkovExperiment]:
+    """The experiment of each setting, over so many seeds."""
+    found = {
+        name: MarkovExperiment(**fields, seeds=tuple(range(seeds)))
+        for name, fields in SETTINGS.items()
+    }
     if protocol != "smoke":
         return found
     return {name: shortened(found[name]) for name in SMOKE_SETTINGS}

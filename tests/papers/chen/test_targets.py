@@ -1,12 +1,17 @@
 """The targets of Chen et al., from their runs to their claims, at a tiny size."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from hopscope.configs import MarkovExperiment
 from hopscope.markov import train
+from hopscope.markov.evaluation import compare, said
+from hopscope.markov.learner import drawn
+from hopscope.papers.basis import basis
 from hopscope.papers.chen.claims import CLAIMS
+from hopscope.papers.chen.measure_runs import setting_rows
 from hopscope.papers.chen.rows import (
     ChoiceRow,
     CourseRow,
@@ -50,12 +55,13 @@ def test_the_paper_s_setting_is_one_run_over_seeds() -> None:
 
 
 def test_settings_are_runs_of_their_own() -> None:
-    protocol, recipes = TARGETS[1].runs("reduced")
+    protocol, recipes = TARGETS[1].runs("full")
     assert protocol == "full"
     assert len({recipe.digest() for recipe in recipes}) == len(SETTINGS)
-    assert recipes[0] == MarkovExperiment()
+    assert recipes[0] == MarkovExperiment(seeds=(0, 1, 2))
+    assert TARGETS[1].runs("reduced")[1][0] == MarkovExperiment()
     assert set(SMOKE_SETTINGS) <= set(SETTINGS)
-    short = settings("smoke")["C and W together"]
+    short = settings(1, "smoke")["C and W together"]
     assert short.descent.plan() == [("CW", 900), ("a", 600)]
 
 
@@ -104,6 +110,27 @@ def test_a_row_per_setting(results: Results) -> None:
     assert together.chosen_lags == (1, 2)
     assert set(together.slopes_of_a) == {"10", "30", "100", "300"}
     assert together.loss.truth < together.loss.model
+
+
+def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
+    """The same as if it had been trained alone, and with what all of them took."""
+    both = settings(2, "smoke")["all at once"]
+    alone = MarkovExperiment(**{**both.model_dump(), "seeds": (1,)})
+    run, other = (train(each, Store(tmp_path)) for each in (both, alone))
+    rows = setting_rows(run.folder, "smoke")
+    assert [row.seed for row in rows] == [0, 1]
+    assert {row.setting for row in rows} == {"all at once"}
+    assert {row.seconds for row in rows} == {round(run.folder.manifest.seconds, 1)}
+    assert rows[1].a == float(other.state(1)["a"]) != rows[0].a
+    chains = drawn(alone, 1, "validation")
+    apart = compare(alone, said(alone, other.state(1), chains), chains)
+    assert (rows[1].distance, rows[1].loss.model) == (apart.distance, apart.seen.model)
+
+
+def test_every_table_says_what_its_training_took(results: Results) -> None:
+    for target in TARGETS:
+        told = basis(results.table(target.name), target)
+        assert re.search(r"\d min of training", told), told
 
 
 def test_the_growth_is_explained_and_the_choice_of_every_setting_told(results: Results) -> None:
