@@ -16,6 +16,7 @@ from hopscope.errors import (
     CircuitError,
     ConfigError,
     HopscopeError,
+    ResultsMissing,
     ResultsUnreadable,
     StoreError,
 )
@@ -44,6 +45,8 @@ class ReproduceArguments(StoreArguments, ResultsArguments, JsonArguments, Worker
     command goes on."""
     list: bool = False
     """List the targets instead, with the runs that each still needs."""
+    draw: bool = False
+    """Draw the figures of what is measured already instead; nothing is trained."""
 
 
 def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
@@ -51,16 +54,17 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
         raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
     store, found = Store(chosen.store), papers.matching(chosen.target)
     results = papers.results(chosen.results)
+    if chosen.list and chosen.draw:
+        raise ConfigError("--list lists targets, and --draw draws them: choose one")
     if chosen.list:
-        from hopscope.cli.tables import print_rows
-
-        rows = target_rows(found, chosen.protocol, store, results)
-        if not chosen.json:
-            rows = [row | {"measured": row["measured"] or "not yet"} for row in rows]
-        print_rows(rows, {}, json=chosen.json)
+        list_targets(found, chosen, store, results)
         return 0
     if chosen.json:
         raise ConfigError("--json is for --list; what is measured is in the results' files")
+    if chosen.draw:
+        draw_again(found, results)
+        say(f"overview: {write_readme(papers, results)}")
+        return 0
     from hopscope.runs.computing import check_threads
 
     check_threads(chosen.threads)
@@ -97,6 +101,17 @@ def write_readme(papers: Registry, results: Results) -> Path:
         )
     write_bytes(path, readme(papers.claims, papers.targets, results).encode())
     return path
+
+
+def list_targets(
+    found: Sequence[Target], chosen: ReproduceArguments, store: Store, results: Results
+) -> None:
+    from hopscope.cli.tables import print_rows
+
+    rows = target_rows(found, chosen.protocol, store, results)
+    if not chosen.json:
+        rows = [row | {"measured": row["measured"] or "not yet"} for row in rows]
+    print_rows(rows, {}, json=chosen.json)
 
 
 def target_rows(
@@ -239,6 +254,19 @@ class Measuring:
 
         before = self.results.part(self.target.name, self.protocol)
         return merged(self.target, self.protocol, new, before, self.machine)
+
+
+def draw_again(found: Sequence[Target], results: Results) -> None:
+    """The figures of all that is measured of these targets, complete or not."""
+    known = {target.name: results.so_far(target.name) for target in found}
+    if not any(known.values()):
+        raise ResultsMissing(
+            f"nothing to draw: {' and '.join(known)} not measured in {results.root}; without "
+            "--draw the same command measures it"
+        )
+    for name, tables in known.items():
+        if tables:
+            draw(tables[0] if results.has(name) else tables[-1], results)
 
 
 def draw(found: Table, results: Results) -> None:
