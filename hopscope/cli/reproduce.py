@@ -10,7 +10,7 @@ import tyro
 from hopscope.cli.arguments import JsonArguments, ResultsArguments, StoreArguments
 from hopscope.cli.output import say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
-from hopscope.configs import Recipe
+from hopscope.configs import Experiment, Recipe
 from hopscope.errors import (
     OF_ONE_RUN,
     CircuitError,
@@ -191,6 +191,7 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     for recipe in left:
         if _is_trained(store, recipe):
             measuring.measure(RunFolder(store.root / recipe.run_name()))
+    go_on_from_shorter(target, left, store)
     outcome = carried_out(left, store, chosen, Stop(seconds), measuring.look)
     for folder in outcome.folders:
         measuring.measure(folder)
@@ -212,6 +213,25 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     if troubles:
         raise troubles[0]
     return False
+
+
+def go_on_from_shorter(target: Target, wanted: Sequence[Recipe], store: Store) -> None:
+    """Begin runs with those of the target's other protocols that are the same with fewer steps."""
+    from hopscope.training.prolong import goes_on, prolong
+
+    known = [
+        recipe
+        for make in target.recipes.values()
+        for recipe in make()
+        if isinstance(recipe, Experiment) and _is_trained(store, recipe)
+    ]
+    begun = store.names()
+    for recipe in wanted:
+        if isinstance(recipe, Experiment) and recipe.run_name() not in begun:
+            shorter = [each for each in known if goes_on(recipe, each)]
+            for longest in sorted(shorter, key=lambda each: each.steps)[-1:]:
+                say(f"{recipe.run_name()} goes on from {longest.run_name()}")
+                prolong(RunFolder(store.root / longest.run_name()), recipe, store)
 
 
 @dataclass

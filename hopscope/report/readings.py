@@ -103,10 +103,12 @@ def law_figure(rows: Sequence[LossRow]) -> Picture:
     """
     counts = Counter((row.layers, hops_of(row)) for row in rows)
     most = {row.layers: allowed(row) for row in sorted(rows, key=lambda row: row.layers)}
+    steps = " or ".join(f"{steps:,}" for steps in sorted({row.steps for row in rows}))
     figure = picture(
         "hops known, by depth",
-        "How many models of each depth know how many hops in the end (a circle's area goes with "
-        "their number, which stands in it), and the most that so many layers allow.",
+        f"How many models of each depth know how many hops in the end, after {steps} steps (a "
+        "circle's area goes with their number, which stands in it), and the most that so many "
+        "layers allow.",
         2.6,
     )
     axes = figure.subplots()

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, Recipe, Training
 from hopscope.errors import RunMismatch
 from hopscope.runs.checkpoint import OPTIMISERS, relabelled
 from hopscope.store import RunFolder, Store
@@ -48,22 +48,43 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
     return folder
 
 
+def goes_on(longer: Experiment, shorter: Experiment) -> bool:
+    """Can a training begin with a complete run of a shorter one?"""
+    steps, known = shorter.steps, shorter.training
+    wanted = longer.training
+    return (
+        steps < longer.steps
+        and not _different(shorter, longer)
+        and _same_rates(known, wanted, steps)
+        and {*known.checkpoint_steps()} >= {s for s in wanted.checkpoint_steps() if s <= steps}
+        and {*known.validation_steps()} >= {s for s in wanted.validation_steps() if s <= steps}
+    )
+
+
+def _different(shorter: Recipe, experiment: Experiment) -> list[str]:
+    """The settings in which two trainings may not differ, and do."""
+    its, ours = shorter.named(), experiment.named()
+    return [name for name in sorted({*its, *ours} - FREE) if its.get(name) != ours.get(name)]
+
+
+def _same_rates(one: Training, other: Training, steps: int) -> bool:
+    return all(one.rate(step) == other.rate(step) for step in range(steps))
+
+
 def _check_beginning(shorter: RunFolder, experiment: Experiment) -> None:
     """Is it a beginning of the experiment?"""
-    its, ours = shorter.recipe.named(), experiment.named()
-    for name in sorted({*its, *ours} - FREE):
-        if its.get(name) != ours.get(name):
-            raise RunMismatch(
-                f"{shorter.name} is another training: its {name} is {its.get(name)}, expected "
-                f"{ours.get(name)}"
-            )
+    for name in _different(shorter.recipe, experiment):
+        its, ours = shorter.recipe.named().get(name), experiment.named().get(name)
+        raise RunMismatch(
+            f"{shorter.name} is another training: its {name} is {its}, expected {ours}"
+        )
     reached, training = shorter.manifest.step, shorter.recipe_as(Experiment).training
     if reached >= experiment.training.steps or not shorter.files(OPTIMISERS):
         raise RunMismatch(
             f"{shorter.name} is at step {reached:,}: there is nothing to go on from to "
             f"{experiment.training.steps:,} steps"
         )
-    if any(training.rate(step) != experiment.training.rate(step) for step in range(reached)):
+    if not _same_rates(training, experiment.training, reached):
         raise RunMismatch(
             f"{shorter.name} cannot be prolonged: its training.schedule is {training.schedule}, so "
             "that the learning rate of every step depends on how many there are"

@@ -106,7 +106,9 @@ def test_all_of_one_claim_is_shown(capsys: pytest.CaptureFixture[str], name: str
     assert parts["ours"] == "0.72 [seed 3]"  # brackets are no markup
     assert parts["verdict"] == "reproduced"
     assert parts["evidence"] == "all seeds"
-    assert set(parts) == {"verdict", "where", "paper", "ours", "evidence", "how", "targets"}
+    assert parts["basis"] == "musat/fig4: computed, without any training"
+    names = {"verdict", "where", "paper", "ours", "evidence", "basis", "how", "targets"}
+    assert set(parts) == names
 
 
 def test_what_is_not_reproduced_says_why(
@@ -156,7 +158,7 @@ def test_json_is_an_object_for_each_claim(capsys: pytest.CaptureFixture[str]) ->
         "ours": "0.72 [seed 3]",
         "verdict": "reproduced",
         "evidence": "all seeds",
-        "basis": "",
+        "basis": "musat/fig4: computed, without any training",
         "why": None,
     }
     assert second["verdict"] == "not measured"

@@ -1,5 +1,8 @@
 """What a table rests on, in words."""
 
+import re
+from pathlib import Path
+
 import musat_rows
 from musat_rows import with_
 
@@ -55,6 +58,16 @@ def test_operations_are_those_of_the_runs_that_there_are() -> None:
     assert f", {in_flop(training_flop(recipe))}, " in found
 
 
-def test_what_is_computed_rests_on_no_run() -> None:
-    rows = (musat_rows.depth_row(1, 1, 1, 2),)
-    assert basis(Table("musat/depth", "full", rows), PAPERS.targets["musat/depth"]) == ""
+def test_what_is_computed_needs_no_training() -> None:
+    table = Table("musat/depth", "full", (musat_rows.depth_row(1, 1, 1, 2),))
+    found = basis(table, PAPERS.targets["musat/depth"])
+    assert found == "musat/depth: computed, without any training"
+
+
+def test_of_every_claim_it_is_said_what_it_cost() -> None:
+    """On the rows that come with hopscope."""
+    results = PAPERS.results(Path(__file__).parents[2] / "results")
+    for claim in PAPERS.claims.values():
+        found = claim.finding(results)
+        for told in found.basis.split("; "):
+            assert re.search(r" (h|min) of (training|asking)|computed, without", told), claim.id

@@ -30,8 +30,8 @@ def test_claims_and_tables_are_told(tmp_path: Path) -> None:
     )  # fmt: skip
     lines = readme({claim.id: claim}, targets, results).splitlines()
     assert (
-        "| paper/x | x \\| y | §1 | 1 | 1 | reproduced | a row; paper/one: reduced protocol |"
-        in lines
+        "| paper/x | x \\| y | §1 | 1 | 1 | reproduced | a row; paper/one: reduced protocol, "
+        "computed, without any training |" in lines
     )
     assert any(line.startswith("| paper/one | reduced: one seed | 1 | ") for line in lines)
     assert not any(line.startswith("| paper/two") for line in lines)
@@ -41,5 +41,5 @@ def test_claims_and_tables_are_told(tmp_path: Path) -> None:
 def test_the_overview_in_the_repository_is_current() -> None:
     found = (ROOT / "README.md").read_text()
     assert found == readme(PAPERS.claims, PAPERS.targets, PAPERS.results(ROOT)), (
-        "results/README.md is out of date: `hopscope reproduce musat/depth` writes it anew"
+        "results/README.md is out of date: `hopscope reproduce --draw` writes it anew"
     )

@@ -267,3 +267,18 @@ def test_figure_4_shows_both_sweeps_where_both_are_measured() -> None:
     assert shown["without curriculum, D = 2"] == pytest.approx([0.55, 0.3])
     assert [each[0] for each in rest] == [each[0] for each in figures(without)]
     assert "curriculum" not in [each[0] for each in figures(with_, known.get)]
+
+
+def test_more_seeds_are_drawn_with_those_that_figure_4_has() -> None:
+    """All models by depth, each once, as long as it was trained; courses of the new ones alone."""
+    first = Table("musat/fig4-ic", "reduced", (loss_row(1), loss_row(2)))
+    longer = loss_row(2).model_copy(update={"steps": 9_000})
+    seeds = Table("musat/fig4-seeds", "full", (loss_row(1, 1), loss_row(2, 1), longer))
+    found = dict(figures(seeds, {first.target: first}.get))
+    assert [*found] == NAMES["musat/fig4-seeds"]
+    (law,) = found["law"].axes
+    assert [text.get_text() for text in law.texts] == ["2", "2"]
+    assert f"after {loss_row(1).steps:,} or 9,000 steps" in found["law"].caption
+    assert sum(bool(axes.get_title()) for axes in found["courses"].axes) == 3
+    alone = dict(figures(seeds))
+    assert [text.get_text() for text in alone["law"].axes[0].texts] == ["1", "2"]

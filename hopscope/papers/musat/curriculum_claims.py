@@ -63,10 +63,10 @@ def later_harder(tables: Sequence[Table]) -> Finding:
     """Judge whether the final losses of no depth fall with the hop, and those of one at least rise,
     by more than chance.
     """
-    if nothing := too_little(tables[:1]):
+    if nothing := too_little(tables):
         return nothing
     depths: dict[int, list[list[float]]] = {}
-    for row in tables[0].of(LossRow):
+    for row in rows_of(tables):
         depths.setdefault(row.layers, []).append([min(x, row.guess) for x in row.final])
     means = [[sum(hop) / len(hop) for hop in zip(*rows, strict=True)] for rows in depths.values()]
     falls = sum(any(a > b + CHANCE for a, b in pairwise(losses)) for losses in means)
@@ -81,9 +81,9 @@ def later_harder(tables: Sequence[Table]) -> Finding:
 
 def more_layers(tables: Sequence[Table]) -> Finding:
     """Judge whether later hops need more layers: the fewest with which any seed learns a hop."""
-    if nothing := too_little(tables[:1]):
+    if nothing := too_little(tables):
         return nothing
-    rows = tables[0].of(LossRow)
+    rows = rows_of(tables)
     fewest = [
         min((row.layers for row in rows if row.final[hop] < LEARNED), default=None)
         for hop in range(len(rows[0].final))
@@ -175,12 +175,12 @@ CLAIMS = (
     Claim(
         "musat/later-harder", "Later symbols of a chain are harder.", "§7.2, figure 4 right",
         "partial losses rise along the chain", "final partial losses in order, at every depth",
-        ("musat/fig4-ic",), later_harder, only_full=True,
+        ("musat/fig4-ic",), later_harder, only_full=True, beside=(WITH,),
     ),
     Claim(
         "musat/later-deeper", "Later symbols of a chain need more layers.", "§7.2, figure 4 right",
         "deeper models learn more hops", "the fewest layers with a final loss below 0.5, by hop",
-        ("musat/fig4-ic",), more_layers, only_full=True,
+        ("musat/fig4-ic",), more_layers, only_full=True, beside=(WITH,),
     ),
     Claim(
         "musat/depth-law", "No transformer learns more hops than its depth allows.",

@@ -49,12 +49,10 @@ def over_seeds() -> tuple[Recipe, ...]:
     return tuple(seeded(f"fig4-ic-L{layers}", seed) for seed in (1, 2, 0) for layers in range(1, 9))
 
 
-def short_over_seeds() -> tuple[Recipe, ...]:
-    """Models of figure 4 without curriculum, with the seeds that its reduced protocol leaves out of
-    three.
-    """
+def short_over_seeds(kind: str) -> tuple[Recipe, ...]:
+    """Models of figure 4 with the seeds that its reduced protocol leaves out of three."""
     return tuple(
-        of_length(seeded(f"fig4-nonic-L{layers}", seed), SWEEP_STEPS)
+        of_length(seeded(f"fig4-{kind}-L{layers}", seed), SWEEP_STEPS)
         for seed in (1, 2)
         for layers in range(1, 9)
     )

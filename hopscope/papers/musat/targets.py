@@ -101,17 +101,29 @@ TARGETS = (
         "figure 4 over seeds: how many hops models of each depth learn, beside the exact law",
         (LossRow,),
         measuring.losses,
-        {"full": over_seeds, "smoke": lambda: tiny_sweep(curriculum=True)},
+        {
+            "full": over_seeds,
+            "reduced": lambda: short_over_seeds("ic"),
+            "smoke": lambda: tiny_sweep(curriculum=True),
+        },
         method="As figure 4 with implicit curriculum, with three of its eight seeds, each model "
-        "trained alone, so that rows come one by one.",
-        remarks={"smoke": "two tiny models"},
+        "trained alone, so that rows come one by one. Figures show the models of musat/fig4-ic "
+        "as well.",
+        remarks={
+            "reduced": f"two seeds (the third is that of musat/fig4-ic), {SWEEP_STEPS:,} steps "
+            "instead of 10,000",
+            "smoke": "two tiny models",
+        },
     ),
     Target(
         "musat/fig4-nonic-seeds",
         "figure 4 without curriculum over seeds",
         (LossRow,),
         measuring.losses,
-        {"reduced": short_over_seeds, "smoke": lambda: tiny_sweep(curriculum=False)},
+        {
+            "reduced": lambda: short_over_seeds("nonic"),
+            "smoke": lambda: tiny_sweep(curriculum=False),
+        },
         method="As figure 4 without curriculum, with two seeds more of each depth, each model "
         "trained alone, so that rows come one by one.",
         remarks={

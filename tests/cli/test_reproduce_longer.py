@@ -1,0 +1,101 @@
+"""`hopscope reproduce` by a better protocol goes on from the runs of a lesser one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from reproducing import Say, registry
+
+from hopscope.configs import Experiment, Recipe
+from hopscope.papers.musat.recipes import over_seeds, short_over_seeds
+from hopscope.papers.registry import Registry
+from hopscope.papers.target import Target
+from hopscope.store import RunFolder, Store
+from hopscope.training import train
+from hopscope.training.prolong import goes_on
+
+
+def longer(recipe: Recipe, **changes: object) -> Experiment:
+    assert isinstance(recipe, Experiment)
+    training = recipe.training.model_copy(update={"steps": 30, **changes})
+    return recipe.model_copy(update={"training": training})
+
+
+def content(folder: RunFolder) -> Mapping[str, bytes]:
+    return {name: folder.read(name) for name in folder.manifest.files}
+
+
+def both(target: Target, full: tuple[Recipe, ...]) -> Registry:
+    """The target, with a longer protocol beside its own."""
+    return registry(replace(target, recipes={**target.recipes, "full": lambda: full}))
+
+
+@pytest.fixture
+def full(recipes: tuple[Recipe, ...]) -> tuple[Experiment, ...]:
+    return tuple(map(longer, recipes))
+
+
+def test_what_a_lesser_protocol_trained_is_not_trained_again(
+    say: Say, target: Target, full: tuple[Experiment, ...]
+) -> None:
+    papers = both(target, full)
+    assert say("musat/two", papers=papers)[0] == 0
+    shorter = {name: content(Store("kept").find(name)) for name in Store("kept").names()}
+    code, out, err = say("musat/two", "--protocol", "full", papers=papers)
+    assert (code, err) == (0, "")
+    for short, long in zip(target.recipes["reduced"](), full, strict=True):
+        name = long.run_name()
+        assert f"{name} goes on from {short.run_name()}" in out
+        assert f"{name}: step 12 of 30" in out
+        alone = train(long, Path("alone")).folder
+        assert content(Store("kept").find(name)) == content(alone)
+    assert {name: content(Store("kept").find(name)) for name in shorter} == shorter
+    assert papers.results(Path("found")).table("musat/two").protocol == "full"
+    assert "goes on from" not in say("musat/two", "--protocol", "full", papers=papers)[1]
+
+
+def test_what_differs_in_more_than_its_steps_is_trained_from_the_first(
+    say: Say, target: Target, recipes: tuple[Recipe, ...]
+) -> None:
+    papers = both(target, tuple(longer(recipe, lr=0.02) for recipe in recipes))
+    say("musat/two", papers=papers)
+    code, out, _ = say("musat/two", "--protocol", "full", papers=papers)
+    assert code == 0
+    assert "goes on from" not in out
+
+
+def test_what_was_begun_goes_on_where_it_is(
+    say: Say, target: Target, full: tuple[Experiment, ...]
+) -> None:
+    papers = both(target, full)
+    say("musat/two", papers=papers)
+    Store("kept").create(full[0])
+    out = say("musat/two", "--protocol", "full", papers=papers)[1]
+    assert out.count("goes on from") == 1
+    assert f"{full[1].run_name()} goes on from" in out
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"steps": 12}, {"lr": 0.5}, {"schedule": "cosine"}, {"checkpoint_every": 3}],
+    ids=str,
+)
+def test_only_a_beginning_is_gone_on_from(tiny: Experiment, changes: dict[str, object]) -> None:
+    assert goes_on(longer(tiny), tiny)
+    assert not goes_on(longer(tiny, **changes), tiny)
+
+
+def test_a_validation_that_a_shorter_training_lacks_is_missed(tiny: Experiment) -> None:
+    # Its last 100 steps are validated every 10, the others every 50.
+    short = longer(tiny, steps=120, validate_every=50)
+    assert goes_on(longer(short, steps=200), short)
+    assert not goes_on(longer(short, steps=200, validate_every=7), short)
+
+
+def test_models_of_figure_4_go_on_from_the_short_ones() -> None:
+    known = [each for each in short_over_seeds("ic") if isinstance(each, Experiment)]
+    for recipe in over_seeds():
+        assert isinstance(recipe, Experiment)
+        found = [each for each in known if goes_on(recipe, each)]
+        assert len(found) == (0 not in recipe.seeds)
