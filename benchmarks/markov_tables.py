@@ -14,10 +14,7 @@ import numpy as np
 from hopscope.configs import MarkovProcess
 
 Row = dict[str, Any]
-COLUMNS = (
-    "setting", "s", "paper", "heads", "chosen", "share", "attention", "a", "loss", "GIH", "Bayes",
-    "distance",
-)  # fmt: skip
+COLUMNS = ("setting", "paper", "heads", "chosen", "a", "loss", "GIH", "Bayes", "distance")
 WORDS = ("what", "run", "seed", "parents", "chosen_lags", "seconds")
 """What of a seed's row is no number to average."""
 
@@ -47,16 +44,24 @@ def settings(rows: list[Row]) -> list[str]:
     lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
     for name, group in groups.items():
         predicted = group[0]["predicted"]
-        cells = [name, f"{group[0]['seconds'] / len(group):.0f}", lags(predicted["paper"]),
-                 lags(predicted.get("heads")), chosen(group),
-                 spanned([row["share"] for row in group], 3),
-                 spanned([weight for row in group for weight in row["attention"]], 3),
+        cells = [name, lags(predicted["paper"]), lags(predicted.get("heads")), chosen(group),
                  spanned([row["a"] for row in group], 2),
                  *(f"{mean([row['loss'][name] for row in group]):.3f}"
                    for name in ("model", "gih", "bayes")),
                  spanned([row["distance"] for row in group], 4)]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, "", *lengths(groups)]
+    return [*lines, "", *sharpness(groups), *lengths(groups)]
+
+
+def sharpness(groups: dict[str, list[Row]]) -> list[str]:
+    """Where the chosen set has not all of Σ c², or its heads are less sharp than elsewhere."""
+    told = []
+    for name, group in groups.items():
+        shares = [row["share"] for row in group]
+        weights = [weight for row in group for weight in row["attention"]]
+        if min(shares) < 0.9995 or min(weights) < 0.98:
+            told.append(f"{name}: share {spanned(shares, 3)}, attention {spanned(weights, 3)}")
+    return told
 
 
 def chosen(group: list[Row]) -> str:
@@ -73,7 +78,7 @@ def mean(values: list[float]) -> float:
 
 def spanned(values: list[float], digits: int) -> str:
     ends = [f"{value:.{digits}f}" for value in (min(values), max(values))]
-    return ends[0] if ends[0] == ends[1] else "–".join(ends)
+    return ends[0] if ends[0] == ends[1] else " … ".join(ends)
 
 
 def lengths(groups: dict[str, list[Row]]) -> list[str]:
