@@ -228,10 +228,11 @@ def go_on_from_shorter(target: Target, wanted: Sequence[Recipe], store: Store) -
     begun = store.names()
     for recipe in wanted:
         if isinstance(recipe, Experiment) and recipe.run_name() not in begun:
-            shorter = [each for each in known if goes_on(recipe, each)]
-            for longest in sorted(shorter, key=lambda each: each.steps)[-1:]:
-                say(f"{recipe.run_name()} goes on from {longest.run_name()}")
-                prolong(RunFolder(store.root / longest.run_name()), recipe, store)
+            beginnings = [each for each in known if goes_on(recipe, each)]
+            if beginnings:
+                name = max(beginnings, key=lambda each: each.steps).run_name()
+                say(f"{recipe.run_name()} goes on from {name}")
+                prolong(RunFolder(store.root / name), recipe, store)
 
 
 @dataclass
@@ -280,9 +281,9 @@ def draw_again(found: Sequence[Target], results: Results) -> None:
     """The figures of all that is measured of these targets, complete or not."""
     known = {target.name: results.so_far(target.name) for target in found}
     if not any(known.values()):
+        which = f"none of {len(known)} targets is" if len(known) > 1 else f"{found[0].name} is not"
         raise ResultsMissing(
-            f"nothing to draw: {' and '.join(known)} not measured in {results.root}; without "
-            "--draw the same command measures it"
+            f"nothing to draw: {which} measured in {results.root}: leave out --draw"
         )
     for name, tables in known.items():
         if tables:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from musat_rows import loss_row
 from reproducing import Say
 
@@ -50,13 +51,16 @@ def test_so_is_what_is_not_complete(say: Say) -> None:
     assert not Path("kept").exists()
 
 
-def test_where_nothing_is_measured_there_is_nothing_to_draw(say: Say) -> None:
-    code, out, err = say("musat/depth", "--draw")
+@pytest.mark.parametrize(
+    ("target", "which"),
+    [("chen", "none of 4 targets is"), ("chen/growth", "chen/growth is not")],
+)
+def test_where_nothing_is_measured_there_is_nothing_to_draw(
+    say: Say, target: str, which: str
+) -> None:
+    code, out, err = say(target, "--draw")
     assert (code, out) == (2, "")
-    assert err == (
-        "hopscope: nothing to draw: musat/depth not measured in found; without --draw the same "
-        "command measures it\n"
-    )
+    assert err == f"hopscope: nothing to draw: {which} measured in found: leave out --draw\n"
 
 
 def test_to_list_and_to_draw_are_two_things(say: Say) -> None:
