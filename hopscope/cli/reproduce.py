@@ -279,15 +279,14 @@ class Measuring:
 
 def draw_again(found: Sequence[Target], results: Results) -> None:
     """The figures of all that is measured of these targets, complete or not."""
-    known = {target.name: results.so_far(target.name) for target in found}
-    if not any(known.values()):
-        which = f"none of {len(known)} targets is" if len(known) > 1 else f"{found[0].name} is not"
+    known = [target.name for target in found if results.so_far(target.name)]
+    if not known:
+        which = f"none of {len(found)} targets is" if len(found) > 1 else f"{found[0].name} is not"
         raise ResultsMissing(
             f"nothing to draw: {which} measured in {results.root}: leave out --draw"
         )
-    for name, tables in known.items():
-        if tables:
-            draw(tables[0] if results.has(name) else tables[-1], results)
+    for table in filter(None, map(results.shown, known)):
+        draw(table, results)
 
 
 def draw(found: Table, results: Results) -> None:

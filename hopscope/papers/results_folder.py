@@ -66,10 +66,12 @@ class Results:
             return None
 
     def shown(self, target: str) -> Table | None:
-        """What is drawn of a target: its complete table; while none can be read, its best part."""
+        """What is drawn of a target: its complete table; while none can be read, the part with the
+        most runs, of tiny models only if there is no other.
+        """
         try:
             complete = self.readable(target)
-            return complete or max(self.parts(target), key=_rank, default=None)
+            return complete or max(self.parts(target), key=_tells, default=None)
         except ResultsError:
             return None
 
@@ -140,5 +142,5 @@ class Results:
         return read_table(path, target, self.targets[target].rows)
 
 
-def _rank(table: Table) -> int:
-    return PROTOCOLS[table.protocol]
+def _tells(table: Table) -> tuple[bool, int, int]:
+    return table.protocol != "smoke", len(table.runs), PROTOCOLS[table.protocol]

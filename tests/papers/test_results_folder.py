@@ -198,6 +198,18 @@ def test_an_installed_package_has_its_results_inside(
     assert that_came_with_it() == tmp_path / "hopscope" / "results"
 
 
+def test_of_parts_the_one_with_the_most_runs_is_shown(results: Results) -> None:
+    """But one of tiny models only if there is no other."""
+    rows = tuple(Numbered(run=f"run-{n}", n=n) for n in range(3))
+    parts = {
+        protocol: replace(PART, protocol=protocol, rows=rows[:runs])
+        for protocol, runs in (("smoke", 3), ("full", 1), ("reduced", 2))
+    }
+    for protocol in ("smoke", "full", "reduced"):
+        results.save_part(parts[protocol])
+        assert results.shown(NAME) == parts[protocol]
+
+
 def test_what_is_shown_is_the_complete_table_or_the_best_part(results: Results) -> None:
     assert results.shown(NAME) is None
     assert results.so_far(NAME) == []
