@@ -23,7 +23,10 @@ ELSEWHERE = {
     },
     "papers/chen/judges.py": "papers/chen/test_claims.py",
     "papers/chen/setting_claims.py": "papers/chen/test_claims.py",
+    "papers/chen/setting_judges.py": "papers/chen/test_claims.py",
     "papers/chen/measure_runs.py": "papers/chen/test_targets.py",
+    # Figures are drawn from tables, and looked at there.
+    "report/sweeps.py": "report/test_table_figures.py",
     # Commands are called as a user calls them, those that belong together in one story.
     "cli/circuit.py": "cli/test_circuits.py",
     "cli/findings.py": "cli/test_circuits.py",

@@ -10,7 +10,7 @@ import tyro
 from hopscope.cli.arguments import JsonArguments, ResultsArguments, StoreArguments
 from hopscope.cli.output import say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
-from hopscope.configs import Experiment, Recipe
+from hopscope.configs import Recipe
 from hopscope.errors import (
     OF_ONE_RUN,
     CircuitError,
@@ -218,21 +218,16 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
 def go_on_from_shorter(target: Target, wanted: Sequence[Recipe], store: Store) -> None:
     """Begin runs with those of the target's other protocols that are the same with fewer steps."""
     from hopscope.training.prolong import goes_on, prolong
+    from hopscope.workers.packing import packable
 
-    known = [
-        recipe
-        for make in target.recipes.values()
-        for recipe in make()
-        if isinstance(recipe, Experiment) and _is_trained(store, recipe)
-    ]
-    begun = store.names()
-    for recipe in wanted:
-        if isinstance(recipe, Experiment) and recipe.run_name() not in begun:
-            beginnings = [each for each in known if goes_on(recipe, each)]
-            if beginnings:
-                name = max(beginnings, key=lambda each: each.steps).run_name()
-                say(f"{recipe.run_name()} goes on from {name}")
-                prolong(RunFolder(store.root / name), recipe, store)
+    trained = [r for make in target.recipes.values() for r in make() if _is_trained(store, r)]
+    known, begun = [*filter(None, map(packable, trained))], store.names()
+    for recipe in filter(None, map(packable, wanted)):
+        beginnings = [each for each in known if goes_on(recipe, each)]
+        if beginnings and recipe.run_name() not in begun:
+            name = max(beginnings, key=lambda each: each.steps).run_name()
+            say(f"{recipe.run_name()} goes on from {name}")
+            prolong(RunFolder(store.root / name), recipe, store)
 
 
 @dataclass

@@ -61,7 +61,7 @@ def layers_figure(rows: Sequence[LossRow]) -> Picture:
         f"final loss of each hop, D = {rows[0].hops}",
         "Final validation loss of each hop by the number of layers: a dot for each model, a line "
         "through the means; dotted: guessing.",
-        2.6,
+        3.0,
     )
     axes = figure.subplots()
     depths = sorted({row.layers for row in rows})
@@ -77,7 +77,7 @@ def layers_figure(rows: Sequence[LossRow]) -> Picture:
     highest = max(rows[0].guess, *(max(row.final) for row in rows))
     axes.set(xlabel="layers", ylabel="final validation loss", xticks=depths)
     axes.set_ylim(0, 1.1 * highest)
-    axes.legend()
+    figure.legend(loc="outside lower center", ncols=4)
     return figure
 
 
