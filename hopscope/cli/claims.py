@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,7 @@ from hopscope import __version__
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import say, say_json, warn, width
 from hopscope.errors import ConfigError, ResultsUnreadable
+from hopscope.names import hint
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.results_folder import Results, that_came_with_it
@@ -47,7 +47,7 @@ class ClaimsArguments(MeasuredArguments, JsonArguments):
     """The claims of both papers with our verdicts; of one, the values and all the evidence."""
 
     pattern: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CLAIM")] = ""
-    """A claim, of which everything is shown; or how ids begin, e.g. musat; unset: all."""
+    """A claim, of which everything is shown; or how ids begin, e.g. musat or abc; unset: all."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,15 @@ def measured(asked: Path | None, papers: Registry) -> Results:
 
 def _matching(pattern: str, known: Mapping[str, Claim]) -> list[Claim]:
     exact = [claim for id_, claim in known.items() if pattern in (id_, id_.partition("/")[2])]
-    found = exact or [claim for id_, claim in known.items() if id_.startswith(pattern)]
+    found = exact or [
+        claim
+        for id_, claim in known.items()
+        if id_.startswith(pattern) or id_.partition("/")[2].startswith(pattern)
+    ]
     if not found:
-        near = get_close_matches(pattern, known, n=3, cutoff=0.4)
-        hint = f"did you mean {', '.join(near)}?" if near else "`hopscope claims` lists all"
-        raise ConfigError(f"no claim {pattern!r}: {hint}")
+        raise ConfigError(
+            f"no claim {pattern!r}: {hint(pattern, known, '`hopscope claims` lists all')}"
+        )
     return found
 
 

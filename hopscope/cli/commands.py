@@ -7,12 +7,12 @@ and an entry here.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from typing import Any
 
 from hopscope.errors import ConfigError
+from hopscope.names import alike
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,7 @@ def _hint(word: str, head: str = "") -> str:
     """What may have been meant: a command, or an action of one."""
     start = f"{head} " if head else ""
     names = [name.removeprefix(start) for name in COMMANDS if name.startswith(start)]
-    close = get_close_matches(word, [*names, *(name.partition(" ")[0] for name in names)], n=1)
-    if close:
+    if close := alike(word, [*names, *(name.partition(" ")[0] for name in names)], 1):
         return f"did you mean `hopscope {start}{close[0]}`?"
     return f"there are {', '.join(names)}" if head else "see `hopscope --help`"
 

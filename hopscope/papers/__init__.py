@@ -1,9 +1,9 @@
 """What the papers trained, as presets; no torch here."""
 
-from difflib import get_close_matches
 from typing import Any
 
 from hopscope.errors import ConfigError
+from hopscope.names import hint
 from hopscope.papers import demo, tasks
 from hopscope.papers.chen import presets as chen
 from hopscope.papers.musat import presets as musat
@@ -22,6 +22,6 @@ def preset(name: str) -> Preset[Any]:
     known = presets()
     if name in known:
         return known[name]
-    close = get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else "`hopscope presets` lists them"
-    raise ConfigError(f"unknown preset {name!r}: {hint}")
+    raise ConfigError(
+        f"unknown preset {name!r}: {hint(name, known, '`hopscope presets` lists them')}"
+    )

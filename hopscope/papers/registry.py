@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hopscope.errors import ConfigError
+from hopscope.names import hint
 from hopscope.papers.chen import claims as chen_claims
 from hopscope.papers.chen import targets as chen_targets
 from hopscope.papers.claim import Claim
@@ -31,7 +32,8 @@ class Registry:
             return [self.targets[pattern]]
         found = [each for name, each in self.targets.items() if name.startswith(pattern)]
         if not found:
-            raise ConfigError(f"no target {pattern!r}: there are {', '.join(self.targets)}")
+            known = f"there are {', '.join(self.targets)}"
+            raise ConfigError(f"no target {pattern!r}: {hint(pattern, self.targets, known)}")
         return found
 
 

@@ -4,12 +4,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 
 from hopscope.configs import Recipe
 from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
+from hopscope.names import alike
 from hopscope.store import gallery
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
 from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, discard
@@ -264,8 +264,7 @@ def _listed(name: str, names: Sequence[str]) -> str:
     """The names, or of many those that are most like this one."""
     if len(names) <= NEAREST:
         return ", ".join(names) or "none"
-    near = get_close_matches(name, names, n=NEAREST, cutoff=0.0)
-    return f"{', '.join(near)} and {len(names) - NEAREST} more"
+    return f"{', '.join(alike(name, names, NEAREST, least=0.0))} and {len(names) - NEAREST} more"
 
 
 def _born(folder: str) -> float:

@@ -95,6 +95,8 @@ def test_a_pattern_is_how_an_id_begins(capsys: pytest.CaptureFixture[str]) -> No
     out = capsys.readouterr().out
     assert "musat" not in out
     assert "not measured" in out
+    claims(["win"])  # the paper may be left out
+    assert capsys.readouterr().out.splitlines()[0] == "chen/winner"
 
 
 @pytest.mark.parametrize("name", ["musat/above-0.7", "above-0.7", "musat/a"])

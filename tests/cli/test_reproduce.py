@@ -219,7 +219,7 @@ def test_nothing_measured_leaves_no_part(say: Say, two: Registry) -> None:
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("musat/fig9", "no target 'musat/fig9': there are musat/fig2, "),
+        ("fig2", "no target 'fig2': did you mean musat/fig2?"),
         ("musat/depth --time-limit 0", "--time-limit is 0.0; expected minutes above 0"),
         ("musat/depth --time-limit -1", "--time-limit is -1.0; expected minutes above 0"),
         ("musat/depth --time-limit nan", "--time-limit is nan; expected minutes above 0"),

@@ -23,9 +23,16 @@ def test_targets_are_found_by_name_paper_and_beginning() -> None:
     assert all(name.startswith("chen/") for name in names("chen"))
 
 
-@pytest.mark.parametrize("pattern", ["musat/fig9", "fig5", "musat/fig5 "])
-def test_an_unknown_target_gets_the_list(pattern: str) -> None:
-    with pytest.raises(ConfigError, match=f"no target '{pattern}': there are musat/fig2, "):
+@pytest.mark.parametrize(
+    ("pattern", "answer"),
+    [
+        ("fig5", r"did you mean musat/fig5\?$"),
+        ("musat/fig5 ", r"did you mean musat/fig5, "),
+        ("table", "there are musat/fig2, .*, chen/choices$"),
+    ],
+)
+def test_an_unknown_target_gets_those_like_it_or_the_list(pattern: str, answer: str) -> None:
+    with pytest.raises(ConfigError, match=f"no target '{pattern}': {answer}"):
         PAPERS.matching(pattern)
 
 

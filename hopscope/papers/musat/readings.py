@@ -6,11 +6,11 @@ attend by position need the order.
 """
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Literal
 
 from hopscope.configs import Config, Experiment, Model, Retrieval, Training
 from hopscope.errors import ConfigError
+from hopscope.names import hint
 
 WARMUP = 200
 """Steps of warm-up, where a reading has one."""
@@ -113,10 +113,8 @@ def chosen(words: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in words:
         if word not in choice_of:
-            near = get_close_matches(word, choice_of, n=2, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}?" if near else "the words are"
-            known = "" if near else f" {', '.join(choice_of)}"
-            raise ConfigError(f"no reading has {word!r}: {hint}{known}")
+            known = f"the words are {', '.join(choice_of)}"
+            raise ConfigError(f"no reading has {word!r}: {hint(word, choice_of, known)}")
         choice = choice_of[word]
         if found.get(choice, word) != word:
             raise ConfigError(
