@@ -75,6 +75,7 @@ class FactGraph:
 
 ROLE = re.compile(r"([^\W\d_](?:[\w '-]*[^\W\d_])?)(?: (\d+)(?:\.(\d+))?)?")
 """A name of letters (and digits, spaces and hyphens inside), then a number, then another."""
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NUMBERED = ("key", "value", "decoy key", "decoy value")
 """Kinds of role whose number is always told."""
 
@@ -186,6 +187,16 @@ def _parse_fact(text: str) -> Fact:
     if len(set(keys)) < len(keys):
         raise FactError(f"the fact {text!r} names a key twice: each key once")
     return Fact(keys, value)
+
+
+def symbol_name(name: str) -> str:
+    """A symbol of a chain as it is written in print; other names as they are.
+
+    >>> symbol_name("x12"), symbol_name("a")
+    ('x₁₂', 'a')
+    """
+    numbered = name[0] == "x" and name[1:].isdecimal()
+    return name.translate(SUBSCRIPTS) if numbered else name
 
 
 def __getattr__(name: str) -> Any:

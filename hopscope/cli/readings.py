@@ -137,7 +137,7 @@ def _print_luck(found: "list[Tried]") -> None:
 def _print_steps(learned: dict[int, tuple[int | None, ...]]) -> None:
     """When each model learned each hop."""
     from hopscope.cli.tables import table
-    from hopscope.report.symbols import symbol_name
+    from hopscope.facts import symbol_name
 
     hops = max(map(len, learned.values()))
     named = [f"{symbol_name(f'x{hop + 1}')} learned at step" for hop in range(hops)]

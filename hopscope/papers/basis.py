@@ -14,15 +14,15 @@ HOUR, MINUTE = 3_600, 60
 
 
 def basis(table: Table, target: Target) -> str:
-    """Runs, seeds and cost of a table, and its protocol unless it is the paper's; empty if nothing
-    of them is known.
+    """Runs, seeds and cost of a table, and its protocol unless all of the paper's is measured;
+    empty if nothing of them is known.
     """
     runs = len(table.runs)
     recipes = [each for each in target.runs(table.protocol)[1] if each.run_name() in table.runs]
     told = [
-        f"{table.protocol} protocol" * (table.protocol != "full"),
+        f"{table.protocol} protocol" * (table.protocol != "full" or table.missing > 0),
         "computed, without any training" * (not target.recipes),
-        f"{runs} run{'s' * (runs > 1)}" * (runs > 0),
+        f"{runs}{f' of {table.wanted}' * (table.missing > 0)} run{'s' * (runs > 1)}" * (runs > 0),
         _seeds(table.rows),
         _flop(recipes),
         _time(table.rows),

@@ -39,12 +39,13 @@ def span(values: Iterable[float], digits: int | None = None) -> str:
 
     >>> span([0.9951, 0.9948, 0.995], 3)
     '0.995'
-    >>> span([0.3, 0.1], 1)
-    '0.1 … 0.3'
+    >>> span([0.3, -0.1], 1)
+    '−0.1 … 0.3'
     """
     found = sorted(values)
     ends = [
-        f"{value}" if digits is None else f"{value:.{digits}f}" for value in (found[0], found[-1])
+        (f"{value}" if digits is None else f"{value:.{digits}f}").replace("-", "−")
+        for value in (found[0], found[-1])
     ]
     return ends[0] if ends[0] == ends[1] else " … ".join(ends)
 
@@ -139,7 +140,11 @@ class Claim(Displayed):
             return replace(found, verdict="not measured", evidence=words)
         short = any(table.protocol != "full" for table in tables)
         if short and self.only_full and found.verdict == "reproduced":
-            words = f"{found.evidence}; less training than the paper's cannot confirm it"
+            shorter = dict.fromkeys(table.remark for table in tables if table.remark)
+            words = (
+                f"{found.evidence}; holds with less training than the paper's, which cannot "
+                f"confirm it: {' / '.join(shorter) or 'another protocol'}"
+            )
             return replace(found, verdict="under a reading", evidence=words)
         return found
 

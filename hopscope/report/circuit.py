@@ -20,7 +20,7 @@ from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.parts import Part
-from hopscope.facts import Role
+from hopscope.facts import Role, symbol_name
 from hopscope.report.account import list_carried
 from hopscope.report.arrows import Arrows, Stroke
 from hopscope.report.contents import colour_of
@@ -36,7 +36,7 @@ from hopscope.report.look import (
     picture,
     times,
 )
-from hopscope.report.symbols import roles_told, short_role, symbol_name
+from hopscope.report.symbols import roles_told, short_role
 from hopscope.report.words import many_heads, ordered_roles, pathless
 from hopscope.theory import Path
 

@@ -7,10 +7,10 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from hopscope.facts import Role
+from hopscope.facts import Role, symbol_name
 from hopscope.milestones import HALF
 from hopscope.report.look import COLOURS, DIM, FAINT, LINES, Picture, drawn, picture
-from hopscope.report.symbols import roles_told, short_role, symbol_name
+from hopscope.report.symbols import roles_told, short_role
 from hopscope.tracing.contents import Contents
 from hopscope.tracing.contents_story import ContentsStory
 

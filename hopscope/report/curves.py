@@ -4,9 +4,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 
+from hopscope.facts import symbol_name
 from hopscope.report.look import COLOURS, DIM, Picture, drawn, picture
 from hopscope.report.names import run_title
-from hopscope.report.symbols import symbol_name
 from hopscope.training import Run
 
 WINDOW = 25

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Arc
 
-from hopscope.facts import FactGraph, Role
+from hopscope.facts import FactGraph, Role, symbol_name
 from hopscope.report.look import COLOURS, DIM, SMALL, Picture, drawn, picture
-from hopscope.report.symbols import roles_told, short_role, symbol_name
+from hopscope.report.symbols import roles_told, short_role
 from hopscope.theory import Flow, Reading, flow
 
 SYMBOL_COLOUR, CODE_COLOUR = COLOURS[:2]

@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from hopscope.circuits.emergence import Emergence
+from hopscope.facts import symbol_name
 from hopscope.milestones import HALF
 from hopscope.report.curves import FULL_SCALE
 from hopscope.report.look import (
@@ -19,7 +20,7 @@ from hopscope.report.look import (
     drawn,
     picture,
 )
-from hopscope.report.symbols import roles_told, short_role, symbol_name
+from hopscope.report.symbols import roles_told, short_role
 from hopscope.theory import Path
 
 ROW = 0.15

@@ -5,10 +5,10 @@ from typing import TypeVar
 
 from matplotlib.axes import Axes
 
+from hopscope.facts import symbol_name
 from hopscope.papers.musat.emergence_claims import QUICKLY
 from hopscope.papers.musat.rows import ChangedRow, PlaceRow
 from hopscope.report.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, picture, width
-from hopscope.report.symbols import symbol_name
 
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Shares of steps that have a tick."""

@@ -10,6 +10,7 @@ from textwrap import wrap
 import numpy as np
 from matplotlib.axes import Axes
 
+from hopscope.facts import symbol_name
 from hopscope.papers.cost import in_flop
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT, SOLVED
 from hopscope.papers.musat.curriculum_claims import allowed, hops_of
@@ -27,7 +28,6 @@ from hopscope.report.look import (
     drawn,
     picture,
 )
-from hopscope.report.symbols import symbol_name
 
 DARK = 0.6
 """Share of the scale above which cells are so dark that white reads better."""

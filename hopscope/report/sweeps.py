@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from hopscope.facts import symbol_name
 from hopscope.papers.musat.curriculum_claims import LEARNED
 from hopscope.papers.musat.rows import LossRow
 from hopscope.report.curves import FULL_SCALE
 from hopscope.report.look import COLOURS, DIM, INK, LINES, Picture, drawn, picture, width
 from hopscope.report.readings import law_figure
-from hopscope.report.symbols import counted, symbol_name
+from hopscope.report.symbols import counted
 
 Drawn = tuple[str, Picture]
 """A short name, and a figure."""

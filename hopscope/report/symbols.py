@@ -6,7 +6,6 @@ from hopscope.facts import NUMBERED, Role
 
 IN_FULL = ("answer", "opening", "other")
 """Kinds of role that are not shortened."""
-SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def short_role(role: Role) -> str:
@@ -60,13 +59,3 @@ def counted(number: int, thing: str) -> str:
     ('1 layer', '12 layers')
     """
     return f"{number:,} {thing}{'s' * (number != 1)}"
-
-
-def symbol_name(name: str) -> str:
-    """A symbol of a chain as it is written in print; other names as they are.
-
-    >>> symbol_name("x12"), symbol_name("a")
-    ('x₁₂', 'a')
-    """
-    numbered = name[0] == "x" and name[1:].isdecimal()
-    return name.translate(SUBSCRIPTS) if numbered else name

@@ -182,23 +182,29 @@ def emerging_row(examples: int) -> CircuitRow:
     )
 
 
-ENDS = (("query", "value 0"), ("value 0", "value 1"), ("query", "key 2"), ("key 3", "value 2"))
+ENDS = (("query", "value 0"), ("value 0", "value 1"), ("query", "value 2"), ("value 2", "value 3"))
 
 
 def story(steps: Sequence[float | None]) -> Story:
-    """Two paths for every hop, the second 2,000 steps after the first."""
+    """Two paths for every hop, the second 2,000 steps after the first; a checkpoint between any
+    two.
+    """
     late = [None if step is None else step + 2_000 for step in steps]
     paths = [
         PathCourse(
-            layer=layer, head=0, reader=reader, source=source, attention=(0.0, 1.0),
+            layer=layer, head=0, reader=reader, source=source, attention=(0.0, 0.1, 0.2, 0.3, 1.0),
             emerged_at_step=step, emerged_at_epoch=None,
         )
         for moments in (late, steps)
         for layer, ((reader, source), step) in enumerate(zip(ENDS, moments, strict=False), 1)
     ]  # fmt: skip
-    losses = ((0.75,) * 4, (0.1,) * 4)
+    losses = ((0.75,) * 4,) * 4 + ((0.1,) * 4,)
     return Story(
-        steps=(0, 6_400), steps_per_epoch=None, guess=0.75, losses=losses, paths=tuple(paths)
+        steps=(0, 3_600, 4_000, 4_500, 6_400),
+        steps_per_epoch=None,
+        guess=0.75,
+        losses=losses,
+        paths=tuple(paths),
     )
 
 

@@ -1,6 +1,7 @@
 """What a table rests on, in words."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import musat_rows
@@ -28,6 +29,13 @@ def test_runs_seeds_and_hours_are_told() -> None:
     assert basis(table(90.0), target) == f"{ABC}: 1 run, seed 0, 2 min of training"
     found = basis(table(3_600.0, 7_200.0), target)
     assert found == f"{ABC}: 2 runs, 2 seeds, 3.0 h of training"
+
+
+def test_what_is_not_measured_yet_is_told() -> None:
+    part = replace(table(3_600.0, 7_200.0), wanted=3)
+    found = basis(part, PAPERS.targets[ABC])
+    assert found == f"{ABC}: full protocol, 2 of 3 runs, 2 seeds, 3.0 h of training"
+    assert basis(replace(part, wanted=2), PAPERS.targets[ABC]).startswith(f"{ABC}: 2 runs, ")
 
 
 def test_the_arithmetic_is_told_where_it_was_recorded() -> None:

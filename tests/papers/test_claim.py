@@ -48,10 +48,14 @@ def test_a_part_counts_where_the_judge_takes_it(tmp_path: Path) -> None:
     results = saved(tmp_path, {IC: tables()[IC]}, "full")
     alone = law.finding(results)
     rows = tuple(with_(row, run="one") for row in tables()[law.beside[0]])
-    for protocol, count in (("smoke", 0), ("full", 1)):
+    for protocol, models in (
+        ("smoke", "3 models: 1 each of 1, 2, 3 layers"),
+        ("full", "4 models: 2 each of 2 layers, 1 each of 1, 3 layers"),
+    ):
         results.save_part(Table(law.beside[0], protocol, rows, wanted=24))
         with_part = law.finding(results)
-        assert with_part.evidence == alone.evidence + f", {law.beside[0]} {count}" * count
+        assert with_part.evidence.endswith(f"; {models}")
+    assert alone.evidence.endswith("; 3 models: 1 each of 1, 2, 3 layers")
 
 
 def test_a_smoke_table_decides_nothing(tmp_path: Path) -> None:
@@ -78,7 +82,8 @@ def test_a_reduced_table_is_named(tmp_path: Path) -> None:
         evidence = whole.evidence
         if claim.only_full:
             assert (found.verdict, whole.verdict) == ("under a reading", "reproduced")
-            evidence += "; less training than the paper's cannot confirm it"
+            evidence += "; holds with less training than the paper's, which cannot confirm it: "
+            evidence += "another protocol"
         else:
             assert found.verdict == whole.verdict
         assert found.evidence == evidence

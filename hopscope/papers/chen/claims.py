@@ -121,9 +121,10 @@ OVER_SEEDS: tuple[Claim, ...] = (
         where="stage III, our derivation: chains that have as many matches each give da/dt ∝ "
         "e^(−a·gap) to leading order",
         paper="a line; by our derivation 1/gap if chains are alike",
-        how=f"within {SLOPE:.0%}: descent on a by every chain's counts of matches has the slope "
-        "of the training, and the slope 1/gap once chains are made alike (as many matches, some "
-        "of them followed by the right symbol)",
+        how=f"within {SLOPE:.0%}: descent on a by every chain's counts of matches (counts) has the "
+        "slope of the training, and the slope 1/gap once chains are made alike: of those alone in "
+        "which some match is followed by the right symbol (found), as if each had as many matches "
+        "(even), and both",
         targets=("chen/growth",),
         judge=over(
             GrowthRow,

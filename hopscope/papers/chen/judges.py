@@ -60,7 +60,8 @@ def chosen_over_seeds(tables: Sequence[Table]) -> Finding:
     told = [
         f"{name}: {share_drawn(right[name], len(own), 'seeds')}" for name, own in settings.items()
     ]
-    heads = f"{RULES['heads']} (ours): {share(_right(rows, 'heads'), len(rows))}"
+    through = share_drawn(_right(rows, "heads"), len(rows), "models")
+    heads = f"the rule {RULES['heads']} (ours): {through}"
     words = [f"{len(settings)} settings × {len({row.seed for row in rows})} seeds"]
     words += filter(None, (_chosen_instead(name, rows) for name in settings))
     evidence = "; ".join([*words, heads])
@@ -87,8 +88,11 @@ def _chosen_instead(setting: str, rows: Sequence[ChoiceRow]) -> str:
         return ""
     won = Counter(lags(row.chosen_lags) for row in own)
     told = ", ".join(f"{name} in {count}" for name, count in won.most_common())
-    named = " / ".join(lags(own[0].predicted.get(rule, ())) or "–" for rule in RULES)
-    return f"{setting}: lags {told}; named: {named}"
+    named = ", ".join(
+        f"{lags(own[0].predicted.get(rule, ())) or 'none'} ({words})"
+        for rule, words in RULES.items()
+    )
+    return f"{setting}: lags {told}, where the winner named is {named}"
 
 
 def is_sharp(changes: Changes) -> bool:

@@ -46,11 +46,13 @@ def readings(named: Mapping[str, str], holds: Holds, ours: Callable[[Seeds], str
         value = "; ".join(f"{name}: {ours(own)}" for name, own in pairs.items())
         held = [name for name, own in pairs.items() if all(map(holds, own))]
         left = _failed(pairs.values(), holds, names=list(pairs))
+        known = [pairs[name] for name in held] or models
+        seeds = _held([all(map(holds, each)) for each in zip(*known, strict=True)])
         if held and left:
-            words = f"holds with {listed(held)}; not with {listed(left)}; {_seeds(models)}"
+            words = f"holds with {listed(held)}, not with {listed(left)}; {seeds}"
             return Finding(value, "under a reading", words)
         words = f"holds under {'none' if left else 'each'} of {len(pairs)} readings"
-        return Finding(value, verdict(not left), f"{words}; {_seeds(models)}")
+        return Finding(value, verdict(not left), f"{words}; {seeds}")
 
     return _with(list(named.values()), judge)
 
@@ -83,9 +85,8 @@ def falls(settings: Sequence[str], value: Callable[[SettingRow], float], digits:
             all(value(after) < value(before) for before, after in pairwise(each))
             for each in zip(*models, strict=True)
         ]
-        shown = ", ".join(span(map(value, own), digits) for own in models)
-        words = f"{listed(settings)}; {_held(falling)}"
-        return Finding(shown, verdict(all(falling)), words)
+        shown = [f"{own[0].setting}: {span(map(value, own), digits)}" for own in models]
+        return Finding("; ".join(shown), verdict(all(falling)), _held(falling))
 
     return _with(settings, judge)
 
@@ -122,7 +123,8 @@ def the_rule(tables: Sequence[Table]) -> Finding:
         f"{alike} of the settings have the paper's own process; missed: "
         f"{listed(_failed(missed, lambda row: _named(row, 'paper')))}; heads that begin sharp "
         f"mend {sum(own not in wrong for own in missed)} of these; the rule seen through the "
-        f"heads as they begin (ours) is right in {through} of {len(rows)} models; {seeds}"
+        f"heads as they begin (ours) is right in {_drawn(through, rows)}; "
+        f"{seeds}"
     )
     if wrong:
         return Finding(right, "not reproduced", evidence)
@@ -179,6 +181,13 @@ def _failed(models: Iterable[Seeds], holds: Holds, names: Sequence[str] | None =
         if failing:
             told.append(name if len(own) == 1 else f"{name} ({share(failing, len(own))} seeds)")
     return told
+
+
+def _drawn(count: int, rows: Sequence[SettingRow]) -> str:
+    """For how many models, with an interval unless all have one seed: settings are not drawn."""
+    if len({row.seed for row in rows}) > 1:
+        return share_drawn(count, len(rows), "models")
+    return f"{share(count, len(rows))} models"
 
 
 def _held(by_seed: Sequence[bool]) -> str:

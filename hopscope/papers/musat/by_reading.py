@@ -33,12 +33,8 @@ def by_reading(
         kept = [name for name, rows in readings.items() if all(map(holds, rows))]
         if 0 < len(kept) < len(readings):
             known = max(kept, key=lambda name: len(readings[name]))
-            count = len(readings[known])
             outcomes = [[(row.seed, holds(row)) for row in rows] for rows in readings.values()]
-            words = (
-                f"{evidence}; holds with {known}: {count} model{'s' * (count > 1)}; "
-                f"{luck_told(outcomes)}"
-            )
+            words = f"{evidence}; holds with {known}; {luck_told(outcomes)}"
             return Finding(said, "under a reading", words)
         words = f"{evidence}; holds under {'every' if kept else 'no'} reading"
         return Finding(said, verdict(bool(kept)), words)
@@ -47,10 +43,8 @@ def by_reading(
 
 
 def _how_many(held: Sequence[bool]) -> str:
-    """For how many of a reading's models it holds, with an interval where they disagree."""
-    if all(held):
-        return "holds"
-    return f"holds for {share_drawn(sum(held), len(held), 'models')}" if any(held) else "fails"
+    """For how many of a reading's models it holds."""
+    return f"holds for {share_drawn(sum(held), len(held), 'models')}"
 
 
 def _reading(row: LossRow) -> str:

@@ -31,7 +31,10 @@ def accurate(tables: Sequence[Table]) -> Finding:
     rows = tables[0].of(CircuitRow)
     ends = [row.loss for row in rows]
     calm = [row.clean for row in rows]
-    values = f"{_listed(ends)} at the end; {_listed(calm)} at the calmest late checkpoint"
+    values = (
+        f"{_listed(ends)} at the end: {_drawn([end < SOLVED for end in ends])}; "
+        f"{_listed(calm)} at the calmest late checkpoint: {_drawn([x < SOLVED for x in calm])}"
+    )
     if all(end < SOLVED for end in ends):
         return Finding(values, "reproduced", "mean over the last 100 steps")
     if all(loss < SOLVED for loss in calm):
@@ -40,15 +43,19 @@ def accurate(tables: Sequence[Table]) -> Finding:
             "at a constant learning rate the loss hovers; below 0.01 at the calmest checkpoint of "
             "the last tenth, fresh examples",
         )  # fmt: skip
-    return Finding(values, "not reproduced", "both at the end and at the calmest late checkpoint")
+    return Finding(
+        values, "not reproduced",
+        "mean over the last 100 steps, and over fresh examples at that checkpoint",
+    )  # fmt: skip
 
 
 def four(tables: Sequence[Table]) -> Finding:
     """Judge whether every circuit has exactly four heads with a path."""
     counts = [len(row.useful) for row in tables[0].of(CircuitRow)]
+    right = [count == 4 for count in counts]
     more = [len(row.needed) - len(row.useful) for row in tables[0].of(CircuitRow)]
     return Finding(
-        _listed(counts), verdict(all(count == 4 for count in counts)),
+        f"{_listed(counts)}; {_drawn(right)}", verdict(all(right)),
         "heads with at least one path whose removal costs threefold; the circuit needs "
         f"{_listed(more)} more, which attend by position or place",
     )  # fmt: skip
@@ -58,12 +65,12 @@ def not_the_fewest(tables: Sequence[Table]) -> Finding:
     """Judge whether every circuit needs more than FEWEST heads."""
     rows = tables[0].of(CircuitRow)
     counts = [len(row.needed) for row in rows]
+    holds = [len(row.needed) > FEWEST and _explains(row) for row in rows]
     return Finding(
-        _listed(counts),
-        verdict(all(count > FEWEST for count in counts) and _explain(rows)),
+        f"{_listed(counts)}; {_drawn(holds)}", verdict(all(holds)),
         "heads that the circuit needs, with a path or without; three heads planted by hand solve "
-        "three hops (`musat/depth`)",
-    )
+        "three hops (`musat/depth`), and three that one training found (`gallery/three-heads`)",
+    )  # fmt: skip
 
 
 def mostly_idle(tables: Sequence[Table]) -> Finding:
@@ -75,12 +82,13 @@ def mostly_idle(tables: Sequence[Table]) -> Finding:
     idle = [count - len(row.needed) for count, row in zip(heads, rows, strict=True)]
     without = [count - len(row.useful) for count, row in zip(heads, rows, strict=True)]
     unseen = [count - len(seen_by_eye(row)) for count, row in zip(heads, rows, strict=True)]
+    holds = [
+        count / 2 < some < count and _explains(row)
+        for some, count, row in zip(idle, heads, rows, strict=True)
+    ]
     return Finding(
-        ", ".join(map(share, idle, heads)),
-        verdict(
-            all(count / 2 < some < count for some, count in zip(idle, heads, strict=True))
-            and _explain(rows)
-        ),
+        f"{', '.join(map(share, idle, heads))}; {_drawn(holds)}",
+        verdict(all(holds)),
         "heads without a row that costs threefold, with ideal attention, its own, or in the whole "
         f"model: more than half, and not all; {_listed(without)} are without a path; an eye, which "
         "sees heads that give more than half of a role's attention to another role of its chain, "
@@ -88,9 +96,14 @@ def mostly_idle(tables: Sequence[Table]) -> Finding:
     )
 
 
-def _explain(rows: Sequence[CircuitRow]) -> bool:
-    """Does every circuit alone keep the loss low?"""
-    return all(row.ideal < EXPLAINED for row in rows)
+def _explains(row: CircuitRow) -> bool:
+    """Does the circuit alone keep the loss low?"""
+    return row.ideal < EXPLAINED
+
+
+def _drawn(holds: Sequence[bool]) -> str:
+    """For how many models something holds."""
+    return share_drawn(sum(holds), len(holds), "models")
 
 
 def seen_by_eye(row: CircuitRow) -> list[tuple[int, int]]:
@@ -120,7 +133,7 @@ def first_joins(tables: Sequence[Table]) -> Finding:
     holds = [count == hops for count, hops in zip(joined, chains, strict=True)]
     counts = ", ".join(map(share, joined, chains))
     return Finding(
-        f"{share_drawn(sum(holds), len(rows), 'models')}; pairs joined: {counts}",
+        f"{_drawn(holds)}; pairs joined: {counts}",
         verdict(all(holds)),
         "attention of the first head with a path, from the value of every pair of a chain to its "
         "key: above 0.5",
@@ -151,7 +164,7 @@ def different(tables: Sequence[Table]) -> Finding:
     return Finding(
         f"{len(circuits)} different circuits in {len(rows)} transformers; in all of them: "
         f"{', '.join(sorted(shared)) or 'no path'}",
-        verdict(len(circuits) == len(rows) > 1 and _explain(rows)),
+        verdict(len(circuits) == len(rows) > 1 and all(map(_explains, rows))),
         "compared by the paths of every head but the first, whatever its layer: two that differ "
         "in one path differ; every circuit explains its model",
     )
@@ -170,11 +183,12 @@ def told(what: str) -> str:
 def explained(tables: Sequence[Table]) -> Finding:
     """Judge whether every circuit alone keeps the loss below EXPLAINED."""
     rows = tables[0].of(CircuitRow)
+    holds = list(map(_explains, rows))
     return Finding(
-        f"{_listed([row.ideal for row in rows])} (from {_listed([row.clean for row in rows])})",
-        verdict(_explain(rows)),
+        f"{_listed([row.ideal for row in rows])} (from {_listed([row.clean for row in rows])}); "
+        f"{_drawn(holds)}", verdict(all(holds)),
         f"every head's attention replaced by the mechanism found; below {EXPLAINED}",
-    )
+    )  # fmt: skip
 
 
 def removed(tables: Sequence[Table]) -> Finding:
@@ -185,16 +199,14 @@ def removed(tables: Sequence[Table]) -> Finding:
     losses = [
         [each.ideal for each in row.removals if each.head not in row.useful[:1]] for row in rows
     ]
-    inside = [sum(REMOVALS[0] <= loss <= REMOVALS[1] for loss in own) for own in losses]
-    each_model = ", ".join(map(share, inside, map(len, losses)))
     steps = [loss for row in rows for loss in without_steps(row)]
     found = _within(
-        [loss for own in losses for loss in own], REMOVALS,
+        losses, REMOVALS,
         "each path removed alone from the circuit, all others ideal, but for those of the first "
-        f"head with a path; by model: {each_model}"
+        "head with a path"
         + (f"; steps that heads share, without all of them: {span(steps, 2)}" if steps else ""),
     )  # fmt: skip
-    return found if _explain(rows) else replace(found, verdict="not reproduced")
+    return found if all(map(_explains, rows)) else replace(found, verdict="not reproduced")
 
 
 def without_steps(row: CircuitRow) -> list[float]:
@@ -208,20 +220,25 @@ def first_layers(tables: Sequence[Table]) -> Finding:
     """Judge whether removing the first head with a path leads to a loss within FIRST_LAYERS, in
     every model.
     """
-    rows = tables[0].of(CircuitRow)
-    found = _within(
-        [row.whole[0].loss for row in rows if row.whole], FIRST_LAYERS,
+    firsts = [(row.whole or ())[:1] for row in tables[0].of(CircuitRow)]
+    return _within(
+        [[each.loss for each in own] for own in firsts], FIRST_LAYERS,
         "the attention of the first head with a path made uniform, all others ideal",
     )  # fmt: skip
-    return found if all(row.whole for row in rows) else replace(found, verdict="not reproduced")
 
 
-def _within(losses: Sequence[float], limits: tuple[float, float], evidence: str) -> Finding:
-    if not losses:
+def _within(
+    losses: Sequence[Sequence[float]], limits: tuple[float, float], evidence: str
+) -> Finding:
+    """Are all losses of every model, of which each has some, within these limits?"""
+    every = [loss for own in losses for loss in own]
+    if not every:
         return Finding("–", "not reproduced", "no such path was found")
-    inside = sum(limits[0] <= loss <= limits[1] for loss in losses)
-    ours = f"{span(losses, 2)}; {share_drawn(inside, len(losses), 'within')}"
-    return Finding(ours, verdict(inside == len(losses)), evidence)
+    inside = [sum(limits[0] <= loss <= limits[1] for loss in own) for own in losses]
+    holds = [0 < len(own) == count for own, count in zip(losses, inside, strict=True)]
+    by_model = ", ".join(map(share, inside, map(len, losses)))
+    ours = f"{span(every, 2)} (within: {by_model}); {_drawn(holds)}"
+    return Finding(ours, verdict(all(holds)), evidence)
 
 
 def _listed(values: Sequence[int] | Sequence[float]) -> str:

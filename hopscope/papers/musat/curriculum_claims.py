@@ -1,5 +1,6 @@
 """What Musat (ICLR 2025) says of curriculum and depth in training, and how it is judged."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -21,6 +22,16 @@ def rows_of(tables: Sequence[Table]) -> list[LossRow]:
     return longest(row for table in tables for row in table.of(LossRow))
 
 
+def models(rows: Sequence[LossRow]) -> str:
+    """How many models there are, and of which depths how many."""
+    depths = Counter(row.layers for row in rows)
+    told = [
+        f"{count} each of {', '.join(str(d) for d in sorted(depths) if depths[d] == count)} layers"
+        for count in sorted(set(depths.values()), reverse=True)
+    ]
+    return f"{len(rows)} models: {', '.join(told)}"
+
+
 def too_little(tables: Sequence[Table]) -> Finding | None:
     """If no model learned a hop in less training than the paper's, that says nothing about what is
     learned; None otherwise.
@@ -39,7 +50,7 @@ def never(tables: Sequence[Table]) -> Finding:
         f"{share_drawn(len(lost), len(rows), 'models')}; lowest "
         f"{min(row.loss for row in rows):.3f}",
         verdict(len(lost) == len(rows)),
-        f"models of 1 to {max(row.layers for row in rows)} layers",
+        models(rows),
     )
 
 
@@ -55,7 +66,9 @@ def essential(tables: Sequence[Table]) -> Finding:
     return Finding(
         f"best loss {with_:.3f} with, {without:.3f} without",
         verdict(with_ < LEARNED < without),
-        "lowest final loss over all depths (D = 5 with, D = 3 without)",
+        "lowest final loss over all depths (D = 5 with, D = 3 without); with: "
+        f"{models([row for row in rows if row.curriculum])}; without: "
+        f"{models([row for row in rows if not row.curriculum])}",
     )
 
 
@@ -75,7 +88,7 @@ def later_harder(tables: Sequence[Table]) -> Finding:
         f"losses rise with the hop at {share(rises, len(means))} depths, and fall at {falls}",
         verdict(rises > 0 and falls == 0),
         "means over the seeds of each depth, none taken above guessing; by more than "
-        f"{CHANCE}, which a loss on the plateau moves by chance",
+        f"{CHANCE}, which a loss on the plateau moves by chance; {models(rows_of(tables))}",
     )
 
 
@@ -92,10 +105,11 @@ def more_layers(tables: Sequence[Table]) -> Finding:
     learned = [depth for depth in fewest if depth is not None]
     apart = len(learned) > 1 and learned[0] < learned[-1]
     return Finding(
-        f"fewest layers that learn x_1, x_2, …: {needed}; hops learned by 1, 2, … layers: "
+        f"fewest layers that learn x₁, x₂, …: {needed}; hops learned by 1, 2, … layers: "
         + ", ".join(map(str, _learned(rows))),
         verdict(apart and all(in_turn(fewest))),
-        "final losses below 0.5, of the best seed of a depth; the fewest layers rise with the hop",
+        "final losses below 0.5, of the best seed of a depth; the fewest layers rise with the hop; "
+        f"{models(rows)}",
     )
 
 
@@ -115,12 +129,12 @@ def in_order(tables: Sequence[Table]) -> Finding:
     rows = rows_of(tables)
     told = [turns for row in rows if (turns := list(in_turn(row.crossed)))]
     if not told:
-        return Finding("–", "not measured", f"none of {len(rows)} runs learned a hop behind x_1")
+        return Finding("–", "not measured", f"none of {models(rows)} learned a hop behind x₁")
     kept = sum(map(all, told))
     return Finding(
-        f"{share_drawn(kept, len(told), 'runs')} that learned a hop behind x_1, of {len(rows)}",
+        f"{share_drawn(kept, len(told), 'models')} that learned a hop behind x₁, of {len(rows)}",
         verdict(kept == len(told)),
-        "the step at which the mean of ten training losses falls below 0.5",
+        f"the step at which the mean of ten training losses falls below 0.5; {models(rows)}",
     )
 
 
@@ -148,16 +162,15 @@ def within_the_law(tables: Sequence[Table]) -> Finding:
     shallow = [row for row in rows if allowed(row) < len(row.final)]
     deep = [row for row in rows if allowed(row) > 0]
     met = sum(hops_of(row) == allowed(row) for row in deep)
-    counts = ", ".join(f"{table.target} {len(table.of(LossRow))}" for table in tables)
     if not any(map(hops_of, rows)):
-        return Finding("–", "not measured", f"no model learned a hop; models: {counts}")
+        return Finding("–", "not measured", f"no model learned a hop; {models(rows)}")
     return Finding(
         f"beaten by {share_drawn(beaten, len(shallow), 'that could')}; met by "
         f"{share_drawn(met, len(deep), 'that may learn a hop')}",
         verdict(beaten == 0),
         "the last hop with a final loss below 0.5, beside the most that causal attention of that "
-        "depth can follow; a model could beat it if it is asked for more hops than that; models: "
-        f"{counts}",
+        "depth can follow; a model could beat it if it is asked for more hops than that; "
+        f"{models(rows)}",
     )
 
 
@@ -194,12 +207,12 @@ CLAIMS = (
         "the last hop learned, at most 2^(layers − 1) − 1", ("musat/depth-small",), within_the_law,
     ),
     Claim(
-        "musat/hops-in-order", "With curriculum every run learns x_1 first, then x_2, and so on.",
+        "musat/hops-in-order", "With curriculum every model learns x₁ first, then x₂, and so on.",
         "§7.2", "100 % of 64 runs", "training losses pass 0.5 in the order of the hops",
         ("musat/fig4-ic",), in_order, only_full=True, beside=(WITH,),
     ),
     Claim(
-        "musat/hops-in-order-small", "Small models of ours learn x_1 first, then x_2, and so on.",
+        "musat/hops-in-order-small", "Small models of ours learn x₁ first, then x₂, and so on.",
         "§7.2; the models are ours", "100 % of 64 runs, of others",
         "training losses pass 0.5 in the order of the hops", ("musat/order",), in_order,
     ),

@@ -4,12 +4,13 @@ The paper leaves open how many training examples and which initial weights it ha
 hold under some readings only; then its finding names the first.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from hopscope.facts import parse_role
+from hopscope.facts import parse_role, symbol_name
 from hopscope.papers.claim import Claim, span
 from hopscope.papers.musat.by_reading import by_reading
 from hopscope.papers.musat.circuit_claims import REMOVALS, told, without_steps
@@ -56,13 +57,14 @@ slow_start = by_reading(
     LossRow,
     lambda row: START / 2 <= (row.crossed[0] or 0) / EPOCH <= 1.5 * START,
     _start,
-    "the step at which x_1 passes 0.5; between half of 450 epochs and half as many again, of 8 "
+    "the step at which x₁ passes 0.5; between half of 450 epochs and half as many again, of 8 "
     "steps each, as the paper counts them",
 )
 
 
 def _steps(row: LossRow) -> str:
-    return " < ".join("never" if step is None else f"{step:,}" for step in row.crossed)
+    told = ("never" if step is None else f"{step:,}" for step in row.crossed)
+    return ", ".join(f"{symbol_name(f'x{hop}')} {step}" for hop, step in enumerate(told, 1))
 
 
 def _all_in_order(row: LossRow) -> bool:
@@ -80,7 +82,7 @@ hops_in_order = by_reading(
     LossRow,
     _all_in_order,
     _steps,
-    "steps at which x_1, x_2, … pass 0.5; all do, one after the other",
+    "steps at which x₁, x₂, … pass 0.5; all do, one after the other",
 )
 
 
@@ -90,17 +92,22 @@ class FirstPath(NamedTuple):
     step: float
     head: tuple[int, int]
 
+    def __str__(self) -> str:
+        return f"{self.step:,.0f} ({'.'.join(map(str, self.head))})"
+
 
 def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, FirstPath]:
     """The first look-ups that reach each fact and none behind it; or, with `joins`, the first paths
-    of any kind, those that join a pair as well.
+    of any kind.
+
+    A look-up reads a value. A key stands before its value, so it never holds it: a path that reads
+    a key joins a pair, or tells where to look.
     """
     found: dict[int, FirstPath] = {}
     for path in row.emergence.paths if row.emergence is not None else ():
         step = path.emerged_at_step
         reader, source = parse_role(path.reader), parse_role(path.source)
-        joining = (reader.kind, source.kind) == ("value", "key") and reader.fact == source.fact
-        if step is not None and (joins or not joining):
+        if step is not None and (joins or source.kind == "value"):
             fact = max(role.fact for role in (reader, source) if role.kind != "query")
             one = FirstPath(step, (path.layer, path.head))
             found[fact] = min(one, found.get(fact, one))
@@ -108,18 +115,34 @@ def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, FirstPath]
 
 
 def _paths(row: CircuitRow) -> str:
-    looked, all_ = (_in_steps(first_paths(row, joins)) for joins in (False, True))
-    return looked if looked == all_ else f"{looked}, with pairs joined {all_}"
+    looked, every = first_paths(row), first_paths(row, joins=True)
+    names = {fact: symbol_name(f"x{fact + 1}") for fact in looked}
+    told = ", ".join(f"{names[fact]} {one}" for fact, one in looked.items()) or "no look-up"
+    close = [
+        f"{names[earlier]} and {names[later]}"
+        for earlier, later in pairwise(looked)
+        if _interval(row, looked[earlier].step) == _interval(row, looked[later].step)
+    ]
+    if close:
+        told += f", of which {', '.join(close)} between the same two checkpoints"
+    if _in_turn(looked) != _in_turn(every):
+        steps = ", ".join(f"{one.step:,.0f}" for one in every.values())
+        told += f", in another order with paths that read keys: {steps}"
+    return told
 
 
-def _in_steps(found: Mapping[int, FirstPath]) -> str:
-    told = (f"{one.step:,.0f} ({'.'.join(map(str, one.head))})" for one in found.values())
-    return " < ".join(told) or "no path"
+def _interval(row: CircuitRow, step: float) -> int:
+    """Which two checkpoints a step lies between: what comes there in which order is not known."""
+    return bisect_left(row.emergence.steps if row.emergence is not None else (), step)
+
+
+def _in_turn(found: Mapping[int, FirstPath]) -> bool:
+    return all(a.step <= b.step for a, b in pairwise(found.values()))
 
 
 def _in_order(row: CircuitRow) -> bool:
-    firsts = list(first_paths(row).values())
-    return len(firsts) == row.hops and all(a.step <= b.step for a, b in pairwise(firsts))
+    firsts = first_paths(row)
+    return len(firsts) == row.hops and _in_turn(firsts)
 
 
 def _heads_apart(row: CircuitRow) -> bool:
@@ -127,9 +150,10 @@ def _heads_apart(row: CircuitRow) -> bool:
 
 
 LOOK_UPS = (
-    "steps at which attention first passes 0.5 along a look-up that reaches x_1, x_2, … and not "
-    "farther, and of which head; every hop has one; paths that join a pair stand apart, as in the "
-    "paper, where layer 14 belongs to the first look-up"
+    "steps at which attention first passes 0.5 along a look-up that reads a value and reaches x₁, "
+    "x₂, … and not farther, and of which head, on straight lines between checkpoints; every hop "
+    "has one; paths that join a pair stand apart, as in the paper, where layer 14 belongs to the "
+    "first look-up"
 )
 look_ups_in_order = by_reading(CircuitRow, _in_order, _paths, LOOK_UPS)
 heads_in_order = by_reading(
@@ -168,7 +192,7 @@ quickly_after = by_reading(
     LossRow,
     _quickly,
     _waited,
-    f"steps from x_1 to x_2, which are at most {QUICKLY:.0%} of those to x_1",
+    f"steps from x₁ to x₂, which are at most {QUICKLY:.0%} of those to x₁",
 )
 
 
@@ -231,18 +255,18 @@ CLAIMS = (
     ),
     Claim(
         "musat/d-slow-start", "D's first head emerges after 450 slow epochs.", "§9.2",
-        "epoch 450", "when x_1 passes 0.5; up to half of that earlier or later",
+        "epoch 450", "when x₁ passes 0.5; up to half of that earlier or later",
         ("musat/fig7",), slow_start, beside=SEEDS,
     ),
     Claim(
         "musat/d-hops-in-order", "D learns one hop after the other, all four.",
-        "§9.2, figure 6 right", "x_1, then x_2, x_3, x_4", "when x_1, x_2, … pass 0.5",
+        "§9.2, figure 6 right", "x₁, then x₂, x₃, x₄", "when x₁, x₂, … pass 0.5",
         ("musat/fig7",), hops_in_order, beside=SEEDS,
     ),
     Claim(
         "musat/d-order", "Look-ups of D emerge one after the other, in the order of the hops.",
         "§9.2, figure 7 right", "B, then C, then D, then E",
-        "when attention passes 0.5 along the first look-up that reaches x_1, x_2, …",
+        "when attention passes 0.5 along the first look-up that reaches x₁, x₂, …",
         ("musat/fig7",), look_ups_in_order, beside=SEEDS,
     ),
     Claim(

@@ -15,6 +15,8 @@ from hopscope.papers.musat.readings import PaperReading, reading_of
 from hopscope.papers.musat.rows import CircuitRow, ReadingRow
 from hopscope.papers.table import Table
 
+FEW = 3
+"""Readings under which a claim holds, of which a finding names no more."""
 ENOUGH = 3
 """Models under one reading, from which on it counts: as many as the paper has."""
 
@@ -118,14 +120,12 @@ def nearest(found: Sequence[Tried], judges: Sequence[Judge]) -> tuple[Tried, Cir
 
 
 def under_readings(judge: Judge) -> Judge:
-    """The same judge, which asks the tables behind the first whether a claim that does not hold as
-    we take the paper holds under another reading of it.
+    """The same judge, which asks the tables behind the first under which other readings of the
+    paper a claim holds, and most of all where it does not as we take the paper.
     """
 
     def judged(tables: Sequence[Table]) -> Finding:
         found = judge(tables[:1])
-        if found.verdict != "not reproduced":
-            return found
         others = [
             each
             for each in tried(tables[1:])
@@ -135,25 +135,37 @@ def under_readings(judge: Judge) -> Judge:
         holding = [each for each in enough if each.holds(judge)]
         if not enough:
             return found
-        names = {each.reading for each in enough}
-        if not holding:
-            which = "the one reading" if len(names) == 1 else f"any of {len(names)} readings"
-            words = f"nor under {which} tried with {ENOUGH} seeds ({_targets(enough)})"
-            return replace(found, evidence=f"{found.evidence}; {words}")
-        first = holding[0]
-        words = (
-            f"as we take the paper, not; it holds in {share(len(first.rows), len(first.rows))} "
-            f"seeds, {first.steps:,} steps, with {first.reading!r} ({_targets([first])}; "
-            f"{share(len({each.reading for each in holding}), len(names))} readings)"
+        names, held = ({each.reading for each in some} for some in (enough, holding))
+        how_many = (
+            f"{share(len(held), len(names))} other readings tried with {ENOUGH} seeds each "
+            f"({_targets(enough)})"
         )
+        if found.verdict != "not reproduced":
+            words = f"it holds as we take the paper ({PaperReading().name})"
+            return _with(found, f"{words}; it holds with every seed under {how_many}")
+        words = (
+            f"it does not hold as we take the paper ({PaperReading().name}); it holds with every "
+            f"seed under {how_many}"
+        )
+        if not holding:
+            return _with(found, words)
+        first = holding[0]
+        told = [f"{each.reading} ({each.steps:,} steps)" for each in holding[:FEW]]
+        words += f": {' / '.join(told)}"
+        if len(holding) > FEW:
+            words += f" / {len(holding) - FEW} more"
         every = tried(tables)
         alike = comparable(every, first.steps)
         if len(alike) > 1 and asked_of_one(every, judge):
             length = f"{len(alike)} readings, {first.steps:,} steps"
             words += f"; {luck_told([each.outcome(judge) for each in alike])} ({length})"
-        return Finding(found.ours, "under a reading", f"{found.evidence}; {words}")
+        return replace(_with(found, words), verdict="under a reading")
 
     return judged
+
+
+def _with(found: Finding, words: str) -> Finding:
+    return replace(found, evidence=f"{found.evidence}; {words}")
 
 
 def _targets(found: Sequence[Tried]) -> str:

@@ -39,43 +39,44 @@ REASONS: Mapping[str, Reason] = {
     "musat/abc-first-layers": Reason(
         "What the first head brings differs from seed to seed. In A it only tells a later head "
         "where to look, which ideal attention knows (0.01; the model itself has 1.07 without it). "
-        "In C it brings a symbol that is asked for, and the loss is 0.16.",
+        "In C it brings a symbol that is asked for, and the loss is 0.16 on these examples.",
         "hopscope ablate gallery/transformer-c --examples 512 --circuit --head 4.0=uniform",
     ),
     "musat/d-single-removals": Reason(
         "A path costs little where another head takes the same step, or where it tells later heads "
         "where to look, which ideal attention knows. In seed 0 of weights of 1/√inputs the query "
-        "reads value 0 by head 5.0, which brings a part of x_1 and by which 12.0 finds value 1: "
+        "reads value 0 by head 5.0, which brings a part of x₁ and by which 12.0 finds value 1: "
         "the circuit's loss is 0.07 without this path, the model's 1.08.",
         "hopscope ablate gallery/transformer-d-fan-in --examples 512 --circuit --head "
         "5.0:query=uniform",
     ),
     "musat/d-slow-start": Reason(
         "Initial weights and the seed decide how long it takes: with GPT-2's weights the seeds "
-        "lie on both sides of the paper's, with weights of 1/√inputs x_1 comes after 56 to 133 "
+        "lie on both sides of the paper's, with weights of 1/√inputs x₁ comes after 56 to 133 "
         "epochs. The batch, which the paper leaves open, shows no trend in small models.",
         "hopscope reproduce musat/batches",
     ),
     "musat/d-head-per-hop": Reason(
         "In two of three seeds with weights of 1/√inputs one head looks a hop further at several "
-        "places at once; in the third no look-up ends at x_2. In seed 0 head 5.0 lets the query "
+        "places at once; in the third no look-up along which attention passes 0.5 ends at x₁ or "
+        "x₂. In seed 0 head 5.0 lets the query "
         "read value 0, and value 2 read value 3. Without it the circuit's loss is 0.33: that of "
-        "x_1 is 0.19 and that of x_4 1.02, of the others 0.04 and 0.10.",
+        "x₁ is 0.19 and that of x₄ 1.02, of the others 0.04 and 0.10.",
         "hopscope ablate gallery/transformer-d-fan-in --examples 512 --circuit --head 5.0=uniform",
     ),
     "musat/d-quickly-after": Reason(
-        "D first knows x_1 by the place where its facts stand: when it has just been learned, its "
-        "loss is above 1 if facts are shuffled (guessing is 0.94). Models that know x_1 anywhere "
-        "learn x_2 sooner. Seed 0 of weights of 1/√inputs, shuffled from step 880 on, learns x_1 "
-        "anew and x_2 167 steps later; with facts shuffled from the start these are 178 steps, and "
+        "D first knows x₁ by the place where its facts stand: when it has just been learned, its "
+        "loss is above 1 if facts are shuffled (guessing is 0.94). Models that know x₁ anywhere "
+        "learn x₂ sooner. Seed 0 of weights of 1/√inputs, shuffled from step 880 on, learns x₁ "
+        "anew and x₂ 167 steps later; with facts shuffled from the start these are 178 steps, and "
         "in order 949 (`hopscope reproduce musat/places`).",
         "hopscope reproduce musat/places-changed",
     ),
     "musat/d-last-late": Reason(
         "How long each hop takes is a matter of the seed, and of the arithmetic. With weights of "
         "1/√inputs it is so in seed 1; in seed 2 it was so when trained in bf16 (315 steps, then "
-        "925), and is not in float32 (887, then 910). With a code per pair x_4 takes at most 1.7 "
-        "times as long as x_3. With GPT-2's weights no seed learns all four hops in 6,400 steps.",
+        "925), and is not in float32 (887, then 910). With a code per pair x₄ takes at most 1.7 "
+        "times as long as x₃. With GPT-2's weights no seed learns all four hops in 6,400 steps.",
         "hopscope reproduce musat/fig7-seeds",
     ),
 }

@@ -123,7 +123,7 @@ class LossRow(Row):
 
     @property
     def wait(self) -> tuple[int, int] | None:
-        """The step at which x_1 was learned, and the steps from then to x_2, if both were."""
+        """The step at which x₁ was learned, and the steps from then to x₂, if both were."""
         steps = [step for step in self.crossed[:2] if step is not None]
         return (steps[0], steps[1] - steps[0]) if len(steps) == 2 else None
 

@@ -8,7 +8,7 @@ from chen_rows import choice_row, course_row, growth_row, setting_row, training,
 from hopscope.papers.chen.claims import CLAIMS
 from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS
 from hopscope.papers.chen.targets import TARGETS
-from hopscope.papers.claim import Claim, Finding
+from hopscope.papers.claim import Claim, Finding, share_drawn
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
 
@@ -130,7 +130,7 @@ def test_sharp_heads_are_the_reading_of_the_rule() -> None:
     missed = "parents 1, 2, 3, degree 3 (1 of 2 seeds) / alphabet 8 (1 of 2 seeds)"
     assert f"missed: {missed}; heads that begin sharp mend 2" in found.evidence
     assert found.evidence.endswith(
-        f"is right in {len(rows) - 2} of {len(rows)} models; 2 seeds of each setting"
+        f"is right in {share_drawn(len(rows) - 2, len(rows), 'models')}; 2 seeds of each setting"
     )
     bent(rows, {"setting": "alphabet 8, sharp heads"}, chosen_lags=[1])
     found = judged(claim, rows)
@@ -205,13 +205,13 @@ def test_other_settings_are_judged_over_their_seeds() -> None:
     found = judged(claim, rows)
     assert found.ours.startswith("ε = 1e-6: 0.010 … 0.500, a = 6.00 … 6.50; ε = 0.01: 0.500, a")
     assert found.evidence == (
-        "holds with ε = 0.01 / softmax over y; not with ε = 1e-6 (1 of 2 seeds); "
-        "2 seeds of each setting"
+        "holds with ε = 0.01 / softmax over y, not with ε = 1e-6 (1 of 2 seeds); "
+        "holds in 2 of 2 seeds (95 %: 0.34 … 1.00)"
     )
     claim = KNOWN["chen/longer-chains-come-nearer"]
     found = judged(claim, bent(rows_of(claim), {"setting": "length 400"}, distance=0.004))
-    assert found.ours.endswith("0.0040, 0.0020 … 0.0040, 0.0010")
-    assert found.evidence.endswith("length 1000; holds in 1 of 2 seeds (95 %: 0.09 … 0.91)")
+    assert found.ours.endswith("length 400: 0.0020 … 0.0040; length 1000: 0.0010")
+    assert found.evidence.endswith("holds in 1 of 2 seeds (95 %: 0.09 … 0.91)")
     claim = KNOWN["chen/all-at-once"]
     lags = bent(rows_of(claim), {"setting": "all at once"}, chosen_lags=[1])
     found = judged(claim, lags)

@@ -205,7 +205,7 @@ def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
     assert found.verdict == "reproduced"
     assert found.ours.endswith("layers: 0, 1, 2, 1")
     unlucky = bent(IC, 2, final=[0.1, 0.75])
-    assert "x_1, x_2, …: 2, –; " in judged("later-deeper", unlucky).ours
+    assert "x₁, x₂, …: 2, –; " in judged("later-deeper", unlucky).ours
 
 
 def test_the_values_are_those_of_the_rows() -> None:
@@ -214,30 +214,34 @@ def test_the_values_are_those_of_the_rows() -> None:
     assert judged("nonic-above-0.7", rows).ours == "3 of 3 models (95 %: 0.44 … 1.00); lowest 0.750"
     assert judged("ic-essential", rows).ours == "best loss 0.055 with, 0.750 without"
     assert judged("later-deeper", rows).ours == (
-        "fewest layers that learn x_1, x_2, …: 2, 3; hops learned by 1, 2, … layers: 0, 1, 2"
+        "fewest layers that learn x₁, x₂, …: 2, 3; hops learned by 1, 2, … layers: 0, 1, 2"
     )
     assert judged("hops-in-order", rows).ours == (
-        "1 of 1 runs (95 %: 0.21 … 1.00) that learned a hop behind x_1, of 3"
+        "1 of 1 models (95 %: 0.21 … 1.00) that learned a hop behind x₁, of 3"
     )
-    assert judged("hops-in-order-small", rows).ours.startswith("2 of 2 runs (95 %: 0.34")
-    assert judged("abc-four-heads", rows).ours == "4, 4, 4"
-    assert judged("abc-mostly-idle", rows).ours == "7 of 12, 7 of 12, 7 of 12"
+    assert judged("hops-in-order-small", rows).ours.startswith("2 of 2 models (95 %: 0.34")
+    assert judged("abc-four-heads", rows).ours == "4, 4, 4; 3 of 3 models (95 %: 0.44 … 1.00)"
+    assert judged("abc-mostly-idle", rows).ours.startswith("7 of 12, 7 of 12, 7 of 12; 3 of 3 ")
     assert judged("abc-different", rows).ours == (
         "3 different circuits in 3 transformers; in all of them: query ← value 1, query ← value 2"
     )
-    assert (
-        judged("abc-single-removals", rows).ours == "0.30 … 0.80; 9 of 9 within (95 %: 0.70 … 1.00)"
+    assert judged("abc-single-removals", rows).ours == (
+        "0.30 … 0.80 (within: 3 of 3, 3 of 3, 3 of 3); 3 of 3 models (95 %: 0.44 … 1.00)"
     )
-    assert judged("abc-first-layers", rows).ours == "0.07; 3 of 3 within (95 %: 0.44 … 1.00)"
+    assert judged("abc-first-layers", rows).ours.startswith(
+        "0.07 (within: 1 of 1, 1 of 1, 1 of 1); 3 of 3 models "
+    )
     assert judged("d-loss", rows).ours == (
-        "262,144 examples: holds; seed 0: 0.030; 2,048 examples: holds; seed 0: 0.030"
+        "262,144 examples: holds for 1 of 1 models (95 %: 0.21 … 1.00); seed 0: 0.030; "
+        "2,048 examples: holds for 1 of 1 models (95 %: 0.21 … 1.00); seed 0: 0.030"
     )
-    large = "262,144 examples: holds; seed 0: "
+    large = "262,144 examples: holds for 1 of 1 models (95 %: 0.21 … 1.00); seed 0: "
     assert judged("d-slow-start", rows).ours.startswith(f"{large}step 3,600 (epoch 450); ")
     assert judged("d-last-late", rows).ours.startswith(f"{large}400 + 200 + 900; ")
     never = bent(D, 0, crossed=[3_600, 4_000, None, None])
     assert judged("d-hops-in-order", never).ours.startswith(
-        "262,144 examples: fails; seed 0: 3,600 < 4,000 < never < never; 2,048 examples: holds; "
+        "262,144 examples: holds for 0 of 1 models (95 %: 0.00 … 0.79); "
+        "seed 0: x₁ 3,600, x₂ 4,000, x₃ never, x₄ never; 2,048 examples: holds for 1 of 1 models "
     )
 
 

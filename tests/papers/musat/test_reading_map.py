@@ -70,7 +70,35 @@ def test_a_claim_may_hold_under_a_reading() -> None:
     assert found().verdict == "not reproduced"
     good = found(readings(*reading_rows("torch"), *reading_rows("fan-in")))
     assert good.verdict == "under a reading"
-    assert "in 3 of 3 seeds, 6,400 steps, with 'torch' (musat/readings; 2 of 2" in good.evidence
+    assert "; it does not hold as we take the paper (gpt2 constant token base-10000); " in (
+        good.evidence
+    )
+    assert (
+        "; it holds with every seed under 2 of 2 other readings tried with 3 seeds each "
+        "(musat/readings): torch (6,400 steps) / fan-in (6,400 steps); "
+    ) in good.evidence
+
+
+def test_of_many_readings_few_are_named() -> None:
+    names = ("torch", "fan-in", "pair", "base-10", "fan-in pair")
+    every = [row for name in names for row in reading_rows(name)]
+    assert ": torch (6,400 steps) / fan-in (6,400 steps) / pair (6,400 steps) / 2 more; " in (
+        found(readings(*every)).evidence
+    )
+
+
+def test_of_what_holds_as_we_take_the_paper_the_other_readings_are_told() -> None:
+    (claim,) = (claim for claim in CLAIMS if claim.id == "musat/abc-circuit-loss")
+    known = Table(ABC, "full", tuple(tables()[ABC]))
+    alone = claim.judge([known])
+    assert "reading" not in alone.evidence
+    bad = [with_(row, ideal=0.5) for row in reading_rows("torch")]
+    both = claim.judge([known, readings(*bad, *reading_rows("fan-in"))])
+    assert (both.verdict, both.ours) == ("reproduced", alone.ours)
+    assert both.evidence == (
+        f"{alone.evidence}; it holds as we take the paper (gpt2 constant token base-10000); it "
+        "holds with every seed under 1 of 2 other readings tried with 3 seeds each (musat/readings)"
+    )
 
 
 def test_less_of_the_paper_as_we_take_it_is_no_other_reading() -> None:
@@ -86,16 +114,21 @@ def test_that_no_reading_helps_is_said() -> None:
     rows = [with_(row, final=[0.02] * 3, clean=0.02) for row in reading_rows("fan-in")]
     none = found(readings(*rows))
     assert none.verdict == "not reproduced"
-    assert none.evidence.endswith("nor under the one reading tried with 3 seeds (musat/readings)")
+    assert none.evidence.endswith(
+        "under 0 of 1 other readings tried with 3 seeds each (musat/readings)"
+    )
 
 
 def test_a_reading_of_two_lengths_is_one_reading() -> None:
     short = [with_(row, final=[0.02] * 3, clean=0.02) for row in reading_rows("fan-in")]
     longer = [with_(row, steps=9_000) for row in reading_rows("fan-in")]
     good = found(readings(*short, *longer))
-    assert "3 of 3 seeds, 9,000 steps, with 'fan-in' (musat/readings; 1 of 1" in good.evidence
+    assert "under 1 of 1 other readings" in good.evidence
+    assert good.evidence.endswith("(musat/readings): fan-in (9,000 steps)")
     none = found(readings(*short, *[with_(row, steps=9_000) for row in short]))
-    assert none.evidence.endswith("nor under the one reading tried with 3 seeds (musat/readings)")
+    assert none.evidence.endswith(
+        "under 0 of 1 other readings tried with 3 seeds each (musat/readings)"
+    )
 
 
 def test_what_luck_could_do_is_asked_of_models_that_were_trained_equally_long() -> None:
