@@ -13,7 +13,7 @@ _hopscope_environment() {
     if [ "$(cat "$kept" 2>/dev/null)" != "$recipe" ]; then
         echo "Setting up .venv (a few minutes, once) …" >&2
         "$python" -m venv .venv || return
-        # torch first and pinned: the newest one would bring gigabytes of CUDA libraries.
+        # torch first and pinned, so that nothing else brings a newer one.
         .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt \
             "$(grep '^torch==' constraints.txt)" || return
         # A plain path to this folder (compat): scripts in the folder above, and type checkers, find it too.

@@ -48,8 +48,9 @@ def print_arrows(study: Study) -> None:
         f"\nOver {circuit.account.examples} minimal pairs. What is carried is the share of an "
         "answer that moves with the symbol, ± half its 95 % interval. Rows without a path are "
         "followed by what they fetch, behind “…”. Losses in the last column are the model's on "
-        "these pairs: as it is, with the rows' mean at each position in place of what they bring, "
-        "and with one mean for all positions."
+        "these pairs, which are other examples than those of its loss below: as it is, with the "
+        "rows' mean at each position in place of what they bring, and with one mean for all "
+        "positions."
     )
     print(
         f"\n{len(accounted_for(circuit))} of {len(circuit.parts)} parts have a causal account; "

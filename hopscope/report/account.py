@@ -62,10 +62,13 @@ def _row(circuit: Circuit, its: Cargo | None, arrow: str) -> tuple[str, ...]:
     ]
     if not its.told:
         told = ["not known: this model does not show queries and keys apart"]
+    brings = ", ".join(f"{s} {e.mean:.2f} ± {e.mean - e.low:.2f}" for s, e in carried.items())
+    if not brings and not told and its.symbols:
+        brings = f"{', '.join(its.symbols)}: answers leave, and none follows"
     return (
         "+".join(f"{its.site.layer}.{head}" for head in its.site.heads),
         arrow,
-        ", ".join(f"{s} {e.mean:.2f} ± {e.mean - e.low:.2f}" for s, e in carried.items()) or "·",
+        brings or "·",
         ", ".join(told) or "·",
     )
 

@@ -1,5 +1,6 @@
 """Which targets a pattern means; and tables of before open as they are."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_tables_in_the_repository_come_back_to_the_letter(target: str) -> None:
     assert table.rows
     assert set(map(type, table.rows)) == set(PAPERS.targets[target].rows)
     assert table.to_bytes() == results.path(target).read_bytes()
+
+
+@pytest.mark.skipif(not ROOT.is_dir(), reason="no results in this checkout")
+def test_the_readme_tells_the_verdicts_as_they_are() -> None:
+    found = Counter(claim.finding(PAPERS.results(ROOT)).verdict for claim in PAPERS.claims.values())
+    told = (
+        f"with a verdict on {found.total()} claims ({found['reproduced']} reproduced, "
+        f"{found['not reproduced']} not, {found['under a reading']} under a reading of it, "
+        f"{found['not measured']} not measured)"
+    )
+    assert told in " ".join((ROOT.parent / "README.md").read_text().split())
 
 
 @pytest.mark.skipif(not ROOT.is_dir(), reason="no results in this checkout")
