@@ -70,6 +70,15 @@ def _untried(name: str) -> dict[str, Any]:
             "flop": None}  # fmt: skip
 
 
+def _loss(loss: float) -> str:
+    """Three digits, or the first that is none of zero.
+
+    >>> _loss(0.0123), _loss(0.00041)
+    ('0.012', '0.0004')
+    """
+    return f"{loss:.3f}" if loss >= 0.001 else f"{loss:.1g}"
+
+
 def _print(rows: list[dict[str, Any]], whole: bool) -> None:
     """A line for each reading; of a single one also a line for each claim, and for each model."""
     from hopscope.cli.tables import table
@@ -79,7 +88,7 @@ def _print(rows: list[dict[str, Any]], whole: bool) -> None:
         (
             row["reading"],
             "" if row["steps"] is None else f"{row['steps']:,}",
-            " ".join(f"{loss:.3f}" for loss in row["losses"]) or "not yet",
+            " ".join(map(_loss, row["losses"])) or "not yet",
             " ".join(f"{paths}+{others}" for paths, others in row["heads"]),
             _all(row),
             "" if row["flop"] is None else in_flop(row["flop"]),
