@@ -126,6 +126,8 @@ def under_readings(judge: Judge) -> Judge:
 
     def judged(tables: Sequence[Table]) -> Finding:
         found = judge(tables[:1])
+        if found.verdict not in ("reproduced", "not reproduced"):
+            return found
         others = [
             each
             for each in tried(tables[1:])
@@ -140,7 +142,7 @@ def under_readings(judge: Judge) -> Judge:
             f"{share(len(held), len(names))} other readings tried with {ENOUGH} seeds each "
             f"({_targets(enough)})"
         )
-        if found.verdict != "not reproduced":
+        if found.verdict == "reproduced":
             words = f"it holds as we take the paper ({PaperReading().name})"
             return _with(found, f"{words}; it holds with every seed under {how_many}")
         words = (
@@ -150,10 +152,12 @@ def under_readings(judge: Judge) -> Judge:
         if not holding:
             return _with(found, words)
         first = holding[0]
-        told = [f"{each.reading} ({each.steps:,} steps)" for each in holding[:FEW]]
-        words += f": {' / '.join(told)}"
-        if len(holding) > FEW:
-            words += f" / {len(holding) - FEW} more"
+        told: dict[str, str] = {}  # of a reading of two lengths the first
+        for each in holding:
+            told.setdefault(each.reading, f"{each.reading} ({each.steps:,} steps)")
+        words += f": {' / '.join([*told.values()][:FEW])}"
+        if len(told) > FEW:
+            words += f" / {len(told) - FEW} more"
         every = tried(tables)
         alike = comparable(every, first.steps)
         if len(alike) > 1 and asked_of_one(every, judge):

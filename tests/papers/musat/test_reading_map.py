@@ -87,6 +87,22 @@ def test_of_many_readings_few_are_named() -> None:
     )
 
 
+def test_a_reading_that_holds_at_two_lengths_is_named_once() -> None:
+    rows = [*reading_rows("torch"), *(with_(row, steps=9_000) for row in reading_rows("torch"))]
+    good = found(readings(*rows))
+    assert "under 1 of 1 other readings" in good.evidence
+    assert "(musat/readings): torch (6,400 steps)" in good.evidence
+    assert "more" not in good.evidence
+
+
+def test_what_holds_at_the_calmest_checkpoint_alone_is_not_said_to_hold() -> None:
+    (claim,) = (claim for claim in CLAIMS if claim.id == BELOW)
+    rows = [with_(row, final=[0.02] * 3, clean=0.005) for row in tables()[ABC]]
+    calm = claim.judge([Table(ABC, "full", tuple(rows)), readings(*reading_rows("torch"))])
+    assert calm.verdict == "under a reading"
+    assert "as we take the paper" not in calm.evidence
+
+
 def test_of_what_holds_as_we_take_the_paper_the_other_readings_are_told() -> None:
     (claim,) = (claim for claim in CLAIMS if claim.id == "musat/abc-circuit-loss")
     known = Table(ABC, "full", tuple(tables()[ABC]))
