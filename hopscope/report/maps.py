@@ -136,8 +136,9 @@ def _map(
         half = len(labels) // 2
         twice = labels[:half] == labels[half:]  # own chain, other chains: the same labels in both
         spots = range(0, half - step + 1, step) if twice else range(0, len(labels), step)
-        at = [*spots, *(half + n for n in spots if twice)] if step <= SPARSE else []
-        axis.set_ticks(at, [labels[number] if shown else "" for number in at])
+        named = shown and step <= SPARSE
+        at = [*spots, *(half + n for n in spots if twice)] if named else []
+        axis.set_ticks(at, [labels[number] for number in at])
     axes.tick_params(length=0, pad=1.5)
     axes.tick_params(axis="x", rotation=90)
     axes.spines[:].set(visible=True, linewidth=0.4)
