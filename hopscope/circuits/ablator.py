@@ -29,8 +29,7 @@ class Ablator:
         subject = subject_of(model)
         self.subject, self.exam = subject, exam.on(subject.device)
         self.painter = Painter(self.exam, subject.causal)
-        known = [read for read in (exam.read, subject.answers_at()) if read is not None]
-        self.read = min(known, default=1)
+        self.read = exam.read_of(subject.answers_at())
         if exam.read is not None and self.read < exam.read:
             raise CircuitError(
                 f"the loss looks at the last {exam.read} positions; this model answers at "

@@ -51,7 +51,14 @@ class Account(Config):
     """The hop that asks for each symbol, from 1, in a circuit of no task; else the task says."""
 
     def of(self, part: Part, path: Path | None = None) -> Cargo | None:
-        """What a part brings in all, or along one of its paths."""
+        """What a part brings in all, or along one of its paths: of a step that heads share, or of
+        several readers, what that path alone brings.
+        """
+        if path is not None:
+            alone = Site.of(path)
+            found = next((its for its in self.cargo if its.site == alone), None)
+            if found is not None:
+                return found
         source = None if path is None else path.source
         return next((its for its in self.cargo if _is(its.site, part, source)), None)
 

@@ -2,8 +2,8 @@
 
 `subject_of` takes hopscope's transformers, transformers' GPT-2 and Llama families, TransformerLens
 models, torch's own encoders, and anything that is a Subject. An adapter computes each layer from
-the model's own modules, and proves on its first examples that this is what the model computes:
-nothing is patched, and nothing is left switched on.
+the model's own modules, and proves on its first examples, and again on longer ones, that this is
+what the model computes: nothing is patched, and nothing is left switched on.
 
 For any other module, `Whole` needs one function:
 
@@ -49,7 +49,7 @@ class HuggingFace:
     def __init__(self, model: Any, body: Any) -> None:
         self.model, self.body = model.eval(), body
         self.layers, self.heads = model.config.num_hidden_layers, model.config.num_attention_heads
-        self._proven = False
+        self._proven = 0  # the length of the longest examples that the walk was proved on
 
     @property
     def device(self) -> torch.device:
@@ -57,7 +57,7 @@ class HuggingFace:
 
     def enter(self, inputs: Tensor) -> Tensor:
         self._check_room(inputs)
-        if not self._proven:
+        if inputs.shape[1] > self._proven:
             self._prove(inputs[:4])
         return self._embed(inputs)
 
@@ -118,7 +118,7 @@ class HuggingFace:
         found = self.model(inputs)
         expected = found.logits if hasattr(found, "logits") else found.last_hidden_state
         prove(self, self._embed(inputs), expected, type(self.model).__name__)
-        self._proven = True
+        self._proven = inputs.shape[1]
 
     def _embed(self, inputs: Tensor) -> Tensor:
         raise NotImplementedError
@@ -272,7 +272,8 @@ def transformer_lens(bridge: Any) -> Whole:
         bridge.run_with_hooks(inputs, fwd_hooks=[(name, keep) for name in names])
         return kept
 
-    return Whole(forward, bridge, (layers, heads), streams=streams)
+    causal = bridge.cfg.attention_dir == "causal"
+    return Whole(forward, bridge, (layers, heads), causal=causal, streams=streams)
 
 
 ADAPTERS: dict[str, Callable[[Any], Subject | Whole]] = {

@@ -31,7 +31,7 @@ from hopscope.circuits.stand_ins import alternatives
 from hopscope.circuits.state import State
 from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import Discovery, FactTask
-from hopscope.errors import NotLearned
+from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import FactGraph, Role
 from hopscope.machine import keep_pages
 from hopscope.theory import Path, follow
@@ -60,7 +60,9 @@ def discover(
     """
     keep_pages()
     settings = settings.changed(**changes)
+    _check_asks(task)
     subject = subject_of(model)
+    digest = subject.digest()
     _check_memory(subject, task, settings)
     exam, few = (exam_of(task, size, seed) for size in (settings.examples, settings.few))
     progress = Progress(watch)
@@ -72,7 +74,7 @@ def discover(
     # Fresh examples may tell otherwise than those of the search, if it saw few.
     _check_learned(findings.losses.mean("clean"), findings.losses.guess, settings, force)
     return Circuit(
-        model=subject.digest(),
+        model=digest,
         task=task if isinstance(task, FactTask) else None,
         roles=exam.table,
         heads=tuple(
@@ -123,6 +125,15 @@ def _searched(search: Search, untouched: State) -> tuple[Draft, tuple[Alternativ
     search.progress.step("what of it is needed, and what could stand in")
     draft = settled(search, drafted(states, search.settings.path_share))
     return draft, alternatives(search, draft)
+
+
+def _check_asks(task: Questions) -> None:
+    """Refuse a task on which guessing is perfect: there no circuit is worth more than none."""
+    if isinstance(task, FactTask) and task.guess() <= 0:
+        raise CircuitError(
+            "guessing has a loss of 0 on this task (of a single chain there is nothing to look up),"
+            " so that no circuit is better than none: examine a model of two chains or more"
+        )
 
 
 @torch.no_grad()

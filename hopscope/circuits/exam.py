@@ -69,6 +69,10 @@ class Exam:
         """The number of positions of one example."""
         return self.roles.role.shape[-1]
 
+    def read_of(self, answers_at: int | None) -> int:
+        """How many last positions are read of a model that answers at so many (None: at all)."""
+        return min(self.read or self.length, answers_at or self.length)
+
     def on(self, device: torch.device) -> "Exam":
         """The same examples on another device."""
         roles = Roles(self.roles.role.to(device), self.roles.chain.to(device))

@@ -110,6 +110,7 @@ def transformer_lens_config(model: Transformer) -> dict[str, Any]:
         "d_head": config.head_width,
         "d_mlp": config.mlp_width if config.mlp else None,
         "attn_only": not config.mlp,
+        "attention_dir": "causal" if config.causal else "bidirectional",
         "act_fn": "gelu",
         "n_ctx": interface.length,
         "d_vocab": interface.inputs if interface.tokens else 1,

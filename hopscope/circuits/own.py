@@ -178,8 +178,8 @@ class _Answers:
         self.weights = _weights(hop, (examples, count))
 
     def losses(self, outputs: Tensor) -> Float[Tensor, "*variant example hop"]:
-        """The loss of each example and hop, from outputs [*variant, example, position, …]."""
-        if outputs.shape[0] != len(self.targets):
+        """The loss of each example and hop, from outputs [*variant, example, position, width]."""
+        if outputs.dim() > 3:
             return torch.stack([self.losses(each) for each in outputs])
         rows = torch.arange(len(self.targets), device=outputs.device)[:, None]
         at = self.at.to(outputs.device)

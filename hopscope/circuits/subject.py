@@ -288,5 +288,6 @@ def weights_digest(module: nn.Module) -> str:
     found = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
         found.update(name.encode())
-        found.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        numbers = tensor.detach().cpu().contiguous().flatten()
+        found.update(numbers.view(torch.uint8).numpy().tobytes())
     return found.hexdigest()

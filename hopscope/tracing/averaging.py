@@ -18,7 +18,7 @@ from hopscope.circuits.parts import Estimate
 from hopscope.circuits.subject import Subject
 from hopscope.configs import Discovery
 from hopscope.intervals import mean
-from hopscope.tracing.streams import Streams, brought, read_of
+from hopscope.tracing.streams import Streams, brought
 
 Brought = Float[Tensor, "batch head seq d_head"]
 
@@ -84,7 +84,7 @@ def _answers(subject: Subject, exam: Exam, first: int, x: Tensor) -> Tensor:
     """What the model answers, from a layer on."""
     for layer in range(first, subject.layers):
         x = subject.write(layer, x, brought(subject, layer, x))
-    return subject.leave(x[:, -read_of(subject, exam) :])
+    return subject.leave(x[:, -exam.read_of(subject.answers_at()) :])
 
 
 def _losses(exam: Exam, answers: list[Tensor]) -> Estimate:

@@ -40,6 +40,7 @@ class Held:
 
     1 is all of it, 0 nothing: of vectors the share of their variance that the map explains (R²), of
     tokens how far the accuracy, each class counting the same, is on its way from guessing to 1.
+    Of a symbol that is the same in all examples nothing is there that could be told: 0.
     """
 
     own: Float[np.ndarray, "*layer role symbol"]
@@ -117,8 +118,10 @@ class Contents(Displayed):
 
     @property
     def guesses(self) -> bool:
-        """True if the model answers no better than one that ignores how the facts connect."""
-        return self.loss > GUESSES * self.guess
+        """True if the model answers no better than one that ignores how the facts connect; never
+        of a single chain, where that one is always right.
+        """
+        return 0 < GUESSES * self.guess < self.loss
 
     def share(self, role: Role | str, symbol: str, layer: int) -> float:
         """How much of the symbol of its own chain a role holds after a layer, 0 to 1."""

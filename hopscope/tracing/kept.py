@@ -11,7 +11,6 @@ from torch import Tensor
 from hopscope.circuits.exam import Exam
 from hopscope.circuits.subject import Subject
 from hopscope.tracing.patched import chunks_of
-from hopscope.tracing.streams import read_of
 
 Chosen = Bool[Tensor, "layer head reader source chain"]
 
@@ -21,7 +20,9 @@ class KeptArrows:
 
     def __init__(self, subject: Subject, exam: Exam) -> None:
         self.subject, self.exam = subject, exam
-        self.role, self.chain = (part.long() for part in (exam.roles.role, exam.roles.chain))
+        self.read = exam.read_of(subject.answers_at())
+        roles = exam.on(subject.device).roles
+        self.role, self.chain = roles.role.long(), roles.chain.long()
         self.means = self._means()
         everything = torch.ones(self.means.shape[:-1], dtype=torch.bool)
         self.clean = self._loss(everything)
@@ -33,8 +34,8 @@ class KeptArrows:
 
     def _means(self) -> Float[Tensor, "layer head reader source chain d_head"]:
         """What each arrow brings on average."""
-        roles, layers = len(self.exam.table), list[Tensor]()
-        stands = torch.nn.functional.one_hot(self.role, roles).float()
+        layers = list[Tensor]()
+        stands = torch.nn.functional.one_hot(self.role, len(self.exam.table)).float()
         count = stands.sum((0, 1)).clamp_min(1)
         for some in self._chunks():
             x, readers = self._entered(some), stands[some]
@@ -44,11 +45,11 @@ class KeptArrows:
                 sums = torch.stack([
                     torch.stack([
                         torch.einsum("bhid,bir->hrd",
-                                     (pattern * part * readers[:, None, None, :, source]) @ values,
+                                     ((pattern * (part & here)) @ values).to(readers.dtype),
                                      readers)
                         for part in (same, ~same)
                     ], -2)
-                    for source in range(roles)
+                    for here in (readers > 0).permute(2, 0, 1)[:, :, None, None]
                 ], 2)  # fmt: skip
                 if len(layers) == layer:
                     layers.append(torch.zeros_like(sums))
@@ -58,7 +59,7 @@ class KeptArrows:
 
     def _loss(self, chosen: Chosen) -> float:
         """The mean loss when only these arrows go on as they are."""
-        outputs = []
+        outputs, chosen = [], chosen.to(self.role.device)
         for some in self._chunks():
             x, role, same = self._entered(some), self.role[some], self._same(some).long()
             for layer in range(self.subject.layers):
@@ -66,8 +67,9 @@ class KeptArrows:
                 kept = chosen[layer][:, role[:, :, None], role[:, None, :], 1 - same[:, 0]]
                 rest = (self.means[layer] * ~chosen[layer][..., None]).sum((2, 3))
                 mixed = (pattern * kept.transpose(0, 1)) @ values
-                x = self.subject.write(layer, x, mixed + rest[:, role].transpose(0, 1))
-            outputs.append(self.subject.leave(x[:, -read_of(self.subject, self.exam) :]).cpu())
+                rest = rest[:, role].transpose(0, 1).to(mixed.dtype)
+                x = self.subject.write(layer, x, mixed + rest)
+            outputs.append(self.subject.leave(x[:, -self.read :]).cpu())
         return float(self.exam.marks(torch.cat(outputs)).double().mean())
 
     def _chunks(self) -> list[slice]:

@@ -52,7 +52,7 @@ class Marks(ABC):
 
 
 class VarianceMarks(Marks):
-    """R²: the share of the variance of vectors that a map explains."""
+    """R²: the share of the variance of vectors that a map explains; 0 where nothing varies."""
 
     def add(self, example: Tensor, x: Tensor, y: Tensor) -> None:
         y = y.double()
@@ -61,11 +61,14 @@ class VarianceMarks(Marks):
 
     def found(self) -> Found:
         ratio, half = self._ratio()
-        return 1 - ratio, half, None
+        varies = self.whole.numpy().sum(0) > TINY
+        return np.where(varies, 1 - ratio, 0.0), np.where(varies, half, 0.0), None
 
 
 class AccuracyMarks(Marks):
-    """Accuracy of a classifier with every class counting alike, from guessing (0) to 1."""
+    """Accuracy of a classifier with every class counting alike, from guessing (0) to 1; 0 where
+    there is one class, which guessing knows.
+    """
 
     def __init__(self, fit: Fit, examples: int) -> None:
         super().__init__(fit, examples)
@@ -98,8 +101,10 @@ class AccuracyMarks(Marks):
             self.part.index_add_(0, example, mine * hit)
             self.whole.index_add_(0, example, mine)
         accuracy, half = self._ratio()
-        chance = 1 / self.classes.clamp_min(2).numpy()
-        return (accuracy - chance) / (1 - chance), half / (1 - chance), self._log_loss()
+        classes = self.classes.numpy()
+        chance = 1 / np.maximum(classes, 2)
+        share = np.where(classes > 1, (accuracy - chance) / (1 - chance), 0.0)
+        return share, half / (1 - chance), self._log_loss()
 
     def _log_loss(self) -> np.ndarray:
         """At the temperature that is best for the other half of the examples."""

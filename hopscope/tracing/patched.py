@@ -28,7 +28,6 @@ from hopscope.circuits.subject import Dissected, Subject, Whole
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.tracing.pairs import Pairs
-from hopscope.tracing.streams import read_of
 
 STILL = 1e-6
 """What moves less than this share of what is brought is not moved at all."""
@@ -89,7 +88,7 @@ class Patching:
         roles, device = pairs.exam.roles, subject.device
         self.role, self.chain = roles.role[some].to(device), roles.chain[some].to(device)
         self.own = self.walked(pairs.exam.inputs[some])
-        self.read = read_of(subject, pairs.exam)
+        self.read = pairs.exam.read_of(subject.answers_at())
 
     def walked(self, inputs: Tensor) -> Walked:
         """Some inputs, walked through the layers."""

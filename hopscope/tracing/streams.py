@@ -62,13 +62,7 @@ class Streams:
         x = subject.enter(inputs)
         for layer in range(subject.layers):
             x = subject.write(layer, x, brought(subject, layer, x))
-        return subject.leave(x[:, -read_of(subject, exam) :]).cpu()
-
-
-def read_of(subject: Subject, exam: Exam) -> int:
-    """At how many of the last positions answers are read."""
-    known = [read for read in (exam.read, subject.answers_at()) if read is not None]
-    return min(known, default=1)
+        return subject.leave(x[:, -exam.read_of(subject.answers_at()) :]).cpu()
 
 
 def brought(subject: Subject, layer: int, x: Tensor) -> Float[Tensor, "batch head seq d_head"]:

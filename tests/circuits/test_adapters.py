@@ -97,6 +97,20 @@ def test_a_configuration_that_the_adapter_does_not_know_is_refused() -> None:
         subject_of(strange).enter(exam_of(TASK, 4).inputs)  # type: ignore[union-attr]
 
 
+def test_longer_examples_are_proved_anew() -> None:
+    """A window of four positions: on as many, and no more, it is what the adapter knows."""
+    torch.manual_seed(0)
+    config = transformers.MistralConfig(**LLAMA, sliding_window=4)
+    slides = transformers.MistralForCausalLM(config)
+    with torch.no_grad():
+        for parameter in slides.parameters():
+            parameter.mul_(4)
+    subject, inputs = subject_of(slides), exam_of(TASK, 4).inputs
+    subject.enter(inputs[:, :4])  # type: ignore[union-attr]
+    with pytest.raises(CircuitError, match="for MistralForCausalLM is off by .*; use Whole"):
+        subject.enter(inputs)  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("task", "line"),
     [

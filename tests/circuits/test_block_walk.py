@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -106,6 +107,19 @@ def test_blocks_and_encoders_are_walked_as_the_whole_is_run(model: Stranger) -> 
         assert torch.allclose(exam.marks(model(exam.inputs)), expected[0], atol=1e-5)
 
 
+def test_where_an_exam_names_no_positions_all_answers_are_marked(model: Stranger) -> None:
+    def losses(outputs: Tensor) -> Tensor:
+        return outputs.square().mean((-2, -1))[..., None]
+
+    exam = replace(exam_of(TWO_HOPS, 3), losses=losses, read=None)
+    blocks = block_of(model)
+    cut = Whole.of_blocks(blocks, model, (LAYERS, HEADS), causal=model.causal)
+    found = Ablator(walked(model), exam).losses(ABLATIONS)
+    with torch.no_grad():
+        assert torch.allclose(found[0], losses(model(exam.inputs)), atol=1e-5)
+    assert torch.allclose(found, Ablator(cut, exam).losses(ABLATIONS), atol=1e-5)
+
+
 def test_blocks_run_from_the_first_in_which_an_ablation_differs(model: Stranger) -> None:
     ran: list[int] = []
     blocks = block_of(model)
@@ -156,6 +170,33 @@ def test_an_encoder_of_another_kind_is_refused() -> None:
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS)
     with pytest.raises(CircuitError, match="make it with batch_first=True"):
         subject_of(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_adapter_is_proved_again_on_longer_examples(dtype: torch.dtype) -> None:
+    class Off(Encoder):
+        """Wrong by a few per cent, on more than four positions."""
+
+        def values(self, number: int, x: Tensor) -> Tensor:
+            return super().values(number, x) * (1.05 if x.shape[1] > 4 else 1)
+
+    torch.manual_seed(0)
+    model = Stranger(True, True).to(dtype).eval()
+    off = Off(model.encoder, causal=True)
+    x = torch.randn(4, 6, WIDTH, dtype=dtype)
+    off.enter(x[:, :4])
+    with pytest.raises(CircuitError, match="for nn.TransformerEncoder is off by .*; use Whole"):
+        off.enter(x)
+
+
+def test_attention_is_the_same_where_gradients_are_asked_for(model: Stranger) -> None:
+    subject = walked(model)
+    x = subject.enter(exam_of(TWO_HOPS, 3).inputs)
+    with torch.no_grad():
+        wanted = subject.look(0, x, 4, range(HEADS))
+    found = subject.look(0, x, 4, range(HEADS))
+    assert torch.allclose(found, wanted, atol=1e-6)
+    assert found.requires_grad
 
 
 def test_blocks_that_do_not_hand_out_their_attention_once_are_refused(model: Stranger) -> None:

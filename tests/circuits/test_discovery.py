@@ -2,7 +2,8 @@
 
 import pytest
 
-from hopscope.circuits import Ablator, Circuit, discover, exam_of, subject_of
+from hopscope.circuits import Ablator, Circuit, attention_maps, discover, exam_of, subject_of
+from hopscope.circuits.subject import TransformerSubject
 from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval
 from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.models import Transformer
@@ -88,9 +89,28 @@ def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted
     assert circuit.switches.forced
 
 
+def test_a_task_on_which_guessing_is_perfect_is_refused_and_its_maps_are_not() -> None:
+    task = task_of(hops=2, chains=1)
+    model = Transformer.seeded(Model(layers=2, heads=1, d_model=8), task.interface(), 0)
+    for force in (False, True):
+        with pytest.raises(CircuitError, match="guessing has a loss of 0 on this task .* examine"):
+            discover(model, task, examples=8, force=force)
+    assert attention_maps(model, task, 4).own.shape[:2] == (2, 1)
+
+
+def test_a_digest_is_made_before_anything_is_searched(two_hops: Planted) -> None:
+    class Nameless(TransformerSubject):
+        def digest(self) -> str:
+            raise RuntimeError("no digest")
+
+    unlearned = Transformer.seeded(Model(layers=1, heads=1), two_hops.task.interface(), 0)
+    with pytest.raises(RuntimeError, match="no digest"):
+        discover(Nameless(unlearned), two_hops.task, examples=8)
+
+
 def test_more_examples_than_the_machine_holds_are_refused_at_once(two_hops: Planted) -> None:
     with pytest.raises(CircuitError, match=r"examples of 10 positions would take about .* GiB"):
-        discover(two_hops.model, two_hops.task, examples=10**10)
+        discover(two_hops.model, two_hops.task, examples=2 * 10**9)
 
 
 def test_settings_are_given_whole_or_by_name_and_kept(two_hops: Planted) -> None:

@@ -1,6 +1,7 @@
 """Exams: their positions, and who can be examined on what."""
 
 import inspect
+from dataclasses import replace
 
 import pytest
 import torch
@@ -41,6 +42,17 @@ def test_positions_are_those_of_the_role() -> None:
         assert exam.table[int(exam.roles.role[example, at])] == Role("value", 1)
     everywhere = sum(exam.positions(role) for role in exam.table)
     assert (everywhere == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "read"), [(None, None, 9), (2, None, 2), (None, 3, 3), (2, 3, 2)]
+)
+def test_what_is_read_is_what_is_asked_and_answered(
+    asked: int | None, answered: int | None, read: int
+) -> None:
+    exam = exam_of(Retrieval(hops=1, chains=3, dim=4), 2)
+    assert exam.length == 9
+    assert replace(exam, read=asked).read_of(answered) == read
 
 
 def test_examples_are_those_of_the_validation_stream() -> None:

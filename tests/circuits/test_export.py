@@ -21,9 +21,11 @@ from hopscope.models.planted import Planted, planted
 TASK = KHop(hops=2, length=9, alphabet=5)
 
 
-@pytest.fixture
-def tokens() -> Transformer:
-    config = Model(layers=2, heads=2, d_model=20, init="fan-in", input_std=1.0)
+@pytest.fixture(params=[True, False], ids=["causal", "both ways"])
+def tokens(request: pytest.FixtureRequest) -> Transformer:
+    config = Model(
+        layers=2, heads=2, d_model=20, init="fan-in", input_std=1.0, causal=request.param
+    )
     model = Transformer.seeded(config, TASK.interface(), 1)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -65,6 +67,7 @@ def test_transformer_lens_models_are_subjects(tokens: Transformer) -> None:
     bridge = lens(tokens)
     bridge.load_state_dict(transformer_lens_weights(tokens))  # type: ignore[attr-defined]
     exam = exam_of(TASK, 4)
+    assert subject_of(bridge).causal == tokens.config.causal  # type: ignore[arg-type]
     several = [Ablation(), Ablation.of({(0, 1): Mechanism(rest=UNIFORM)})]
     ours = Ablator(subject_of(tokens), exam).losses(several)
     theirs = Ablator(subject_of(bridge), exam).losses(several)  # type: ignore[arg-type]

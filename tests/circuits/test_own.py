@@ -57,8 +57,10 @@ def test_answers_everywhere_are_marked_hop_by_hop() -> None:
     ).view(4, LENGTH - 1)
     expected = [each[0::2].mean().item(), each[1::2].mean().item()]
     assert exam.marks(outputs).mean(0).tolist() == pytest.approx(expected)
-    both = exam.marks(torch.stack((outputs, outputs.roll(1, 0))))
-    assert torch.equal(both[1], exam.marks(outputs.roll(1, 0)))
+    for count in (2, 4):  # as many variants as examples, too
+        several = [outputs.roll(number, 0) for number in range(count)]
+        expected_of_each = torch.stack([exam.marks(each) for each in several])
+        assert torch.equal(exam.marks(torch.stack(several)), expected_of_each)
 
 
 def test_answers_are_read_at_chosen_positions() -> None:

@@ -66,6 +66,26 @@ def test_a_digest_is_of_names_and_weights() -> None:
     assert weights_digest(nn.Sequential(first)) != weights_digest(first)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [(torch.float32, "d9be5d52fec5445d4a13"), (torch.bfloat16, "060dceade7b7afb235df")],
+)
+def test_digests_are_those_that_circuits_were_kept_with(dtype: torch.dtype, expected: str) -> None:
+    module = nn.Linear(3, 2)
+    with torch.no_grad():
+        module.weight.copy_(torch.arange(6.0).view(2, 3) / 8)
+        module.bias.copy_(torch.tensor([-1.0, 0.5]))
+    assert weights_digest(module.to(dtype)).startswith(expected)
+
+
+def test_single_numbers_count_in_a_digest() -> None:
+    first, second = nn.BatchNorm1d(2), nn.BatchNorm1d(2)
+    assert first.num_batches_tracked is not None
+    assert weights_digest(first) == weights_digest(second)
+    first.num_batches_tracked += 1
+    assert weights_digest(first) != weights_digest(second)
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_numbers_that_are_none_are_refused_with_what_they_are(bad: float) -> None:
     check_finite(torch.ones(3), "the loss")

@@ -54,6 +54,30 @@ def test_every_part_of_a_planted_circuit_has_an_account(found: Circuit) -> None:
     assert account_remarks(found)[0] == "6 of 6 parts have a causal account"
 
 
+def test_a_step_that_heads_share_has_the_account_of_each_of_its_paths() -> None:
+    twins = planted(Retrieval(hops=2, chains=2, dim=8, symbols="one-hot"), twins=True)
+    circuit = discover(twins.model, twins.task, examples=16, quick=True)
+    assert all(len(part.heads) == len(part.paths) == 2 for part in circuit.parts)
+    again = accounted(twins.model, circuit, examples=16)
+    assert accounted_for(again) == again.parts
+    rows = {row[:3] for row in account_rows(again)}
+    for head in ("2.0", "2.1"):
+        assert (head, "query ← value 1", "x2 0.50 ± 0.00") in rows
+    assert not any("yet brings no symbol" in line for line in said_of(again))
+
+
+def test_a_head_of_several_readers_has_the_account_of_each_of_its_paths(found: Circuit) -> None:
+    """The rows of the first layer's head, as if they were one part."""
+    account, first = found.account, [part for part in found.parts if part.layer == 0]
+    assert account is not None
+    readers = tuple(reader for part in first for reader in part.readers)
+    assert len(readers) > 1
+    paths = tuple(path for part in first for path in part.paths)
+    both = first[0].model_copy(update={"readers": readers, "paths": paths})
+    assert account.arrows(both) == [account.of(part, path) for part in first for path in part.paths]
+    assert account.symbols(both) == tuple(s for part in first for s in account.symbols(part))
+
+
 def test_what_no_path_brings_is_named(found: Circuit) -> None:
     """Value 0 looks x2 up as well, though nobody needs it there: theory and contents differ."""
     lines = said_of(found)

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from hopscope.circuits import Subject, Whole, subject_of
+from hopscope.circuits import Dissected, Encoder, subject_of
 from hopscope.circuits.carrying import Site
 from hopscope.configs import Retrieval
 from hopscope.errors import CircuitError
@@ -25,22 +25,42 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> Pairs:
     return pairs_of(TASK, 5, 0)
 
 
-@pytest.fixture
-def subject(random_model: Transformer) -> Subject:
-    found = subject_of(random_model)
-    assert not isinstance(found, Whole)
+def encoder() -> Encoder:
+    """A model from elsewhere, whose attention is far from even."""
+    torch.manual_seed(3)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", batch_first=True, norm_first=True)
+    inside = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    shape = TASK.interface()
+    enter, leave = nn.Linear(shape.inputs, 16), nn.Linear(16, shape.outputs)
+    with torch.no_grad():
+        leave.weight.mul_(4)
+        for each in inside.layers:
+            each.self_attn.in_proj_weight.mul_(3)  # type: ignore[operator, union-attr]
+    return Encoder(inside, enter=enter, leave=leave, causal=True)
+
+
+@pytest.fixture(params=["ours", "from elsewhere"])
+def subject(request: pytest.FixtureRequest, random_model: Transformer) -> Dissected:
+    found = subject_of(random_model) if request.param == "ours" else encoder()
+    assert isinstance(found, Dissected)
     return found
 
 
-def outputs(model: Transformer, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
+def onward(subject: Dissected, x: Tensor, layer: int) -> Tensor:
+    """The stream behind a layer."""
+    pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
+    return subject.write(layer, x, pattern @ subject.values(layer, x))
+
+
+def outputs(subject: Dissected, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
     """The model from what enters its first layer on, with more brought in one layer."""
-    for layer, block in enumerate(model.blocks):
-        pattern = block.look(x, x.shape[1], range(model.config.heads))  # type: ignore[operator]
-        mixed = pattern @ block.values(x)  # type: ignore[operator]
+    for layer in range(subject.layers):
+        pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
+        mixed = pattern @ subject.values(layer, x)
         if added is not None and layer == added[0]:
             mixed = mixed + added[1]
-        x = block.write(x, mixed)  # type: ignore[operator]
-    return model.leave(x[:, -model.interface.read :])
+        x = subject.write(layer, x, mixed)
+    return subject.leave(x[:, -TASK.interface().read :])
 
 
 def distance(pairs: Pairs, answers: Tensor) -> Tensor:
@@ -49,17 +69,17 @@ def distance(pairs: Pairs, answers: Tensor) -> Tensor:
     return (marks[0] - marks[1]).sum(0)
 
 
-def changes(model: Transformer, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
+def changes(subject: Dissected, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
     """What the donor brings more along an arrow [batch, head, seq, d_head], place by place."""
     exam, both = pairs.exam, []
     for inputs in (pairs.donors[symbol], exam.inputs):
-        x = model.enter(inputs)
+        x = subject.enter(inputs)
         for layer in range(arrow.layer):
-            x = model.layer(layer, x)
-        block = model.blocks[arrow.layer]
-        pattern = block.look(x, x.shape[1], range(model.config.heads))  # type: ignore[operator]
-        both.append((pattern[:, arrow.head], block.values(x)[:, arrow.head]))  # type: ignore[operator]
-    found = torch.zeros(len(exam), model.config.heads, exam.length, both[0][1].shape[-1])
+            x = onward(subject, x, layer)
+        pattern = subject.look(arrow.layer, x, x.shape[1], range(subject.heads))
+        values = subject.values(arrow.layer, x)
+        both.append((pattern[:, arrow.head], values[:, arrow.head]))
+    found = torch.zeros(len(exam), subject.heads, exam.length, both[0][1].shape[-1])
     for example in range(len(exam)):
         roles, chains = exam.roles.role[example].tolist(), exam.roles.chain[example].tolist()
         for i, j in torch.cartesian_prod(*[torch.arange(exam.length)] * 2).tolist():
@@ -87,21 +107,20 @@ def at(pairs: Pairs, arrow: Arrow) -> tuple[int, ...]:
     return (arrow.layer, arrow.head, *place)
 
 
-def test_gradients_are_what_small_patches_do(
-    random_model: Transformer, subject: Subject, pairs: Pairs
-) -> None:
+@torch.no_grad()
+def test_gradients_are_what_small_patches_do(subject: Dissected, pairs: Pairs) -> None:
     """EAP-IG: the answers' slope along what an arrow brings more, at inputs between the two."""
     attribution = Attribution(subject, pairs)
     found = attribution.by_gradient(steps=2)
     small = 0.02  # losses are float32, and their differences must be told from rounding
     for arrow in some_arrows(attribution):
         for number, symbol in enumerate(pairs.donors):
-            change, slopes = changes(random_model, pairs, symbol, arrow), []
-            own, donor = (random_model.enter(x) for x in (pairs.exam.inputs, pairs.donors[symbol]))
+            change, slopes = changes(subject, pairs, symbol, arrow), []
+            own, donor = (subject.enter(x) for x in (pairs.exam.inputs, pairs.donors[symbol]))
             for part in (0.25, 0.75):
                 x = own + part * (donor - own)
                 ends = [
-                    distance(pairs, outputs(random_model, x, (arrow.layer, sign * small * change)))
+                    distance(pairs, outputs(subject, x, (arrow.layer, sign * small * change)))
                     for sign in (1, -1)
                 ]
                 slopes.append((ends[0] - ends[1]) / (2 * small))
@@ -111,33 +130,33 @@ def test_gradients_are_what_small_patches_do(
     assert found.abs().max() > 0.1
 
 
+@torch.no_grad()
 def test_what_goes_straight_to_the_output_and_what_is_patched(
-    random_model: Transformer, subject: Subject, pairs: Pairs
+    subject: Dissected, pairs: Pairs
 ) -> None:
     attribution = Attribution(subject, pairs)
     arrows = some_arrows(attribution)
     direct, patched = attribution.direct(), attribution.patched(arrows)
-    own = random_model.enter(pairs.exam.inputs)
-    plain = distance(pairs, outputs(random_model, own))
+    own = subject.enter(pairs.exam.inputs)
+    plain = distance(pairs, outputs(subject, own))
     end = own
-    for layer in range(random_model.config.layers):
-        end = random_model.layer(layer, end)
+    for layer in range(subject.layers):
+        end = onward(subject, end, layer)
     for arrow in arrows:
         for number, symbol in enumerate(pairs.donors):
-            change = changes(random_model, pairs, symbol, arrow)
-            moved = distance(pairs, outputs(random_model, own, (arrow.layer, change))) - plain
+            change = changes(subject, pairs, symbol, arrow)
+            moved = distance(pairs, outputs(subject, own, (arrow.layer, change))) - plain
             wanted = moved / (2 * attribution.sure)
             assert torch.allclose(patched[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
-            heads = random_model.blocks[arrow.layer].attention  # type: ignore[union-attr]
-            more = heads.written(change) - heads.written(0 * change)  # type: ignore[operator, union-attr]
-            read = random_model.leave((end + more)[:, -random_model.interface.read :])
+            more = subject.added(arrow.layer, change) - subject.added(arrow.layer, 0 * change)
+            read = subject.leave((end + more)[:, -TASK.interface().read :])
             wanted = (distance(pairs, read) - plain) / (2 * attribution.sure)
             assert torch.allclose(direct[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
     assert direct.abs().max() > 0.01
     assert patched.abs().max() > 0.01
 
 
-def test_a_row_that_is_patched_is_all_of_its_arrows(subject: Subject, pairs: Pairs) -> None:
+def test_a_row_that_is_patched_is_all_of_its_arrows(subject: Dissected, pairs: Pairs) -> None:
     """In the last layer answers are not quite, but what is brought is, the sum of its arrows."""
     attribution = Attribution(subject, pairs)
     rows = attribution.patched()

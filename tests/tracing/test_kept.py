@@ -1,5 +1,8 @@
 """Arrows that are kept: everything, nothing, and some, against a walk position by position."""
 
+from copy import deepcopy
+
+import pytest
 import torch
 
 from hopscope.circuits import Whole, exam_of, subject_of
@@ -57,3 +60,33 @@ def test_the_rest_brings_its_mean(random_model: Transformer, two_hops: Planted) 
     assert torch.allclose(kept.means, brought, atol=1e-5)
     wanted = (exam.guess - loss) / (exam.guess - kept.clean)
     assert abs(kept.share(chosen) - wanted) < 1e-3
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_arrows_are_kept_in_the_arithmetic_of_the_model(
+    two_hops: Planted, random_model: Transformer, dtype: torch.dtype
+) -> None:
+    exam = exam_of(two_hops.task, 8)
+
+    def means_and_loss(of: torch.dtype) -> tuple[torch.Tensor, float]:
+        subject = subject_of(deepcopy(random_model).to(of))
+        assert not isinstance(subject, Whole)
+        kept = KeptArrows(subject, exam)
+        chosen = torch.rand(kept.means.shape[:-1], generator=torch.Generator().manual_seed(0)) < 0.5
+        return kept.means, kept.share(chosen)
+
+    means, share = means_and_loss(torch.float32)
+    its_means, its_share = means_and_loss(dtype)
+    near = 1e-4 if dtype == torch.float64 else 0.05
+    assert torch.allclose(its_means, means, atol=near * float(means.abs().max()))
+    assert abs(its_share - share) < near
+
+
+@torch.no_grad()
+def test_all_is_computed_where_the_model_is(two_hops: Planted, random_model: Transformer) -> None:
+    """Tensors on the device `meta` have no numbers, but meet only there: answers cannot leave."""
+    subject = subject_of(deepcopy(random_model).to("meta"))
+    assert not isinstance(subject, Whole)
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        KeptArrows(subject, exam_of(two_hops.task, 4))

@@ -113,6 +113,19 @@ def test_the_share_of_variance_and_its_interval() -> None:
     assert half[1] == pytest.approx(1.96 * (part / whole).std(), rel=0.15)  # as a bootstrap says
 
 
+def test_of_what_never_varies_nothing_is_told() -> None:
+    x, example = inputs(), torch.arange(ROWS) % 50
+    still = torch.full((ROWS, 1, 3), 0.1)
+    only = torch.nn.functional.one_hot(torch.ones(ROWS, 1).long(), 3).float()
+    for marks, y in (
+        (VarianceMarks(ridge(moments(x, still)), 50), still),
+        (AccuracyMarks(discriminants(moments(x, only)), 50), only),
+    ):
+        marks.add(example, x, y)
+        share, half, _ = marks.found()
+        assert (share.tolist(), half.tolist()) == ([0.0], [0.0])
+
+
 def test_accuracy_counts_every_class_alike_and_begins_at_guessing() -> None:
     x, y = inputs(), tokens(inputs())
     fit = discriminants(moments(x, y))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Drawn, Exam, OwnTask, Whole, exam_of
+from hopscope.circuits import Drawn, Encoder, Exam, OwnTask, Whole, exam_of
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -19,6 +19,7 @@ from hopscope.tracing import Contents
 from hopscope.tracing.linear import Moments, ridge
 from hopscope.tracing.lot import Lot
 from hopscope.tracing.reading import contents
+from hopscope.tracing.streams import Streams
 
 EXAMPLES = 400
 
@@ -148,6 +149,22 @@ def letters(count: int, seed: int) -> Drawn:
     return Drawn(tokens, tokens[:, -1:], roles=["letter"] * 3, relations={"before": before})
 
 
+def test_the_loss_of_an_exam_that_names_no_positions_is_that_of_all_answers() -> None:
+    task = Retrieval(hops=1, chains=2)
+    shape, layer = task.interface(), nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+    torch.manual_seed(0)
+    inside = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    subject = Encoder(inside, enter=nn.Linear(shape.inputs, 8))
+
+    def losses(outputs: Tensor) -> Tensor:
+        return outputs.cumsum(-1).square().mean((-2, -1))[..., None]
+
+    exam = replace(exam_of(task, 5), losses=losses, read=None)
+    with torch.no_grad():
+        wanted = float(losses(inside(subject.enter(exam.inputs))).mean())
+        assert Streams(subject, heads=False).loss(exam) == pytest.approx(wanted, rel=1e-5)
+
+
 def test_tokens_that_relations_lead_to_are_read() -> None:
     """A module that puts the letter before beside each letter in its only layer."""
 
@@ -168,6 +185,14 @@ def test_tokens_that_relations_lead_to_are_read() -> None:
     assert shares[0][0] == shares[1][0] == shares[1][1] == 1.0
     assert shares[0][1] < 0.2
     assert shares[1][2] < 0.5  # that it leads nowhere can be told, and no more
+
+
+def test_of_a_single_chain_no_model_only_guesses() -> None:
+    task = Retrieval(hops=1, chains=1)
+    model = Transformer.seeded(Model(layers=1, heads=1, d_model=8), task.interface(), 0)
+    found = contents(model, task, 40)
+    assert found.guess == 0 < found.loss
+    assert not found.guesses
 
 
 def test_what_cannot_be_read_is_said_in_a_line(two_hops: Planted) -> None:

@@ -78,7 +78,8 @@ class VectorTask(FactTask):
         """The loss of the mean of the N candidates: 1 - 1/N of a symbol's mean square.
 
         The mean square of a symbol's numbers is 1 for gaussian symbols and 1/dim for those of unit
-        length. (Distinct one-hot symbols are as orthogonal as independent ones are on average.)
+        length. (Distinct one-hot symbols are as orthogonal as independent ones are on average.) Of
+        a single chain it is 0: there is one candidate, and nothing to look up.
         """
         square = 1.0 if self.symbols == "gaussian" else 1 / self.dim
         return square * (1 - 1 / self.chains)
