@@ -38,8 +38,8 @@ def readings(chosen: ReadingsArguments, papers: Registry = PAPERS) -> int:
         )
     results = measured(chosen.results, papers)
     targets = (*CLAIMS[0].targets, *CLAIMS[0].beside)
-    tables = [table for target in targets for table in results.so_far(target)]
-    found = tried(tables)
+    every = [table for target in targets for table in results.so_far(target)]
+    found = tried([table for table in every if not table.tiny])
     rows = [_row(one) for name in names for one in found if one.reading == name]
     rows += [_untried(name) for name in names if name not in {row["reading"] for row in rows}]
     if chosen.json:

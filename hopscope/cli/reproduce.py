@@ -1,7 +1,7 @@
 """`hopscope reproduce`: run what is missing, measure, draw."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,17 +18,18 @@ from hopscope.errors import (
     HopscopeError,
     ResultsMissing,
     ResultsUnreadable,
+    RunBusy,
+    RunMismatch,
     StoreError,
 )
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.results_folder import Results
-from hopscope.papers.row import Row
 from hopscope.papers.table import Protocol, Table, machine
 from hopscope.papers.target import Target
 from hopscope.store import RunFolder, Store
 
 if TYPE_CHECKING:
-    from hopscope.workers.progress import Progress
+    from hopscope.papers.measuring import Measuring
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,12 @@ def _runs_measured(results: Results, target: str, protocol: Protocol) -> tuple[s
         return ()
 
 
+def _has_begun(store: Store, recipe: Recipe) -> bool:
+    """Is there a state of the run that training goes on from?"""
+    name = recipe.run_name()
+    return name in store.names() and bool(RunFolder(store.root / name).files("checkpoints/"))
+
+
 def _is_trained(store: Store, recipe: Recipe) -> bool:
     """Is the run complete? One that is damaged is told of when it is needed."""
     try:
@@ -177,17 +184,18 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     """
     import torch
 
+    from hopscope.papers.measuring import Measuring
     from hopscope.runs import Stop
 
     protocol, recipes = target.runs(chosen.protocol)
     say(f"{target.name}, {protocol} protocol: {target.shows}")
     before = results.part(target.name, protocol)
     left = [recipe for recipe in recipes if recipe.run_name() not in before.runs]
-    if before.rows:
+    if before.runs:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
     here = machine(chosen.threads or torch.get_num_threads())
-    measuring = Measuring(target, protocol, store, results, here)
+    measuring = Measuring(target, protocol, store, results, here, before)
     for recipe in left:
         if _is_trained(store, recipe):
             measuring.measure(RunFolder(store.root / recipe.run_name()))
@@ -195,15 +203,24 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     outcome = carried_out(left, store, chosen, Stop(seconds), measuring.look)
     for folder in outcome.folders:
         measuring.measure(folder)
-    found = measuring.table({})
-    troubles = [*outcome.troubles, *filter(None, measuring.troubles.values())]
-    if outcome.complete and not troubles:
-        say(f"results: {results.save(found)}")
+    return kept(measuring, [*outcome.troubles, *filter(None, measuring.troubles.values())])
+
+
+def kept(measuring: "Measuring", troubles: Sequence[HopscopeError]) -> bool:
+    """Keeps and draws what was measured; False if runs are missing, for whose troubles the first
+    error is raised.
+    """
+    target, results = measuring.target, measuring.results
+    path, found = measuring.save(), measuring.known
+    if not found.missing:  # another process may have done what this one could not
+        say(f"results: {path}")
         draw(found, results)
+        for trouble in troubles:
+            warn(f"{target.name}: {trouble}")
         return True
-    where = f" ({results.save_part(found)})" if found.rows else ""
-    if where and not results.has(target.name):  # the figures of a complete table stay
+    if path and not results.has(target.name):  # the figures of a complete table stay
         draw(found, results)
+    where = f" ({path})" if path else ""
     say(
         f"{len(found.runs)} of {found.wanted} runs are complete and measured{where}; the same "
         "command goes on"
@@ -221,55 +238,18 @@ def go_on_from_shorter(target: Target, wanted: Sequence[Recipe], store: Store) -
     from hopscope.workers.packing import packable
 
     trained = [r for make in target.recipes.values() for r in make() if _is_trained(store, r)]
-    known, begun = [*filter(None, map(packable, trained))], store.names()
+    known = [*filter(None, map(packable, trained))]
     for recipe in filter(None, map(packable, wanted)):
         beginnings = [each for each in known if goes_on(recipe, each)]
-        if beginnings and recipe.run_name() not in begun:
-            name = max(beginnings, key=lambda each: each.steps).run_name()
-            say(f"{recipe.run_name()} goes on from {name}")
-            prolong(RunFolder(store.root / name), recipe, store)
-
-
-@dataclass
-class Measuring:
-    """Measures each run once it is complete, and keeps its rows before the next, beside what any
-    other process has kept by then: a target may take days, and measuring a run minutes.
-    """
-
-    target: Target
-    protocol: Protocol
-    store: Store
-    results: Results
-    machine: str
-    troubles: dict[str, HopscopeError | None] = field(default_factory=dict)
-    """What was wrong with each run that was looked at, if anything was."""
-
-    def look(self, progress: "Progress") -> None:
-        """Measure what was reported as complete."""
-        for name, report in progress.reports.items():
-            if report.state == "complete":
-                self.measure(RunFolder(self.store.root / name))
-
-    def measure(self, folder: RunFolder) -> None:
-        """Keep the rows of a run, or what was wrong with it; once."""
-        from hopscope.papers.merge_rows import measured
-
-        if folder.name in self.troubles:
-            return
-        self.troubles[folder.name] = None
+        if not beginnings or _has_begun(store, recipe):
+            continue
+        name = max(beginnings, key=lambda each: each.steps).run_name()
         try:
-            rows = measured(self.target, self.protocol, folder)
-        except (CircuitError, *OF_ONE_RUN) as error:
-            self.troubles[folder.name] = error
+            prolong(RunFolder(store.root / name), recipe, store)
+        except (RunBusy, RunMismatch) as error:
+            say(f"{recipe.run_name()} is begun by another process: {error}")
         else:
-            self.results.save_part(self.table({folder.name: rows}))
-
-    def table(self, new: Mapping[str, Sequence[Row]]) -> Table:
-        """All rows there are, with these."""
-        from hopscope.papers.merge_rows import merged
-
-        before = self.results.part(self.target.name, self.protocol)
-        return merged(self.target, self.protocol, new, before, self.machine)
+            say(f"{recipe.run_name()} goes on from {name}")
 
 
 def draw_again(found: Sequence[Target], results: Results) -> None:

@@ -17,12 +17,12 @@ def basis(table: Table, target: Target) -> str:
     """Runs, seeds and cost of a table, and its protocol unless all of the paper's is measured;
     empty if nothing of them is known.
     """
-    runs = len(table.runs)
+    runs, total = len(table.runs), len(table.runs) + table.missing
     recipes = [each for each in target.runs(table.protocol)[1] if each.run_name() in table.runs]
     told = [
         f"{table.protocol} protocol" * (table.protocol != "full" or table.missing > 0),
         "computed, without any training" * (not target.recipes),
-        f"{runs}{f' of {table.wanted}' * (table.missing > 0)} run{'s' * (runs > 1)}" * (runs > 0),
+        f"{runs}{f' of {total}' * (total > runs)} run{'s' * (total > 1)}" * (runs > 0),
         _seeds(table.rows),
         _flop(recipes),
         _time(table.rows),

@@ -127,7 +127,9 @@ class Claim(Displayed):
         if missing:
             return Finding("–", "not measured", ", ".join(_what_is_left(results, missing)))
         others = {name: results.readable_so_far(name) for name in self.beside}
-        beside = [table for known, _ in others.values() for table in known if _counts(table)]
+        beside = [table for known, _ in others.values() for table in known if not table.tiny]
+        if any(table.tiny for table in tables):
+            return Finding("–", "not measured", "smoke protocol: not the paper's models")
         found = self.judge([*tables, *beside])
         left_out = [
             f"a part of {name} cannot be read" for name, (_, all_) in others.items() if not all_
@@ -135,23 +137,19 @@ class Claim(Displayed):
         found = replace(found, evidence="; ".join([found.evidence, *left_out]))
         told = [basis(t, results.targets[t.target]) for t in (*tables, *beside)]
         found = replace(found, basis="; ".join(filter(None, told)))
-        if not all(map(_counts, tables)):
-            words = "smoke protocol: not the paper's models"
-            return replace(found, verdict="not measured", evidence=words)
         short = any(table.protocol != "full" for table in tables)
         if short and self.only_full and found.verdict == "reproduced":
-            shorter = dict.fromkeys(table.remark for table in tables if table.remark)
+            shorter = [
+                f"{each.target}, {each.remark or 'another protocol'}"
+                for each in (*tables, *beside)
+                if each.protocol != "full"
+            ]
             words = (
                 f"{found.evidence}; holds with less training than the paper's, which cannot "
-                f"confirm it: {' / '.join(shorter) or 'another protocol'}"
+                f"confirm it: {' / '.join(shorter)}"
             )
             return replace(found, verdict="under a reading", evidence=words)
         return found
-
-
-def _counts(table: Table) -> bool:
-    """Are its models as large as the paper's?"""
-    return table.protocol != "smoke"
 
 
 def _what_is_left(results: Results, missing: Sequence[str]) -> Iterator[str]:

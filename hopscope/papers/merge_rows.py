@@ -22,32 +22,39 @@ def merged(
     target: Target,
     protocol: Protocol,
     new: Mapping[str, Sequence[Row]],
-    before: Table,
+    before: Sequence[Table],
     machine: str,
 ) -> Table:
     """The rows of these runs, measured on this machine, and of those measured before, in the order
-    of the target's recipes.
+    of the target's recipes; of a run in several tables, those of the last.
     """
     _, recipes = target.runs(protocol)
-    rows: dict[str, list[Row]] = {name: [] for name in before.runs}
-    for row in before.rows:
-        rows[str(row.run)].append(row)
+    rows: dict[str, list[Row]] = {}
+    for table in before:
+        rows |= {name: [] for name in table.runs}
+        for row in table.rows:
+            if row.run is not None:
+                rows[row.run].append(row)
     rows |= {name: list(own) for name, own in new.items()}
-    here = bool(new) or not before.rows
+    names = [recipe.run_name() for recipe in recipes]
+    known = [table for table in before if table.runs]
+    here = bool(new) or not known
     return Table(
         target=target.name,
         protocol=protocol,
         rows=(
             *target.compute(protocol),
-            *(row for recipe in recipes for row in rows.get(recipe.run_name(), [])),
+            *(row for name in names for row in rows.get(name, [])),
         ),
         remark=target.remarks.get(protocol, ""),
         wanted=len(recipes),
-        hopscope=_both(before.hopscope if before.rows else "", __version__ if here else ""),
-        machine=_both(before.machine, machine if here else ""),
+        hopscope=_all([table.hopscope for table in known], __version__ if here else ""),
+        machine=_all([table.machine for table in known], machine if here else ""),
+        without_rows=tuple(name for name in names if rows.get(name) == []),
     )
 
 
-def _both(before: str, here: str) -> str:
+def _all(before: Sequence[str], here: str) -> str:
     """Where rows come from that were not all made in one place."""
-    return "; ".join(dict.fromkeys(filter(None, [*before.split("; "), here])))
+    places = [place for told in before for place in told.split("; ")]
+    return "; ".join(dict.fromkeys(filter(None, [*places, here])))

@@ -4,7 +4,8 @@ A complete table is `PAPER/FIGURE.jsonl`. While runs are still to be trained, th
 were measured wait beside it, in `PAPER/FIGURE.PROTOCOL.part.jsonl`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from hopscope.errors import ResultsError, ResultsMissing, ResultsUnreadable
@@ -12,6 +13,10 @@ from hopscope.papers.table import PROTOCOLS, Protocol, Table
 from hopscope.papers.table_file import anew, protocol_of, read_table
 from hopscope.papers.target import Target
 from hopscope.store.files import write_bytes, writing
+from hopscope.store.lock import locked
+
+PATIENCE = 60.0
+"""Seconds for which one process waits for another that writes to the same results."""
 
 
 def that_came_with_it() -> Path | None:
@@ -32,6 +37,15 @@ class Results:
     def __init__(self, root: Path, targets: Mapping[str, Target]) -> None:
         self.root = root
         self.targets = targets
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No other process reads and writes to the folder within this block."""
+        with writing(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+        busy = f"another process writes to {self.root}: wait for it"
+        with locked(self.root, busy, PATIENCE):
+            yield
 
     def path(self, target: str) -> Path:
         """The file of a target's complete table."""
@@ -116,7 +130,7 @@ class Results:
     def parts(self, target: str) -> list[Table]:
         """What there is of protocols that are not complete."""
         found = [self.part(target, protocol) for protocol in PROTOCOLS]
-        return [table for table in found if table.rows]
+        return [table for table in found if table.runs]
 
     def so_far(self, target: str) -> list[Table]:
         """All that there is of a target: its complete table, and parts of other protocols."""
@@ -143,4 +157,4 @@ class Results:
 
 
 def _tells(table: Table) -> tuple[bool, int, int]:
-    return table.protocol != "smoke", len(table.runs), PROTOCOLS[table.protocol]
+    return not table.tiny, len(table.runs), PROTOCOLS[table.protocol]

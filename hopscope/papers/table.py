@@ -39,15 +39,23 @@ class Table:
     format: int = FORMAT
     hopscope: str = __version__
     machine: str = ""
+    without_rows: tuple[str, ...] = ()
+    """The runs that were measured, and of which there is nothing to say in a row."""
 
     def of(self, kind: type[AnyRow]) -> list[AnyRow]:
         """The rows of one kind."""
         return [row for row in self.rows if isinstance(row, kind)]
 
     @property
+    def tiny(self) -> bool:
+        """Are its models tiny ones, from which nothing can be judged?"""
+        return self.protocol == "smoke"
+
+    @property
     def runs(self) -> tuple[str, ...]:
-        """The runs that the rows come from."""
-        return tuple(dict.fromkeys(row.run for row in self.rows if row.run is not None))
+        """The runs that were measured: those that the rows come from, and those without rows."""
+        named = (row.run for row in self.rows if row.run is not None)
+        return tuple(dict.fromkeys([*named, *self.without_rows]))
 
     @property
     def missing(self) -> int:
@@ -60,6 +68,8 @@ class Table:
         del head["rows"]
         if self.wanted is None:
             del head["wanted"]
+        if not self.without_rows:
+            del head["without_rows"]
         lines = (json.dumps(head), *(row.to_json() for row in self.rows))
         return "".join(line + "\n" for line in lines).encode()
 

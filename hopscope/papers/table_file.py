@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hopscope import __version__
-from hopscope.errors import ResultsUnreadable
+from hopscope.errors import ResultsUnreadable, StoreError
 from hopscope.papers.row import Row, read_row
 from hopscope.papers.table import FORMAT, PROTOCOLS, Protocol, Table
 from hopscope.store.files import read_bytes
@@ -17,6 +17,8 @@ def read_table(path: Path, target: str, kinds: Sequence[type[Row]]) -> Table:
     """The table of a target whose rows are of these kinds."""
     try:
         lines = [json.loads(line) for line in read_bytes(path).decode().splitlines()]
+    except StoreError as error:
+        raise ResultsUnreadable(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise ResultsUnreadable(
             f"{path} is no table of results ({error}): remove it, and {anew(target)}"
@@ -40,7 +42,8 @@ def read_table(path: Path, target: str, kinds: Sequence[type[Row]]) -> Table:
                 f"line {number} of {path} is damaged or of another hopscope ({error}): "
                 f"{anew(target)}"
             ) from error
-    return Table(**head, rows=tuple(found))
+    without_rows = tuple(head.pop("without_rows", ()))
+    return Table(**head, rows=tuple(found), without_rows=without_rows)
 
 
 def protocol_of(path: Path) -> Protocol:
@@ -63,5 +66,10 @@ def _is_head(line: Any, target: str) -> bool:
         and line["target"] == target
         and line["protocol"] in tuple(PROTOCOLS)
         and isinstance(line.get("wanted", 0), int)
+        and _are_names(line.get("without_rows", []))
         and all(isinstance(line.get(name, ""), str) for name in ("remark", "hopscope", "machine"))
     )
+
+
+def _are_names(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(name, str) for name in found)

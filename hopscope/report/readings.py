@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 
 from hopscope.facts import symbol_name
 from hopscope.papers.cost import in_flop
-from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT, SOLVED
+from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
+from hopscope.papers.musat.circuit_judges import SOLVED
 from hopscope.papers.musat.curriculum_claims import allowed, hops_of
 from hopscope.papers.musat.reading_map import Tried
 from hopscope.papers.musat.rows import LossRow

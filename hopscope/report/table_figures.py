@@ -41,7 +41,7 @@ def figures(table: Table, others: Callable[[str], Table | None] = lambda _: None
     if not table.rows or table.target not in FIGURES:
         return []
     known = others("musat/fig4-ic") if table.target in BESIDE_FIGURE_4 else None
-    if known is not None and known.rows:
+    if known is not None and known.rows and known.tiny == table.tiny:
         return BESIDE_FIGURE_4[table.target](table, known)
     return FIGURES[table.target](table)
 
@@ -80,6 +80,8 @@ def _changed(table: Table) -> list[Drawn]:
 
 def _readings(table: Table) -> list[Drawn]:
     found = tried([table])
+    if not any(each.of_the_paper for each in found):
+        return [("map", map_figure(found))]
     one, row = nearest(found, [claim.judge for claim in AS_WE_TAKE_IT])
     circuit = Circuit.from_dict(row.circuit)
     of = f"nearest to figure 5: {one.reading}, seed {row.seed}"
@@ -110,12 +112,12 @@ def _circuits(table: Table) -> list[Drawn]:
 
 
 def _letter(number: int, row: CircuitRow) -> str:
-    """A, B and C have 12 layers; D comes in three readings."""
+    """A, B and C have 12 layers, and are seeds 0, 1 and 2; D comes in three readings."""
     if row.layers == D_LAYERS:
         weights = "" if row.init in ("gpt2", None) else f"-{row.init}"
         seed = f"-seed-{row.seed}" if row.seed else ""
         return f"d-{row.examples}{weights}{seed}"
-    return "abc"[number] if row.layers == 12 else f"{row.layers}x{row.heads}-{number}"
+    return "abc"[row.seed] if row.layers == 12 else f"{row.layers}x{row.heads}-{number}"
 
 
 def _story(row: CircuitRow) -> Emergence | None:

@@ -104,3 +104,12 @@ def test_words_that_make_no_reading_are_one_line(words: list[str], told: str) ->
     with pytest.raises(ConfigError) as caught:
         hopscope(["readings", *words])
     assert str(caught.value) == told
+
+
+def test_tiny_models_are_of_no_reading(capsys: pytest.CaptureFixture[str]) -> None:
+    hopscope(["readings"])
+    before = capsys.readouterr().out
+    rows = [row.model_copy(update={"steps": 9}) for row in musat_rows.tables()[musat_rows.ABC]]
+    PAPERS.results(Path("results")).save(Table(musat_rows.ABC, "smoke", tuple(rows)))
+    hopscope(["readings"])
+    assert capsys.readouterr().out == before

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from reproducing import Say, registry
 
+from hopscope.cli.reproduce import go_on_from_shorter
 from hopscope.configs import Experiment, Recipe
+from hopscope.errors import Interrupted
 from hopscope.papers.musat.recipes import over_seeds, short_over_seeds
 from hopscope.papers.registry import Registry
 from hopscope.papers.target import Target
+from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store
 from hopscope.training import train
 from hopscope.training.prolong import goes_on
@@ -24,6 +27,14 @@ def longer(recipe: Recipe, **changes: object) -> Experiment:
 
 def content(folder: RunFolder) -> Mapping[str, bytes]:
     return {name: folder.read(name) for name in folder.manifest.files}
+
+
+def begin(experiment: Experiment) -> None:
+    """A training that was stopped before its first step."""
+    stop = Stop()
+    stop.ask("enough")
+    with pytest.raises(Interrupted):
+        train(experiment, Path("kept"), stop=stop)
 
 
 def both(target: Target, full: tuple[Recipe, ...]) -> Registry:
@@ -70,10 +81,26 @@ def test_what_was_begun_goes_on_where_it_is(
 ) -> None:
     papers = both(target, full)
     say("musat/two", papers=papers)
-    Store("kept").create(full[0])
+    begin(full[0])
+    Store("kept").create(full[1])  # without a state to go on from, it has not begun
     out = say("musat/two", "--protocol", "full", papers=papers)[1]
     assert out.count("goes on from") == 1
     assert f"{full[1].run_name()} goes on from" in out
+
+
+def test_what_another_process_began_meanwhile_is_left_to_it(
+    say: Say, target: Target, full: tuple[Experiment, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers, store = both(target, full), Store("kept")
+    say("musat/two", papers=papers)
+    begin(full[0])
+    before = content(store.find(full[0].run_name()))
+    monkeypatch.setattr("hopscope.cli.reproduce._has_begun", lambda *_: False)  # a moment ago
+    with store.create(full[1]).locked():
+        go_on_from_shorter(papers.targets["musat/two"], full, store)
+    assert content(store.find(full[0].run_name())) == before
+    assert not store.find(full[1].run_name()).manifest.files.keys() - {"config.json"}
+    assert say("musat/two", "--protocol", "full", papers=papers)[0] == 0
 
 
 @pytest.mark.parametrize(

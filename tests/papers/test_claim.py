@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from musat_rows import ABC, DEPTH, IC, KNOWN, NONIC, bent, judged, saved, tables, with_
+from musat_rows import ABC, DEPTH, IC, KNOWN, NONIC, bent, saved, tables, with_
 
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.musat.claims import CLAIMS
@@ -50,7 +50,7 @@ def test_a_part_counts_where_the_judge_takes_it(tmp_path: Path) -> None:
     rows = tuple(with_(row, run="one") for row in tables()[law.beside[0]])
     for protocol, models in (
         ("smoke", "3 models: 1 each of 1, 2, 3 layers"),
-        ("full", "4 models: 2 each of 2 layers, 1 each of 1, 3 layers"),
+        ("full", "4 models: 2 of 2 layers, 1 each of 1, 3 layers"),
     ):
         results.save_part(Table(law.beside[0], protocol, rows, wanted=24))
         with_part = law.finding(results)
@@ -59,10 +59,19 @@ def test_a_part_counts_where_the_judge_takes_it(tmp_path: Path) -> None:
 
 
 def test_a_smoke_table_decides_nothing(tmp_path: Path) -> None:
-    for claim, found in findings(saved(tmp_path, tables(), "smoke")).values():
-        assert found.verdict == "not measured"
-        assert found.evidence == "smoke protocol: not the paper's models"
-        assert found.ours == judged(claim.id.removeprefix("musat/"), tables()).ours
+    for _, found in findings(saved(tmp_path, tables(), "smoke")).values():
+        assert found == Finding("–", "not measured", "smoke protocol: not the paper's models")
+
+
+def test_nor_does_it_beside_a_part_of_models_as_large_as_the_papers(tmp_path: Path) -> None:
+    results = saved(tmp_path, tables(), "full")
+    few = tuple(with_(row, hops=2, final=row.final[:2]) for row in tables()[IC])
+    results.path(IC).unlink()
+    results.save(Table(IC, "smoke", few))
+    rows = tuple(with_(row, run="one") for row in tables()[IC][:1])
+    results.save_part(Table("musat/fig4-seeds", "reduced", rows, wanted=16))
+    for claim, found in findings(results).values():
+        assert (found.verdict == "not measured") == (IC in claim.targets)
 
 
 def test_one_smoke_table_of_two_decides_nothing(tmp_path: Path) -> None:
@@ -83,7 +92,9 @@ def test_a_reduced_table_is_named(tmp_path: Path) -> None:
         if claim.only_full:
             assert (found.verdict, whole.verdict) == ("under a reading", "reproduced")
             evidence += "; holds with less training than the paper's, which cannot confirm it: "
-            evidence += "another protocol"
+            evidence += " / ".join(
+                f"{target}, another protocol" for target in (*claim.targets, *claim.beside)
+            )
         else:
             assert found.verdict == whole.verdict
         assert found.evidence == evidence

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import chen_rows
 import musat_rows
@@ -210,10 +211,12 @@ def test_answers_that_were_opened_are_a_line_of_their_own() -> None:
 
 def test_transformers_have_their_letters(circuit_row: CircuitRow) -> None:
     """A, B and C have 12 layers, all readings of D 24."""
-    abc = drawn("musat/fig5", [with_(circuit_row, layers=12)] * 3)
+    trained = [with_(circuit_row, layers=12, seed=seed) for seed in range(3)]
+    abc = drawn("musat/fig5", trained)
     kinds = ("circuit", "maps")
     assert [*abc] == [*(f"{kind}-{letter}" for letter in "abc" for kind in kinds), "courses"]
     assert abc["circuit-b"].name.startswith("circuit of transformer B")
+    assert [*drawn("musat/fig5", trained[2:])] == ["circuit-c", "maps-c", "courses"]
     readings = ((262_144, "gpt2"), (2_048, "gpt2"), (262_144, "fan-in"))
     read = drawn(
         "musat/fig7",
@@ -280,5 +283,11 @@ def test_more_seeds_are_drawn_with_those_that_figure_4_has() -> None:
     assert [text.get_text() for text in law.texts] == ["2", "2"]
     assert f"after {loss_row(1).steps:,} or 9,000 steps" in found["law"].caption
     assert sum(bool(axes.get_title()) for axes in found["courses"].axes) == 3
-    alone = dict(figures(seeds))
-    assert [text.get_text() for text in alone["law"].axes[0].texts] == ["1", "2"]
+    tiny = replace(first, protocol="smoke")
+    for alone in (dict(figures(seeds)), dict(figures(seeds, {first.target: tiny}.get))):
+        assert [text.get_text() for text in alone["law"].axes[0].texts] == ["1", "2"]
+
+
+def test_readings_of_shuffled_facts_alone_have_no_nearest_model() -> None:
+    rows = musat_rows.reading_rows("fan-in shuffled")
+    assert [*drawn("musat/readings", rows)] == ["map"]

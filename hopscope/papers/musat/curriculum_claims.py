@@ -25,10 +25,10 @@ def rows_of(tables: Sequence[Table]) -> list[LossRow]:
 def models(rows: Sequence[LossRow]) -> str:
     """How many models there are, and of which depths how many."""
     depths = Counter(row.layers for row in rows)
-    told = [
-        f"{count} each of {', '.join(str(d) for d in sorted(depths) if depths[d] == count)} layers"
-        for count in sorted(set(depths.values()), reverse=True)
-    ]
+    told = []
+    for count in sorted(set(depths.values()), reverse=True):
+        alike = [str(depth) for depth in sorted(depths) if depths[depth] == count]
+        told.append(f"{count} {'each ' * (len(alike) > 1)}of {', '.join(alike)} layers")
     return f"{len(rows)} models: {', '.join(told)}"
 
 

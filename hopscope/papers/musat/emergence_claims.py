@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hopscope.facts import parse_role, symbol_name
 from hopscope.papers.claim import Claim, span
 from hopscope.papers.musat.by_reading import by_reading
-from hopscope.papers.musat.circuit_claims import REMOVALS, told, without_steps
+from hopscope.papers.musat.circuit_judges import REMOVALS, told, without_steps
 from hopscope.papers.musat.rows import CircuitRow, LossRow
 
 LOSS = 0.031

@@ -8,7 +8,7 @@ from hopscope.papers.table import Table
 
 ALMOST_PERFECT = 0.9
 """An accuracy that counts as "almost perfectly"."""
-LARGER = "the paper's models are larger by far"
+LARGER = "the paper's models are larger by far, so that these cannot decide it"
 """So a model of ours that fails says nothing of them, and one that does not says more than they."""
 
 

@@ -87,6 +87,17 @@ def tried(tables: Sequence[Table]) -> list[Tried]:
     return list(found.values())
 
 
+def longest_of_each(found: Sequence[Tried]) -> list[Tried]:
+    """Every reading once: where its models were trained for several lengths, the longest, which
+    comes nearest to the paper's.
+    """
+    best: dict[str, Tried] = {}
+    for each in found:
+        if each.steps >= best.get(each.reading, each).steps:
+            best[each.reading] = each
+    return list(best.values())
+
+
 def comparable(found: Sequence[Tried], steps: int) -> list[Tried]:
     """Readings of the paper whose models were trained for so many steps: to have learned for longer
     is a difference of its own.
@@ -133,13 +144,12 @@ def under_readings(judge: Judge) -> Judge:
             for each in tried(tables[1:])
             if each.of_the_paper and each.reading != PaperReading().name
         ]
-        enough = [each for each in others if len(each.rows) >= ENOUGH]
+        enough = longest_of_each([each for each in others if len(each.rows) >= ENOUGH])
         holding = [each for each in enough if each.holds(judge)]
         if not enough:
             return found
-        names, held = ({each.reading for each in some} for some in (enough, holding))
         how_many = (
-            f"{share(len(held), len(names))} other readings tried with {ENOUGH} seeds each "
+            f"{share(len(holding), len(enough))} other readings tried with {ENOUGH} seeds each "
             f"({_targets(enough)})"
         )
         if found.verdict == "reproduced":
@@ -152,12 +162,11 @@ def under_readings(judge: Judge) -> Judge:
         if not holding:
             return _with(found, words)
         first = holding[0]
-        told: dict[str, str] = {}  # of a reading of two lengths the first
-        for each in holding:
-            told.setdefault(each.reading, f"{each.reading} ({each.steps:,} steps)")
-        words += f": {' / '.join([*told.values()][:FEW])}"
-        if len(told) > FEW:
-            words += f" / {len(told) - FEW} more"
+        words += ": " + " / ".join(
+            f"{each.reading} ({each.steps:,} steps)" for each in holding[:FEW]
+        )
+        if len(holding) > FEW:
+            words += f" / {len(holding) - FEW} more"
         every = tried(tables)
         alike = comparable(every, first.steps)
         if len(alike) > 1 and asked_of_one(every, judge):

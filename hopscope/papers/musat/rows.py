@@ -133,7 +133,7 @@ class LossRow(Row):
         same one, looked at after more or fewer steps.
         """
         return (
-            self.hops, self.curriculum, self.layers, self.heads, self.init, self.batch,
+            self.hops, self.curriculum, self.layers, self.heads, self.init or "gpt2", self.batch,
             self.examples, self.seed, self.position or "token",
         )  # fmt: skip
 

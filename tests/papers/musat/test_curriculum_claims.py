@@ -16,7 +16,7 @@ def test_models_of_more_seeds_count_for_the_depth_law_as_they_come() -> None:
     known = [Table(name, "full", tuple(tables()[name])) for name in (IC, *claim.beside)]
     more = claim.judge(known)
     assert more.ours.startswith("beaten by 0 of 3 that could ")
-    assert more.evidence.endswith("; 4 models: 2 each of 2 layers, 1 each of 1, 3 layers")
+    assert more.evidence.endswith("; 4 models: 2 of 2 layers, 1 each of 1, 3 layers")
     again = Table("musat/fig4-seeds", "full", (tables()[IC][1],))  # a model that is known already
     assert claim.judge([known[0], again]) == claim.judge(known[:1])
     lucky = with_(tables()[IC][0], seed=1, final=[0.1, 0.1])

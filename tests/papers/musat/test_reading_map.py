@@ -91,7 +91,7 @@ def test_a_reading_that_holds_at_two_lengths_is_named_once() -> None:
     rows = [*reading_rows("torch"), *(with_(row, steps=9_000) for row in reading_rows("torch"))]
     good = found(readings(*rows))
     assert "under 1 of 1 other readings" in good.evidence
-    assert "(musat/readings): torch (6,400 steps)" in good.evidence
+    assert "(musat/readings): torch (9,000 steps)" in good.evidence
     assert "more" not in good.evidence
 
 
@@ -141,6 +141,11 @@ def test_a_reading_of_two_lengths_is_one_reading() -> None:
     good = found(readings(*short, *longer))
     assert "under 1 of 1 other readings" in good.evidence
     assert good.evidence.endswith("(musat/readings): fan-in (9,000 steps)")
+    for steps in (9_000, 3_000):  # the longer ones decide, whichever were tried first
+        worse = [with_(row, steps=steps) for row in short]
+        better = [with_(row, steps=12_000 - steps) for row in reading_rows("fan-in")]
+        both = found(readings(*better, *worse))
+        assert both.verdict == ("not reproduced" if steps == 9_000 else "under a reading")
     none = found(readings(*short, *[with_(row, steps=9_000) for row in short]))
     assert none.evidence.endswith(
         "under 0 of 1 other readings tried with 3 seeds each (musat/readings)"

@@ -4,7 +4,7 @@ import musat_rows
 import pytest
 
 from hopscope.errors import ResultsUnreadable
-from hopscope.papers.musat.rows import AnswerRow, LossRow, Story
+from hopscope.papers.musat.rows import AnswerRow, LossRow, Story, longest
 from hopscope.papers.row import read_row
 
 
@@ -37,3 +37,10 @@ def test_half_a_question_is_none() -> None:
     kept = musat_rows.answer_row("small", "equations-d1").model_dump(mode="json")
     with pytest.raises(ResultsUnreadable, match="count"):
         read_row((AnswerRow,), {**kept, "count": 30.5})
+
+
+def test_a_model_counts_once_though_one_row_does_not_name_its_initial_weights() -> None:
+    unnamed = musat_rows.loss_row(3, [0.1]).model_copy(update={"init": None})
+    longer = unnamed.model_copy(update={"init": "gpt2", "steps": unnamed.steps + 1})
+    other = unnamed.model_copy(update={"init": "fan-in"})
+    assert longest([unnamed, longer, other]) == [longer, other]

@@ -4,7 +4,7 @@ from musat_rows import ABC, PLANTED, D, judged, maps_of, tables, with_
 
 from hopscope.circuits.parts import Estimate, Shared
 from hopscope.facts import Role
-from hopscope.papers.musat.circuit_claims import seen_by_eye, without_steps
+from hopscope.papers.musat.circuit_judges import seen_by_eye, without_steps
 
 
 def test_an_eye_sees_heads_that_look_at_another_role() -> None:
