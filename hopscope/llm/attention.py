@@ -37,9 +37,12 @@ def attend(
     value: Float[Tensor, "batch group all size"],
     attention_mask: Float[Tensor, "batch 1 seq all"],
     scaling: float,
-    **__: Any,
+    softcap: float | None = None,
+    **more: Any,
 ) -> tuple[Float[Tensor, "batch seq head size"], None]:
-    """What the heads write; the mask is added to the scores."""
+    """What the heads write. A softcap bounds the scores, as in Gemma 2; then the mask is added.
+    Sinks, `s_aux`, are scores that take their share and bring nothing, as in gpt-oss.
+    """
     seq, everything = query.shape[2], key.shape[2]
     rest = -everything % LANES
     key, value = (pad(each, (0, 0, 0, rest)) for each in (key, value))
@@ -51,7 +54,8 @@ def attend(
         seen = everything - (seq - end)
         seen += -seen % LANES
         some, mask = query[:, :, begin:end], attention_mask[:, :, begin:end, :seen]
-        written.append(_attend(some, key[:, :, :seen], value[:, :, :seen], mask))
+        read = key[:, :, :seen], value[:, :, :seen]
+        written.append(_attend(some, *read, mask, softcap, more.get("s_aux")))
     return torch.cat(written, dim=2).transpose(1, 2), None
 
 
@@ -60,9 +64,16 @@ def _attend(
     key: Float[Tensor, "batch group all size"],
     value: Float[Tensor, "batch group all size"],
     mask: Float[Tensor, "batch 1 seq all"],
+    softcap: float | None,
+    sinks: Float[Tensor, "head"] | None,
 ) -> Float[Tensor, "batch head seq size"]:
     batch, heads, seq, size = query.shape
     groups, everything = key.shape[1], key.shape[2]
-    scores = query.reshape(batch, groups, -1, size) @ key.mT
-    weights = torch.softmax(scores.view(batch, heads, seq, everything).add_(mask), dim=-1)
-    return (weights.view(batch, groups, -1, everything) @ value).view(query.shape)
+    scores = (query.reshape(batch, groups, -1, size) @ key.mT).view(batch, heads, seq, everything)
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    scores = scores.add_(mask)
+    if sinks is not None:
+        scores = torch.cat([scores, sinks[:, None, None].expand(batch, heads, seq, 1)], dim=-1)
+    weights = torch.softmax(scores, dim=-1)[..., :everything]
+    return (weights.reshape(batch, groups, -1, everything) @ value).view(query.shape)

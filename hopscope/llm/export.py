@@ -84,7 +84,7 @@ def $name() -> Task:
     return Task(dataset=json_dataset(str(data)), solver=generate(), scorer=exact_answer())
 ''')
 
-RULES = (answers.normal, answers.answered)
+RULES = (answers.first_line, answers.normal, answers.answered)
 """What inspect_ai's task file copies, source and all."""
 
 

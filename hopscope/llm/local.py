@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from hopscope.errors import LlmError
-from hopscope.llm.answers import forms
+from hopscope.llm.answers import first_line, forms
 from hopscope.llm.backend import GREEDY, begun, raw_text
+from hopscope.llm.places import check, room
 from hopscope.llm.tree import Tree, planted, sequence_logs
 
 Template = Literal["chat", "raw"]
@@ -48,20 +49,43 @@ class LocalModel:
     name: str
     template: Template = "chat"
     max_tokens: int = 16
+    _room: tuple[int, str] | None = field(init=False, repr=False)
     _cut: dict[tuple[str, str], Tokens] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.template == "chat" and not self.tokenizer.chat_template:
             raise LlmError(f"{self.name} has no chat template: use --template raw")
+        check(self.model, self.name)
+        self._room = room(self.model)
         self.model.eval()
 
     @cached_property
-    def stops(self) -> list[int]:
-        """The tokens that end an answer: the model's own, and those that begin a new line."""
+    def ends(self) -> frozenset[int]:
+        """The tokens by which the model itself ends an answer."""
         own = self.model.generation_config.eos_token_id
-        ends = own if isinstance(own, list) else [own]
-        line = self.tokenizer.encode("\n", add_special_tokens=False)
-        return sorted({token for token in (*ends, *line[:1]) if token is not None})
+        return frozenset(own if isinstance(own, list) else [] if own is None else [own])
+
+    @cached_property
+    def stops(self) -> list[int]:
+        """The tokens that end an answer: the model's own, and all that begin a new line behind it,
+        blanks before that included.
+        """
+        word = self.tokenizer.encode("a", add_special_tokens=False)
+        alone = self.tokenizer.decode(word)
+        tokens = sorted(set(self.tokenizer.get_vocab().values()))
+        # Behind a word, as many tokenizers take off what a text begins with.
+        texts = self.tokenizer.batch_decode([[*word, token] for token in tokens])
+        lines = {
+            token
+            for token, text in zip(tokens, texts, strict=True)
+            if first_line(text) != text and first_line(text).rstrip() == alone
+        }
+        if not self.ends | lines:
+            raise LlmError(
+                f"{self.name} has no token that ends an answer, neither its own (eos_token_id) nor "
+                "one that begins a new line: give its generation_config.json an eos_token_id"
+            )
+        return sorted(self.ends | lines)
 
     def text(self, prompt: str, opening: str = "") -> str:
         """The prompt as the model gets it, and the beginning of its answer."""
@@ -75,11 +99,11 @@ class LocalModel:
     def tokens(self, text: str) -> Tokens:
         """The tokens of a text that the model gets."""
         found = tuple(self.tokenizer.encode(text, add_special_tokens=self.template == "raw"))
-        room = getattr(self.model.config, "max_position_embeddings", None)
-        if room is not None and len(found) + self.max_tokens > room:
+        if self._room is not None and len(found) + self.max_tokens > self._room[0]:
             raise LlmError(
                 f"a prompt of {len(found)} tokens and {self.max_tokens} for the answer do not fit "
-                f"into {self.name}'s context of {room}: ask for fewer hops or chains"
+                f"into {self.name}'s {self._room[1]} of {self._room[0]}: ask for fewer hops or "
+                "chains"
             )
         return found
 
@@ -163,7 +187,9 @@ class LocalModel:
         seeds: Sequence[int],
         openings: Sequence[str] = (),
     ) -> list[str]:
-        """One answer to each prompt: up to a stop, or the limit of tokens."""
+        """One answer to each prompt: the first line of what is said before the model's own end, or
+        the limit of tokens.
+        """
         pairs = zip(prompts, begun(prompts, openings), strict=True)
         tokens = [self.tokens(self.text(*pair)) for pair in pairs]
         beginning = self._beginning(tokens)
@@ -172,8 +198,12 @@ class LocalModel:
             own = [tokens[n] for n in chosen]
             said = self._said(own, temperature, [seeds[n] for n in chosen], beginning)
             for number, some in zip(chosen, said, strict=True):
-                found[number] = self.tokenizer.decode(some, skip_special_tokens=True)
+                found[number] = first_line(self._text(some))
         return found
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(tokens, skip_special_tokens=True)
+        return text
 
     @torch.inference_mode()
     def _said(
@@ -184,7 +214,7 @@ class LocalModel:
         beginning: _Beginning,
     ) -> list[list[int]]:
         """The tokens of the answers, a token of every answer at a time."""
-        shared, stops = beginning.length, set(self.stops)
+        shared = beginning.length
         cache = beginning.repeated(len(prompts))
         step, seen = _aligned([each[shared:] for each in prompts])
         seen = torch.cat([torch.ones(len(prompts), shared, dtype=torch.long), seen], dim=1)
@@ -203,11 +233,13 @@ class LocalModel:
             )
             cache, logits = output.past_key_values, output.logits[:, -1].float().cpu()
             drawn = {row: _drawn(logits[row], temperature, generators[row]) for row in open_}
-            open_ = [row for row in open_ if drawn[row] not in stops]
-            if not open_:
-                break
+            open_ = [row for row in open_ if drawn[row] not in self.ends]
             for row in open_:
                 said[row].append(drawn[row])
+            texts = {row: self._text(said[row]) for row in open_}
+            open_ = [row for row in open_ if first_line(texts[row]) == texts[row]]
+            if not open_:
+                break
             step = torch.tensor([drawn.get(row, 0) for row in range(len(prompts))])[:, None]
             seen = torch.cat([seen, torch.ones_like(step)], dim=1)
             places = places[:, -1:] + 1

@@ -13,13 +13,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hopscope.errors import ModelUnavailable
+from hopscope.errors import ModelUnavailable, RunWarning
 from hopscope.llm import hub
 from hopscope.store.files import writing
 
@@ -176,13 +177,25 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         if gguf is not None:
             options["quantization_config"] = transformers.GgufConfig(dequantize=True)
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype={"float32": torch.float32, "bf16": torch.bfloat16}[precision],
-            attn_implementation=WRITTEN if attention == "fast" else attention,
-            **options,
-        )
+        options["dtype"] = {"float32": torch.float32, "bf16": torch.bfloat16}[precision]
+        model = _model(folder, WRITTEN if attention == "fast" else attention, options)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelUnavailable(f"cannot load {folder / (gguf or '')}: {reason}") from error
     return model, tokenizer
+
+
+def _model(folder: Path, attention: str, options: Mapping[str, Any]) -> Any:
+    """The model, with its own attention if it knows no other: Falcon and GPT-J, for example."""
+    from transformers import AutoModelForCausalLM
+
+    try:
+        return AutoModelForCausalLM.from_pretrained(
+            folder, attn_implementation=attention, **options
+        )
+    except KeyError as error:  # it looked the name up in a table of its own
+        if error.args != (attention,):
+            raise
+    line = f"{folder.name} computes attention in its own way, which is slower than the fast one"
+    warnings.warn(line, RunWarning, stacklevel=4)
+    return AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", **options)

@@ -16,6 +16,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from hopscope.configs import Task
+from hopscope.errors import ConfigError
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
 from hopscope.tasks.kinds import (
@@ -122,6 +123,8 @@ def dataset(
     """The first `count` examples at once, written in place chunk by chunk; in those of
     `exchanged`, every two chains have each other's symbol of these names.
     """
+    if count < 1:
+        raise ConfigError(f"count is {count}; a dataset has at least 1 example")
     sampler = sampler_of(task, device)
 
     def chunk(start: int) -> Batch:

@@ -9,11 +9,24 @@ bound (where it equals the count for unlimited heads, it is exact).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from hopscope.errors import FactError
 from hopscope.facts import FactGraph, Role
 
-Pieces = frozenset[str]
+
+@dataclass(frozen=True, order=True)
+class Code:
+    """What the positions of one fact have in common, or those of the question: no symbol, whatever
+    symbols are called.
+    """
+
+    of: str
+
+
+Piece = str | Code
+Pieces = frozenset[Any]
+"""Symbols, by their names, and codes: each is a `Piece`."""
 
 
 @dataclass(frozen=True, order=True)
@@ -65,7 +78,7 @@ class Flow:
         self._trace(len(self.roles) - 1, layer, symbol, readings)
         return sorted(readings)
 
-    def _trace(self, place: int, layer: int, piece: str, readings: set[Reading]) -> None:
+    def _trace(self, place: int, layer: int, piece: Piece, readings: set[Reading]) -> None:
         """Why the place holds the piece after the layer: what was read, and what allowed it."""
         while layer and piece in self.holdings[layer - 1][place]:
             layer -= 1
@@ -75,20 +88,17 @@ class Flow:
         sources = [j for j in self.read[layer - 1][place] if piece in before[j]]
         # The source that needs the least history itself.
         source = min(sources, key=lambda j: self._age(j, piece))
+        # Circuits that were found in trained models match symbols where they can.
         shared = min(
             before[place] & before[source],
-            key=lambda p: (self._is_code(p), self._age(place, p) + self._age(source, p), p),
+            key=lambda p: (isinstance(p, Code), self._age(place, p) + self._age(source, p), p),
         )
         readings.add(Reading(layer, self.roles[place], self.roles[source]))
         self._trace(source, layer - 1, piece, readings)
         self._trace(source, layer - 1, shared, readings)
         self._trace(place, layer - 1, shared, readings)
 
-    def _is_code(self, piece: str) -> bool:
-        """Circuits that were found in trained models match symbols where they can."""
-        return piece not in self.graph.symbols
-
-    def _age(self, place: int, piece: str) -> int:
+    def _age(self, place: int, piece: Piece) -> int:
         """After which layer the place first holds the piece."""
         return next(n for n, holding in enumerate(self.holdings) if piece in holding[place])
 
@@ -139,9 +149,10 @@ def positions(
         fact = graph.facts[number]
         keys = [Role("key", number, slot) for slot, _ in enumerate(fact.keys)]
         roles += [*keys, Role("value", number)]
-        pieces += [frozenset({name, f"fact {number}"}) for name in (*fact.keys, fact.value)]
+        code = Code(f"fact {number}")
+        pieces += [frozenset({name, code}) for name in (*fact.keys, fact.value)]
     roles += [Role("query", number) for number, _ in enumerate(graph.known)]
-    pieces += [frozenset({name, "question"}) for name in graph.known]
+    pieces += [frozenset({name, Code("question")}) for name in graph.known]
     return tuple(roles), tuple(pieces)
 
 

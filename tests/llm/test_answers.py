@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopscope.llm.answers import answered, forms, normal
+from hopscope.llm.answers import answered, first_line, forms, normal
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,22 @@ def test_a_sentence_is_no_answer() -> None:
     assert answered("3.", ["3", "4"]) == "3"
     assert answered("The answer is 3", ["3", "4"]) is None
     assert answered("", ["3"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("3", "3"),
+        (" 3\n\nFor a = 3.", " 3"),
+        ("3 \r\n4", "3 \r"),
+        ("\n \n3\n4\n", "\n \n3"),
+        ("\n ", "\n "),
+        ("", ""),
+    ],
+)
+def test_what_follows_the_first_line_is_no_part_of_an_answer(text: str, line: str) -> None:
+    assert first_line(text) == line
+    assert answered(text, ["3"]) == answered(line, ["3"]) == ("3" if "3" in line else None)
 
 
 def test_spellings_begin_with_a_space_where_the_text_does_not_end_with_one() -> None:

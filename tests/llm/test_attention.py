@@ -1,10 +1,14 @@
 """The written-out attention is torch's own, for all lengths, beginnings and shared keys."""
 
+from copy import deepcopy
+from typing import Any
+
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
+from transformers import AutoModelForCausalLM, Gemma2Config, GptOssConfig
 
-from hopscope.llm.attention import LANES, QUERIES, attend
+from hopscope.llm.attention import LANES, QUERIES, WRITTEN, attend, register
 
 
 @pytest.mark.parametrize("before", [0, 1, 45])
@@ -26,3 +30,28 @@ def test_attention_is_that_of_torch(before: int, seq: int, dtype: torch.dtype) -
     found, _ = attend(torch.nn.Identity(), query, key, value, mask, 0.3)
     close = 1e-5 if dtype == torch.float32 else 3e-2
     torch.testing.assert_close(found.float(), expected.transpose(1, 2), atol=close, rtol=close)
+
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 32, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 64,
+    "pad_token_id": 0, "bos_token_id": None, "eos_token_id": 0,
+}  # fmt: skip
+CAPPED = Gemma2Config(**SIZES, attn_logit_softcapping=0.5, query_pre_attn_scalar=1)
+SUNK = GptOssConfig(**SIZES, num_local_experts=2, num_experts_per_tok=1)
+
+
+@pytest.mark.parametrize("config", [CAPPED, SUNK], ids=["softcap", "sinks"])
+@torch.no_grad()
+def test_what_families_add_to_attention_is_added(config: Any) -> None:
+    register()
+    torch.manual_seed(0)
+    eager, ours = (
+        AutoModelForCausalLM.from_config(deepcopy(config), attn_implementation=name).eval()
+        for name in ("eager", WRITTEN)
+    )
+    for weights in eager.parameters():
+        weights.normal_(0, 0.6)
+    ours.load_state_dict(eager.state_dict())
+    tokens = torch.randint(1, 32, (2, 40))
+    torch.testing.assert_close(ours(tokens).logits, eager(tokens).logits, atol=1e-4, rtol=1e-4)

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from hopscope.errors import ConfigError, EndpointFailed
+from hopscope.llm.answers import answered
 from hopscope.llm.backend import Backend
 from hopscope.llm.endpoint import Endpoint, EndpointSettings
 
@@ -93,6 +94,14 @@ def test_a_raw_answer_can_be_opened_and_a_chat_cannot() -> None:
     assert json.loads(server.requests[0].content)["prompt"] == "Who?\nAnswer: It is"
     with Server().open() as endpoint, pytest.raises(ConfigError, match="begins its answers itself"):
         endpoint.complete(["Who?"], 0.0, [0], ["It is"])
+
+
+@pytest.mark.parametrize("said", [" 3\n\nThe value of a is 3.", "\n\n3\nThe", "3"])
+def test_an_answer_ends_with_its_line_as_that_of_a_local_model_does(said: str) -> None:
+    answer = {"text": said, "message": {"content": said}}
+    server = Server(httpx.Response(200, json={"choices": [answer]}))
+    for chat_ in (True, False):
+        assert [answered(text, ["0", "3"]) for text in server.ask(chat=chat_)] == ["3"]
 
 
 def test_an_endpoint_is_a_backend() -> None:

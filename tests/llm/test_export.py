@@ -21,6 +21,7 @@ TEXTS = [
     "", " ", "3", " 3.", "**3.**", "The answer is 3", "33", "4", "Alice", "alices", "ALICE!", "s",
     "New  York", '"new york"', "New York City", "Straße", "STRASSE", "s.", "¿Bob?", "3\n4",
 ]  # fmt: skip
+RULES = {"first_line", "normal", "answered"}
 ACCEPTABLE = ("3", "Alice", "New York", "Strasse", "s", "Bob")
 
 
@@ -96,7 +97,7 @@ def rules(code: str) -> Callable[..., str | None]:
         part
         for part in tree.body
         if (isinstance(part, ast.ImportFrom) and part.module == "collections.abc")
-        or (isinstance(part, ast.FunctionDef) and part.name in ("normal", "answered"))
+        or (isinstance(part, ast.FunctionDef) and part.name in RULES)
     ]
     names: dict[str, Any] = {}
     exec(compile(tree, "task", "exec"), names)
@@ -116,7 +117,7 @@ def test_inspects_task_file_needs_no_hopscope_and_keeps_its_rules(prompts: Promp
         "pathlib",
     }
     defined = {part.name for part in tree.body if isinstance(part, ast.FunctionDef)}
-    assert defined == {"normal", "answered", "exact_answer", task_name(prompts, 3)}
+    assert defined == {*RULES, "exact_answer", task_name(prompts, 3)}
     said = rules(code)
     for text in [*TEXTS, *(form for answer in ACCEPTABLE for form in forms(answer, ""))]:
         assert said(text, ACCEPTABLE) == answered(text, ACCEPTABLE)

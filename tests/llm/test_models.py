@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hopscope.errors import ModelUnavailable
+from hopscope.errors import ModelUnavailable, RunWarning
 from hopscope.llm import models
 from hopscope.llm.local import LocalModel
 
@@ -89,6 +89,39 @@ def test_a_folder_is_loaded(tmp_path: Path, tiny: LocalModel) -> None:
         )
     half, _ = models.load(str(tmp_path / "mine"), "bf16")
     assert half.dtype == torch.bfloat16
+
+
+def test_who_has_attention_of_its_own_is_loaded_with_it(tmp_path: Path, tiny: LocalModel) -> None:
+    from transformers import FalconConfig, FalconForCausalLM
+
+    config = FalconConfig(
+        vocab_size=len(tiny.tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        alibi=False, bos_token_id=None, eos_token_id=0, initializer_range=0.4,
+    )  # fmt: skip
+    FalconForCausalLM(config).save_pretrained(tmp_path / "falcon")
+    tiny.tokenizer.save_pretrained(tmp_path / "falcon")
+    with pytest.warns(RunWarning, match="falcon computes attention in its own way, which is slow"):
+        model, tokenizer = models.load(str(tmp_path / "falcon"))
+    eager, _ = models.load(str(tmp_path / "falcon"), attention="eager")
+    asked = ["a = 1 b = a b = ?", "a = 2 c"], [["0", "1"], ["2"]]
+    found, expected = (
+        LocalModel(its, tokenizer, "falcon", "raw", 4).probabilities(*asked)
+        for its in (model, eager)
+    )
+    assert found == expected
+
+
+def test_another_name_that_is_missing_is_no_attention(
+    tmp_path: Path, tiny: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: object, **options: object) -> None:
+        raise KeyError("weights")
+
+    tiny.model.save_pretrained(tmp_path / "mine")
+    tiny.tokenizer.save_pretrained(tmp_path / "mine")
+    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", broken)
+    with pytest.raises(KeyError, match="weights"):
+        models.load(str(tmp_path / "mine"))
 
 
 def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

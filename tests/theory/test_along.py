@@ -2,6 +2,7 @@
 
 from hopscope.facts import Role, chain_of_facts
 from hopscope.theory import Reading, flow, follow
+from hopscope.theory.flow import Code
 
 QUERY, KEY, VALUE = Role("query"), Role("key", 1), Role("value")
 
@@ -35,6 +36,6 @@ def test_readings_of_one_layer_see_what_was_before_it() -> None:
     graph = chain_of_facts(2)
     value, key = Role("value", 0), Role("key", 1)
     together = follow(graph, [Reading(1, value, key), Reading(1, QUERY, value)])
-    assert "fact 1" not in together.holdings[QUERY]
+    assert Code("fact 1") not in together.holdings[QUERY]
     in_turn = follow(graph, [Reading(1, value, key), Reading(2, QUERY, value)])
-    assert "fact 1" in in_turn.holdings[QUERY]
+    assert Code("fact 1") in in_turn.holdings[QUERY]

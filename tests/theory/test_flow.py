@@ -88,6 +88,16 @@ def test_several_known_symbols_are_one_question() -> None:
     assert replayed(found, "o")
 
 
+@pytest.mark.parametrize("name", ["question", "fact 0", "fact 1"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_symbol_may_be_called_as_a_code_is(name: str, causal: bool) -> None:
+    plain, other = (
+        flow(parse_facts([f"a->{middle}", f"{middle}->c"]), causal=causal) for middle in ("b", name)
+    )
+    assert other.minimum == {"a": 0, name: 2, "c": plain.minimum["c"]}
+    assert list(map(str, other.schedule("c"))) == list(map(str, plain.schedule("c")))
+
+
 def test_what_cannot_be_asked_is_refused() -> None:
     graph = chain_of_facts(2)
     with pytest.raises(FactError, match=r"order is \[0, 0\]; expected each of the facts"):
