@@ -18,7 +18,9 @@ def _number(value: object) -> object:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_number)]
+Unlimited = Annotated[int, BeforeValidator(_number)]
+Whole = Annotated[Unlimited, Field(lt=2**31)]
+"""A whole number: one of 32 bits, as the tables of a run hold them."""
 Real = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[Whole, Field(ge=1)]
 

@@ -1,16 +1,18 @@
 """How a transformer is trained. Sections (§) refer to Musat (ICLR 2025)."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from hopscope.configs.config import Config, Positive, Real, Whole
+from hopscope.configs.config import Config, Positive, Real, Unlimited, Whole
 
 Decay = Annotated[Real, Field(ge=0, lt=1)]
 
 FINAL_STEPS = 100
 """A final loss is the mean over this many last steps (§7.1)."""
+MOST_MOMENTS = 2**22
+"""Validations or checkpoints that a training can have: all are known before the start."""
 
 
 class Training(Config):
@@ -20,7 +22,7 @@ class Training(Config):
     """Optimiser steps (§7: 10,000, §8: 24,000, §9: 6,400)."""
     batch: Positive = 128
     """Examples per step (§7: 512, §8: 128, §9: 256)."""
-    examples: Positive = 2**18
+    examples: Annotated[Unlimited, Field(ge=1, le=2**40)] = 2**18
     """Size of the finite training set (§7: 2^20, §8, §9: 262k)."""
     lr: Annotated[Real, Field(gt=0)] = 1e-3
     """Learning rate of AdamW (§7.1: 1e-3)."""
@@ -43,6 +45,17 @@ class Training(Config):
     """Steps between checkpoints (§9: 80)."""
     checkpoint_at: tuple[Positive, ...] = ()
     """Further steps at which a checkpoint is written."""
+
+    @model_validator(mode="after")
+    def _few_moments(self) -> Self:
+        for name in ("validate_every", "checkpoint_every"):
+            moments = self.steps // getattr(self, name)
+            if moments > MOST_MOMENTS:
+                raise ValueError(
+                    f"steps is {self.steps:,} and {name} {getattr(self, name):,}: that is "
+                    f"{moments:,} times, expected at most {MOST_MOMENTS:,}: make {name} larger"
+                )
+        return self
 
     @property
     def steps_per_epoch(self) -> float:

@@ -22,6 +22,8 @@ FORMAT = 1
 """The version of the format of checkpoints."""
 META = "hopscope"  # one key: the order of several would change from process to process
 OPTIMISERS = "checkpoints/optimiser-"
+NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""The kinds of number that a state may hold; torch knows others that it cannot compute with."""
 
 
 class About(Config):
@@ -99,7 +101,7 @@ def read_tensors(data: bytes, source: str) -> tuple[dict[str, Tensor], About]:
     except (SafetensorError, ConfigError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunDamaged(f"{source} is not a checkpoint ({str(error)[:200]})") from error
     for name, tensor in state.items():
-        if not tensor.is_floating_point() or not tensor.isfinite().all():
+        if tensor.dtype not in NUMBERS or not tensor.isfinite().all():
             raise RunDamaged(
                 f"{source}: {name[:100]} holds what is not a number; no training of hopscope "
                 "writes that: restore the file from a copy"

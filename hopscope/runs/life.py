@@ -21,6 +21,7 @@ from hopscope.runs.watcher import NobodyWatches, Watcher
 from hopscope.runs.work import Begin, Work
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.manifest import is_aside
 
 
 def complete(
@@ -67,13 +68,13 @@ def _memory_told(folder: RunFolder) -> Iterator[None]:
 def _look_over(folder: RunFolder) -> None:
     """Say what should be known before a run goes on: damage, and other ways of computing.
 
-    Earlier checkpoints are not needed to go on; without any other file the run could not be
-    completed, which is better heard now than at its end.
+    Earlier checkpoints are not needed to go on, and neither is what was made of the run; without
+    any other file it could not be completed, which is better heard now than at its end.
     """
     earlier = {checkpoint_name(step) for step in checkpoint_steps(folder)[:-1]}
     lines = []
     for name, line in folder.damage().items():
-        if name not in earlier:
+        if name not in earlier and not is_aside(name):
             raise RunDamaged(line)
         lines.append(line)
     for line in filter(None, (*lines, note_computing(folder))):

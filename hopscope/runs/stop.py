@@ -41,6 +41,7 @@ class Stop:
         self._clock = clock or time.monotonic
         self._end = None if seconds is None else self._clock() + seconds
         self._reason: str | None = None
+        self._listens = False
 
     @property
     def reason(self) -> str | None:
@@ -58,9 +59,10 @@ class Stop:
         """Within this block signals ask to stop. Only a main thread can hear them.
 
         One that nobody obeyed, since it came when all was done, is raised again behind the block:
-        who obeys it raises `Interrupted`.
+        who obeys it raises `Interrupted`. Within another such block of the same stop, that one
+        listens.
         """
-        if threading.current_thread() is not threading.main_thread():
+        if self._listens or threading.current_thread() is not threading.main_thread():
             yield
             return
         heard: list[int] = []
@@ -72,9 +74,11 @@ class Stop:
                 signal.signal(each, handler)
 
         previous = {each: signal.signal(each, note) for each in _listened_to()}
+        self._listens = True
         try:
             yield
         finally:
+            self._listens = False
             for each, handler in previous.items():
                 signal.signal(each, handler)
         for number in heard:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hopscope.errors import SharingError
+from hopscope.errors import SharingError, StoreError
 from hopscope.sharing.tracked import Row, Tracked
 from hopscope.sharing.tracker import Place, library
+from hopscope.store.files import read_bytes, write_bytes
 from hopscope.store.writable import check_folder
 
 QUIET = {
@@ -96,7 +97,7 @@ class Offline:
         self._home, self._run = home, run
         self._made: Any = None
         noted = sorted((home.folder / "wandb").glob(f"offline-run-*-{run.id}/{NOTE}"))
-        self.last = max((int(note.read_text()) for note in noted), default=-1)
+        self.last = max(map(_noted, noted), default=-1)
         self.where = f"{noted[-1].parent}" if noted else ""
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -111,4 +112,15 @@ class Offline:
         """Wait until all is written, and note how far."""
         if self._made is not None:
             self._made.finish()
-            (Path(self.where) / NOTE).write_text(str(self.last))
+            write_bytes(Path(self.where) / NOTE, str(self.last).encode())
+
+
+def _noted(note: Path) -> int:
+    """How far a portion goes."""
+    try:
+        return int(read_bytes(note))
+    except (StoreError, ValueError) as error:
+        raise SharingError(
+            f"{note} does not say up to which step its portion goes: write that number into it, or "
+            f"remove {note.parent} to send all of it again"
+        ) from error

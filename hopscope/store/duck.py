@@ -2,12 +2,15 @@
 
 import atexit
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from hopscope.errors import RunDamaged
 
 SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,  # these would reach for the network
@@ -86,7 +89,32 @@ def _interruptible(connection: Any, ask: Callable[[], Any], fetch: str) -> Any:
     return found[0]
 
 
-def sql_list(paths: Iterable[Path]) -> str:
-    """File names as a list in SQL, where an apostrophe is written twice."""
-    quoted = ("'" + str(path).replace("'", "''") + "'" for path in paths)
-    return f"[{', '.join(quoted)}]"
+def check_name(path: Path) -> None:
+    """Refuse a file or a folder whose name DuckDB cannot take."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise RunDamaged(
+            f"{str(path)!r} has a name that is not UTF-8, so that no table of it can be read: "
+            "rename the folder"
+        ) from error
+
+
+def pattern(path: Path) -> str:
+    """The pattern that a file alone fits: DuckDB takes the names of the files that it reads for
+    patterns.
+
+    >>> pattern(Path("runs[1]/a*b"))
+    'runs[[]1]/a[*]b'
+    """
+    return re.sub(r"[*?[]", r"[\g<0>]", str(path))
+
+
+def sql_list(names: Iterable[str]) -> str:
+    """Names as a list in SQL."""
+    return f"[{', '.join(map(quoted, names))}]"
+
+
+def quoted(name: str) -> str:
+    """A name in SQL, where an apostrophe is written twice."""
+    return "'" + name.replace("'", "''") + "'"

@@ -43,8 +43,14 @@ def writing(path: Path) -> Iterator[None]:
         raise StoreUnwritable(f"cannot write {path}: {reason}") from error
 
 
+def meant(path: Path) -> Path:
+    """The file that is to be written, by the name that was given: a link stands for its target."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace the file atomically; whatever goes wrong, the old one is intact."""
+    path = meant(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_inside(path.parent, path.name, data)
@@ -56,6 +62,7 @@ def write_inside(root: Path, name: str, data: bytes) -> None:
     """Replace the file `name` below a folder; its name is flushed by `flush_inside`."""
     inner, own = _split(name)
     with writing(root / name), opened(root, inner, make=True) as folder:
+        _check_replaceable(root / name, own, folder)
         temporary = f".{own}.{os.getpid()}.tmp"
         with suppress(FileNotFoundError):  # of a killed process that had our number
             os.unlink(temporary, dir_fd=folder)
@@ -78,6 +85,13 @@ def flush_inside(root: Path, names: set[str]) -> None:
     for folder in (*sorted(inner - {""}), ""):
         with writing(root / folder), opened(root, folder) as descriptor:
             os.fsync(descriptor)
+
+
+def rename_inside(root: Path, name: str, new: str) -> None:
+    """Rename a file below a folder within its own folder, over what has that name."""
+    (inner, own), (_, other) = _split(name), _split(new)
+    with writing(root / new), opened(root, inner) as folder:
+        os.replace(own, other, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def remove_inside(root: Path, name: str) -> None:
@@ -144,6 +158,16 @@ def _split(name: str) -> tuple[str, str]:
     """The folder of a file, and what the file is called in it."""
     inner, _, own = name.rpartition("/")
     return inner, own
+
+
+def _check_replaceable(path: Path, own: str, folder: int) -> None:
+    """Refuse to put a file in the place of a pipe or a device: others read from it."""
+    with suppress(FileNotFoundError):
+        mode = os.stat(own, dir_fd=folder, follow_symlinks=False).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
+            raise StoreUnwritable(
+                f"cannot write {path}: it is a pipe or a device: choose another file"
+            )
 
 
 def _make_folder(part: str, parent: int) -> None:

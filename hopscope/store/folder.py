@@ -9,13 +9,20 @@ manifest.json    SHA-256 of each file above; written last
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hopscope.configs import Recipe, read_recipe
 from hopscope.display import Displayed
-from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunReadOnly, RunUnreadable
+from hopscope.errors import (
+    ConfigError,
+    FactError,
+    RunDamaged,
+    RunMismatch,
+    RunReadOnly,
+    RunUnreadable,
+)
 from hopscope.machine import memory_bytes
 from hopscope.store.files import (
     flush_folder,
@@ -35,8 +42,10 @@ from hopscope.store.manifest import (
     MOST_BYTES,
     NAME,
     FileEntry,
+    is_aside,
     read_manifest,
 )
+from hopscope.store.pending import pending, places, settle
 
 CONFIG = "config.json"
 GALLERY = "gallery/"
@@ -69,7 +78,7 @@ class RunFolder(Displayed):
     def _recipe(self) -> Recipe:
         try:
             return read_recipe(self.read(CONFIG))
-        except ConfigError as error:
+        except (ConfigError, FactError) as error:
             raise RunMismatch(
                 f"{self.path / CONFIG} describes no run ({error}): `hopscope rm {self.path.name}`"
             ) from error
@@ -97,24 +106,36 @@ class RunFolder(Displayed):
 
     def read(self, name: str) -> bytes:
         """A committed file, checked against the manifest."""
+        return self.steadily(lambda: self._found(name))[1]
+
+    def _found(self, name: str) -> tuple[str, bytes]:
+        """Where a committed file is, and what is in it."""
         entry = self.manifest.files.get(name)
         if entry is None:
             raise RunDamaged(f"{self.path} has no committed {name}")
+        *first, last = places(name, entry)
+        for place in first:
+            with suppress(RunDamaged):
+                return place, self._as_committed(place, entry)
         try:
-            return self._as_committed(name, entry)
+            return last, self._as_committed(last, entry)
         except RunUnreadable:
             raise
         except RunDamaged as error:
-            again = f"restore it from a copy, or `hopscope rm {self.name}` and train again"
-            remedy = "install hopscope again" if self.gallery else again
-            raise RunDamaged(f"{error}: {remedy}") from error
+            raise RunDamaged(f"{error}: {self._remedy(name)}") from error
 
     def _as_committed(self, name: str, entry: FileEntry) -> bytes:
-        most = MOST_BYTES if name.endswith(".json") else memory_bytes() // 4
+        most = MOST_BYTES if ".json" in name else memory_bytes() // 4
         data = read_inside(self.path, name, most, entry.size)
         if sha256(data) != entry.sha256:
             raise RunDamaged(f"{self.path / name} is damaged (its SHA-256 differs)")
         return data
+
+    def _remedy(self, name: str) -> str:
+        if self.gallery:
+            return "install hopscope again"
+        again = "make it again" if is_aside(name) else f"`hopscope rm {self.name}` and train again"
+        return f"restore it from a copy, or {again}"
 
     def files(self, prefix: str) -> list[str]:
         """Committed files whose names start with the prefix, sorted."""
@@ -122,9 +143,7 @@ class RunFolder(Displayed):
 
     def checked(self, prefix: str) -> list[Path]:
         """The same files as paths, once each was found to be as it was committed."""
-        for name in self.files(prefix):
-            self.read(name)
-        return [self.path / name for name in self.files(prefix)]
+        return [self.path / self._found(name)[0] for name in self.files(prefix)]
 
     def steadily(self, look: Callable[[], Found]) -> Found:
         """What `look` finds; it looks again if a commit took away a file that it was reading."""
@@ -143,26 +162,33 @@ class RunFolder(Displayed):
         """Write files, then the manifest that names them; then remove what it no longer names.
 
         The names of files and folders are flushed before the manifest, so that after a power cut
-        every file is there that the manifest names.
+        every file is there that the manifest names. What replaces a committed file takes its place
+        after the manifest.
         """
         self.check_writable()
         self._check_lease()
-        for name, data in files.items():
-            assert NAME.fullmatch(name), name
-            write_inside(self.path, name, data)
-        if files:
-            flush_inside(self.path, set(files))
         kept = {name: e for name, e in self.manifest.files.items() if name not in drop}
         written = {name: FileEntry.of(data) for name, data in files.items()}
+        where = {name: self._place(name, entry) for name, entry in written.items()}
+        for name, data in files.items():
+            assert NAME.fullmatch(name), name
+            write_inside(self.path, where[name], data)
+        if files:
+            flush_inside(self.path, set(where.values()))
         update = {**changes, "format": FORMAT, "files": {**kept, **written}}
         manifest = self.manifest.model_copy(update=update)
         self._check_lease()
         write_inside(self.path, MANIFEST, manifest.to_bytes())
         flush_inside(self.path, {MANIFEST})
         self.manifest = manifest
+        settle(self.path, manifest)
         for name in drop:
             if name not in files:
                 remove_inside(self.path, name)
+
+    def _place(self, name: str, entry: FileEntry) -> str:
+        """Where a file is written to: one that replaces another waits for the manifest."""
+        return name if self.manifest.files.get(name, entry) == entry else pending(name, entry)
 
     def _check_lease(self) -> None:
         """Refuse a commit that comes too late: somebody else has taken the run since."""
@@ -188,7 +214,8 @@ class RunFolder(Displayed):
 
     def strays(self) -> Strays:
         """What is in the folder beside the committed files."""
-        return strays(self.path, self.manifest.files)
+        named = self.manifest.files
+        return strays(self.path, {*named, *(pending(*each) for each in named.items())})
 
     def sweep_leftovers(self) -> None:
         """Remove what a killed process left; what others put into the folder stays."""
@@ -246,6 +273,7 @@ class RunFolder(Displayed):
             try:
                 # Another process may have committed between our reading and the lock.
                 self.manifest = read_manifest(self.path)
+                settle(self.path, self.manifest)
                 yield
             finally:
                 self._lease = None

@@ -58,20 +58,22 @@ class Lease:
     @property
     def over(self) -> bool:
         """May somebody else take the run?"""
-        return self.silent or self._is_dead()
+        return self.silent or self.dead
 
     @property
     def silent(self) -> bool:
         """Was its holder not heard of for too long?"""
-        seconds = self.said("seconds")
-        return self.age > (seconds if isinstance(seconds, int | float) else SECONDS)
+        said = self.said("seconds")
+        shorter = isinstance(said, int | float) and said < SECONDS
+        return abs(self.age) > (said if shorter else SECONDS)  # a wrong clock dates it ahead
 
     @property
     def holder(self) -> str:
         """Who has it, in words."""
         return "process {} on {}".format(*(str(self.said(it))[:60] for it in ("pid", "host")))
 
-    def _is_dead(self) -> bool:
+    @property
+    def dead(self) -> bool:
         """Is it of a process that this machine had, and has no more?"""
         pid = self.said("pid")
         ours = bool(_machine()) and self.said("machine") == _machine()

@@ -60,10 +60,10 @@ def _is_ours(name: str, folders: Collection[str]) -> bool:
     inner, _, own = name.rpartition("/")
     if inner and inner not in folders:
         return False
-    temporary = TEMPORARY.fullmatch(own)
-    final = (
-        f"{inner}/{temporary[1]}" if temporary and inner else temporary[1] if temporary else name
-    )
-    known = NAME.fullmatch(final) is not None or final == LEASE
+    final = own
+    while temporary := TEMPORARY.fullmatch(final):  # that of a file that waits has two numbers
+        final = temporary[1]
+    path = f"{inner}/{final}" if inner else final
+    known = NAME.fullmatch(path) is not None or path == LEASE
     # A .json beside the manifest may be anybody's.
-    return known and bool(inner or temporary)
+    return known and bool(inner or final != own)

@@ -10,6 +10,7 @@ from hopscope.errors import RunDamaged, StoreError
 from hopscope.store.folder import RunFolder
 from hopscope.store.leftovers import all_in
 from hopscope.store.manifest import MANIFEST
+from hopscope.store.pending import places
 
 State = Literal["complete", "in training", "stopped", "damaged"]
 
@@ -21,7 +22,7 @@ class Listed:
     name: str
     state: State
     date: datetime | None
-    """The time of its last commit; None where its manifest cannot be looked at."""
+    """The time of its last commit; None where its manifest cannot be looked at, or has no date."""
     size: int
     """Bytes of all files in its folder: what removing it would free."""
     tags: tuple[str, ...] = ()
@@ -83,10 +84,9 @@ def state_of(folder: RunFolder) -> State:
 def committed(path: Path) -> datetime | None:
     """When the run's last commit was: its manifest is written then, and at no other time."""
     try:
-        seconds = (path / MANIFEST).lstat().st_mtime
-    except OSError:
+        return datetime.fromtimestamp((path / MANIFEST).lstat().st_mtime, UTC)
+    except (OSError, ValueError, OverflowError):  # of a year that no calendar has
         return None
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _size(path: Path) -> int:
@@ -110,7 +110,10 @@ def _bytes(path: str) -> int | None:
 def _check_sizes(folder: RunFolder) -> None:
     """Refuse a run of which a file is gone or has another size; `verify` reads them all."""
     for name, entry in folder.manifest.files.items():
-        if (found := _bytes(f"{folder.path}{os.sep}{name}")) != entry.size:
+        for place in places(name, entry):
+            if (found := _bytes(f"{folder.path}{os.sep}{place}")) == entry.size:
+                break
+        else:
             path, bytes_ = folder.path / name, f"({found} bytes, expected {entry.size})"
             raise RunDamaged(
                 f"{path} is {'missing' if found is None else f'damaged {bytes_}'}: restore it "

@@ -35,6 +35,10 @@ NAME = re.compile(
 """What a file of a run may be called: a .json beside the manifest, or in a folder a word with at
 most two numbers."""
 
+ASIDE = re.compile(r"(?!(config|packed)\.json$)[^/]+\.json|explorer/.*", re.ASCII)
+"""Those that were made of a run, and without which it goes on: its circuit, views of it. (How a
+fleet was packed is none of them.)"""
+
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 
 
@@ -107,6 +111,11 @@ class Manifest(Config):
         content = self.model_dump(mode="json")
         content[CHECK] = sha256(_spelled(content))
         return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+
+
+def is_aside(name: str) -> bool:
+    """Was a file made of its run, so that the run goes on without it?"""
+    return ASIDE.fullmatch(name) is not None
 
 
 def read_manifest(folder: Path) -> Manifest:

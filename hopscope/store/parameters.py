@@ -20,6 +20,8 @@ TABLE = Table(
 )
 VALUES = "parameters/values.parquet"
 PART = TABLE.parts
+LONGEST = 80
+"""Letters of the longest name of a parameter that is read: many long ones would fill the memory."""
 
 
 def part_name(start: int, stop: int) -> str:
@@ -51,12 +53,19 @@ def values(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"
     """Every number of one seed by name, and the steps under "step"."""
     rows = TABLE.select(
         folder,
-        "select name, step, value from read_parquet($paths) where seed = $seed order by name, step",
-        {"seed": seed},
+        "select left(name, $most) as name, step, value from read_parquet($paths) "
+        "where seed = $seed order by name, step",
+        {"seed": seed, "most": LONGEST + 1},
     )
     if not rows or not len(rows["step"]):
         return {"step": np.empty(0)}
     names = rows["name"].astype(str)
+    longest = max(np.unique(names), key=len)
+    if len(longest) > LONGEST:
+        raise RunDamaged(
+            f"the parameters of {folder.name} have a name of more than {LONGEST} letters, "
+            f"{longest[:20]}…: no training of hopscope writes that; restore them from a copy"
+        )
     steps = np.unique(rows["step"])
     series = {str(name): rows["value"][names == name] for name in np.unique(names)}
     if any(len(each) != len(steps) for each in series.values()):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hopscope.errors import RunDamaged, StoreUnwritable
-from hopscope.store.duck import connected, execute, sql_list
+from hopscope.store.duck import check_name, connected, execute, pattern, quoted, sql_list
 from hopscope.store.folder import RunFolder
 
 FREE_ROWS, ROWS_PER_BYTE = 1_000_000, 4
@@ -51,7 +51,7 @@ class Table:
         import duckdb  # 70 ms that `hopscope --help` need not wait for
 
         paths = folder.checked(self.parts)
-        rows = f"select * from read_parquet({sql_list(paths)}) {self.order}"
+        rows = f"select * from read_parquet({sql_list(map(pattern, paths))}) {self.order}"
         with connected() as connection:
             self.check(connection, folder, paths)
             try:
@@ -80,7 +80,7 @@ class Table:
         with connected() as connection:
             self.check(connection, folder, paths)
             try:
-                asked = {"paths": [str(path) for path in paths], **values}
+                asked = {"paths": [pattern(path) for path in paths], **values}
                 found: dict[str, np.ndarray] = execute(connection, query, asked, "fetchnumpy")
             except duckdb.Error as error:
                 raise self._unreadable(folder, str(error)) from error
@@ -96,7 +96,8 @@ class Table:
         import duckdb  # 70 ms that `hopscope --help` need not wait for
 
         for path in paths:
-            file = sql_list([path])
+            check_name(path)
+            file = quoted(pattern(path))
             try:
                 shape = connection.execute(f"describe select * from read_parquet({file})")
                 columns = {name: kind for name, kind, *_ in shape.fetchall()}
@@ -131,9 +132,8 @@ def _copy(connection: Any, query: str) -> bytes:
 
     try:
         with _fleeting() as path:
-            to = sql_list([path])[1:-1]
             how = "format parquet, compression zstd, use_tmp_file false"
-            execute(connection, f"copy ({query}) to {to} ({how})")
+            execute(connection, f"copy ({query}) to {quoted(str(path))} ({how})")
             return path.read_bytes()
     except (OSError, duckdb.IOException) as error:
         first = str(error).splitlines()[0]

@@ -18,7 +18,7 @@ from hopscope.display import Displayed
 from hopscope.errors import RunDamaged, RunMismatch, StoreError
 from hopscope.machine import memory_bytes
 from hopscope.store import metrics, parameters
-from hopscope.store.duck import database, execute, sql_list
+from hopscope.store.duck import check_name, database, execute, pattern, sql_list
 from hopscope.store.folder import RunFolder
 from hopscope.store.listing import committed, state_of
 from hopscope.store.parquet import Table
@@ -178,7 +178,9 @@ def _with_views(
     for table in TABLES:
         _create_view(connection, table, sound)
     paths = [run.path.absolute() / name for run in sound for name in run.manifest.files]
-    connection.execute(f"set allowed_paths = {sql_list(paths)}")
+    # A file is looked for by its pattern, and opened by its name.
+    allowed = sql_list(dict.fromkeys([*map(str, paths), *map(pattern, paths)]))
+    connection.execute(f"set allowed_paths = {allowed}")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     return sound
@@ -188,6 +190,7 @@ def _add(connection: Any, run: RunFolder, tags: tuple[str, ...]) -> None:
     """Check the files of a run that the tables show, and add it to the table of runs."""
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
+    check_name(run.path)
     for table in TABLES:
         table.check(connection, run, run.checked(table.prefix))
     marks = ", ".join("?" for _ in RUNS)
@@ -202,8 +205,8 @@ def _create_view(connection: Any, table: Table, runs: Sequence[RunFolder]) -> No
     files = [run.path.absolute() / name for run in runs for name in run.files(table.prefix)]
     if files:
         rows = (
-            "parse_path(filename)[-3] as run, * exclude (filename) "
-            f"from read_parquet({sql_list(files)}, filename = true)"
+            "parse_path(filename, 'system')[-3] as run, * exclude (filename) "
+            f"from read_parquet({sql_list(map(pattern, files))}, filename = true)"
         )
     else:
         empty = (f"null::{kind} as {name}" for name, kind in table.columns.items())

@@ -11,6 +11,7 @@ from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.names import alike
 from hopscope.store import gallery
+from hopscope.store.duck import check_name
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
 from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, discard
 from hopscope.store.listing import Listed, listed
@@ -52,7 +53,7 @@ class Store(Displayed):
             files = {CONFIG: recipe.written(), **(beside or {})}
             entries = {name: FileEntry.of(data) for name, data in files.items()}
             self._make(path, files, Manifest(name=recipe.run_name(), files=entries))
-        return RunFolder(path)
+        return _of(recipe, path)
 
     def copy(self, folder: RunFolder, name: str) -> RunFolder:
         """A copy of a run from elsewhere, under a name of its own."""
@@ -67,8 +68,13 @@ class Store(Displayed):
 
     def has_complete(self, recipe: Recipe) -> bool:
         """Is there a run of this recipe, and is it complete? Nothing is created."""
+        found = self.of(recipe)
+        return found is not None and found.manifest.complete
+
+    def of(self, recipe: Recipe) -> RunFolder | None:
+        """The run of this recipe, if there is one. Nothing is created."""
         path = self.root / recipe.run_name()
-        return os.path.lexists(path / MANIFEST) and RunFolder(path).manifest.complete
+        return _of(recipe, path) if os.path.lexists(path / MANIFEST) else None
 
     def find(self, name: str, beside: str = "") -> RunFolder:
         """The run of this name; else the one with this tag; else the one whose name contains it.
@@ -221,6 +227,7 @@ class Store(Displayed):
 
     def _make(self, path: Path, files: Mapping[str, bytes], manifest: Manifest) -> None:
         """A new run, there whole or not at all; one that another process has made stays."""
+        check_name(path)
         with self._changing():
             if os.path.lexists(path / MANIFEST):
                 return
@@ -247,6 +254,17 @@ class Store(Displayed):
                 # What a killed process left; if it cannot be removed, it is in nobody's way.
                 shutil.rmtree(stale, ignore_errors=True)
             yield
+
+
+def _of(recipe: Recipe, path: Path) -> RunFolder:
+    """The run in this folder, which must be of this recipe, as the folder's name says."""
+    found = RunFolder(path)
+    if found.recipe.digest() != recipe.digest():
+        raise RunMismatch(
+            f"{path} holds the run {found.manifest.name}: its folder was renamed; give it that "
+            "name again, or move it away"
+        )
+    return found
 
 
 def _is_run(folder: str) -> bool:

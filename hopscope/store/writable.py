@@ -5,18 +5,22 @@ import os
 from pathlib import Path
 
 from hopscope.errors import ConfigError
-from hopscope.store.files import writing
+from hopscope.store.files import meant, writing
 
 
 def check_files(*paths: Path) -> None:
-    """Refuse files that cannot be written: a folder, or in one that takes none."""
+    """Refuse files that cannot be written: a folder, a pipe or a device, or in a folder that takes
+    none.
+    """
     for path in paths:
         with writing(path):
             if path.is_dir():
                 raise ConfigError(f"{path} is a folder; expected a file")
             if path.exists():
+                if not path.is_file():
+                    raise ConfigError(f"{path} is a pipe or a device; expected a file")
                 _try(path)
-            _try_folder(path.parent)
+            _try_folder(meant(path).parent)
 
 
 def check_folder(path: Path) -> None:

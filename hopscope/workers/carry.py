@@ -185,9 +185,10 @@ def _check_list(recipes: object) -> None:
 def _complete(store: Store, recipe: Recipe) -> RunFolder | None:
     """The complete run of a recipe, if there is one. What is wrong with another, its job tells."""
     try:
-        return RunFolder(store.root / recipe.run_name()) if store.has_complete(recipe) else None
+        found = store.of(recipe)
     except StoreError:
         return None
+    return found if found is not None and found.manifest.complete else None
 
 
 def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Interrupted:

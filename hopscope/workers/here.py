@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hopscope.workers.job import Job, Report, done
 from hopscope.workers.packing import check_pack
-from hopscope.workers.pool import Pack
+from hopscope.workers.pool import Pack, check_share
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
@@ -24,6 +24,7 @@ class Here:
 
     def __post_init__(self) -> None:
         check_pack(self.pack)
+        check_share(self.threads)
 
     @property
     def slots(self) -> int:

@@ -89,13 +89,13 @@ def done(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None)
     """Do the job in this process; a report for each of its recipes, in their order."""
     from hopscope.runs import train  # torch
     from hopscope.workers.fleet import train_fleet
-    from hopscope.workers.packing import packable
+    from hopscope.workers.packing import is_fleet, packable
 
     recipes, store = [read_recipe(text) for text in job.recipes], Store(job.store)
     rest, troubles = recipes, dict[str, Trouble | None]()
     begun = time.monotonic()
-    if len(recipes) > 1:
-        alike = [found for recipe in recipes if (found := packable(recipe))]
+    alike = [found for recipe in recipes if (found := packable(recipe))]
+    if len(recipes) > 1 and is_fleet(alike, store):
         trouble = _trouble(
             lambda: train_fleet(alike, store, job.device, watcher, job.threads, stop)
         )

@@ -59,6 +59,14 @@ def packable(recipe: Recipe) -> Experiment | None:
     return cast(Experiment, recipe) if recipe.packs else None
 
 
+def is_fleet(recipes: Sequence[Experiment], store: Store) -> bool:
+    """Are these to be trained as one? Not if somebody has begun or completed one of them since they
+    were packed, unless it was by their fleet, which was not parted to the end.
+    """
+    packed_before = os.path.lexists(store.root / together(recipes).run_name() / PACKED)
+    return packed_before or not any(_begun(recipe, store) for recipe in recipes)
+
+
 def check_pack(pack: object) -> None:
     """Refuse a number of models that makes no sense."""
     if pack != "auto" and (not isinstance(pack, int) or pack < 1):

@@ -1,5 +1,6 @@
 """What a sweep still needs: which runs are there, how the rest is packed, and how long it takes."""
 
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -97,13 +98,12 @@ def _jobs(
 
 def _state(recipe: Recipe, store: Store) -> RunFolder | str:
     """Its run, if that is there and whole."""
-    path = store.root / recipe.run_name()
-    if not path.exists():
-        return "missing"
     try:
-        return RunFolder(path)
+        found = store.of(recipe)
     except StoreError:
         return "damaged"
+    there = os.path.lexists(store.root / recipe.run_name())
+    return found or ("damaged" if there else "missing")
 
 
 def _seconds(group: Sequence[Recipe], done: Sequence[RunFolder]) -> float | None:

@@ -2,7 +2,8 @@
 
 A Ray of our own is closed: a token in a file of mode 0600, a temporary folder of mode 0700 (short,
 because paths of sockets hold 107 bytes), no dashboard, no telemetry, and as many processors as this
-process may use. All of it is gone afterwards; what a killed process left, the next one removes.
+process may use. All of it is gone afterwards; what a killed process left, the next one removes: a
+lease in the folder says whose it is.
 """
 
 import os
@@ -20,11 +21,12 @@ from typing import Any
 
 from hopscope.errors import ConfigError
 from hopscope.machine import cores
+from hopscope.store.lease import lease_of, leased
 
 LOCAL = "local"
 """The address of a Ray of our own."""
-PREFIX = "hopscope-"
-"""Before the number of the process whose temporary folder it is."""
+PREFIX = "hopscope-ray-"
+"""Before the names of temporary folders of ours."""
 LONGEST = 40
 """Letters of the folder of temporary files, if Ray's sockets are to find room below it."""
 KNOCKING = 5.0
@@ -70,7 +72,7 @@ def _own(ray: Any) -> Iterator[None]:
     """A Ray that begins and ends here."""
     folder = _folder()
     try:
-        with _environment(
+        with leased(folder, f"the folder {folder}"), _environment(
             RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(_written(folder / "token")),
             RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_TOKEN=None,
         ):  # fmt: skip
@@ -147,20 +149,20 @@ def _folder() -> Path:
     if len(str(root)) > LONGEST:
         root = Path("/tmp")  # noqa: S108  (the folder in it is made by mkdtemp)
     for left in root.glob(f"{PREFIX}*"):
-        number = left.name.removeprefix(PREFIX).partition("-")[0]
-        if number.isdecimal() and left.lstat().st_uid == os.getuid() and not _alive(int(number)):
+        if _is_orphan(left):
             shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=root))
+    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
 
 
-def _alive(number: int) -> bool:
+def _is_orphan(folder: Path) -> bool:
+    """Was it left by a process of this machine that is dead? Others may use the same root, and
+    people call folders of theirs what they like.
+    """
+    lease = lease_of(folder)
     try:
-        os.kill(number, 0)
-    except ProcessLookupError:
+        return lease is not None and lease.dead and folder.lstat().st_uid == os.getuid()
+    except OSError:  # somebody else has removed it
         return False
-    except PermissionError:  # of somebody else
-        return True
-    return True
 
 
 def _written(path: Path) -> Path:

@@ -102,8 +102,18 @@ def _path(recipe: Experiment, most: int, device: str, threads: int | None) -> Pa
     machine = {"processor": processor(), "cores": os.cpu_count(), "torch": version("torch"),
                "gpus": os.environ.get("CUDA_VISIBLE_DEVICES")}  # fmt: skip
     key = sha256(json.dumps({**asked, **machine}, sort_keys=True).encode())[:20]
-    root = Path(os.environ.get("HOPSCOPE_CACHE") or Path.home() / ".cache" / "hopscope")
+    root = Path(os.environ.get("HOPSCOPE_CACHE") or _home() / ".cache" / "hopscope")
     return root / "fleets" / f"{recipe.title()}-{key}.json"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise ConfigError(
+            "measurements are kept below the home folder, and there is none: set HOPSCOPE_CACHE to "
+            "a folder, or give a number of models with --pack"
+        ) from error
 
 
 def _measured_elsewhere(asked: Mapping[str, Any]) -> Measured:

@@ -5,6 +5,7 @@ the script alone (B:), not what runs inside; the script hands the signal on to o
 writes a checkpoint and exits with 75; then the job queues itself again.
 """
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ class Array:
         """The job script."""
         gpus = f"#SBATCH --gres=gpu:{self.gpus}\n" if self.gpus else ""
         return SCRIPT.format(
-            name=f"hopscope-{self.file.stem}",
+            name=re.sub(r"[^\w.-]", "-", f"hopscope-{self.file.stem}", flags=re.ASCII),
             shards=self.shards,
             time=_time(self.minutes),
             cpus=self.cpus,

@@ -23,6 +23,7 @@ from hopscope.errors import ConfigError
         (lambda: Experiment.from_json("{"), "Experiment: Invalid JSON"),
         (lambda: Experiment(task={"kind": "sorting"}), "task: .*'sorting'"),
         (lambda: Model(heads=0, layers=0), r"\(and 1 more\)"),
+        (lambda: Model(layers=10**400), "layers: Input should be less than 2147483648, got 1000"),
         (lambda: Model(norm="x" * 10**6), "…"),
     ],
 )

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from hopscope.configs import Training
 from hopscope.configs.training import FINAL_STEPS
+from hopscope.errors import ConfigError
 
 
 def test_checkpoints_are_known_before_the_start() -> None:
@@ -23,6 +24,26 @@ def test_the_last_steps_and_every_checkpoint_are_validated(
     assert set(range(max(0, steps - FINAL_STEPS) + 1, steps + 1)) <= validated
     assert set(range(0, steps, every)) <= validated
     assert max(validated) == steps
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"examples": 2**63}, "examples: Input should be less than or equal to 1099511627776, got"),
+        ({"warmup": 10**400}, "warmup: Input should be less than 2147483648, got 1000"),
+        ({"steps": 10**11}, "steps: Input should be less than 2147483648"),
+        (
+            {"steps": 2**31 - 1, "validate_every": 10},
+            "validate_every 10: that is 214,748,364 times, expected at most 4,194,304: make valid",
+        ),
+        ({"steps": 2**31 - 1, "validate_every": 1_000}, "checkpoint_every 500: that is 4,294,967 "),
+    ],
+)
+def test_numbers_that_nothing_can_hold_are_refused(fields: dict[str, int], text: str) -> None:
+    with pytest.raises(ConfigError, match=text) as caught:
+        Training(**fields)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    assert Training(examples=2**40, steps=2**22, validate_every=1).steps == 2**22
 
 
 def test_the_rate_warms_up_and_follows_its_schedule() -> None:

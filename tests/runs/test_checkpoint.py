@@ -104,6 +104,11 @@ MINE = {"format": 1, "experiment": "d", "step": 7, "precision": "float32"}
         (damaged({**MINE, "format": 2}), RunTooNew, "here has format 2; this hopscope reads up to"),
         (saved({"a": torch.tensor([torch.nan])}, "d", 7, "x"), RunDamaged, "a holds what is not"),
         (saved({"a": torch.tensor([1])}, "d", 7, "x"), RunDamaged, "a holds what is not a number"),
+        (
+            saved({"a": torch.zeros(2, dtype=torch.float8_e4m3fn)}, "d", 7, "x"),
+            RunDamaged,
+            "a holds what is not a number",
+        ),
     ],
 )
 def test_what_is_no_checkpoint_is_one_line(data: bytes, error: type, text: str) -> None:

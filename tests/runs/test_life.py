@@ -13,8 +13,8 @@ from sums import KIND, Summing, Sums
 
 from hopscope.configs import Experiment
 from hopscope.configs.kinds import KINDS, kind_of
-from hopscope.errors import ConfigError, OutOfMemory, RunMismatch
-from hopscope.runs import Work, opened, train
+from hopscope.errors import ConfigError, OutOfMemory, RunMismatch, RunWarning
+from hopscope.runs import Stop, Work, opened, train
 from hopscope.store import RunFolder, Store, sql
 
 
@@ -101,6 +101,19 @@ def test_killed_it_ends_with_the_same_bytes(store: Store) -> None:
     assert store.find("sums").manifest.step == 20
     whole = content(train(Sums(), Store(store.root / "whole")).folder)
     assert content(train(Sums(), store).folder) == whole
+
+
+def test_without_what_was_made_of_it_it_goes_on_and_says_so(store: Store) -> None:
+    stop = Stop()
+    stop.ask("somebody")
+    with pytest.raises(KeyboardInterrupt):
+        train(Sums(), store, stop=stop)
+    folder = store.find("sums")
+    with folder.locked():
+        folder.commit({"views.json": b"{}"})
+    (folder.path / "views.json").write_text("[]")
+    with pytest.warns(RunWarning, match=r"views.json is damaged .* or make it again"):
+        assert train(Sums(), store).folder.manifest.complete
 
 
 def test_it_is_listed_shown_queried_and_verified(

@@ -172,6 +172,21 @@ def test_one_stop_within_another_hears_every_signal(number: int) -> None:
         raise Interrupted
 
 
+@pytest.mark.parametrize("number", TAKEN)
+def test_one_stop_within_another_obeys_the_second_signal(heard: list[int], number: int) -> None:
+    stop = Stop()
+    with suppress(Interrupted), stop.listening():
+        with stop.listening():
+            signal.raise_signal(number)
+            assert heard == []
+            signal.raise_signal(number)
+            assert heard == [number]
+        raise Interrupted
+    assert heard == [number]
+    signal.raise_signal(number)  # and afterwards all is as it was
+    assert heard == [number] * 2
+
+
 def test_a_stop_exits_as_shells_say_it_or_asks_to_be_queued_again() -> None:
     reasons = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", TIME, "the owner"]
     assert [exit_code(reason) for reason in reasons] == [130, 143, 129, REQUEUE, 130, 130]

@@ -96,6 +96,17 @@ def test_offline_only_what_is_new_is_written(
     assert len(service.asked) == 1
 
 
+def test_a_note_that_says_nothing_is_one_line(
+    fleet: RunFolder, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    runs = tracked(fleet)[:1]
+    (first,) = send(runs, tracker("wandb", Place()))
+    (Path(first.where) / "hopscope-step.txt").write_text("")
+    with pytest.raises(SharingError, match="step.txt does not say up to which step its portion"):
+        list(send(runs, tracker("wandb", Place())))
+
+
 def test_without_a_key_it_says_what_to_do(service: Service) -> None:
     service.key = False
     with pytest.raises(SharingError, match="wandb has no key: `wandb login`.*WANDB_MODE=offline"):

@@ -17,6 +17,27 @@ def test_what_is_written_is_read_and_nothing_else_is_left(tmp_path: Path) -> Non
     assert [p.name for p in path.parent.iterdir()] == ["b.bin"]
 
 
+def test_what_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+    for name, target in (("one", "file"), ("two", "one"), ("three", "new/file")):
+        (tmp_path / name).symlink_to(target)
+    write_bytes(tmp_path / "two", b"content")
+    write_bytes(tmp_path / "three", b"more")
+    assert (tmp_path / "file").read_bytes() == b"content"
+    assert (tmp_path / "new" / "file").read_bytes() == b"more"
+    assert all((tmp_path / name).is_symlink() for name in ("one", "two", "three"))
+    assert not (tmp_path / "file").is_symlink()
+
+
+def test_a_pipe_stays_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(StoreUnwritable, match="pipe: it is a pipe or a device: choose another"):
+            write_bytes(tmp_path / name, b"content")
+    assert (tmp_path / "pipe").is_fifo()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 @pytest.mark.parametrize(
     ("number", "text"),
     [

@@ -102,6 +102,18 @@ def test_a_lease_of_another_machine_counts_until_its_time_is_over(folder: RunFol
         assert lease_of(folder.path).token == 5
 
 
+@pytest.mark.parametrize("seconds", [60, 1e300, float("nan")])
+@pytest.mark.parametrize("ahead", [3e7, -3e7])
+def test_a_lease_that_is_dated_nonsense_is_over(
+    folder: RunFolder, seconds: float, ahead: float
+) -> None:
+    leave(folder, seconds=seconds)
+    dated = time.time() + ahead
+    os.utime(folder.path / LEASE, (dated, dated))
+    with folder.locked():
+        assert lease_of(folder.path).token == 5
+
+
 def test_a_lease_of_a_dead_process_of_this_machine_is_over_at_once(folder: RunFolder) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()

@@ -12,6 +12,8 @@ def put(folder: Path, *names: str) -> None:
 
 
 OURS = (
+    "..circuit.json.4294967295.tmp.7.tmp",
+    ".circuit.json.4294967295.tmp",
     ".config.json.123.tmp",
     ".manifest.json.1.tmp",
     "answers/part-00000025.jsonl",

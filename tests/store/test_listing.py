@@ -1,11 +1,15 @@
+import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hopscope.configs import Experiment, Retrieval
 from hopscope.store import Listed, RunFolder, Store
+from hopscope.store.listing import committed
+from hopscope.store.manifest import FileEntry, Manifest
 
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
@@ -80,6 +84,37 @@ def test_a_damaged_run_is_listed_as_such(
     assert len(problems) == 1
     assert problem in problems[0]
     assert next(each.problem for each in found if each.name == run.name) == problems[0]
+
+
+def cyclic(path: Path) -> None:
+    """As no hopscope writes it."""
+    config = json.dumps(
+        {"kind": "facts", "task": {"kind": "conditional", "facts": ["a->b", "b->a"]}}
+    )
+    entry = FileEntry.of(config.encode())
+    manifest = Manifest(name=path.name, files={"config.json": entry})
+    (path / "config.json").write_text(config)
+    (path / "manifest.json").write_bytes(manifest.to_bytes())
+
+
+def test_facts_that_are_none_are_damage_of_their_run_alone(store: Store, run: RunFolder) -> None:
+    other = store.create(Experiment(task=Retrieval(hops=1)))
+    cyclic(other.path)
+    found, problems = store.listed()
+    assert {each.name: each.state for each in found} == {run.name: "stopped", other.name: "damaged"}
+    assert len(problems) == 1
+    assert "describes no run" in problems[0]
+
+
+def test_a_date_that_no_calendar_has_is_none(store: Store, run: RunFolder) -> None:
+    class Far(Path().__class__):  # type: ignore[misc]
+        """Not every file system can hold such a date, so that it is told here."""
+
+        def lstat(self) -> object:
+            return SimpleNamespace(st_mtime=1e12)
+
+    assert committed(run.path) == WHEN
+    assert committed(Far(run.path)) is None
 
 
 def test_a_folder_without_a_manifest_is_a_problem_and_no_run(store: Store, run: RunFolder) -> None:

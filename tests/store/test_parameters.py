@@ -43,6 +43,13 @@ def test_a_run_without_any_has_no_steps(folder: RunFolder) -> None:
     assert parameters.values(folder, 3)["step"].tolist() == []
 
 
+def test_a_name_that_is_none_is_damage(folder: RunFolder) -> None:
+    long = parameters.to_parquet(np.array([0], np.int32), {3: {"a" * 81: np.zeros(1)}})
+    folder.commit({parameters.part_name(0, 1): long})
+    with pytest.raises(RunDamaged, match="have a name of more than 80 letters, aaaa.*…: no train"):
+        parameters.values(folder, 3)
+
+
 def test_a_name_without_a_row_at_a_step_is_damage(folder: RunFolder) -> None:
     two = parameters.to_parquet(np.array([0, 1], np.int32), {3: {"a": np.zeros(2)}})
     one = parameters.to_parquet(np.array([2], np.int32), {3: {"b": np.zeros(1)}})

@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 
@@ -6,9 +7,9 @@ import numpy as np
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import StoreError
+from hopscope.errors import RunDamaged, StoreError
 from hopscope.store import RunFolder, Store, sql
-from hopscope.store.metrics import LOSSES, merged, part, part_name, to_parquet
+from hopscope.store.metrics import LOSSES, losses, merged, part, part_name, to_parquet
 
 
 def with_losses(store: Store, experiment: Experiment) -> RunFolder:
@@ -197,6 +198,41 @@ def test_a_store_under_an_odd_name(tmp_path: Path, tiny: Experiment) -> None:
         store = Store(tmp_path / name)
         with_losses(store, tiny)
         assert sql(store, "select count(*) from metrics").rows == ((8,),)
+
+
+@pytest.mark.parametrize(("odd", "beside"), [("a*b", "aXb"), ("a[1]", "a1"), ("q?x", "qzx")])
+def test_a_name_that_looks_like_a_pattern_stands_for_itself(
+    tmp_path: Path, tiny: Experiment, odd: str, beside: str
+) -> None:
+    run = with_losses(Store(tmp_path / odd), tiny)
+    with_losses(Store(tmp_path / beside), tiny)
+    assert sql(Store(tmp_path / odd), "select count(*) from metrics").rows == ((8,),)
+    assert len(losses(run, "train")[0]) == 4
+    run.commit({LOSSES: merged(run)}, drop=tuple(run.files("metrics/part-")))
+    assert len(losses(run, "train")[0]) == 4
+
+
+def test_a_run_whose_name_is_not_utf_8_is_told_and_hides_no_other(
+    store: Store, run: RunFolder
+) -> None:
+    odd = store.root / os.fsdecode(b"odd-\x80")
+    shutil.copytree(run.path, odd)
+    answer = sql(store, "select run, count(*) from metrics group by all")
+    assert answer.rows == ((run.name, 8),)
+    assert len(answer.problems) == 1
+    assert r"odd-\udc80' has a name that is not UTF-8" in answer.problems[0]
+    with pytest.raises(
+        RunDamaged, match="is not UTF-8, so that no table of it can be read: rename"
+    ):
+        losses(RunFolder(odd), "train")
+
+
+def test_a_run_goes_by_the_name_of_its_folder_whatever_that_is(
+    store: Store, run: RunFolder
+) -> None:
+    shutil.copytree(run.path, store.root / "back\\slash's")
+    found = sql(store, "select distinct run from metrics order by run").rows
+    assert found == (("back\\slash's",), (run.name,))
 
 
 def test_a_run_that_is_a_link_goes_by_the_name_of_the_link(store: Store, run: RunFolder) -> None:

@@ -4,7 +4,14 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import Experiment, Retrieval
-from hopscope.errors import ConfigError, RunMissing, StoreError, StoreUnwritable
+from hopscope.errors import (
+    ConfigError,
+    RunDamaged,
+    RunMismatch,
+    RunMissing,
+    StoreError,
+    StoreUnwritable,
+)
 from hopscope.store import RunFolder, Store, default_root
 
 
@@ -101,6 +108,22 @@ def test_a_read_only_store_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(StoreUnwritable, match="permission denied"):
         Store(tmp_path / "runs").create(Experiment())
+
+
+def test_a_run_under_the_name_of_another_is_refused(store: Store, tiny: Experiment) -> None:
+    other = Experiment()
+    store.create(other).path.rename(store.root / tiny.run_name())
+    for ask in (store.create, store.has_complete, store.of):
+        with pytest.raises(RunMismatch, match=f"holds the run {other.run_name()}: its folder was"):
+            ask(tiny)
+    assert store.of(other) is None
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    odd = Store(tmp_path / os.fsdecode(b"runs-\x80"))
+    with pytest.raises(RunDamaged, match=r"runs-\\udc80/.* has a name that is not UTF-8"):
+        odd.create(Experiment())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_exists_is_returned_without_writing(store: Store) -> None:

@@ -27,6 +27,22 @@ def test_a_folder_is_no_file_and_a_file_no_folder(tmp_path: Path) -> None:
         check_folder(tmp_path / "file")
 
 
+def test_a_pipe_is_no_file_and_a_link_stands_for_where_it_leads(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    for name in ("pipe", "to-pipe"):
+        with pytest.raises(ConfigError, match=f"{name} is a pipe or a device; expected a file"):
+            check_files(tmp_path / name)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "to-file").symlink_to("file")
+    (tmp_path / "to-new").symlink_to("new/file")
+    check_files(tmp_path / "to-file", tmp_path / "to-new")
+    (tmp_path / "to-nowhere").symlink_to("file/new")
+    with pytest.raises(StoreUnwritable, match="to-nowhere: a part of the path is a file"):
+        check_files(tmp_path / "to-nowhere")
+    assert len(list(tmp_path.iterdir())) == 6
+
+
 def test_permission_is_asked_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever may write everywhere sees no refusal, so the system's answer is given here."""
     monkeypatch.setattr(os, "access", lambda path, mode: False)

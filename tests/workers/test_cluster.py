@@ -2,8 +2,10 @@
 `test_contract.py`.
 """
 
+import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.errors import ConfigError
 from hopscope.runs import Stop, train
 from hopscope.store import Store
-from hopscope.workers import Job, carry_out
+from hopscope.store.lease import LEASE, leased
+from hopscope.workers import Job, carry_out, session
 from hopscope.workers.cluster import Cluster
 
 TRAINING = Training(
@@ -71,6 +74,8 @@ def test_what_no_machine_has_is_refused(mini: Any, store: Store) -> None:
         ({"gpus": 1.5}, "gpus is 1.5; expected 0 to 1, or a whole number"),
         ({"gpus": -1}, "gpus is -1"),
         ({"cpus": 0}, "cpus is 0; expected a number above 0"),
+        ({"pack": 0}, "pack is 0; expected auto, or a number of models from 1 on"),
+        ({"threads": 0}, "threads is 0; expected 1 or more"),
         ({"threads": 2}, "threads is 2, but each job asks for 1 processors: ask for more"),
     ],
 )
@@ -119,6 +124,27 @@ def test_a_gpu_is_asked_for_by_its_number(store: Store) -> None:
 def test_an_address_at_which_nobody_listens_is_one_line(address: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         _ = Cluster(address).slots
+
+
+def test_only_folders_that_dead_processes_left_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "LONGEST", 1_000)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    theirs = ("hopscope-20261122", "hopscope-99999999-results", "hopscope-ray-20261122")
+    for name in (*theirs, "hopscope-ray-dead", "hopscope-ray-elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "precious").write_text("numbers")
+    (tmp_path / "hopscope-ray-notes.txt").write_text("words")
+    own = session._folder()
+    with leased(own, "a Ray"):
+        mark = json.loads((own / LEASE).read_text())
+        for name, more in (("dead", {"born": "1"}), ("elsewhere", {"born": "1", "machine": "b"})):
+            (tmp_path / f"hopscope-ray-{name}" / LEASE).write_text(json.dumps(mark | more))
+        again = session._folder()
+        there = {path.name for path in tmp_path.iterdir()}
+        notes = {"hopscope-ray-notes.txt", "hopscope-ray-elsewhere"}
+        assert there == {*theirs, *notes, own.name, again.name}
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,23 @@ def test_what_is_left_is_counted_and_packed(recipes: list[Experiment], store: St
     assert (counts(other), other.jobs, other.seconds) == ((0, 0, 0, 1), (1,), None)
 
 
+def test_a_name_too_long_for_a_folder_is_missing(store: Store) -> None:
+    process, model = {"parents": tuple(range(1, 121)), "length": 200}, {"window": 120}
+    long = MarkovExperiment.model_validate({"process": process, "model": model})
+    assert len(long.run_name()) > 255
+    (row,) = plan.plan([long], store, Here(), "cpu")
+    assert counts(row) == (0, 0, 0, 1)
+
+
+def test_a_folder_without_a_manifest_and_one_of_another_run_are_damaged(
+    recipes: list[Experiment], store: Store
+) -> None:
+    (store.create(recipes[0]).path / "manifest.json").unlink()
+    store.create(recipes[1]).path.rename(store.root / recipes[2].run_name())
+    (row,) = plan.plan(recipes[:3], store, Here(), "cpu")
+    assert counts(row) == (0, 0, 2, 1)
+
+
 def test_a_fleet_that_was_begun_is_planned_as_it_is(
     recipes: list[Experiment], store: Store
 ) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from hopscope.errors import ConfigError, Interrupted, WorkerDied
 from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.store.lease import LEASE
-from hopscope.workers import Job, Processes, Report, processes
+from hopscope.workers import Here, Job, Processes, Report, processes
 from hopscope.workers.packing import member
 from hopscope.workers.task import ATTEMPTS
 
@@ -154,6 +155,9 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match="workers is 0; expected 1 to 4"):
         Processes(0)
     assert Processes(2).share == Processes(2, threads=2).share == 2
+    for pool in (Here, partial(Processes, 2)):
+        with pytest.raises(ConfigError, match="threads is 0; expected 1 or more"):
+            pool(threads=0)
     with pytest.raises(ConfigError, match="2 workers with 3 threads each need 6 cores, and there"):
         Processes(2, threads=3)
     with pytest.raises(ConfigError, match="device is 'cuda', but torch sees no GPU"):

@@ -31,6 +31,12 @@ def test_the_script_is_bash(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_name_of_a_file_writes_no_lines_of_the_script(tmp_path: Path) -> None:
+    lines = Array(tmp_path / "a\necho ü $(b) #.py", tmp_path, shards=1).script().splitlines()
+    assert "#SBATCH --job-name=hopscope-a-echo-----b---" in lines
+    assert "#SBATCH --output=hopscope-a-echo-----b----%A_%a.log" in lines
+
+
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
