@@ -6,6 +6,10 @@ import platform
 import sys
 from pathlib import Path
 
+from hopscope.errors import ConfigError
+
+MOST_THREADS = 1_024
+"""Torch crashes when it is asked for very many."""
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 
 
@@ -27,6 +31,12 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def check_threads(count: int | None) -> None:
+    """Refuse a number of threads that makes no sense."""
+    if count is not None and not 1 <= count <= MOST_THREADS:
+        raise ConfigError(f"threads is {count}; expected 1 to {MOST_THREADS:,}")
 
 
 def keep_pages() -> bool:

@@ -2,14 +2,16 @@
 
 import io
 import re
+import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 
+from hopscope.cli.output import emit
 from hopscope.errors import ConfigError
 
 T = TypeVar("T")
@@ -66,11 +68,28 @@ class ResultsArguments:
     """Folder of what `hopscope reproduce` measured, with its figures."""
 
 
+class Held(io.StringIO):
+    """What tyro prints, to be printed by us: it writes as it would to the stream of now."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stream = sys.stdout
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Of the stream, empty if it is closed: frames are of ASCII where it is not UTF-8."""
+        return getattr(self.stream, "encoding", None) or ""
+
+    def isatty(self) -> bool:
+        """A terminal gets colours."""
+        return self.stream is not None and self.stream.isatty()
+
+
 def parse(target: Callable[..., T], prog: str, arguments: Sequence[str], **options: Any) -> T:
     """Call the target with what the command line says; --help prints and exits."""
-    refusal = io.StringIO()
+    helped, refusal = Held(), io.StringIO()
     try:
-        with redirect_stderr(refusal):
+        with redirect_stdout(helped), redirect_stderr(refusal):
             parsed: T = tyro.cli(
                 target,
                 prog=f"hopscope {prog}",
@@ -81,6 +100,7 @@ def parse(target: Callable[..., T], prog: str, arguments: Sequence[str], **optio
             return parsed
     except SystemExit as stop:
         if not stop.code:
+            emit([helped.getvalue()], end="")
             raise
         raise ConfigError(f"{_one_line(refusal.getvalue())} (hopscope {prog} --help)") from None
 

@@ -22,6 +22,7 @@ from hopscope.errors import (
     RunMismatch,
     StoreError,
 )
+from hopscope.machine import check_threads
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.results_folder import Results
 from hopscope.papers.table import Protocol, Table, machine
@@ -66,8 +67,6 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
         draw_again(found, results)
         say(f"overview: {write_readme(papers, results)}")
         return 0
-    from hopscope.runs.computing import check_threads
-
     check_threads(chosen.threads)
     pool_of(chosen)  # a mistake is better heard of now
     failed: list[HopscopeError] = []

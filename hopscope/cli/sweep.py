@@ -14,6 +14,7 @@ from hopscope.cli.output import note, say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, Interrupted
+from hopscope.machine import check_threads
 from hopscope.report.symbols import counted
 from hopscope.store import Store
 from hopscope.workers import Outcome
@@ -83,7 +84,6 @@ def sweep(chosen: SweepArguments) -> int:
         return 0
     if chosen.time_limit is not None and not chosen.time_limit > 0:  # NaN is not, either
         raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
-    from hopscope.runs.computing import check_threads
     from hopscope.runs.stop import REQUEUE
 
     check_threads(chosen.threads)

@@ -95,11 +95,12 @@ def loss_line(circuit: Circuit) -> str:
 
 
 def headline(circuit: Circuit) -> list[str]:
-    """Is the task solved by the circuit's attention, and do its rows find their places alone?"""
+    """Is the task solved by the circuit's attention, and do its rows find by themselves where to
+    look?
+    """
     losses = circuit.losses
     ideal, own = losses.mean("ideal"), losses.mean("own")
     solved = "solved" if circuit.solved else "not all is explained"
-    finds = "they find their places" if circuit.finds_its_way else "they do not find their places"
     clean = losses.mean("clean")
     way = f"{circuit.explained:.0%} of the way from guessing to the model"
     if circuit.explained > 1.01:
@@ -113,10 +114,15 @@ def headline(circuit: Circuit) -> list[str]:
             f"there is nothing to explain: the model has {clean:.3f}, guessing "
             f"{losses.guess:.3f}; {ideal:.3f} with this attention alone"
         )
-    lines = [
-        alone,
-        f"left to themselves, all others gone, the rows that matter have {own:.3f}: {finds}",
-    ]
+    if circuit.finds_its_way:
+        finds = f"no more than {losses.limit:.3f}: nothing else tells them where to look"
+    else:
+        finds = f"above {losses.limit:.3f}: they need other attention to find where to look"
+    free = (
+        "if the circuit's rows attend as in the model, and all other attention does nothing, the "
+        f"loss is {own:.3f}, {finds}"
+    )
+    lines = [alone, free]
     if ideal >= min(losses.mean("ablated"), losses.guess):
         lines.append(
             f"warning: this circuit is no better than none: {ideal:.3f} with it, "

@@ -7,7 +7,7 @@ from hopscope import display
 from hopscope.configs import Experiment, MarkovExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
 from hopscope.errors import ConfigError
-from hopscope.runs.computing import check_threads
+from hopscope.machine import check_threads
 from hopscope.runs.life import complete
 from hopscope.runs.stop import Stop
 from hopscope.runs.watcher import Watcher

@@ -10,14 +10,10 @@ from contextlib import contextmanager
 
 import torch
 
-from hopscope.errors import ConfigError
-from hopscope.machine import processor
+from hopscope.machine import check_threads, processor
 from hopscope.models import compiled
 from hopscope.store import RunFolder
 from hopscope.store.manifest import Stretch
-
-MOST_THREADS = 1_024
-"""Torch crashes when it is asked for very many."""
 
 
 @contextmanager
@@ -30,12 +26,6 @@ def using_threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def check_threads(count: int | None) -> None:
-    """Refuse a number of threads that makes no sense."""
-    if count is not None and not 1 <= count <= MOST_THREADS:
-        raise ConfigError(f"threads is {count}; expected 1 to {MOST_THREADS:,}")
 
 
 def threads_of(folder: RunFolder, asked: int | None) -> int | None:

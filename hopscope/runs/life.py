@@ -14,8 +14,9 @@ import torch
 
 from hopscope.configs import Recipe
 from hopscope.errors import Interrupted, OutOfMemory, RunDamaged, RunWarning
+from hopscope.machine import check_threads
 from hopscope.runs.checkpoint import outdated
-from hopscope.runs.computing import check_threads, note_computing, threads_of, using_threads
+from hopscope.runs.computing import note_computing, threads_of, using_threads
 from hopscope.runs.stop import Stop, exit_code
 from hopscope.runs.watcher import NobodyWatches, Watcher
 from hopscope.runs.work import Begin, Work

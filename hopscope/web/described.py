@@ -136,32 +136,28 @@ def arrays(steps: list[int], circuit: Circuit | None, seeds: int) -> list[str]:
 
 
 def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
-    """For each pane, the command that gives the same numbers."""
+    """What gives the numbers of the panes that show a model's whole story; where step, example and
+    switches count as well, the page says it itself (`static/commands.js`).
+    """
     which = f"{folder.name} --seed {seed}" if len(recipe.seeds) > 1 else folder.name
     followed = len(checkpoint_steps(folder)) > 1
     story = " --over-training" * followed
     time = f"emergence {which}" if followed else f"show {folder.name}"
     return {
-        "example": f"hopscope maps {which} --example 0 --json",
         "circuit": f"hopscope circuit show {which}",
-        "maps": f"hopscope maps {which} --json",
         "time": f"hopscope {time} --json",
-        "losses": f"hopscope ablate {which} --json",
         "contents": f"hopscope contents {which}{story} --json",
     }
 
 
 def pythons(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
-    """For each pane, the Python that gives the same numbers."""
+    """The same in Python."""
     chosen = f", seed={seed}" if len(recipe.seeds) > 1 else ""
     model = f'import hopscope\nmodel = hopscope.load("{folder.name}"{chosen})\n'
     followed = len(checkpoint_steps(folder)) > 1
     return {
-        "example": f"{model}model.model",
         "circuit": f"{model}print(model.circuit)",
-        "maps": f"{model}model.maps().own",
         "time": f"{model}model.{'emergence().order' if followed else 'run.losses()'}",
-        "losses": f"{model}model.run.losses()",
         "contents": f"{model}model.contents{'_story()' if followed else '().stream'}.own",
     }
 

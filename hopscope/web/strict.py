@@ -7,7 +7,8 @@ from typing import Any, Never
 from hopscope.web.policy import Refused
 
 DEPTH = 16
-TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+"""A text, or all that follows a quote which nothing ends: so that no byte is read twice."""
 BRACKET = re.compile(rb"[][{}]")
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from hopscope import __version__
 from hopscope.errors import ConfigError, Interrupted
-from hopscope.machine import cores
+from hopscope.machine import check_threads, cores
 from hopscope.store import Store
 from hopscope.workers.arrival import Arrived, Mark, log_of
 from hopscope.workers.job import Job, Report
 from hopscope.workers.packing import check_pack
-from hopscope.workers.pool import Pack, check_share
+from hopscope.workers.pool import Pack
 from hopscope.workers.session import LOCAL, connected
 from hopscope.workers.shipped import shipped
 from hopscope.workers.task import Task
@@ -50,7 +50,7 @@ class Cluster:
     def __post_init__(self) -> None:
         """Refuse what Ray would refuse, or understand otherwise."""
         check_pack(self.pack)
-        check_share(self.threads)
+        check_threads(self.threads)
         if not (0 <= self.gpus <= 1 or (self.gpus > 1 and self.gpus == int(self.gpus))):
             raise ConfigError(f"gpus is {self.gpus}; expected 0 to 1, or a whole number")
         if not self.cpus > 0:

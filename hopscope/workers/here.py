@@ -4,9 +4,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hopscope.machine import check_threads
 from hopscope.workers.job import Job, Report, done
 from hopscope.workers.packing import check_pack
-from hopscope.workers.pool import Pack, check_share
+from hopscope.workers.pool import Pack
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
@@ -24,7 +25,7 @@ class Here:
 
     def __post_init__(self) -> None:
         check_pack(self.pack)
-        check_share(self.threads)
+        check_threads(self.threads)
 
     @property
     def slots(self) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from hopscope.errors import ConfigError
 from hopscope.workers.job import Job, Report
 
 if TYPE_CHECKING:
@@ -11,12 +10,6 @@ if TYPE_CHECKING:
 
 Pack = int | Literal["auto"]
 """How many models of one shape become one fleet at most; 1: none; auto: as was measured."""
-
-
-def check_share(threads: int | None) -> None:
-    """Refuse a number of threads that no job can have."""
-    if threads is not None and threads < 1:
-        raise ConfigError(f"threads is {threads}; expected 1 or more")
 
 
 @runtime_checkable

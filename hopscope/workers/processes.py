@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hopscope.errors import ConfigError, Interrupted
-from hopscope.machine import cores
+from hopscope.machine import check_threads, cores
 from hopscope.workers.job import Job, Report, reports_of
 from hopscope.workers.packing import check_pack
-from hopscope.workers.pool import Pack, check_share
+from hopscope.workers.pool import Pack
 from hopscope.workers.task import Task
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Processes:
 
     def __post_init__(self) -> None:
         check_pack(self.pack)
-        check_share(self.threads)
+        check_threads(self.threads)
         if not 1 <= self.count <= cores():
             raise ConfigError(
                 f"workers is {self.count}; expected 1 to {cores()}, as many as there are cores: "

@@ -95,3 +95,54 @@ def test_stop_stops(page: Any, explorer: str) -> None:
         if len(state(page, "overTime")) < len(state(page, "steps")):
             return
     pytest.fail("it was stopped three times, and came to the end each time")
+
+
+def test_the_cell_that_the_arrows_reach_is_said(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?head=1.3")
+    page.focus(".large .axes")
+    said = []
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+        settled(page)
+        said.append(page.text_content("#said"))
+        assert said[-1] == page.inner_text(".large .readout")
+    assert said[0].startswith("query reads query: ")
+    assert len(set(said)) == 4
+
+
+LETTERS = ".letters input"
+
+
+def test_letters_are_no_keys_for_those_who_switch_them_off(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.keyboard.press("?")
+    page.uncheck(LETTERS)
+    page.keyboard.press("Escape")
+    for _ in range(2):  # and so it stays
+        for key in ("n", "f", "/", "[", "r", "?"):
+            page.keyboard.press(key)
+        page.keyboard.press("Home")
+        page.wait_for_function("() => hopscope.state.step === 0")
+        assert (state(page, "ex"), state(page, "pane")) == (0, "")
+        assert not page.is_visible("dialog")
+        assert page.evaluate("() => document.activeElement === document.body")
+        page.reload()
+        settled(page)
+    page.click("[aria-label='Keys']")
+    page.check(LETTERS)
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    page.wait_for_function("() => hopscope.state.ex === 1")
+
+
+def test_escape_goes_one_step_back(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?head=1.3&pane=heads")
+    page.focus(".large .axes")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => hopscope.state.spot")
+    left = []
+    for _ in range(3):
+        page.keyboard.press("Escape")
+        settled(page)
+        left.append([bool(state(page, key)) for key in ("pane", "spot", "head")])
+    assert left == [[False, True, True], [False, False, True], [False, False, False]]

@@ -1,5 +1,6 @@
 """The command as a user calls it: one line for each mistake, and an exit code."""
 
+import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from hopscope.cli.commands import COMMANDS
 from hopscope.cli.main import run
 from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.errors import ConfigError
 from hopscope.store import Store
 
 Say = Callable[..., tuple[int, str, str]]
@@ -156,3 +158,26 @@ def test_other_words_for_help(
     said = capsys.readouterr().out
     assert said[: len(said) // 2] == said[len(said) // 2 :]
     assert "hopscope" in said
+
+
+def test_help_is_framed_as_the_output_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    for encoding in ("utf-8", "ascii"):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        with pytest.raises(SystemExit):
+            run(["claims", "--help"])
+        stream.seek(0)
+        told.append(stream.read())
+    assert ["╭" in each for each in told] == [True, False]
+    assert all("--results" in each for each in told)
+
+
+def test_help_for_nobody_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the output is closed, Python has no stream for it."""
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as stop:
+        run(["claims", "--help"])
+    assert not stop.value.code
+    with pytest.raises(ConfigError, match="Unrecognized options: --zzz"):
+        run(["claims", "--zzz"])

@@ -28,6 +28,7 @@ def advance(self, step, latest):
 display.LineDisplay.advance = advance
 """
 """A line for each step, and time to do something between two of them."""
+HELP = ("claims", "--help")
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_a_full_device_stops_no_training(root: Path, tiny: Experiment) -> None:
             "hopscope: cannot write the output: No space left on device",
         ]
         assert Store().find(tiny.run_name()).manifest.complete
-        for command in (("runs",), ("sql", "select 1 as a"), ("gallery",), ("--help",)):
+        for command in (("runs",), ("sql", "select 1 as a"), ("gallery",), ("--help",), HELP):
             code, err = ended(started(*command, stdout=full.fileno()))
             assert (code, err) == (
                 2,
@@ -89,7 +90,13 @@ def test_a_full_device_stops_no_training(root: Path, tiny: Experiment) -> None:
 
 def test_tables_end_quietly_when_their_reader_has_enough(root: Path, tiny: Experiment) -> None:
     train(tiny)
-    for command in (("runs",), ("sql", "select * from range(100000)"), ("claims",), ("gallery",)):
+    for command in (
+        ("runs",),
+        ("sql", "select * from range(100000)"),
+        ("claims",),
+        ("gallery",),
+        HELP,
+    ):
         reading, writing = os.pipe()
         process = started(*command, stdout=writing)
         os.close(writing)

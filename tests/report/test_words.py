@@ -33,6 +33,20 @@ def test_of_a_model_that_only_guesses_nothing_is_solved(circuit: Circuit) -> Non
     assert "%" not in said
 
 
+def test_remarks_say_whether_the_rows_find_by_themselves_where_to_look(circuit: Circuit) -> None:
+    limit = circuit.losses.limit
+    for own, told in (
+        (limit, f"no more than {limit:.3f}: nothing else tells them where to look"),
+        (2 * limit, f"above {limit:.3f}: they need other attention to find where to look"),
+    ):
+        losses = circuit.losses.model_copy(update={"own": (own, own)})
+        said = remarks(circuit.model_copy(update={"losses": losses}))
+        assert said[1] == (
+            "if the circuit's rows attend as in the model, and all other attention does nothing, "
+            f"the loss is {own:.3f}, {told}"
+        )
+
+
 def test_remarks_say_what_is_not_explained(circuit: Circuit) -> None:
     losses = circuit.losses.model_copy(update={"ideal": (0.5, 0.5)})
     assert circuit.flow is not None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopscope.web.policy import Refused
-from hopscope.web.strict import DEPTH, read_json
+from hopscope.web.strict import DEPTH, TEXT, read_json
 
 BAD = {
     "nothing": b"",
@@ -32,6 +32,7 @@ BAD = {
     "open": b'{"a": ' + b"[" * DEPTH,
     "a quote that does not end": b'{"a": "' + b"\\" * 200_001,
     "many quotes": b'"' * 250_000,
+    "a text that does not end": b'"' + b'\\"' * 125_000,
 }
 
 
@@ -42,6 +43,13 @@ def test_what_is_refused_at_once(name: str) -> None:
         read_json(BAD[name])
     assert caught.value.status == 400
     assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("end", [b"", b'"', b"\\", b"\n"])
+def test_a_text_is_read_once_though_it_does_not_end(end: bytes) -> None:
+    text = b'"' + b'\\"' * 50 + end
+    assert TEXT.findall(text)[0] == text.removesuffix(b"\\")
+    assert len(TEXT.findall(text)) == 1
 
 
 def test_brackets_in_text_are_no_depth() -> None:

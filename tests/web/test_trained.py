@@ -62,7 +62,7 @@ def test_a_fleet_is_described_seed_by_seed(views: Views) -> None:
     found = views.run(ID, 9)
     assert (found["seeds"], found["seed"], found["circuit"]) == ([4, 9], 9, None)
     assert found["panes"] == ["example", "maps", "time", "losses"]
-    assert "--seed 9" in found["command"]["maps"]
+    assert "--seed 9" in found["command"]["circuit"]
     losses, _ = unpacked(views.arrays(ID, "losses"))
     assert losses["train"].shape == (12, 2, 2)
 

@@ -75,7 +75,7 @@ def test_what_no_machine_has_is_refused(mini: Any, store: Store) -> None:
         ({"gpus": -1}, "gpus is -1"),
         ({"cpus": 0}, "cpus is 0; expected a number above 0"),
         ({"pack": 0}, "pack is 0; expected auto, or a number of models from 1 on"),
-        ({"threads": 0}, "threads is 0; expected 1 or more"),
+        ({"threads": 0}, "threads is 0; expected 1 to 1,024"),
         ({"threads": 2}, "threads is 2, but each job asks for 1 processors: ask for more"),
     ],
 )

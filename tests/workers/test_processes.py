@@ -156,7 +156,7 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
         Processes(0)
     assert Processes(2).share == Processes(2, threads=2).share == 2
     for pool in (Here, partial(Processes, 2)):
-        with pytest.raises(ConfigError, match="threads is 0; expected 1 or more"):
+        with pytest.raises(ConfigError, match="threads is 0; expected 1 to 1,024"):
             pool(threads=0)
     with pytest.raises(ConfigError, match="2 workers with 3 threads each need 6 cores, and there"):
         Processes(2, threads=3)

@@ -1,5 +1,6 @@
 // One example: its tokens as chips, the attention of one head as arcs over them, and its answers.
 
+import { ofExample } from "./commands.js";
 import { able, announce, button, fill, h, s } from "./dom.js";
 import { ofChain } from "./colours.js";
 import { chosen } from "./heads.js";
@@ -40,6 +41,12 @@ export function examplePane(state) {
   state.watch("about example ex head tokens order", () => {
     if (state.about?.task) tools(pane, state);
   });
+  const words = () => {
+    if (!state.about?.task) return;
+    const { shell, python } = ofExample(state, chosen(state));
+    pane.told(shell, python);
+  };
+  state.watch("about step seed ex head tokens order off", () => state.atRest(words));
   new ResizeObserver(() => state.set({ width: innerWidth + strip.clientWidth / 1e4 }, "none")).observe(strip);
   return pane;
 }
@@ -76,10 +83,6 @@ function tools(pane, state) {
       (state.order !== null ? " · shuffled" : ""),
   );
   fill(pane.tools, pane.buttons());
-  pane.told(
-    `hopscope maps ${state.about.name}`,
-    state.about.python?.example ?? `hopscope.load("${state.about.name}").maps()`,
-  );
 }
 
 function chip(state, token, place) {

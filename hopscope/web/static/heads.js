@@ -1,6 +1,7 @@
 // The wall: a role map for every head. One of them is large, and linked to the example.
 
-import { choice, fill, h, mark, s, write } from "./dom.js";
+import { ofMap } from "./commands.js";
+import { announce, choice, fill, h, mark, s, write } from "./dom.js";
 import { draw, squares, under } from "./heat.js";
 import { Pane } from "./pane.js";
 import { headsOf } from "./paths.js";
@@ -53,15 +54,10 @@ export function headsPane(state) {
     pane.refreshNumbers();
   };
   const words = () => {
-    const { step, about, maps } = state;
-    if (!maps) return;
+    if (!state.maps) return;
     for (const its of cells) its.tell();
-    const kind = state.kind === "others" ? "others" : "own";
-    const loaded = `hopscope.load("${about.name}"${step === null ? "" : `, step=${step}`})`;
-    pane.told(
-      `hopscope maps ${about.name}${step === null ? "" : ` --step ${step}`}`,
-      `${loaded}.maps().${kind}[${chosen(state).join(", ")}]`,
-    );
+    const { shell, python } = ofMap(state, state.kind === "others" ? "others" : "own", chosen(state));
+    pane.told(shell, python);
   };
   state.watch("about maps theme", rebuild);
   state.watch("step off head kind spot example", update);
@@ -155,6 +151,12 @@ function enlarged(state, place) {
     const at = under(canvas, event, n, n);
     state.set({ spot: at && { reader: order[at[0]], source: order[at[1]] } }, "none");
   };
+  const told = ({ reader, source }) => {
+    const { at, maps, kind } = state;
+    const its = [...chosen(state), maps.place.get(reader), maps.place.get(source)];
+    const [what, whose] = kind === "others" ? ["others", " of other chains"] : ["own", ""];
+    return `${reader} reads ${source}${whose}: ${number(maps.value(what, at, ...its))}`;
+  };
   const grid = h("div", { class: "axes", tabindex: "0", role: "group", style: { "--roles": n } });
   canvas.addEventListener("pointermove", spot);
   canvas.addEventListener("pointerleave", () => state.set({ spot: null }, "none"));
@@ -165,7 +167,9 @@ function enlarged(state, place) {
     event.stopPropagation();
     const now = state.spot ? [order.indexOf(state.spot.reader), order.indexOf(state.spot.source)] : [0, -1];
     const next = now.map((its, axis) => Math.min(n - 1, Math.max(0, its + move[axis])));
-    state.set({ spot: { reader: order[next[0]], source: order[next[1]] } }, "none");
+    const at = { reader: order[next[0]], source: order[next[1]] };
+    state.set({ spot: at }, "none");
+    announce(told(at));
   });
   grid.append(
     h("span", { class: "is-read" }, "is read →"),
@@ -207,13 +211,11 @@ function enlarged(state, place) {
       draw(canvas, maps.matrix(kind, at, layer, head, order), n, n);
       mark(grid, { "aria-label": `Map of head ${layer}.${head}; arrow keys move` });
       ring.hidden = !state.spot;
-      const share = (r, c) => maps.value(kind, at, layer, head, maps.place.get(r), maps.place.get(c));
       if (state.spot) {
         const { reader, source } = state.spot;
         ring.style.setProperty("--row", order.indexOf(reader));
         ring.style.setProperty("--column", order.indexOf(source));
-        const whose = kind === "others" ? " of other chains" : "";
-        write(said, `${reader} reads ${source}${whose}: ${number(share(reader, source))}`);
+        write(said, told(state.spot));
       } else {
         const rows = order.map((role) => [role, ...maps.beside(at, layer, head, role)]);
         const [role, itself, previous] = rows.reduce((one, other) =>

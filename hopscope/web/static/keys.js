@@ -3,6 +3,7 @@
 import { button, h, table } from "./dom.js";
 import { next } from "./example.js";
 import { events } from "./events.js";
+import { remembered } from "./remember.js";
 
 const KEYS = [
   ["← →", "one checkpoint back, on"],
@@ -15,10 +16,12 @@ const KEYS = [
   ["f", "maximise the pane under the pointer"],
   ["r", "show or hide the runs"],
   ["/", "search heads and roles"],
-  ["Esc", "let go: search, lock, maximised pane"],
+  ["Esc", "leave the search; show all panes again; let go of the cell, then of the head, that is looked at"],
   ["?", "this list"],
 ];
 
+/** Keys of one letter or sign. Whoever dictates may say them and mean no key. */
+const LETTERS = /^[a-z[\]/?]$/;
 const SCROLLS = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
 
 export function listen(state, { find, help, runs }) {
@@ -32,6 +35,7 @@ export function listen(state, { find, help, runs }) {
     if (event.key === " " && pressed) return;
     const region = event.target.closest?.("[role=region][tabindex], pre[tabindex]");
     if (SCROLLS.includes(event.key) && region && scrolls(region)) return;
+    if (!state.letters && LETTERS.test(event.key)) return;
     const run = ACTIONS[event.key];
     if (!run || (state.about ? false : !["?", "/", "r"].includes(event.key))) return;
     event.preventDefault();
@@ -96,12 +100,19 @@ const ACTIONS = {
   },
 };
 
-export function helpDialog() {
+export function helpDialog(state) {
+  state.letters = remembered("letters") !== "off";
+  const letters = h("input", { type: "checkbox", checked: state.letters });
+  letters.addEventListener("change", () => {
+    state.letters = letters.checked;
+    remembered("letters", letters.checked ? "on" : "off");
+  });
   const dialog = h(
     "dialog",
     { "aria-label": "Keys" },
     h("h2", {}, "Keys"),
     table(["key", "what it does"], KEYS),
+    h("label", { class: "letters" }, letters, " Use the keys of a single letter or sign"),
     button("close", () => dialog.close(), { class: "plain" }),
   );
   dialog.addEventListener("click", (event) => {

@@ -1,5 +1,6 @@
 // What the model answers, and how well: a bar for each hop.
 
+import { ofChanged, ofNoted } from "./commands.js";
 import { announce, fill, h, mark, s, write } from "./dom.js";
 import { ofChain, ofHop } from "./colours.js";
 import { nearest } from "./lines.js";
@@ -41,7 +42,8 @@ export function lossesPane(state, live) {
 }
 
 /** The losses that are known, and whether they are of the step and the switches that are looked at
- *  (`fits`): what was measured, or what the training noted. Null where nothing is known. */
+ *  (`fits`): what was measured, or what the training noted (`noted`: of which model, at which step).
+ *  Null where nothing is known. */
 export function current(state) {
   const { answer, losses, about, off, refused } = state;
   const asked = off.map(asFlag).join(";");
@@ -58,6 +60,7 @@ export function current(state) {
     clean: { mean },
     changed: { mean },
     guess: about.task.guess,
+    noted: { member, step: noted[n] },
     from: `validation, step ${whole(noted[n])}${off.length ? ", nothing off" : ""}`,
     fits: !off.length,
   };
@@ -154,16 +157,12 @@ function row(hop, n) {
 
 function told(pane, state) {
   const { about, answer, off } = state;
-  const flags = [
-    state.step === null ? "" : ` --step ${state.step}`,
-    state.seed === null ? "" : ` --seed ${state.seed}`,
-    off.map((its) => ` --head "${asFlag(its)}"`).join("") || ' --head "0.0=uniform"',
-    ` --examples ${answer?.examples ?? 256}`,
-  ];
-  pane.told(
-    `hopscope ablate ${about.name}${flags.join("")}`,
-    off.length ? "" : about.python?.losses, // those of the training, which knows nothing of switches
-  );
+  const { noted } = current(state) ?? {};
+  const { shell, python } =
+    noted && !off.length
+      ? ofNoted(about, noted.member, noted.step)
+      : ofChanged(state, answer?.examples ?? 256);
+  pane.told(shell, python);
 }
 
 const sure = ({ probability, distance }) =>

@@ -13,6 +13,7 @@ import { llmPanes } from "./llm.js";
 import { lossesPane } from "./losses.js";
 import { ngramPanes } from "./ngram.js";
 import { arrows } from "./paths.js";
+import { remembered } from "./remember.js";
 import { runsPane } from "./runs.js";
 import { openSource } from "./source.js";
 import { State } from "./state.js";
@@ -30,7 +31,7 @@ async function begin() {
   const live = new Live(state, source);
   const tip = tipOf(state);
   const runs = runsPane(state, source);
-  const help = helpDialog();
+  const help = helpDialog(state);
   const panes = [
     examplePane(state),
     circuitPane(state, tip),
@@ -75,7 +76,7 @@ async function begin() {
   arrange(state, panes, board);
   tip.follow();
   state.watch("stale", () => live.openRun());
-  theme(state, keptTheme() ?? "auto");
+  theme(state, remembered("theme") ?? "auto");
   globalThis.hopscope = { state, source, live };
   if (state.run) live.openRun();
   try {
@@ -176,19 +177,9 @@ function shapeOf({ task, model, kind }) {
   return `${task.kind}, ${counted(task.hops.length, "hop")} · ${shape}`;
 }
 
-/** The theme that somebody chose; a page in a frame of its own origin may keep nothing. */
-function keptTheme(name) {
-  try {
-    if (name) localStorage.setItem("hopscope-theme", name);
-    return localStorage.getItem("hopscope-theme");
-  } catch {
-    return null;
-  }
-}
-
 function theme(state, name, keep = false) {
   document.documentElement.dataset.theme = THEMES.includes(name) ? name : "auto";
-  if (keep) keptTheme(name);
+  if (keep) remembered("theme", name);
   forgetColours();
   state.set({ theme: `${name}${matchMedia("(prefers-color-scheme: dark)").matches}` }, "none");
 }

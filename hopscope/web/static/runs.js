@@ -37,9 +37,8 @@ export function runsPane(state, source) {
       .filter((row) => words.every((word) => row.text.includes(word)))
       .sort(
         (a, b) =>
-          Number(gallery(b)) - Number(gallery(a)) ||
-          String(b.created ?? b.date ?? "").localeCompare(String(a.created ?? a.date ?? "")) ||
-          (gallery(a) ? order(a) - order(b) : 0),
+          rank(a) - rank(b) ||
+          String(b.created ?? b.date ?? "").localeCompare(String(a.created ?? a.date ?? "")),
       );
     const seen = all ? found : found.slice(0, SHOWN);
     count.textContent = `${found.length} of ${counted(rows.size, "run")}`;
@@ -50,7 +49,7 @@ export function runsPane(state, source) {
     );
   };
   const ask = async () => {
-    if (document.hidden) return;
+    if (document.hidden && cursor) return; // the first answer is what the page opens with
     const { rows: changed, cursor: now, gone = [], more: others = false } = await source.runs(cursor);
     cursor = now;
     for (const id of gone) rows.delete(id);
@@ -87,9 +86,15 @@ export function runsPane(state, source) {
   };
 }
 
-const gallery = (row) => row.gallery ?? row.name.startsWith("gallery/");
-const order = (row) =>
-  ["demo", "planted", "transformer-a", "ngram"].indexOf(row.name.replace("gallery/", ""));
+const GALLERY = "gallery/";
+const FIRST = ["demo", "planted", "transformer-a", "ngram"];
+
+/** Where a run stands: the gallery's in this order, then what else is in the gallery, then all others. */
+function rank({ name }) {
+  if (!name.startsWith(GALLERY)) return FIRST.length + 1;
+  const at = FIRST.indexOf(name.slice(GALLERY.length));
+  return at < 0 ? FIRST.length : at;
+}
 
 function line(row, state) {
   const here = row.id === state.run;

@@ -1,0 +1,171 @@
+"""The lines under a pane give what it shows: the command in a terminal, and the Python."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hopscope.cli.main import run as command
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.runs import train
+from hopscope.store import Store
+from tests.browser.lookers import bars, measured, opened, served, settled
+
+FLEET = Experiment(
+    task=Retrieval(hops=2, chains=2),
+    model=Model(layers=2, heads=2, d_model=16),
+    training=Training(
+        steps=12, batch=8, examples=64, checkpoint_every=5, validate_every=4,
+        validation_examples=16, precision="float32",
+    ),
+    seeds=(4, 9),
+)  # fmt: skip
+ID = FLEET.run_name().rpartition("-")[2]
+MAP = """() => { const { maps, at, kind } = hopscope.state;
+  const [, ...shape] = maps.arrays[kind].shape, size = shape.reduce((a, b) => a * b);
+  return { shape, data: [...maps.arrays[kind].data.subarray(at * size, (at + 1) * size)] }; }"""
+"""The role maps of all heads at the step that is looked at."""
+ATTENTION = """() => { const { shape, data } = hopscope.state.example.attention;
+  return { shape, data: [...data] }; }"""
+DRAWN = ["ex=3&step=600&head=1.3", "step=651&head=0.1", "head=2.0"]
+NOT_DRAWN = ["ex=2&off=1.3;0.1=mean&step=800", "ex=4&order=5&head=1.1", "ex=1&off=0.3:query=itself"]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a server, and the folder of its store."""
+    root = tmp_path_factory.mktemp("fleet") / "runs"
+    train(FLEET, Store(root))
+    with served(root) as address:
+        yield address, root
+
+
+def said(page: Any, pane: str) -> tuple[list[str], str]:
+    """The words of the pane's command (none: it has none), and its Python."""
+    shell, python = (
+        page.get_attribute(f".{pane} .foot .line{which} code", "title") or ""
+        for which in (":not(.python)", ".python")
+    )
+    return shlex.split(shell)[1:], python
+
+
+def printed(capsys: pytest.CaptureFixture[str], words: list[str]) -> Any:
+    capsys.readouterr()
+    assert command(words) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def value_of(python: str) -> np.ndarray:
+    """What the last line is, after the others."""
+    *lines, last = python.splitlines()
+    names: dict[str, Any] = {}
+    exec("\n".join(lines), names)
+    return np.asarray(eval(last, names), float)
+
+
+def seen(page: Any, what: str) -> np.ndarray:
+    """An array of the page."""
+    found = page.evaluate(what)
+    return np.array(found["data"]).reshape(found["shape"])
+
+
+def chosen(page: Any) -> tuple[int, ...]:
+    """The head that is looked at."""
+    return tuple(map(int, page.inner_text(".heads .large h3").split()[1].split(".")))
+
+
+def hops(row: dict[str, Any]) -> list[float]:
+    return [value for name, value in row.items() if name.startswith("hop_")]
+
+
+def check_maps(page: Any, capsys: pytest.CaptureFixture[str], kind: str = "own") -> None:
+    words, python = said(page, "heads")
+    shown = seen(page, MAP)
+    np.testing.assert_allclose(np.array(printed(capsys, words)[kind], float), shown, atol=1e-3)
+    np.testing.assert_allclose(value_of(python), shown[chosen(page)], atol=1e-3)
+
+
+def check_example(page: Any, capsys: pytest.CaptureFixture[str], drawn: bool = True) -> None:
+    words, python = said(page, "example")
+    shown = seen(page, ATTENTION)
+    np.testing.assert_allclose(value_of(python), shown[chosen(page)], atol=1e-3)
+    assert bool(words) == drawn
+    if words:
+        np.testing.assert_allclose(printed(capsys, words)["attention"], shown, atol=1e-3)
+
+
+@pytest.mark.parametrize("address", DRAWN)
+def test_an_example(
+    page: Any, explorer: str, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(page, explorer, f"/run/gallery-demo?{address}")
+    check_example(page, capsys)
+
+
+@pytest.mark.parametrize("address", NOT_DRAWN)
+def test_an_example_that_no_command_draws(
+    page: Any, explorer: str, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(page, explorer, f"/run/gallery-demo?{address}")
+    check_example(page, capsys, drawn=False)
+
+
+def test_an_example_that_is_typed(
+    page: Any, explorer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(page, explorer, "/run/gallery-demo?ex=1")
+    before = page.inner_text(".token b >> nth=0")
+    page.locator(".token").first.dblclick()
+    page.keyboard.type("b1" if before != "b1" else "c1")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => hopscope.state.tokens !== null")
+    settled(page)
+    check_example(page, capsys, drawn=False)
+
+
+@pytest.mark.parametrize("kind", ["own", "others"])
+def test_maps(page: Any, explorer: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(page, explorer, f"/run/gallery-demo?step=651&head=0.1&kind={kind}")
+    check_maps(page, capsys, kind)
+
+
+def test_a_seed_of_a_fleet(
+    page: Any,
+    fleet: tuple[str, Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address, root = fleet
+    monkeypatch.setenv("HOPSCOPE_STORE", str(root))
+    opened(page, address, f"/run/{ID}?seed=9&step=5&ex=2")
+    check_maps(page, capsys)
+    check_example(page, capsys)
+    words, python = said(page, "losses")
+    np.testing.assert_allclose(value_of(python), [bars(page)], atol=1e-6)
+    rows = printed(capsys, [*words, "--json"])
+    np.testing.assert_allclose([row["loss"] for row in rows], bars(page), atol=1e-6)
+    page.evaluate("() => hopscope.state.toggle({ layer: 0, head: 1 })")
+    shown = measured(page)
+    words, python = said(page, "losses")
+    assert python == ""
+    np.testing.assert_allclose(hops(printed(capsys, [*words, "--json"])[-1]), shown, atol=1e-6)
+
+
+def test_losses_that_the_training_noted(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?step=700")
+    words, python = said(page, "losses")
+    assert words == []  # SQL asks a store, and the gallery is in none
+    np.testing.assert_allclose(value_of(python), [bars(page)], atol=1e-6)
+
+
+def test_losses_where_nothing_was_trained(
+    page: Any, explorer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(page, explorer, "/run/gallery-planted")
+    shown = measured(page)
+    words, _ = said(page, "losses")
+    np.testing.assert_allclose(hops(printed(capsys, [*words, "--json"])[0]), shown, atol=1e-6)
