@@ -18,8 +18,6 @@ from hopscope.errors import (
     HopscopeError,
     ResultsMissing,
     ResultsUnreadable,
-    RunBusy,
-    RunMismatch,
     StoreError,
 )
 from hopscope.machine import check_threads
@@ -147,8 +145,11 @@ def _runs_measured(results: Results, target: str, protocol: Protocol) -> tuple[s
 
 def _has_begun(store: Store, recipe: Recipe) -> bool:
     """Is there a state of the run that training goes on from?"""
-    name = recipe.run_name()
-    return name in store.names() and bool(RunFolder(store.root / name).files("checkpoints/"))
+    try:
+        found = store.of(recipe)
+    except StoreError:  # training tells of it
+        return True
+    return found is not None and bool(found.files("checkpoints/"))
 
 
 def _is_trained(store: Store, recipe: Recipe) -> bool:
@@ -245,8 +246,8 @@ def go_on_from_shorter(target: Target, wanted: Sequence[Recipe], store: Store) -
         name = max(beginnings, key=lambda each: each.steps).run_name()
         try:
             prolong(RunFolder(store.root / name), recipe, store)
-        except (RunBusy, RunMismatch) as error:
-            say(f"{recipe.run_name()} is begun by another process: {error}")
+        except OF_ONE_RUN as error:  # another process begins it as well, or the shorter is damaged
+            say(f"{recipe.run_name()} does not go on from {name}: {error}")
         else:
             say(f"{recipe.run_name()} goes on from {name}")
 

@@ -32,8 +32,13 @@ class Measuring:
     """All rows that this process measured, or found kept. They are not taken from the file alone:
     who completes the table removes it.
     """
+    before: bytes | None = field(init=False)
+    """The table that there was in the beginning, whose runs are measured anew."""
     troubles: dict[str, HopscopeError | None] = field(default_factory=dict)
     """What was wrong with each run that was looked at, if anything was."""
+
+    def __post_init__(self) -> None:
+        self.before = self.results.written(self.target.name)
 
     def look(self, progress: "Progress") -> None:
         """Measure what was reported as complete."""
@@ -46,30 +51,33 @@ class Measuring:
         if folder.name in self.troubles:
             return
         self.troubles[folder.name] = None
-        with self.results.held():
-            if folder.name in self._learned({}).runs:
-                return
         try:
-            rows = measured(self.target, self.protocol, folder)
+            with self.results.held():
+                self._look_there()
+            if folder.name not in self.known.runs:
+                rows = measured(self.target, self.protocol, folder)
+                self.known = self._with({folder.name: rows}, self.known)
+                self.save()
         except (CircuitError, *OF_ONE_RUN) as error:
             self.troubles[folder.name] = error
-        else:
-            with self.results.held():
-                self.results.save_part(self._learned({folder.name: rows}))
 
     def save(self) -> Path | None:
         """Write all that is known, as the target's table if it is of all its runs, else as a part
         of it; the file, or None if nothing is known of any run.
         """
         with self.results.held():
-            table = self._learned({})
-            if not table.missing:
-                return self.results.save(table)
-            return self.results.save_part(table) if table.runs else None
+            self._look_there()
+            if not self.known.missing:
+                return self.results.save(self.known)
+            return self.results.save_part(self.known) if self.known.runs else None
 
-    def _learned(self, new: Mapping[str, Sequence[Row]]) -> Table:
-        """What is known with these rows, and with what other processes have kept."""
-        there = self.results.part(self.target.name, self.protocol)
-        before = (self.known, there)
-        self.known = merged(self.target, self.protocol, new, before, self.machine)
-        return self.known
+    def _look_there(self) -> None:
+        """Learn what other processes have kept, or completed since the beginning."""
+        there = [self.results.part(self.target.name, self.protocol)]
+        if self.results.written(self.target.name) != self.before:
+            table = self.results.table(self.target.name)
+            there += [table] if table.protocol == self.protocol else []
+        self.known = self._with({}, *there, self.known)
+
+    def _with(self, new: Mapping[str, Sequence[Row]], *known: Table) -> Table:
+        return merged(self.target, self.protocol, new, known, self.machine)

@@ -12,7 +12,7 @@ from hopscope.errors import ResultsError, ResultsMissing, ResultsUnreadable
 from hopscope.papers.table import PROTOCOLS, Protocol, Table
 from hopscope.papers.table_file import anew, protocol_of, read_table
 from hopscope.papers.target import Target
-from hopscope.store.files import write_bytes, writing
+from hopscope.store.files import read_bytes, write_bytes, writing
 from hopscope.store.lock import locked
 
 PATIENCE = 60.0
@@ -54,6 +54,10 @@ class Results:
     def has(self, target: str) -> bool:
         """True if the target has a complete table."""
         return self.path(target).is_file()
+
+    def written(self, target: str) -> bytes | None:
+        """The content of the file of a target's complete table, if there is one."""
+        return read_bytes(self.path(target)) if self.has(target) else None
 
     def any(self) -> bool:
         """Is there a table of any target, or a part of one?"""

@@ -50,8 +50,8 @@ def meant(path: Path) -> Path:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace the file atomically; whatever goes wrong, the old one is intact."""
-    path = meant(path)
     with writing(path):
+        path = meant(path)
         path.parent.mkdir(parents=True, exist_ok=True)
     write_inside(path.parent, path.name, data)
     with writing(path):

@@ -122,7 +122,7 @@ class RunFolder(Displayed):
         except RunUnreadable:
             raise
         except RunDamaged as error:
-            raise RunDamaged(f"{error}: {self._remedy(name)}") from error
+            raise RunDamaged(f"{error}: {self.remedy(name)}") from error
 
     def _as_committed(self, name: str, entry: FileEntry) -> bytes:
         most = MOST_BYTES if ".json" in name else memory_bytes() // 4
@@ -131,7 +131,8 @@ class RunFolder(Displayed):
             raise RunDamaged(f"{self.path / name} is damaged (its SHA-256 differs)")
         return data
 
-    def _remedy(self, name: str) -> str:
+    def remedy(self, name: str) -> str:
+        """What to do about a damaged file."""
         if self.gallery:
             return "install hopscope again"
         again = "make it again" if is_aside(name) else f"`hopscope rm {self.name}` and train again"
@@ -181,7 +182,7 @@ class RunFolder(Displayed):
         write_inside(self.path, MANIFEST, manifest.to_bytes())
         flush_inside(self.path, {MANIFEST})
         self.manifest = manifest
-        settle(self.path, manifest)
+        settle(self.path, {name: entry for name, entry in written.items() if name != where[name]})
         for name in drop:
             if name not in files:
                 remove_inside(self.path, name)
@@ -273,7 +274,7 @@ class RunFolder(Displayed):
             try:
                 # Another process may have committed between our reading and the lock.
                 self.manifest = read_manifest(self.path)
-                settle(self.path, self.manifest)
+                settle(self.path, self.manifest.files)
                 yield
             finally:
                 self._lease = None

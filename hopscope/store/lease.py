@@ -29,6 +29,8 @@ from hopscope.store.files import read_inside, remove_inside, write_inside, writi
 LEASE = ".lease"
 SECONDS = 60.0
 """How long a lease holds that nobody touches."""
+AHEAD = 3_600.0
+"""Seconds by which the clock of another machine may be ahead of ours."""
 TOUCHES = 3
 """How often its holder touches it in that time."""
 MOST_BYTES = 4_096
@@ -65,7 +67,7 @@ class Lease:
         """Was its holder not heard of for too long?"""
         said = self.said("seconds")
         shorter = isinstance(said, int | float) and said < SECONDS
-        return abs(self.age) > (said if shorter else SECONDS)  # a wrong clock dates it ahead
+        return not -AHEAD <= self.age <= (said if shorter else SECONDS)
 
     @property
     def holder(self) -> str:

@@ -116,6 +116,6 @@ def _check_sizes(folder: RunFolder) -> None:
         else:
             path, bytes_ = folder.path / name, f"({found} bytes, expected {entry.size})"
             raise RunDamaged(
-                f"{path} is {'missing' if found is None else f'damaged {bytes_}'}: restore it "
-                f"from a copy, or `hopscope rm {folder.name}` and train again"
+                f"{path} is {'missing' if found is None else f'damaged {bytes_}'}: "
+                f"{folder.remedy(name)}"
             )

@@ -36,8 +36,8 @@ NAME = re.compile(
 most two numbers."""
 
 ASIDE = re.compile(r"(?!(config|packed)\.json$)[^/]+\.json|explorer/.*", re.ASCII)
-"""Those that were made of a run, and without which it goes on: its circuit, views of it. (How a
-fleet was packed is none of them.)"""
+"""Those that were made of a run, and without which it goes on: its circuit, views of it. How a
+fleet was packed is none of them; and what a training of another kind needs lies in a folder."""
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 

@@ -6,10 +6,11 @@ off. The name is that of a temporary file, with a number that the content determ
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from hopscope.store.files import flush_inside, rename_inside
-from hopscope.store.manifest import FileEntry, Manifest
+from hopscope.store.manifest import FileEntry
 
 
 def pending(name: str, entry: FileEntry) -> str:
@@ -23,11 +24,11 @@ def places(name: str, entry: FileEntry) -> tuple[str, str, str]:
     return name, pending(name, entry), name
 
 
-def settle(folder: Path, manifest: Manifest) -> None:
-    """Move the files that a manifest names to their places, if they still wait."""
+def settle(folder: Path, files: Mapping[str, FileEntry]) -> None:
+    """Move files that a manifest names to their places, if they still wait."""
     waiting = {
         name: pending(name, entry)
-        for name, entry in manifest.files.items()
+        for name, entry in files.items()
         if os.path.lexists(folder / pending(name, entry))
     }
     for name, other in waiting.items():

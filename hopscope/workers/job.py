@@ -89,19 +89,20 @@ def done(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None)
     """Do the job in this process; a report for each of its recipes, in their order."""
     from hopscope.runs import train  # torch
     from hopscope.workers.fleet import train_fleet
-    from hopscope.workers.packing import is_fleet, packable
+    from hopscope.workers.packing import fleets_of, packable
 
     recipes, store = [read_recipe(text) for text in job.recipes], Store(job.store)
     rest, troubles = recipes, dict[str, Trouble | None]()
     begun = time.monotonic()
     alike = [found for recipe in recipes if (found := packable(recipe))]
-    if len(recipes) > 1 and is_fleet(alike, store):
-        trouble = _trouble(
-            lambda: train_fleet(alike, store, job.device, watcher, job.threads, stop)
-        )
-        left = [recipe for recipe in recipes if not _is_complete(recipe, store)]
-        troubles = {recipe.run_name(): trouble for recipe in left}
-        rest = [] if trouble else left
+    for fleet in fleets_of(alike, store):
+        act = partial(train_fleet, fleet, store, job.device, watcher, job.threads, stop)
+        trouble, names = _trouble(act), {each.run_name() for each in fleet}
+        its = [recipe for recipe in rest if recipe.run_name() in names]
+        left = [recipe for recipe in its if not _is_complete(recipe, store)]
+        troubles |= {recipe.run_name(): trouble for recipe in left}
+        again = [] if trouble else left
+        rest = [recipe for recipe in rest if recipe not in its or recipe in again]
     for recipe in rest:
         act = partial(train, recipe, store, job.device, watcher, job.threads, stop)
         troubles[recipe.run_name()] = _trouble(act)

@@ -59,12 +59,14 @@ def packable(recipe: Recipe) -> Experiment | None:
     return cast(Experiment, recipe) if recipe.packs else None
 
 
-def is_fleet(recipes: Sequence[Experiment], store: Store) -> bool:
-    """Are these to be trained as one? Not if somebody has begun or completed one of them since they
-    were packed, unless it was by their fleet, which was not parted to the end.
+def fleets_of(recipes: Sequence[Experiment], store: Store) -> list[tuple[Experiment, ...]]:
+    """The fleets by which the recipes of a job are trained: those that hold some of them and are
+    not parted yet, whoever packed them; else all as one, unless somebody has begun or completed one
+    of them since they were packed.
     """
-    packed_before = os.path.lexists(store.root / together(recipes).run_name() / PACKED)
-    return packed_before or not any(_begun(recipe, store) for recipe in recipes)
+    found = _begun_fleets(recipes, store)
+    alone = len(recipes) < 2 or any(_begun(recipe, store) for recipe in recipes)
+    return found if found or alone else [tuple(recipes)]
 
 
 def check_pack(pack: object) -> None:

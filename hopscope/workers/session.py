@@ -155,12 +155,14 @@ def _folder() -> Path:
 
 
 def _is_orphan(folder: Path) -> bool:
-    """Was it left by a process of this machine that is dead? Others may use the same root, and
-    people call folders of theirs what they like.
+    """Was it left by a process of this machine that is dead? (Where machines cannot be told apart,
+    by one that was not heard of for too long.) Others may use the same root, and people call
+    folders of theirs what they like.
     """
     lease = lease_of(folder)
     try:
-        return lease is not None and lease.dead and folder.lstat().st_uid == os.getuid()
+        over = lease is not None and (lease.dead or (lease.silent and not lease.said("machine")))
+        return over and folder.lstat().st_uid == os.getuid()
     except OSError:  # somebody else has removed it
         return False
 

@@ -103,6 +103,20 @@ def test_what_another_process_began_meanwhile_is_left_to_it(
     assert say("musat/two", "--protocol", "full", papers=papers)[0] == 0
 
 
+def test_a_damaged_run_keeps_no_other_from_going_on(
+    say: Say, target: Target, full: tuple[Experiment, ...]
+) -> None:
+    papers, store = both(target, full), Store("kept")
+    say("musat/two", papers=papers)
+    damaged = store.create(full[0]).path / "config.json"
+    damaged.write_bytes(damaged.read_bytes()[:9])
+    code, out, err = say("musat/two", "--protocol", "full", papers=papers)
+    assert code == 2
+    assert f"{full[1].run_name()} goes on from" in out
+    assert f"{damaged} is damaged" in err
+    assert store.find(full[1].run_name()).manifest.complete
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"steps": 12}, {"lr": 0.5}, {"schedule": "cosine"}, {"checkpoint_every": 3}],

@@ -1,11 +1,13 @@
 """Runs are measured once, whichever of several processes does it, and no row is lost."""
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunBusy
 from hopscope.papers.measuring import Measuring
 from hopscope.papers.results_folder import Results
 from hopscope.papers.row import Row
@@ -70,13 +72,22 @@ def test_who_ends_later_does_not_lose_what_the_first_has_completed(sweep: Sweep)
     one.save()
     whole = sweep.results.path("musat/x").read_bytes()
     assert sweep.results.parts("musat/x") == []
-    assert other.save() == sweep.results.part_path("musat/x", "full")  # it knows two of four runs
-    assert sweep.results.path("musat/x").read_bytes() == whole
-    for folder in sweep.folders[1:]:
+    for folder in sweep.folders[:3]:  # the last was trained by the first process alone
         other.measure(folder)
-    other.save()
-    assert sweep.seeds() == [0, 1, 2, 3]
+    assert other.save() == sweep.results.path("musat/x")
+    assert sorted(sweep.measured) == sorted(NAMES[1:])
+    assert sweep.results.path("musat/x").read_bytes() == whole
     assert sweep.results.parts("musat/x") == []
+
+
+def test_a_table_that_there_was_before_is_measured_anew(sweep: Sweep) -> None:
+    for _ in range(2):
+        process = sweep.process()
+        for folder in sweep.folders:
+            process.measure(folder)
+        assert process.save() == sweep.results.path("musat/x")
+        assert sweep.seeds() == [0, 1, 2, 3]
+    assert sorted(sweep.measured) == sorted([*NAMES[1:], *NAMES])
 
 
 def test_while_runs_are_missing_nothing_is_called_the_table(sweep: Sweep) -> None:
@@ -97,5 +108,18 @@ def test_nothing_known_leaves_no_file(tmp_path: Path) -> None:
 def test_one_process_at_a_time_writes(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hopscope.papers.results_folder.PATIENCE", 0.0)
     one = sweep.process()
-    with sweep.results.held(), pytest.raises(RunBusy, match="another process writes to"):
+    measure = sweep.target.measure
+
+    def slowly(folder: RunFolder, protocol: Protocol) -> Sequence[Row]:
+        rows = measure(folder, protocol)
+        busy.enter_context(sweep.results.held())  # another process, from now on
+        return rows
+
+    one.target = replace(sweep.target, measure=slowly)
+    with ExitStack() as busy:
         one.measure(sweep.folders[1])
+        one.measure(sweep.folders[2])
+        told = [str(error) for error in one.troubles.values()]
+        assert told == [f"another process writes to {sweep.results.root}: wait for it"] * 2
+    one.save()  # what was measured is not lost
+    assert sweep.results.part("musat/x", "full").runs == (NAMES[0], NAMES[1])

@@ -114,6 +114,13 @@ def test_a_lease_that_is_dated_nonsense_is_over(
         assert lease_of(folder.path).token == 5
 
 
+def test_a_clock_that_is_a_little_ahead_of_ours_ends_no_lease(folder: RunFolder) -> None:
+    leave(folder, seconds=60)
+    dated = time.time() + 600
+    os.utime(folder.path / LEASE, (dated, dated))
+    assert not lease_of(folder.path).silent
+
+
 def test_a_lease_of_a_dead_process_of_this_machine_is_over_at_once(folder: RunFolder) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()

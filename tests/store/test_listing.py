@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from hopscope.configs import Experiment, Retrieval
+from hopscope.errors import RunDamaged
 from hopscope.store import Listed, RunFolder, Store
 from hopscope.store.listing import committed
 from hopscope.store.manifest import FileEntry, Manifest
@@ -84,6 +85,22 @@ def test_a_damaged_run_is_listed_as_such(
     assert len(problems) == 1
     assert problem in problems[0]
     assert next(each.problem for each in found if each.name == run.name) == problems[0]
+
+
+def test_the_list_says_of_a_damaged_file_what_its_run_says(store: Store, run: RunFolder) -> None:
+    run.commit({"circuit.json": b"{}"})
+    for name, remedy in (
+        ("circuit.json", "restore it from a copy, or make it again"),
+        ("config.json", f"restore it from a copy, or `hopscope rm {run.name}` and train again"),
+    ):
+        before = (run.path / name).read_bytes()
+        (run.path / name).write_bytes(b"")
+        assert store.listed()[1] == [
+            f"{run.path / name} is damaged (0 bytes, expected {len(before)}): {remedy}"
+        ]
+        with pytest.raises(RunDamaged, match=f"{remedy}$"):
+            run.read(name)
+        (run.path / name).write_bytes(before)
 
 
 def cyclic(path: Path) -> None:

@@ -3,6 +3,7 @@
 """
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -145,6 +146,22 @@ def test_only_folders_that_dead_processes_left_are_removed(
         there = {path.name for path in tmp_path.iterdir()}
         notes = {"hopscope-ray-notes.txt", "hopscope-ray-elsewhere"}
         assert there == {*theirs, *notes, own.name, again.name}
+
+
+def test_where_machines_cannot_be_told_apart_folders_wait_for_their_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "LONGEST", 1_000)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("hopscope.store.lease._machine", lambda: "")  # as on macOS
+    left = {name: tmp_path / f"hopscope-ray-{name}" for name in ("old", "new")}
+    for name, seconds in (("old", 9_000), ("new", 0)):
+        left[name].mkdir()
+        (left[name] / LEASE).write_text(json.dumps({"pid": 1, "machine": "", "seconds": 60}))
+        dated = time.time() - seconds
+        os.utime(left[name] / LEASE, (dated, dated))
+    session._folder()
+    assert (left["old"].exists(), left["new"].exists()) == (False, True)
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

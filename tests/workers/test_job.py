@@ -70,6 +70,23 @@ def test_a_fleet_that_was_parted_is_not_trained_again(
     assert steps == []
 
 
+def test_a_fleet_that_others_cut_otherwise_is_trained_as_it_is(
+    tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipes = tuple(member(tiny, seed) for seed in range(4))
+    stop = Stop()
+    stop.ask("enough")
+    done(Job.of(recipes[:3], store, "cpu", 1), stop=stop)  # another sweep: its fleet is begun
+    steps = counted(monkeypatch)
+    assert [report.state for report in done(Job.of(recipes[2:], store, "cpu", 1))] == [
+        "complete"
+    ] * 2
+    assert set(steps) == {(0, 1, 2), (3,)}
+    assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
+    (alone,) = done(Job.of(recipes[:1], store, "cpu", 1))
+    assert alone.state == "complete"
+
+
 def test_of_a_fleet_that_others_began_the_rest_is_trained_alone(
     tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
