@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.facts import symbol_name
 from hopscope.report.look import COLOURS, DIM, Picture, drawn, picture
 from hopscope.report.saving import save_figure
-from hopscope.report.symbols import symbol_name
 from hopscope.theory import reach
 from hopscope.training import Run, train
 

@@ -1,9 +1,11 @@
 """A model as a folder: `config.json` and `model.safetensors`."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -15,6 +17,8 @@ from hopscope.store.files import read_bytes, write_bytes
 FORMAT = 1
 """The version of the format of a model's folder."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""The kinds of number that weights may hold; torch knows others that it cannot compute with."""
 
 
 def save(model: Transformer, folder: Path | str) -> None:
@@ -35,6 +39,7 @@ def save(model: Transformer, folder: Path | str) -> None:
 def load(folder: Path | str) -> Transformer:
     """Read a model that `save` wrote."""
     folder = Path(folder)
+    weights = _weights(folder / WEIGHTS)
     try:
         config = json.loads(read_bytes(folder / CONFIG))
         if config["format"] != FORMAT:
@@ -42,20 +47,46 @@ def load(folder: Path | str) -> Transformer:
                 f"{folder}/{CONFIG} has format {config['format']}, expected {FORMAT}: "
                 "upgrade hopscope"
             )
-        model = Transformer(Model(**config["model"]), Interface(**config["interface"]))
-    except (KeyError, TypeError, json.JSONDecodeError, ConfigError) as error:
+        shape = Model(**config["model"]), Interface(**config["interface"])
+    except (KeyError, TypeError, ValueError, RecursionError, ConfigError) as error:
         raise ModelError(f"{folder}/{CONFIG} does not describe a model: {error}") from error
+    source, layers = f"{folder}/{WEIGHTS}", shape[0].layers
+    if layers > len(weights):  # each layer has several
+        raise ModelError(
+            f"{source} has {len(weights)} weights, and {CONFIG} says {layers:,} layers: it belongs "
+            "to a model of another shape"
+        )
     try:
-        weights = safetensors.torch.load(read_bytes(folder / WEIGHTS))
-    except SafetensorError as error:
-        raise ModelError(f"{folder}/{WEIGHTS} is not a safetensors file: {error}") from error
-    load_weights(model, weights, f"{folder}/{WEIGHTS}")
+        with torch.device("meta"):  # one that is far larger would not fit into memory
+            own = Transformer(*shape).state_dict()
+    except RuntimeError as error:
+        raise ModelError(f"{folder}/{CONFIG} describes a model of no size: {error}") from error
+    _check_fit(own, weights, source)
+    model = Transformer(*shape)
+    load_weights(model, weights, source)
     return model
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    """The weights in a file, if all are numbers."""
+    try:
+        weights = safetensors.torch.load(read_bytes(path))
+    except (SafetensorError, KeyError, ValueError) as error:  # KeyError: a kind torch does not know
+        raise ModelError(f"{path} is not a safetensors file of weights: {error}") from error
+    for name, tensor in weights.items():
+        if tensor.dtype not in NUMBERS or not tensor.isfinite().all():
+            raise ModelError(f"{path}: {name[:100]} holds what is not a number: write it anew")
+    return weights
 
 
 def load_weights(model: Transformer, weights: dict[str, Tensor], source: str) -> None:
     """Fill the model with weights of exactly its names and shapes."""
-    own = model.state_dict()
+    _check_fit(model.state_dict(), weights, source)
+    model.load_state_dict(weights)
+
+
+def _check_fit(own: Mapping[str, Tensor], weights: Mapping[str, Tensor], source: str) -> None:
+    """Refuse weights that have not these names and shapes."""
     for name in own.keys() ^ weights.keys():
         where = "lacks" if name in own else "has unknown"
         raise ModelError(f"{source} {where} {name}: it belongs to a model of another shape")
@@ -64,4 +95,3 @@ def load_weights(model: Transformer, weights: dict[str, Tensor], source: str) ->
         if got.shape != tensor.shape:
             shapes = f"{tuple(got.shape)}, expected {tuple(tensor.shape)}"
             raise ModelError(f"{source}: {name} is {shapes}: it is of a model of another shape")
-    model.load_state_dict(weights)

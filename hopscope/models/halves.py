@@ -3,8 +3,9 @@
     x + out(attention(norm(x)))        x + down(GELU(up(norm(x))))
 
 What they replace is written out in `layers.py`. Each way, forward and back, is one call of
-`native/half.c`: Python between the kernels runs from cold caches, and takes its time. The sums of
-the residual stream are taken where their numbers are made, before these are rounded.
+`native/half.c`: Python between the kernels runs from cold caches, and takes its time. With AMX the
+sums of the residual stream are taken where their numbers are made, before these are rounded; with
+AVX-512 behind that, as where only some positions are read.
 """
 
 from typing import Any, NamedTuple
@@ -41,6 +42,7 @@ def suit_attention(
     same = query[0].shape == key.shape == value[0].shape and query[1].shape == value[1].shape
     return (
         kernels.suit_attention(x, width)
+        and heads.read <= x.shape[-2]
         and same
         and kernels.suit_norm(x, *norm)
         and kernels.suit_mlp(x, query, out)

@@ -182,7 +182,8 @@ class Transformer(nn.Module):
         heads: HeadEdit | None = None,
         read: int | None = None,
     ) -> Float[Tensor, "*model batch read outputs"]:
-        """Outputs of the last `read` positions (all that the interface reads, unless told).
+        """Outputs of the last `read` positions (all that the interface reads, unless told), or of
+        as many as there are.
 
         The last layer computes only those; every earlier layer computes all positions.
         """
@@ -208,7 +209,8 @@ class Transformer(nn.Module):
         read: int | None = None,
     ) -> Float[Tensor, "*model batch read d_model"]:
         """The residual stream after a layer, of the last `read` positions (or of all)."""
-        out: Tensor = self.blocks[number](x, read or x.shape[-2], number, edits)
+        every = x.shape[-2]
+        out: Tensor = self.blocks[number](x, min(read or every, every), number, edits)
         return out
 
     def leave(

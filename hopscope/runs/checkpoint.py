@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hopscope.configs import Config, Recipe
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunTooNew
+from hopscope.models.folder import NUMBERS
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 
@@ -22,8 +23,6 @@ FORMAT = 1
 """The version of the format of checkpoints."""
 META = "hopscope"  # one key: the order of several would change from process to process
 OPTIMISERS = "checkpoints/optimiser-"
-NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-"""The kinds of number that a state may hold; torch knows others that it cannot compute with."""
 
 
 class About(Config):

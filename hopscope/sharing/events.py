@@ -8,12 +8,16 @@ The format is TensorFlow's (`event.proto`, `summary.proto`, `record_writer.h`).
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+Record = Callable[[float], bytes]
+"""A record, once its time is given."""
 VARINT, DOUBLE, BYTES, FLOAT = 0, 1, 2, 5
 """How a field is written, as protobuf numbers it."""
 TEXT = 7
 """TensorFlow's number for the type of strings."""
+TIME = struct.Struct("<13xd")
+"""Where a record has its time: behind its length, the check sum of that, and the field's key."""
 POLYNOMIAL = 0x82F63B78
 """CRC-32C (Castagnoli), its bits reversed."""
 
@@ -40,6 +44,22 @@ def record(message: bytes) -> bytes:
     """A message with its length and check sums."""
     length = struct.pack("<Q", len(message))
     return length + _masked(length) + message + _masked(message)
+
+
+def begun(data: bytes, made: Sequence[Record]) -> int | None:
+    """With how many of these records a file begins, whatever their times are; None if it holds
+    anything else.
+    """
+    at = 0
+    for number, make in enumerate(made):
+        if at == len(data):
+            return number
+        found = data[at : at + TIME.size]
+        record_ = make(TIME.unpack(found)[0]) if len(found) == TIME.size else b""
+        if not record_ or data[at : at + len(record_)] != record_:
+            return None
+        at += len(record_)
+    return len(made) if at == len(data) else None
 
 
 def _event(time: float, step: int, summary: bytes) -> bytes:

@@ -17,8 +17,10 @@ DIVERGED_AT = 100.0
 class Ledger:
     """Collects losses step by step; every commit takes away a part of the metrics."""
 
-    def __init__(self, seeds: Sequence[int], first_step: int, limit: float) -> None:
-        self.seeds = seeds
+    def __init__(
+        self, seeds: Sequence[int], hops: Sequence[int], first_step: int, limit: float
+    ) -> None:
+        self.seeds, self.hops = seeds, hops
         self.start = first_step
         self.limit = limit
         self.pending: dict[str, list[tuple[int, Tensor]]] = {"train": [], "validation": []}
@@ -57,7 +59,8 @@ class Ledger:
         row, member, hop = (int(axis[0]) for axis in np.nonzero(bad))
         value = losses[row, member, hop]
         what = "is not a number" if math.isnan(value) else f"is {value:.3g}"
+        which, seed = self.hops[hop], self.seeds[member]
         raise Diverged(
-            f"the loss of hop {hop + 1} {what} at step {steps[row]} (seed {self.seeds[member]}); "
+            f"the loss of hop {which} {what} at step {steps[row]} (seed {seed}); "
             f"the last good checkpoint is {last_good}: lower training.lr, or add training.warmup"
         )

@@ -25,7 +25,8 @@ def precision_of(training: Training, device: torch.device) -> str:
     if training.precision != "auto":
         return training.precision
     if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported() else "float32"
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+        return "bf16" if native else "float32"
     return "bf16" if _native_bf16() else "float32"
 
 

@@ -40,7 +40,8 @@ class TrainingWork:
         self.learner = Learner(experiment, where, precision_of(training, where))
         unpack(self.learner, folder)
         limit = DIVERGED_AT * max(1.0, experiment.guess)
-        self.ledger = Ledger(experiment.seeds, self.step, limit)
+        hops = experiment.task.asked_hops()
+        self.ledger = Ledger(experiment.seeds, hops, self.step, limit)
         self.settle_every = SETTLE_EVERY[where.type]
         if not checkpoint_steps(folder):
             self._validate()

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
 from hopscope.configs import Interface, Model
@@ -29,6 +30,13 @@ def change(folder: Path, **values: object) -> None:
     (folder / "config.json").write_text(json.dumps(config | values))
 
 
+def rewrite(folder: Path, dtype: torch.dtype, number: float = 1.0) -> None:
+    """Weights of the same names and shapes, all of them this number."""
+    weights = safetensors.torch.load_file(folder / "model.safetensors")
+    other = {name: torch.full_like(t, number).to(dtype) for name, t in weights.items()}
+    safetensors.torch.save_file(other, folder / "model.safetensors")
+
+
 @pytest.mark.parametrize(
     ("harm", "text"),
     [
@@ -39,6 +47,15 @@ def change(folder: Path, **values: object) -> None:
         (lambda f: change(f, model={"layers": 2, "d_model": 8}), "lacks blocks.1"),
         (lambda f: change(f, model={"layers": 1, "d_model": 16}), "expected .16"),
         (lambda f: (f / "model.safetensors").write_bytes(b"short"), "not a safetensors file"),
+        (lambda f: (f / "config.json").write_bytes(b"\xff"), "does not describe a model"),
+        (lambda f: (f / "config.json").write_text("[" * 100_000), "does not describe a model"),
+        (lambda f: change(f, model={"layers": 1, "d_model": 2**20}), "is of a model of another"),
+        (lambda f: change(f, model={"layers": 1, "d_model": 2**30}), "a model of no size"),
+        (lambda f: change(f, model={"layers": 2**30, "d_model": 8}), "1,073,741,824 layers: it"),
+        (lambda f: rewrite(f, torch.int64), "holds what is not a number"),
+        (lambda f: rewrite(f, torch.bool), "holds what is not a number"),
+        (lambda f: rewrite(f, torch.float8_e4m3fn), "holds what is not a number"),
+        (lambda f: rewrite(f, torch.float32, torch.nan), "holds what is not a number"),
     ],
 )
 def test_a_damaged_folder_is_refused_on_one_line(folder: Path, harm: object, text: str) -> None:

@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.configs import Model
+from hopscope.configs import Interface, Model
 from hopscope.models import compiled, halves
 from hopscope.models.layers import Attention, Mlp, Norm
+from hopscope.models.transformer import Transformer
 
 ROUNDING = 2**-8  # of bf16, relative
 PATHS = [path for path in compiled.possible() if path != "torch"]
@@ -107,6 +108,24 @@ def test_what_they_are_not_made_for_is_left_to_the_layers(path: str) -> None:
         assert not halves.suit_attention(
             x, norm, (pair, square, (square, vector.float()), pair), fits
         )
+        more = fits._replace(read=9)  # of eight positions
+        assert not halves.suit_attention(x, norm, (pair, square, pair, pair), more)
     with compiled.using("torch"):
         assert not halves.suit_mlp(x, norm, pair, pair)
         assert not halves.suit_attention(x, norm, (pair, square, pair, pair), fits)
+
+
+@pytest.mark.parametrize("path", compiled.possible())
+def test_a_sequence_shorter_than_what_is_read_is_read_as_a_whole(path: str) -> None:
+    shape = Interface(tokens=True, inputs=8, length=32, read=32, outputs=9)
+    model = Transformer.seeded(CONFIG, shape, 0).bfloat16()
+    tokens = torch.randint(0, 8, (64, 5), generator=torch.Generator().manual_seed(3))
+    with compiled.using(path):
+        found = model(tokens)
+        assert torch.equal(found, model(tokens, read=5))
+        found.sum().backward()
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.isfinite().all()
+    with compiled.using("torch"):
+        assert off(found, model(tokens).double()) < 8

@@ -1,5 +1,6 @@
 """TensorBoard reads back what was sent to it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,31 @@ def test_a_file_that_grows_keeps_what_it_held(fleet: RunFolder, tmp_path: Path) 
     rows, log = run.rows(), to.begin(run)
     log.add(rows[:3])
     (path,) = tmp_path.rglob("*tfevents*")
-    early = path.read_bytes()
-    log.add(rows[3:])
-    assert path.read_bytes()[: len(early)] == early
+    early, file = path.read_bytes(), path.stat().st_ino
+    log.add(rows[3:5])
+    manifest = fleet.manifest
+    fleet.manifest = manifest.model_copy(update={"seconds": 9.0})  # times are estimated anew
+    again = to.begin(run)
+    again.add(rows)
     whole = path.read_bytes()
+    assert whole[: len(early)] == early
     assert [sent.steps for sent in follow([run], to, lambda: None)] == [7]
+    assert path.read_bytes() == whole
+    assert path.stat().st_ino == file  # one that was renamed over it would not be seen
+    steps = {event.step for event in read(path.parent).Scalars("train/loss/x1")}
+    assert steps == {step for step, values in rows if "train/loss/x1" in values}
+
+
+@pytest.mark.parametrize("harm", [lambda data: data[:-3], lambda data: data + data, lambda _: b"x"])
+def test_a_file_that_holds_anything_else_is_written_anew(
+    fleet: RunFolder, tmp_path: Path, harm: Callable[[bytes], bytes]
+) -> None:
+    run, to = tracked(fleet)[0], TensorBoard(Place(to=tmp_path))
+    list(send([run], to))
+    (path,) = tmp_path.rglob("*tfevents*")
+    whole = path.read_bytes()
+    path.write_bytes(harm(whole))
+    list(send([run], to))
     assert path.read_bytes() == whole
 
 

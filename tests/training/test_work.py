@@ -194,6 +194,9 @@ def test_divergence_names_the_last_good_checkpoint(store: Store, tiny: Experimen
     with pytest.raises(Diverged, match="loss of hop . is .* at step .*step-0000000") as caught:
         train(tiny.model_copy(update={"training": wild}), store)
     assert "lower training.lr" in str(caught.value)
+    last = tiny.task.model_copy(update={"curriculum": False})  # the second hop alone
+    with pytest.raises(Diverged, match="loss of hop 2 is .* at step"):
+        train(tiny.model_copy(update={"task": last, "training": wild}), store.root / "other")
     folder = store.find("retrieval")
     assert folder.verify() == []
     assert not folder.manifest.complete

@@ -1,0 +1,24 @@
+"""Every program in `benchmarks/` can be started: what it imports is there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+IMPORTS = """
+import importlib.util, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.py")):
+    spec = importlib.util.spec_from_file_location(f"of_{path.stem}", path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        print(f"{path.name}: {type(error).__name__}: {error}")
+"""
+
+
+def test_all_imports_are_there() -> None:
+    command = [sys.executable, "-c", IMPORTS, str(BENCHMARKS)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    assert found.stdout == ""
