@@ -42,6 +42,13 @@ class Emergence(Displayed):
     """The step at which each hop was learned (None: it never was), as the losses of the training
     say; None if those are not known.
     """
+    hops: tuple[int, ...] | None = None
+    """The hop that each loss is the loss of, from 1; None: of one hop after the other."""
+
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The hop that each loss is the loss of."""
+        return self.hops or tuple(range(1, self.losses.shape[1] + 1))
 
     def __repr__(self) -> str:
         known = sum(step is not None for _, step in self.order)
@@ -87,6 +94,7 @@ class Emergence(Displayed):
             "guess": self.guess,
             "losses": self.losses.tolist(),
             "learned_at": None if self.learned_at is None else list(self.learned_at),
+            **({} if self.hops is None else {"hops": list(self.hops)}),
             "paths": [
                 {
                     "layer": path.layer,
@@ -104,7 +112,7 @@ class Emergence(Displayed):
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Emergence":
         """What `to_dict` wrote, in this version or an earlier one (which kept no `learned_at`)."""
-        learned = kept.get("learned_at")
+        learned, hops = kept.get("learned_at"), kept.get("hops")
         paths = tuple(
             Path(p["layer"], p["head"], parse_role(p["reader"]), parse_role(p["source"]))
             for p in kept["paths"]
@@ -117,4 +125,5 @@ class Emergence(Displayed):
             guess=kept["guess"],
             steps_per_epoch=kept["steps_per_epoch"],
             learned_at=None if learned is None else tuple(learned),
+            hops=None if hops is None else tuple(hops),
         )

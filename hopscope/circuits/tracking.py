@@ -1,6 +1,7 @@
 """Follow the paths of a circuit through the checkpoints of a run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +14,7 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.exam import Exam, Questions, exam_of
 from hopscope.circuits.subject import check_finite
+from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
@@ -58,11 +60,13 @@ def emergence(
         raise CircuitError("the circuit has no paths whose emergence could be watched")
     exam = exam_of(questions, examples)
     _check_made_for(model_of(history, steps[-1], member), circuit)
-    found = [_at(history, step, (circuit, exam, member)) for step in steps]
-    attention, losses = (np.stack(part) for part in zip(*found, strict=True))
+    each = [_at(history, step, (circuit, exam, member)) for step in steps]
+    attention, losses = (np.stack(part) for part in zip(*each, strict=True))
     epoch = steps_per_epoch or _steps_per_epoch(history)
     when = tuple(history.learned()[member or 0]) if isinstance(history, Recorded) else None
-    return Emergence(circuit.paths, tuple(steps), attention.T, losses, exam.guess, epoch, when)
+    found = Emergence(circuit.paths, tuple(steps), attention.T, losses, exam.guess, epoch, when)
+    asked = questions.asked_hops() if isinstance(questions, FactTask) else found.asked
+    return found if asked == found.asked else replace(found, hops=asked)
 
 
 def steps_of(history: History) -> list[int]:

@@ -70,9 +70,10 @@ def ablate(chosen: AblateArguments) -> int:
     losses = _losses(ablator, {_named(whole, chosen.order): base, **asked})
     if chosen.order is not None:
         losses = _losses(_ablator(examined, examined.task, chosen), {whole: base}) | losses
+    asked_hops = task.asked_hops()
     rows = [
         {"changed": name, "loss": sum(hops) / len(hops)}
-        | {f"hop_{hop}": loss for hop, loss in enumerate(hops, 1)}
+        | {f"hop_{hop}": loss for hop, loss in zip(asked_hops, hops, strict=True)}
         for name, hops in losses.items()
     ]
     formats = dict.fromkeys(rows[0], ".4f") | {"changed": ""}

@@ -124,7 +124,7 @@ def _refuse_to_draw(what: str, chosen: DepthArguments) -> None:
 
 def _range(text: str) -> range:
     """The hops of a table."""
-    match = re.fullmatch(r"(\d+)\.\.(\d+)", text)
+    match = re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise ConfigError(f"--table is {text!r}; expected a range of hops like 1..64")
     return range(int(match[1]), int(match[2]) + 1)

@@ -37,6 +37,7 @@ def discover_all(
 def emergence_all(chosen: ModelArguments, examples: int, *, json: bool) -> None:
     """When every step (who reads whom) appeared in each member, and when hops were learned."""
     when: dict[str, dict[int, float | None]] = {}
+    hops: dict[str, dict[int, float | None]] = {}
     members = chosen.study().members()
     found_in = [examined for examined in members if examined.has_circuit]
     for examined in found_in or members:  # if there is none, the first says what to do
@@ -46,9 +47,9 @@ def emergence_all(chosen: ModelArguments, examples: int, *, json: bool) -> None:
         for path, step in reversed(story.order):
             reader, source = _ends(path)
             when.setdefault(f"{reader} ← {source}", {})[seed] = step
-        for hop, learned in enumerate(story.learned_at or ()):
-            when.setdefault(f"hop {hop + 1} is learned", {})[seed] = learned
-    ordered = sorted(when.items(), key=lambda item: (item[0].startswith("hop"), item[0]))
+        for hop, learned in zip(story.asked, story.learned_at or (), strict=False):
+            hops.setdefault(f"hop {hop} is learned", {})[seed] = learned
+    ordered = [*sorted(when.items()), *hops.items()]
     if json:
         say_json(
             [

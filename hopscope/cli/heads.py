@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 
 from hopscope.cli.arguments import JsonArguments
-from hopscope.cli.drawing import FigureArguments, draw
+from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import note, say, say_json
 from hopscope.configs import LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
@@ -59,9 +59,7 @@ class LlmHeadsArguments(JsonArguments, FigureArguments):
 
 
 def heads(chosen: LlmHeadsArguments) -> int:
-    if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
-        raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
-    check_folder(chosen.out)
+    _check(chosen)
     bench = _bench(chosen)
     from hopscope.llm.heads import head_scores
     from hopscope.llm.local import LocalModel
@@ -94,6 +92,14 @@ def heads(chosen: LlmHeadsArguments) -> int:
             bench.commit({f"heads-{prompts.label}.json": kept})
         (note if chosen.json else say)(f"kept with {bench.name}")
     return 0
+
+
+def _check(chosen: LlmHeadsArguments) -> None:
+    """Refuse what could not be computed, drawn or written, before anything is."""
+    if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
+        raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
+    check_folder(chosen.out)
+    check_figures(chosen)
 
 
 def _bench(chosen: LlmHeadsArguments) -> RunFolder | None:

@@ -74,7 +74,7 @@ def bench(chosen: LlmBenchArguments) -> int:
 
 def _kinds(formulations: str, hops: str, chains: int, opening: bool) -> tuple[Prompts, ...]:
     """What the flags ask for. A range of hops is for equations; lives-with takes its last."""
-    match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", hops)
+    match = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{1,9}))?", hops)
     if match is None:
         raise ConfigError(f"--hops is {hops!r}; expected a number or a range, e.g. 5 or 1..5")
     first, last = int(match[1]), int(match[2] or match[1])

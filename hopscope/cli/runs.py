@@ -207,7 +207,7 @@ def rm(chosen: RmArguments) -> int:
     if not chosen.runs:
         raise ConfigError("rm needs the name of a run; `hopscope runs` lists them")
     store = Store(chosen.store)
-    for name in [store.removable(each) for each in chosen.runs]:  # all, or none
+    for name in dict.fromkeys([store.removable(each) for each in chosen.runs]):  # all, or none
         if chosen.dry_run:
             say(f"would remove {store.root / name}")
         else:

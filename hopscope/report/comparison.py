@@ -21,8 +21,8 @@ def comparison_figure(found: Comparison) -> Picture:
     down = -(-len(hops) // across)
     figure = picture(
         "two runs",
-        f"Loss of each hop during training, the mean of {WINDOW} steps; dots: validation; bands: "
-        f"from the lowest to the highest of several models. {_who(found)}",
+        f"Loss of each hop during training, the mean of {WINDOW} {found.courses[0].unit}s; dots: "
+        f"validation; bands: from the lowest to the highest of several models. {_told(found)}",
         0.9 + 1.5 * down,
         columns=2,
     )
@@ -56,27 +56,42 @@ def _draw(axes: Axes, course: Course, hop: str, colour: str) -> None:
         axes.plot(course.checked[dots], mean[dots], ".", color=colour)
 
 
-def _who(found: Comparison) -> str:
-    levels = dict.fromkeys(course.guess for course in found.courses if course.guess is not None)
-    return "Dotted: guessing." if len(levels) == 1 else ""
+def _levels(found: Comparison) -> list[tuple[float, str]]:
+    """The levels of guessing, each with its colour: its run's, where they differ."""
+    known = [
+        (course.guess, colour)
+        for course, colour in zip(found.courses, COLOURS, strict=False)
+        if course.guess is not None
+    ]
+    alike = len({level for level, _ in known}) == 1
+    return [(known[0][0], DIM)] if alike else known
+
+
+def _told(found: Comparison) -> str:
+    levels = _levels(found)
+    if not levels:
+        return ""
+    whose = ", each in its run's colour" * (len(levels) > 1)
+    ends = f" The axis ends at {FULL_SCALE:g} times the highest." * (max(levels)[0] > 0)
+    return f"Dotted: guessing{whose}.{ends}"
 
 
 def _label(figure: Picture, found: Comparison) -> None:
     """Axes, guessing levels (each in its run's colour where they differ) and who is who."""
     first, *_ = figure.axes
-    levels = [course.guess for course in found.courses if course.guess is not None]
-    colours = (DIM,) if len(set(levels)) == 1 else COLOURS
+    levels = _levels(found)
     for axes in figure.axes:
-        for level, colour in zip(levels, colours, strict=False):
+        for level, colour in levels:
             axes.axhline(level, color=colour, linestyle=":", zorder=0)
     if levels:
-        first.set_ylim(0, FULL_SCALE * max(levels))
+        first.set_ylim(0, FULL_SCALE * (max(levels)[0] or 1.0))
     figure.supxlabel(found.courses[0].unit)
     figure.supylabel("loss (dots: validation)")
     lines = [
         first.plot([], [], color=colour, label=name)[0]
         for name, colour in zip(found.names, COLOURS, strict=False)
     ]
-    if levels:
-        lines.append(first.plot([], [], color=DIM, linestyle=":", label="guess")[0])
+    lines += [
+        first.plot([], [], color=colour, linestyle=":", label="guess")[0] for _, colour in levels
+    ]
     figure.legend(handles=lines, loc="outside right upper")

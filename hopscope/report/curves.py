@@ -22,20 +22,19 @@ FULL_SCALE = 1.6
 @drawn
 def loss_curves(run: Run) -> Picture:
     """Training loss (smoothed) and validation loss of every hop; a band spans a fleet."""
-    several = len(run.recipe.seeds) > 1
+    several, level = len(run.recipe.seeds) > 1, run.recipe.task.guess()
     band = " Bands: from the lowest to the highest of the models." if several else ""
     figure = picture(
         run_title(run.folder),
         f"Loss of each hop during training, the mean of {WINDOW} steps; dots: validation. Dotted "
-        f"line: guessing.{band} The axis ends at {FULL_SCALE:g} times guessing.",
+        f"line: guessing.{band} The axis ends at {FULL_SCALE:g}{' times guessing' * (level > 0)}.",
         2.4,
     )
     axes = figure.subplots()
-    level = run.recipe.task.guess()
     for hop, number in enumerate(run.recipe.task.asked_hops()):
         _hop(axes, run, hop, symbol_name(f"x{number}"))
     axes.axhline(level, color=DIM, linestyle=":", label="guess")
-    axes.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * level), xlim=(0, None))
+    axes.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * (level or 1.0)), xlim=(0, None))
     axes.legend(loc="upper right")
     return figure
 

@@ -48,13 +48,11 @@ def emergence_figure(story: Emergence, of: str = "") -> Picture:
     )
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(ROW * rows + 0.1, 1.0))
     _heat(figure, above, story)
-    for hop in range(story.losses.shape[1]):
-        colour = COLOURS[hop % len(COLOURS)]
-        below.plot(
-            story.steps, story.losses[:, hop], color=colour, label=symbol_name(f"x{hop + 1}")
-        )
+    for number, hop in enumerate(story.asked):
+        colour, name = COLOURS[number % len(COLOURS)], symbol_name(f"x{hop}")
+        below.plot(story.steps, story.losses[:, number], color=colour, label=name)
     below.axhline(story.guess, color=DIM, linestyle=":", label="guess")
-    below.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * story.guess))
+    below.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * (story.guess or 1.0)))
     below.set_xlim(0, story.steps[-1])
     below.legend(loc="upper left", bbox_to_anchor=(1, 1.1))
     return figure
@@ -129,10 +127,7 @@ def _events(story: Emergence) -> list[tuple[str, int | float | None, bool]]:
     found: list[tuple[str, int | float | None, bool]] = [
         (label(path), step, False) for path, step in story.order
     ]
-    found += [
-        (f"{symbol_name(f'x{hop + 1}')} learned", step, True)
-        for hop, step in enumerate(story.learned_at or ())
-    ]
+    found += [(f"{symbol_name(f'x{hop}')} learned", step, True) for hop, step in _learned(story)]
     found.sort(key=lambda event: (event[1] is None, event[1] or 0.0))
     return found[::-1]
 
@@ -149,9 +144,14 @@ def emergence_rows(story: Emergence) -> list[tuple[str, ...]]:
         for path, step in story.order
     ]
     return rows + [
-        ("", f"hop {hop + 1} is learned", *_moment(story, step), "")
-        for hop, step in enumerate(story.learned_at or ())
+        ("", f"hop {hop} is learned", *_moment(story, step), "") for hop, step in _learned(story)
     ]
+
+
+def _learned(story: Emergence) -> list[tuple[int, int | None]]:
+    """The hops that are asked, and when they were learned, if that is known."""
+    when = story.learned_at
+    return [] if when is None else list(zip(story.asked, when, strict=True))
 
 
 def _moment(story: Emergence, step: int | float | None) -> tuple[str, str]:

@@ -83,6 +83,7 @@ def example_figure(
 class Grid:
     """How the panels of all heads stand: a row per layer, or more layers of one head."""
 
+    panels: int
     across: int
     down: int
     pitch: tuple[float, float]
@@ -100,6 +101,7 @@ class Grid:
         wide = room / across - 0.05
         high = min(max(wide * rows / columns, PANEL, LINE * rows), 1.2 * wide)
         return cls(
+            layers * heads,
             across,
             -(-layers * heads // across),
             (high / rows, wide / columns),
@@ -114,7 +116,10 @@ def _panels(
     figure = picture(*said, grid.size[0] * grid.down + grid.size[1] + 0.3, columns=2)
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)  # type: ignore[union-attr, call-arg]
     panels = {}
-    for number, axes in enumerate(figure.subplots(grid.down, grid.across, squeeze=False).flat):
+    every = figure.subplots(grid.down, grid.across, squeeze=False).flat
+    for axes in every[grid.panels :]:
+        axes.remove()
+    for number, axes in enumerate(every[: grid.panels]):
         head = divmod(number, heads)
         axes.set_title(f"{head[0]}.{head[1]}", pad=2)
         panels[head] = axes
@@ -130,7 +135,8 @@ def _map(
     axes.imshow(values, cmap=amounts(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     place = axes.get_subplotspec()
     assert place is not None
-    sides = (axes.yaxis, place.is_first_col()), (axes.xaxis, place.is_last_row())
+    lowest = place.num1 + grid.across >= grid.panels  # there may be no panel below
+    sides = (axes.yaxis, place.is_first_col()), (axes.xaxis, lowest)
     for (axis, shown), labels, pitch in zip(sides, names, grid.pitch, strict=True):
         step = int(np.ceil(LINE / pitch))
         half = len(labels) // 2

@@ -101,7 +101,8 @@ def mechanism_figure(found: LlmFindings) -> Picture:
     """First, how far answers follow the stream at each role before each layer, a panel for each
     exchange; then what the logit lens sees there.
     """
-    roles, seen = told_roles(found), found.lens
+    roles = told_roles(found) or [*range(len(found.roles))]
+    seen = found.lens
     room = int((width(2) - BESIDE) / max(COLUMN * len(roles), PANEL))
     across = max(1, min(room, max(len(found.shares), len(seen))))
     rows = [-(-len(panels) // across) for panels in (found.shares, seen)]

@@ -33,7 +33,8 @@ def story_page(run: Run, circuit: Circuit, story: Emergence, maps: RoleMaps) -> 
 
 def _losses(run: Run) -> Section:
     final = run.final_losses()
-    rows = [(f"x{hop + 1}", f"{column.mean():.4f}") for hop, column in enumerate(final.T)]
+    asked = run.recipe.task.asked_hops()
+    rows = [(f"x{n}", f"{each.mean():.4f}") for n, each in zip(asked, final.T, strict=True)]
     return Section(
         "What it learned",
         "The error on each symbol of the chain during training. Guessing among the chains stays at "

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hopscope.errors import ConfigError
 from hopscope.store.files import write_bytes
+from hopscope.store.writable import check_files
 from hopscope.web.carried import carried
 from hopscope.web.joined import joined
 
@@ -31,6 +32,8 @@ STYLE = re.compile(r'<link rel="stylesheet" href="([\w-]+\.css)">\n')
 ICON = re.compile(r'<link rel="icon" href="([\w-]+\.svg)" type="image/svg\+xml">\n')
 URL = re.compile(r'url\("([\w-]+\.svg)"\)')
 SCRIPT = re.compile(r'<script type="module" src="[\w-]+\.js"></script>\n')
+LOADED = '<script src="data.js" defer></script>\n<script src="page.js" defer></script>\n'
+"""What every page in a folder loads, and is known by."""
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script, or a line of it, written so that they do not."""
 
@@ -39,19 +42,28 @@ def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:
     """Write the page of a run into a folder, made if need be; the files that were written."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; expected a folder, or --single for one file")
+    _check_own(folder / "index.html")
     page = _text("index.html")
     assets = [*STYLE.findall(page), *ICON.findall(page)]
     data, script = data_script(carried(views, id_)), page_script()
     # The word `file:` lets the page load its own two scripts where it is opened from a disk.
     policy = _policy("'self' file:", "'self' file:")
-    scripts = '<script src="data.js" defer></script>\n<script src="page.js" defer></script>\n'
     files = {name: (STATIC / name).read_bytes() for name in assets}
     files |= {"data.js": data.encode(), "page.js": script.encode()}
-    files["index.html"] = _filled(page, policy, scripts, {}).encode()
+    files["index.html"] = _filled(page, policy, LOADED, {}).encode()
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():  # the page last: what it loads is there by then
         write_bytes(folder / name, content)
     return [folder / name for name in files]
+
+
+def _check_own(page: Path) -> None:
+    """Refuse to write over a page that is not hopscope's own."""
+    check_files(page)
+    if page.exists() and LOADED.encode() not in page.read_bytes():
+        raise ConfigError(
+            f"{page} is not a page that hopscope wrote, and would be lost: name another folder"
+        )
 
 
 def single(views: "Views", id_: str, file: Path) -> Path:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from hopscope.circuits import Ablation, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
+from hopscope.circuits.ablator import check_head
 from hopscope.circuits.attended import Attended, attended
 from hopscope.circuits.exam import Exam
 from hopscope.configs import Task
@@ -24,7 +25,10 @@ def example(run: Opened, step: int, asked: ExampleQuestion) -> bytes:
     shown = spelled(run.task, asked.sample, asked.index, asked.tokens, asked.order)
     base, changes = changed_by(run, asked)
     subject = subject_of(run.model(step))
+    for head in changes:
+        check_head(subject, head)
     exam = _exam(run.task, shown, asked.sample, OTHERS if base or changes else 1)
+    Ablator(subject, exam).check_paths(changes)
     clean = attended(subject, exam, Ablation.of(base))
     about = {
         "tokens": tokens(run.task, shown),

@@ -89,6 +89,7 @@ def costs(run: Opened, step: int, asked: CostsQuestion, stop: Stop) -> Iterator[
     ablator = run.ablator(step, asked.examples, asked.sample)
     _, before = changed_by(run, asked)
     texts = [*_heads(ablator, asked), *_rows(run, ablator, asked, before)]
+    ablator.check_paths(before)
     clean, done, size = _losses(ablator, [Ablation.of(before)], ask)[0], 0, 1
     while done < len(texts):
         some, begun = texts[done : done + size], time.monotonic()
@@ -117,11 +118,13 @@ def _told(
     ask: Callable[[], None],
 ) -> dict[str, Any]:
     """Both halves; what was measured before (the model as it is, mostly) is not measured again."""
+    base, changes = changed_by(run, asked)
 
     def measured(missing: list[Key]) -> list[Spread]:
+        ablator().check_paths(changes)
         return _losses(ablator(), [key[-1] for key in missing], ask)
 
-    both = [Ablation.of(changes) for changes in changed_by(run, asked)]
+    both = [Ablation.of(base), Ablation.of(changes)]
     keys = [(step, asked.examples, asked.sample, ablation) for ablation in both]
     clean, changed = run.spreads(keys, measured)
     return {

@@ -85,6 +85,23 @@ class Shelf:
             raise RunMissing(f"there is no run {id_[:80]!r}{gone}; `hopscope runs` lists the runs")
         return entry
 
+    def id_of(self, name: str) -> str:
+        """The id of the run of this name. That of a copy is certain only once all runs were looked
+        at: its original may still come and take it.
+        """
+        with self._lock:
+            self.look()
+            entry = self._called(name)
+            while self.more and (entry is None or not _under_own_name(entry.run)):
+                self.look()
+                entry = self._called(name)
+        if entry is None:
+            raise RunMissing(
+                f"there is no run {name!r} any more: it was removed; `hopscope runs` lists the runs"
+            )
+        id_: str = entry.row["id"]
+        return id_
+
     def folder(self, id_: str) -> RunFolder:
         """The folder of the run of this id; one that is damaged says so."""
         entry = self.find(id_)
@@ -92,15 +109,15 @@ class Shelf:
 
     def look(self) -> None:
         """Look at every run that changed since the last look; of those that nobody looked at yet,
-        at the newest, for a moment. Others follow at the next look.
+        at the newest, for a moment (at one at least). Others follow at the next look.
         """
         names = self.store.names()
         until = time.monotonic() + MOMENT
         for name in reversed(names):
             if self.store.root / name not in self._seen:
+                self._look(self.store.root / name, ())
                 if time.monotonic() > until:
                     break
-                self._look(self.store.root / name, ())
         known = [name for name in names if self.store.root / name in self._seen]
         self.more = len(known) < len(names)
         found, self.problems = self.store.listed(self._look, known)
@@ -137,6 +154,10 @@ class Shelf:
         found = replace(seen[2], tags=tags) if same and seen else listed(path, tags)
         self._seen[path] = (now, tags, found)
         return found
+
+    def _called(self, name: str) -> Entry | None:
+        """The run of this name, if it was looked at."""
+        return next((each for each in self._entries.values() if each.run.name == name), None)
 
     def _changed(self, entry: Entry) -> bool:
         """Is it another run than it was, or none?"""

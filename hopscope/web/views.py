@@ -52,9 +52,7 @@ class Views:
 
     def id_of(self, name: str) -> str:
         """The id of a run, by its name or enough of it to be unique."""
-        found = self.store.find(name).name
-        id_: str = next(row["id"] for row in self.runs()["rows"] if row["name"] == found)
-        return id_
+        return self.shelf.id_of(self.store.find(name).name)
 
     def run(self, id: str, seed: int | None = None) -> dict[str, Any]:  # noqa: A002
         """What is known of a run without computing."""

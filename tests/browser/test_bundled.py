@@ -222,3 +222,19 @@ def test_what_cannot_be_written(views: Views, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a file; expected a folder"):
         bundle(views, ID, tmp_path / "file")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+def test_a_page_of_somebody_else_is_not_written_over(
+    views: Views, data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hopscope.web.bundle.carried", lambda *_: data)
+    for name in ("index.html", "page.css"):
+        (tmp_path / name).write_text("<!doctype html><title>hopscope</title>")
+    with pytest.raises(ConfigError, match=r"index\.html is not a page that hopscope wrote"):
+        bundle(views, ID, tmp_path)
+    assert {path.read_text() for path in tmp_path.iterdir()} == {
+        "<!doctype html><title>hopscope</title>"
+    }
+    (tmp_path / "index.html").unlink()
+    written = bundle(views, ID, tmp_path)
+    assert bundle(views, ID, tmp_path) == written  # its own, anew

@@ -11,10 +11,12 @@ import torch
 from hopscope import load
 from hopscope.circuits import attention_maps, discover
 from hopscope.circuits.tracking import emergence
-from hopscope.configs import Experiment, Training
+from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.errors import CircuitError
+from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
+from hopscope.theory import Path
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,17 @@ def test_every_path_is_followed_through_every_checkpoint(two_hops: Planted) -> N
     assert story.epoch(None) is None
     assert story.losses[-1].mean() < 1e-6 < story.losses[0].mean()
     assert story.to_dict()["steps"] == [0, 10, 20, 30]
+
+
+def test_the_hop_that_is_asked_alone_is_named(two_hops: Planted) -> None:
+    task = Retrieval(hops=2, chains=2, dim=4, curriculum=False)
+    model = Transformer.seeded(Model(layers=1, heads=1, d_model=8), task.interface(), 0)
+    found = discover(model, task, examples=16, force=True)
+    (part, *_) = discover(two_hops.model, two_hops.task, examples=16).parts
+    read, path = (Role("query"),), Path(0, 0, Role("query"), Role("value"))
+    part = part.model_copy(update={"layer": 0, "head": 0, "readers": read, "paths": (path,)})
+    circuit = found.model_copy(update={"parts": (part,)})
+    assert emergence(Growing(model), circuit, examples=16).asked == (2,)
 
 
 def test_a_member_of_a_fleet_is_followed_alone(two_hops: Planted) -> None:

@@ -7,10 +7,12 @@ import pytest
 
 from hopscope.circuits import Ablation, Ablator, Mechanism, exam_of, subject_of
 from hopscope.cli.main import run as hopscope
-from hopscope.configs import KHop, Retrieval
+from hopscope.configs import Experiment, KHop, Retrieval
 from hopscope.configs.tasks.layout import Order
 from hopscope.errors import ConfigError
+from hopscope.store import Store
 from hopscope.study import load
+from hopscope.training import train
 
 
 def expected(order: Order, ablation: Ablation) -> list[float]:
@@ -58,3 +60,14 @@ def test_an_order_is_for_tasks_that_have_one() -> None:
     told = "facts shuffled: the task 'khop' does not choose the order of its facts; those over"
     with pytest.raises(ConfigError, match=told):
         KHop().ordered("shuffled")
+
+
+def test_the_loss_of_a_hop_that_is_asked_alone_has_its_number(
+    tiny: Experiment, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = tiny.task.model_copy(update={"curriculum": False})
+    train(tiny.model_copy(update={"task": task}), store)
+    words = ["--store", str(store.root), "--head", "0.0=uniform", "--examples", "8", "--json"]
+    assert hopscope(["ablate", "retrieval", *words]) == 0
+    for row in json.loads(capsys.readouterr().out):
+        assert [*row] == ["changed", "loss", "hop_2"]

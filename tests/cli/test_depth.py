@@ -64,6 +64,7 @@ def test_the_figure_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["--hops", "-2"], "hops is -2"),
         (["--heads", "2"], "heads is 2; expected 1"),
         (["--table", "5"], "expected a range of hops like 1..64"),
+        (["--table", f"1..{'9' * 5_000}"], "expected a range of hops like 1..64"),
         (["--table", "0..3"], "expected a range of hops"),
         (["--task", "sorting"], "invalid choice 'sorting'"),
         (["--facts", "a->b", "b->a"], "need each other"),

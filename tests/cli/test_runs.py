@@ -48,6 +48,8 @@ def test_rm_takes_no_part_of_a_name(root: Path, hopscope: Say) -> None:
     for part in (name[:-1], name[-9:], "retrieval", ""):
         assert hopscope("rm", name, part)[0] == 2
     assert Store().names() == [name]
+    code, out, _ = hopscope("rm", name, name, "--dry-run")
+    assert (code, len(out.splitlines())) == (0, 1)
     code, _, err = hopscope("rm", "gallery/demo")
     assert code == 2
     assert "read-only" in err

@@ -98,6 +98,12 @@ def test_heads_are_read_and_switched_off(say: Say, tmp_path: Path) -> None:
     assert (tmp_path / "reports" / "mine-equations-d1-heads.svg").exists()
 
 
+def test_figures_that_cannot_be_drawn_are_refused_before_heads_are_read(say: Say) -> None:
+    code, out, err = say("llm", "heads", "--model", "nowhere", "--dpi", "0")
+    assert (code, out) == (2, "")
+    assert "--dpi is 0; expected" in err
+
+
 def test_heads_are_kept_with_a_benchmark_of_their_model(say: Say, tmp_path: Path) -> None:
     store = Store(tmp_path / "kept")
     prompts = (Prompts(formulation="f1", hops=1),)

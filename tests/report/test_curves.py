@@ -33,3 +33,12 @@ def test_the_figure_shows_every_hop(
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnwritable, match="cannot write"):
         save_figure(figure, tmp_path / "file" / "loss.svg")
+
+
+def test_where_guessing_is_perfect_the_axis_has_room_for_losses(
+    store: Store, tiny: Experiment
+) -> None:
+    alone = tiny.task.model_copy(update={"chains": 1})
+    figure = loss_curves(train(tiny.model_copy(update={"task": alone}), store))
+    assert figure.axes[0].get_ylim()[1] > 1
+    assert "times guessing" not in figure.caption

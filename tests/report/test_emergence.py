@@ -8,7 +8,12 @@ from matplotlib.collections import QuadMesh
 
 from hopscope.circuits.emergence import Emergence
 from hopscope.facts import Role
-from hopscope.report.emergence import emergence_figure, label, order_figure
+from hopscope.report.emergence import (
+    emergence_figure,
+    emergence_rows,
+    label,
+    order_figure,
+)
 from hopscope.theory import Path
 
 LATE = Path(1, 0, Role("query"), Role("value"))
@@ -73,3 +78,14 @@ def test_attention_is_above_in_rows_and_losses_are_below() -> None:
 
 def test_a_label_has_the_arrow_from_what_is_read() -> None:
     assert label(LATE) == "1.0: q ← v0"
+
+
+def test_a_hop_that_is_asked_alone_has_its_number() -> None:
+    last = replace(STORY, losses=STORY.losses[:, :1], learned_at=(14,), hops=(5,))
+    assert Emergence.from_dict(last.to_dict()).asked == (5,)
+    assert "hops" not in STORY.to_dict()
+    assert emergence_rows(last)[-1][1:3] == ("hop 5 is learned", "14")
+    names = [tick.get_text() for tick in order_figure(last).axes[0].get_yticklabels()]
+    assert "x₅ learned" in names
+    legend = emergence_figure(last).axes[1].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["x₅", "guess"]

@@ -1,6 +1,7 @@
 """Role maps as a figure."""
 
 import numpy as np
+import pytest
 from torch import Tensor
 
 from hopscope.circuits import Circuit, RoleMaps, attention_maps, exam_of
@@ -33,6 +34,22 @@ def test_labels_that_are_left_out_are_the_same_in_both_halves() -> None:
     ]
     assert len(said) < 2 * len(roles)
     assert said[: len(said) // 2] == said[len(said) // 2 :]
+
+
+@pytest.mark.parametrize("layers", [5, 7, 13])
+def test_layers_of_one_head_need_not_fill_the_grid(layers: int) -> None:
+    roles = (Role("query"), Role("key"), Role("value"))
+    shares = np.zeros((layers, 1, 3, 3), np.float32)
+    maps = role_maps_figure(RoleMaps(roles, shares, shares, shares[..., 0], shares[..., 0]))
+    one = example_figure(np.zeros((layers, 1, 3, 3)), ["a", "b", "c"])
+    for figure in (maps, one):
+        figure.draw_without_rendering()
+        panels = [axes for axes in figure.axes if axes.images]
+        assert [axes.get_title() for axes in panels] == [f"{layer}.0" for layer in range(layers)]
+        named = [axes for axes in panels if axes.get_xticklabels()]
+        columns = {axes.get_subplotspec().colspan.start for axes in panels}
+        assert {axes.get_subplotspec().colspan.start for axes in named} == columns
+        assert len(named) == len(columns)
 
 
 def known_inputs(known: Planted) -> Tensor:

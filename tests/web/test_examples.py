@@ -11,7 +11,7 @@ from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
 from hopscope.circuits.changes import changes_of
 from hopscope.cli.main import run as command
 from hopscope.configs import MQAR, Experiment, KHop, Model, Training
-from hopscope.errors import ConfigError
+from hopscope.errors import CircuitError, ConfigError
 from hopscope.runs import train
 from hopscope.store import Store, gallery
 from hopscope.training import Run
@@ -113,3 +113,17 @@ def test_pairs_are_typed_into_an_mqar_model(store: Store, views: Views) -> None:
     _, told = unpacked(views.example(id_, ExampleQuestion(tokens=words)))
     assert hops(told, "truth") == [["v3"], ["v0"]]
     assert [answer["position"] for answer in told["answers"]] == [5, 9]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("9.9=uniform", r"there is no head 9\.9; this model has layers 0"),
+        ("0.9=mean", r"there is no head 0\.9; this model has layers 0"),
+        ("9.0:query=uniform", r"there is no head 9\.0; this model has layers 0"),
+        ("1.3=value 1<query", r"1\.3: value 1 cannot read query, which comes after it in every"),
+    ],
+)
+def test_changes_that_cannot_be_made_are_refused(views: Views, change: str, said: str) -> None:
+    with pytest.raises(CircuitError, match=said):
+        views.example(DEMO, ExampleQuestion(changes=(change,)))

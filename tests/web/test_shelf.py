@@ -12,6 +12,7 @@ from hopscope.store import Store, gallery
 from hopscope.store.folder import GALLERY
 from hopscope.web import shelf as module
 from hopscope.web.shelf import Shelf
+from hopscope.web.views import Views
 
 
 def id_of(name: str) -> str:
@@ -76,12 +77,28 @@ def test_many_runs_come_in_portions_the_newest_first(
     store.tag(names[0], "first")
     monkeypatch.setattr(module, "MOMENT", -1.0)
     shelf = Shelf(store)
-    assert (shelf.since()["more"], len(shelf.since()["rows"])) == (True, len(gallery.names()))
+    for seen in (1, 2):
+        found = shelf.since()
+        assert (found["more"], len(found["rows"])) == (True, len(gallery.names()) + seen)
     monkeypatch.setattr(module, "MOMENT", 60.0)
     found = shelf.since("x")
     assert (found["more"], len(found["rows"])) == (False, len(gallery.names()) + 4)
     tags = {row["name"]: row["tags"] for row in found["rows"]}
     assert tags[names[0]] == ["first"]
+
+
+def test_a_run_has_its_id_among_many(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *_ = (store.create(tiny.model_copy(update={"seeds": (seed,)})) for seed in range(4))
+    copy = f"copy-of-{first.name}"
+    shutil.copytree(first.path, store.root / copy)
+    whole = {row["name"]: row["id"] for row in Shelf(store).since()["rows"]}
+    monkeypatch.setattr(module, "MOMENT", -1.0)
+    for name in (first.name, copy, f"{GALLERY}demo"):
+        assert Views(store).id_of(name) == whole[name]
+    with pytest.raises(RunMissing, match="there is no run 'gone' any more: it was removed"):
+        Shelf(store).id_of("gone")
 
 
 def test_a_run_that_goes_away_is_missed(store: Store, tiny: Experiment) -> None:

@@ -181,6 +181,20 @@ def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> 
         Views(Store(tmp_path), read_only=True).keep(DEMO, "mine", {})
 
 
+def test_rows_that_cannot_be_read_are_refused_as_by_the_command(views: Views) -> None:
+    change = "1.3=value 1<query"
+    asked = AblateQuestion(changes=(change,), examples=4)
+    costs = CostsQuestion(changes=(change,), examples=4)
+    for answer in (
+        lambda: command(("ablate", "gallery/demo", "--head", change, "--examples", "4")),
+        lambda: views.ablate(DEMO, asked, never),
+        lambda: next(views.over_time(DEMO, asked, never)),
+        lambda: next(views.costs(DEMO, costs, never)),
+    ):
+        with pytest.raises(CircuitError, match=r"1\.3: value 1 cannot read query, which comes"):
+            answer()
+
+
 def test_views_are_kept_beside_the_run(store: Store, tiny: Experiment) -> None:
     folder = train(tiny, store).folder
     views = Views(store)

@@ -254,6 +254,7 @@ class Story(Record):
     guess: StrictFloat
     losses: tuple[Numbers, ...]
     learned_at: tuple[StrictInt | None, ...] | None = None
+    hops: tuple[StrictInt, ...] | None = None
     paths: tuple[PathCourse, ...]
 
 
