@@ -63,7 +63,7 @@ def load(folder: Path | str) -> Transformer:
         raise ModelError(f"{folder}/{CONFIG} describes a model of no size: {error}") from error
     _check_fit(own, weights, source)
     model = Transformer(*shape)
-    load_weights(model, weights, source)
+    model.load_state_dict(weights)
     return model
 
 

@@ -8,23 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from short import FLEET, ID
 
 from hopscope.cli.main import run as command
-from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.runs import train
 from hopscope.store import Store
 from tests.browser.lookers import bars, measured, opened, served, settled
 
-FLEET = Experiment(
-    task=Retrieval(hops=2, chains=2),
-    model=Model(layers=2, heads=2, d_model=16),
-    training=Training(
-        steps=12, batch=8, examples=64, checkpoint_every=5, validate_every=4,
-        validation_examples=16, precision="float32",
-    ),
-    seeds=(4, 9),
-)  # fmt: skip
-ID = FLEET.run_name().rpartition("-")[2]
 MAP = """() => { const { maps, at, kind } = hopscope.state;
   const [, ...shape] = maps.arrays[kind].shape, size = shape.reduce((a, b) => a * b);
   return { shape, data: [...maps.arrays[kind].data.subarray(at * size, (at + 1) * size)] }; }"""

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from short import FLEET, ID
 
 from hopscope.circuits.kept import checkpoint_digest, kept_circuit
 from hopscope.cli.main import run as command
-from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError, RunDamaged, Withdrawn
 from hopscope.runs import train
 from hopscope.store import Store, gallery
@@ -17,17 +18,6 @@ from hopscope.store.checkpoints import checkpoint_name
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
-
-FLEET = Experiment(
-    task=Retrieval(hops=2, chains=2),
-    model=Model(layers=2, heads=2, d_model=16),
-    training=Training(
-        steps=12, batch=8, examples=64, checkpoint_every=5, validate_every=4,
-        validation_examples=16, precision="float32",
-    ),
-    seeds=(4, 9),
-)  # fmt: skip
-ID = FLEET.run_name().rpartition("-")[2]
 
 
 def never() -> bool:
