@@ -83,8 +83,8 @@ SMALL = {
         ConditionalRetrieval(order="shuffled", decoys=1),
         Model(layers=2, heads=2, d_model=18, causal=False, mlp=False),
     ),
-    "without norm": lambda: random(
-        Retrieval(hops=1, chains=3, curriculum=False),
+    "without norm, shuffled": lambda: random(
+        Retrieval(hops=2, chains=2, order="shuffled", curriculum=False),
         Model(layers=2, heads=1, d_model=10, norm="none"),
     ),
 }

@@ -8,6 +8,7 @@ import pytest
 from safetensors.torch import save
 
 from hopscope.circuits import Ablator, exam_of, subject_of
+from hopscope.errors import CircuitError
 from hopscope.web import measuring
 from hopscope.web.examples import example
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
@@ -128,7 +129,7 @@ def test_costs_of_every_head_and_path(page: Any, site: str, instead: Any) -> Non
 
 
 def test_costs_without_a_circuit(page: Any, site: str) -> None:
-    run = opened(page, site, "without norm")
+    run = opened(page, site, "without norm, shuffled")
     asked = CostsQuestion(examples=4)
     found = page.evaluate(COSTS, [asked.model_dump(mode="json"), None])
     close(found, list(measuring.costs(run, 0, asked, lambda: False)))
@@ -146,6 +147,10 @@ def test_costs_without_a_circuit(page: Any, site: str) -> None:
         ({"changes": ["1.0=uniform", "1.0:query=itself"]}, "head 1.0 is given twice"),
         ({"changes": ["1.0:query=key 0<value 0"]}, "is of the row query, and names key 0"),
         ({"changes": ["1.0=query<key 0,query<value 0"]}, "one role two aims"),
+        (
+            {"changes": ["1.0:value 0=query"]},
+            "1.0: value 0 cannot read query, which comes after it",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_line(
@@ -155,6 +160,40 @@ def test_what_cannot_be_done_is_one_line(
     found = page.evaluate("(asked) => engine.ablate(asked).catch((error) => error.message)", asked)
     assert said in found
     assert "\n" not in found
+
+
+def test_a_row_that_is_to_read_what_comes_after_it_is_refused_in_the_words_of_the_server(
+    page: Any, site: str
+) -> None:
+    run = opened(page, site, "demo")
+    asked = CostsQuestion(changes=("1.0=value 0<query,query<key 0",), examples=4)
+    with pytest.raises(CircuitError) as refused:
+        list(measuring.costs(run, 0, asked, lambda: False))
+    ask = f"(asked) => ({COSTS})([asked, null]).catch((error) => error.message)"
+    assert page.evaluate(ask, asked.model_dump(mode="json")) == str(refused.value)
+    ask = f"(asked) => ({EXAMPLE})(asked).catch((error) => error.message)"
+    asked = ExampleQuestion(changes=asked.changes)
+    assert page.evaluate(ask, asked.model_dump(mode="json")) == str(refused.value)
+
+
+def test_a_role_that_comes_later_in_the_example_that_is_shown_may_be_read(
+    page: Any, site: str
+) -> None:
+    """In others of the 64 it comes before."""
+    run = opened(page, site, "without norm, shuffled")
+    exam = exam_of(run.task, 8, 0)
+    names = np.array([str(role) for role in run.task.roles()])[exam.roles.role]
+    later = [list(row).index("value 1") > max(np.flatnonzero(row == "key 0")) for row in names]
+    asked = ExampleQuestion(index=later.index(True), changes=("0.0:key 0=value 1",))
+    said, _ = page.evaluate(EXAMPLE, asked.model_dump(mode="json"))
+    close(said, unpacked(example(run, 0, asked))[1])
+
+
+def test_who_sees_both_ways_may_read_what_comes_after(page: Any, site: str) -> None:
+    run = opened(page, site, "bidirectional, without MLP")
+    asked = AblateQuestion(changes=("0.0:value 0=query",), examples=8)
+    found = page.evaluate("(asked) => engine.ablate(asked)", asked.model_dump(mode="json"))
+    close(found, measuring.ablated(run, 0, asked, lambda: False))
 
 
 def test_nothing_is_computed_twice(page: Any, site: str) -> None:

@@ -5,6 +5,7 @@ import { Bench, drive } from "./bench.js";
 import { changesOf, headKey } from "./changes.js";
 import { drawn } from "./draw.js";
 import { logSum, summary } from "./marks.js";
+import { checkPaths } from "./paint.js";
 import { spelled } from "./spelled.js";
 import { Transformer } from "./transformer.js";
 
@@ -25,6 +26,7 @@ export class Engine {
     const { examples = 256, sample = 0, step } = asked;
     const bench = await this.bench(step, sample, examples);
     const [base, changes] = this.changes(asked, bench);
+    checkPaths(changes, bench.exam, bench.model.causal);
     const losses = (which) => this.losses(bench, which, signal);
     const count = this.tables.task.asked;
     return {
@@ -41,6 +43,7 @@ export class Engine {
     const { examples = 256, sample = 0, step, instead = "uniform" } = asked;
     const bench = await this.bench(step, sample, examples);
     const [, before] = this.changes(asked, bench);
+    checkPaths(before, bench.exam, bench.model.causal);
     const clean = await this.losses(bench, before, signal);
     for (const change of this.inTurn(instead, paths, before)) {
       const changes = changesOf([change], before, bench.model, bench.exam.table);
@@ -100,6 +103,7 @@ export class Engine {
     const [base, changes] = this.changes(asked, { model, exam: one });
     const others = base.size || changes.size ? OTHERS : 1;
     const exam = others === 1 ? one : joined(one, drawn(this.tables.task, sample, others));
+    checkPaths(changes, exam, model.causal);
     const clean = attended(model, exam, base);
     const about = {
       tokens: this.tokens(exam),

@@ -57,6 +57,41 @@ export function needsAverages(change) {
   return !change.carried && [change.rest, ...Object.values(change.aims)].some(asksForAverage);
 }
 
+/** Refuse rows that are to read a role of their chain which comes after them in every example: they
+ *  would stay where they are, which is another change. */
+export function checkPaths(changes, exam, causal) {
+  for (const [head, { aims = {} }] of changes) {
+    for (const [reader, aim] of Object.entries(aims)) {
+      if (aim.some(({ where }) => where !== "own") || !isBlind(reader, aim, exam, causal)) continue;
+      throw new Error(
+        `${head}: ${reader} cannot read ${told(aim)}, which comes after it in every example, and ` +
+          "attention is causal",
+      );
+    }
+  }
+}
+
+/** Are there rows of this reader, none of which sees a target? */
+function isBlind(reader, aim, exam, causal) {
+  const { count, length, table } = exam;
+  let rows = 0;
+  for (let start = 0; start < count * length; start += length) {
+    for (let at = 0; at < length; at++) {
+      if (table[exam.role[start + at]] !== reader) continue;
+      rows += 1;
+      const place = { exam, start, at, last: causal ? at : length - 1 };
+      if (aim.some(({ where, role }) => targets(where, role, place).length)) return false;
+    }
+  }
+  return rows > 0;
+}
+
+/** The roles of an aim in words, with their weights where there are several. */
+function told(aim) {
+  if (aim.length === 1) return aim[0].role;
+  return aim.map(({ role, weight }) => `${weight.toFixed(2)} ${role}`).join(" + ");
+}
+
 /** Writes what the change makes of one head's attention in one example over `pattern`, a row for
  *  each of the last `read` positions. */
 export function paint(change, pattern, { exam, example, read, causal, averages }) {
@@ -77,13 +112,19 @@ function drawn(aim, line, place) {
   line.fill(0);
   let total = 0;
   for (const { where, role, weight } of aim) {
-    const its = [];
-    for (let to = 0; to <= place.last; to++) if (isTarget(where, role, to, place)) its.push(to);
+    const its = targets(where, role, place);
     for (const to of its) line[to] += weight / its.length;
     if (its.length) total += weight;
   }
   if (total > 0) for (let to = 0; to <= place.last; to++) line[to] /= total;
   else line[place.at] = 1;
+}
+
+/** The positions that are a target and can be seen. */
+function targets(where, role, place) {
+  const its = [];
+  for (let to = 0; to <= place.last; to++) if (isTarget(where, role, to, place)) its.push(to);
+  return its;
 }
 
 function isTarget(where, role, to, { exam, start, at }) {
