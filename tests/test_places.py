@@ -29,7 +29,7 @@ ELSEWHERE = {
     "report/sweeps.py": "report/test_table_figures.py",
     # Commands are called as a user calls them, those that belong together in one story.
     "cli/circuit.py": "cli/test_circuits.py",
-    "cli/findings.py": "cli/test_circuits.py",
+    "cli/circuit_text.py": "cli/test_circuits.py",
     "cli/fleet.py": "cli/test_circuits.py",
     "cli/subject.py": "cli/test_circuits.py",
     "cli/arguments.py": "cli/test_main.py",
@@ -41,8 +41,8 @@ ELSEWHERE = {
     "cli/reference.py": "cli/test_commands.py",
     "cli/contents.py": "cli/test_explain.py",
     # A language model of a few thousand weights lives in tests/llm.
-    "cli/export.py": "llm/test_export.py",
-    "cli/heads.py": "llm/test_commands.py",
+    "cli/llm_export.py": "llm/test_export.py",
+    "cli/llm_heads.py": "llm/test_commands.py",
     "cli/llm.py": "llm/test_commands.py",
     "cli/models.py": "llm/test_commands.py",
     "llm/run.py": "llm/test_kept.py",
@@ -81,7 +81,7 @@ ELSEWHERE = {
     "display.py": "report/test_notebook.py",
     **{f"report/{name}.py": "report/test_notebook.py" for name in ("cells", "kinds", "run_cells")},
     # How a language model comes to its answer: beside hooks, or in models of known circuit.
-    "cli/mechanism.py": "llm/test_commands.py",
+    "cli/llm_mechanism.py": "llm/test_commands.py",
     "report/mechanism.py": "llm/test_commands.py",
     **{f"llm/{name}.py": "llm/test_walking.py" for name in ("lens", "patches")},
     **{f"llm/{name}.py": "llm/test_mechanism.py" for name in ("assembling", "paths", "weighing")},

@@ -1,6 +1,5 @@
 """`hopscope ablate`: losses with the attention of heads replaced, or with facts elsewhere."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from hopscope.cli.arguments import JsonArguments
-from hopscope.cli.output import note, say
+from hopscope.cli.drawing import write_numbers
+from hopscope.cli.output import teller
 from hopscope.cli.subject import FoundArguments
 from hopscope.configs.tasks.layout import Order
-from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def ablate(chosen: AblateArguments) -> int:
     examined = chosen.study()
     from hopscope.cli.tables import print_rows
 
-    check_files(*filter(None, [chosen.out]))
+    check_files(chosen.out)
     examined.check_fits(chosen.examples)
     of_circuit = chosen.circuit or chosen.circuit_file is not None
     base = dict(examined.circuit.ablation().changes) if of_circuit else {}
@@ -78,19 +77,17 @@ def ablate(chosen: AblateArguments) -> int:
     ]
     formats = dict.fromkeys(rows[0], ".4f") | {"changed": ""}
     print_rows(rows, formats, f"{examined.name}, {chosen.examples} examples", json=chosen.json)
-    if chosen.out:
-        settings = {
-            "run": examined.run.name,
-            "step": examined.step,
-            "seed": chosen.seed,
-            "examples": chosen.examples,
-            "sample": chosen.sample,
-            "order": chosen.order,
-            "of_the_circuit": of_circuit,
-            "guess": ablator.exam.guess,
-        }
-        write_bytes(chosen.out, json.dumps({**settings, "losses": losses}).encode())
-        (note if chosen.json else say)(f"numbers: {chosen.out}")
+    settings = {
+        "run": examined.run.name,
+        "step": examined.step,
+        "seed": chosen.seed,
+        "examples": chosen.examples,
+        "sample": chosen.sample,
+        "order": chosen.order,
+        "of_the_circuit": of_circuit,
+        "guess": ablator.exam.guess,
+    }
+    write_numbers({**settings, "losses": losses}, chosen.out, teller(json_alone=chosen.json))
     return 0
 
 

@@ -40,7 +40,7 @@ class JsonArguments:
     """How a table is printed."""
 
     json: bool = False
-    """Print JSON, and nothing else; a figure is drawn only where --figure says."""
+    """Print JSON, and nothing else: no table, and no figure that is not asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)

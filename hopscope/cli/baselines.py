@@ -1,18 +1,14 @@
 """`hopscope baselines`: what EAP-IG, activation patching and direct attribution say of a model."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from hopscope.cli.arguments import JsonArguments
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say, say_json
+from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_path, write_numbers
+from hopscope.cli.output import say_json, teller
 from hopscope.cli.subject import FoundArguments
 from hopscope.errors import ConfigError
-from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
-
-REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
@@ -40,11 +36,9 @@ def baselines(chosen: BaselinesArguments) -> int:
             "and 1"
         )
     examined = chosen.study()
-    path = chosen.figure
-    if path is None and not chosen.json:
-        path = REPORTS / f"{examined.name}-baselines.svg"
-    check_figures(chosen, *filter(None, [path]))
-    check_files(*filter(None, [chosen.out]))
+    path = figure_path(chosen.figure, f"{examined.name}-baselines", alone=chosen.json)
+    check_figures(chosen, path)
+    check_files(chosen.out)
     examined.check_fits(chosen.examples)
     found = examined.baselines(
         chosen.examples, chosen.sample, steps=chosen.steps, exact=chosen.exact
@@ -57,12 +51,10 @@ def baselines(chosen: BaselinesArguments) -> int:
         from hopscope.report.baselines import baselines_rows
 
         table(*baselines_rows(found))
-    tell = note if chosen.json else say
+    tell = teller(json_alone=chosen.json)
     if path is not None:
         from hopscope.report.baselines import baselines_figure
 
         draw(chosen, path, lambda: baselines_figure(found), tell)
-    if chosen.out:
-        write_bytes(chosen.out, json.dumps(shown).encode())
-        tell(f"numbers: {chosen.out}")
+    write_numbers(shown, chosen.out, tell)
     return 0

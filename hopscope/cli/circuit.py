@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hopscope.cli.arguments import JsonArguments
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
+from hopscope.cli.drawing import REPORTS, FigureArguments, check_figures, draw
 from hopscope.cli.output import say, warn
 from hopscope.cli.subject import FoundArguments
 from hopscope.errors import ConfigError
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hopscope.circuits import Circuit
     from hopscope.study import Study
 
-REPORTS = Path("reports")
 FIGURES = ("svg", "pdf", "png")
 
 
@@ -47,7 +46,7 @@ class CircuitExportArguments(FoundArguments, FigureArguments):
 def show(chosen: CircuitShowArguments) -> int:
     found = _of_file(chosen.run) or chosen.study().circuit
     from hopscope.circuits.search import DEFAULT
-    from hopscope.cli.findings import print_or_say
+    from hopscope.cli.circuit_text import print_or_say
 
     print_or_say(found, json=chosen.json)
     if differs := found.differs_from(DEFAULT):

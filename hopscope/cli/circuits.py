@@ -1,6 +1,5 @@
 """`hopscope maps`, `discover` and `emergence`."""
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hopscope.cli.arguments import JsonArguments
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say, say_json
+from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_path, write_numbers
+from hopscope.cli.output import note, say, say_json, teller
 from hopscope.cli.subject import FoundArguments, ModelArguments
 from hopscope.errors import ConfigError
-from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from hopscope.report.look import Picture
     from hopscope.study import Study
 
-REPORTS = Path("reports")
 EXAMPLES = 10_000
 """Examples one of which can be drawn; all before it are made as well."""
 
@@ -82,9 +79,9 @@ def maps(chosen: MapsArguments) -> int:
     from hopscope.report.names import model_title
 
     what = "maps" if chosen.example is None else f"example-{chosen.example}"
-    path = _figure_of(chosen, f"{examined.name}-{what}")
-    check_figures(chosen, *filter(None, [path]))
-    check_files(*filter(None, [chosen.out]))
+    path = figure_path(chosen.figure, f"{examined.name}-{what}", alone=chosen.json)
+    check_figures(chosen, path)
+    check_files(chosen.out)
     if chosen.example is not None:
         if not 0 <= chosen.example < EXAMPLES:
             raise ConfigError(
@@ -103,27 +100,13 @@ def maps(chosen: MapsArguments) -> int:
         def make() -> "Picture":
             return role_maps_figure(found, used, f"role maps: {model_title(examined)}")
 
-    tell = note if chosen.json else say
+    tell = teller(json_alone=chosen.json)
     if chosen.json:
         say_json(shown)
     if path:
         draw(chosen, path, make, tell)
-    _write_numbers(shown, chosen.out, tell)
+    write_numbers(shown, chosen.out, tell)
     return 0
-
-
-def _figure_of(
-    chosen: "MapsArguments | DiscoverArguments | EmergenceArguments", name: str
-) -> Path | None:
-    """Where the figure goes; beside JSON there is one only where `--figure` says."""
-    return chosen.figure or (None if chosen.json else REPORTS / f"{name}.svg")
-
-
-def _write_numbers(content: object, path: Path | None, tell: Callable[[object], None]) -> None:
-    """Keep in a file what a figure shows."""
-    if path:
-        write_bytes(path, json.dumps(content).encode())
-        tell(f"numbers: {path}")
 
 
 def discover(chosen: DiscoverArguments) -> int:
@@ -142,15 +125,15 @@ def discover(chosen: DiscoverArguments) -> int:
         discover_all(chosen, _progress(), json=chosen.json, **options)
         return 0
     examined = chosen.study()
-    path = _figure_of(chosen, f"{examined.name}-circuit")
-    check_figures(chosen, *filter(None, [path]))
+    path = figure_path(chosen.figure, f"{examined.name}-circuit", alone=chosen.json)
+    check_figures(chosen, path)
     examined.check_keeping(chosen.out)
     examined.check_fits(chosen.examples)
-    tell = note if chosen.json else say
+    tell = teller(json_alone=chosen.json)
     _tell_if_unlucky(examined, tell)
     started = time.monotonic()
     circuit = examined.discover(_progress(), chosen.out, **options)
-    from hopscope.cli.findings import print_or_say
+    from hopscope.cli.circuit_text import print_or_say
 
     print_or_say(circuit, json=chosen.json)
     kept = chosen.out or "with the run, as its circuit"
@@ -174,17 +157,17 @@ def emergence(chosen: EmergenceArguments) -> int:
         return 0
     examined = chosen.study()
     found = examined.circuit
-    path = _figure_of(chosen, f"{examined.name}-emergence")
+    path = figure_path(chosen.figure, f"{examined.name}-emergence", alone=chosen.json)
     paths = [path, _beside(path, "order"), _beside(path, "circuit-emergence")] if path else []
     check_figures(chosen, *paths)
-    check_files(*filter(None, [chosen.out]))
+    check_files(chosen.out)
     story = examined.emergence(chosen.examples)
-    from hopscope.cli.findings import print_emergence
+    from hopscope.cli.circuit_text import print_emergence
     from hopscope.report.circuit import circuit_figure
     from hopscope.report.emergence import emergence_figure, order_figure
     from hopscope.report.names import model_title
 
-    tell = note if chosen.json else say
+    tell = teller(json_alone=chosen.json)
     if chosen.json:
         say_json(story.to_dict())
     else:
@@ -199,7 +182,7 @@ def emergence(chosen: EmergenceArguments) -> int:
         )
         for place, make in zip(paths, made, strict=True):
             draw(chosen, place, make, tell)
-    _write_numbers(story.to_dict(), chosen.out, tell)
+    write_numbers(story.to_dict(), chosen.out, tell)
     return 0
 
 

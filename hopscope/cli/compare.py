@@ -10,7 +10,7 @@ import tyro
 
 from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say, say_json
+from hopscope.cli.output import say, say_json, teller
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def compare(chosen: CompareArguments) -> int:
     if chosen.figure:
         from hopscope.report.comparison import comparison_figure
 
-        tell = note if chosen.json else say
+        tell = teller(json_alone=chosen.json)
         draw(chosen, chosen.figure, lambda: comparison_figure(found), tell)
     return 0
 

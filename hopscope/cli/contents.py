@@ -1,17 +1,15 @@
 """`hopscope contents`: what every position holds, by layer, or in the course of a training."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hopscope.cli.arguments import JsonArguments
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say, say_json
+from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_path, write_numbers
+from hopscope.cli.output import say, say_json, teller
 from hopscope.cli.subject import ModelArguments
 from hopscope.errors import ConfigError
-from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from hopscope.study import Study
 
     Make = Callable[[], Picture]
-
-REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
@@ -43,24 +39,19 @@ def contents(chosen: ContentsArguments) -> int:
     if chosen.examples is not None and chosen.examples < 2:
         raise ConfigError(f"--examples is {chosen.examples}; maps are fitted on at least 2")
     examined = chosen.study()
-    path = chosen.figure or (None if chosen.json else _figure_of(examined, chosen.over_training))
-    check_figures(chosen, *filter(None, [path]))
-    check_files(*filter(None, [chosen.out]))
+    name = f"{examined.name}-contents{'-over-training' * chosen.over_training}"
+    path = figure_path(chosen.figure, name, alone=chosen.json)
+    check_figures(chosen, path)
+    check_files(chosen.out)
     measure = _over_training if chosen.over_training else _by_layer
     make, shown = measure(examined, chosen)
     if chosen.json:
         say_json(shown)
-    tell = note if chosen.json else say
+    tell = teller(json_alone=chosen.json)
     if path is not None:
         draw(chosen, path, make, tell)
-    if chosen.out:
-        write_bytes(chosen.out, json.dumps(shown).encode())
-        tell(f"numbers: {chosen.out}")
+    write_numbers(shown, chosen.out, tell)
     return 0
-
-
-def _figure_of(examined: "Study", over_training: bool) -> Path:
-    return REPORTS / f"{examined.name}-contents{'-over-training' * over_training}.svg"
 
 
 def _by_layer(examined: "Study", chosen: ContentsArguments) -> tuple["Make", dict[str, Any]]:

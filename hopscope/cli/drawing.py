@@ -1,5 +1,8 @@
-"""The flags of every command that draws; whether its figures can be written; and that they are."""
+"""The flags of every command that draws; whether its figures can be written; and that they are,
+with their numbers.
+"""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +11,14 @@ from typing import TYPE_CHECKING
 from hopscope.cli.output import say
 from hopscope.errors import ConfigError
 from hopscope.report.formats import Columns, Style, check_format
+from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
     from hopscope.report.look import Picture
 
+REPORTS = Path("reports")
+"""The folder of figures and pages that are not said to go elsewhere."""
 DOTS = range(50, 1201)
 """Dots per inch that a figure may have."""
 
@@ -31,13 +37,20 @@ class FigureArguments:
     """Of figures: dots per inch of PNG, and of maps inside SVG and PDF."""
 
 
-def check_figures(chosen: FigureArguments, *paths: Path) -> None:
+def figure_path(figure: Path | None, name: str, *, alone: bool) -> Path | None:
+    """Where a figure goes: where `--figure` says, else into reports, unless JSON is to stand
+    alone.
+    """
+    return figure or (None if alone else REPORTS / f"{name}.svg")
+
+
+def check_figures(chosen: FigureArguments, *paths: Path | None) -> None:
     """Refuse files for figures whose format is unknown, or that cannot be written: asked before
     anything is computed for them.
     """
     if chosen.dpi not in DOTS:
         raise ConfigError(f"--dpi is {chosen.dpi}; expected {DOTS[0]} to {DOTS[-1]}")
-    for path in paths:
+    for path in filter(None, paths):
         check_format(path, chosen.style)
     check_files(*paths)
 
@@ -56,3 +69,10 @@ def draw(
         figure = make()
     tell(f"figure: {save_figure(figure, path)}")
     tell(figure.caption)
+
+
+def write_numbers(content: object, path: Path | None, tell: Callable[[object], None]) -> None:
+    """Keep in a file what a figure shows, if one is named."""
+    if path is not None:
+        write_bytes(path, json.dumps(content).encode())
+        tell(f"numbers: {path}")

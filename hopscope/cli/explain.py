@@ -1,19 +1,17 @@
 """`hopscope explain`: what each arrow of a circuit carries, and what its positions hold."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say
+from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_path
+from hopscope.cli.output import say, say_json, teller
 from hopscope.cli.subject import ModelArguments
 from hopscope.errors import ConfigError
 
-REPORTS = Path("reports")
-
 
 @dataclass(frozen=True)
-class ExplainArguments(ModelArguments, FigureArguments):
+class ExplainArguments(ModelArguments, JsonArguments, FigureArguments):
     """What moves in the circuit that `discover` found: patched arrow by arrow, symbol by symbol."""
 
     examples: int = 64
@@ -24,24 +22,20 @@ class ExplainArguments(ModelArguments, FigureArguments):
     """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-circuit.svg."""
     out: Path | None = None
     """Keep the circuit with its account in this file (JSON), and not with the run."""
-    json: bool = False
-    """Print the circuit as JSON, and nothing else; a figure only where --figure says."""
 
 
 def explain(chosen: ExplainArguments) -> int:
     if chosen.examples < 2:
         raise ConfigError(f"--examples is {chosen.examples}; expected at least 2")
     examined = chosen.study()
-    path = chosen.figure
-    if path is None and not chosen.json:
-        path = REPORTS / f"{examined.name}-circuit.svg"
-    check_figures(chosen, *filter(None, [path]))
+    path = figure_path(chosen.figure, f"{examined.name}-circuit", alone=chosen.json)
+    check_figures(chosen, path)
     examined.check_fits(chosen.examples)
     found = examined.explain(chosen.out, examples=chosen.examples, seed=chosen.sample)
     if chosen.json:
-        say(json.dumps(found.to_dict()))
+        say_json(found.to_dict())
     else:
-        from hopscope.cli.findings import print_account
+        from hopscope.cli.circuit_text import print_account
 
         print_account(found)
         say("", _kept(chosen.out, examined.run.folder.gallery))
@@ -53,7 +47,7 @@ def explain(chosen: ExplainArguments) -> int:
             chosen,
             path,
             lambda: circuit_figure(found, of=f"circuit: {model_title(examined)}"),
-            note if chosen.json else say,
+            teller(json_alone=chosen.json),
         )
     return 0
 

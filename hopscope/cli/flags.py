@@ -1,5 +1,6 @@
 """What may stand on the line of each command: its arguments as data, from tyro's parsers."""
 
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +37,7 @@ def read(form: Any, **options: Any) -> list[Argument]:
     found = [
         Argument(
             flags=tuple(action.option_strings),
-            value="" if action.nargs == 0 else str(action.metavar or "").replace("{None}|", ""),
+            value="" if action.nargs == 0 else _value(str(action.metavar or "")),
             choices=tuple(action.choices or ()),
             many=action.nargs in ("*", "+"),
             help=" ".join((action.help or "").split()),
@@ -45,3 +46,10 @@ def read(form: Any, **options: Any) -> list[Argument]:
         if "--help" not in action.option_strings
     ]
     return sorted(found, key=lambda each: bool(each.flags))
+
+
+def _value(metavar: str) -> str:
+    """What the parser says of a value, without the None of a flag that may be left out."""
+    value = metavar.replace("{None}|", "").replace("{None,", "{")
+    optional = re.fullmatch(r"\{(\[.*\])\}|\[(\{.*\})\]", value)
+    return value if optional is None else optional[1] or optional[2]

@@ -31,8 +31,8 @@ SHOWN = {
         "hopscope.cli.llm:bench_rows",
     ),
     "llm-mechanism": Shown(
-        "hopscope.cli.mechanism:print_mechanism",
-        "hopscope.cli.mechanism:mechanism_rows",
+        "hopscope.cli.llm_mechanism:print_mechanism",
+        "hopscope.cli.llm_mechanism:mechanism_rows",
     ),
 }
 OTHERS = Shown("hopscope.cli.kinds:print_last_losses", "hopscope.cli.kinds:last_losses")

@@ -11,7 +11,7 @@ import tyro
 
 from hopscope.cli.arguments import JsonArguments, RunNames, StoreArguments
 from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say, say_json
+from hopscope.cli.output import say, say_json, teller
 from hopscope.configs import Asking, LlmBench, Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
@@ -19,8 +19,6 @@ from hopscope.store import Store
 
 if TYPE_CHECKING:
     from hopscope.llm.run import BenchRun
-
-REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def show(chosen: LlmShowArguments) -> int:
     if not chosen.runs:
         raise ConfigError("llm show needs the name of a run; `hopscope runs` lists them")
     folders = [Store(chosen.store).find(name) for name in chosen.runs]
-    check_figures(chosen, *filter(None, [chosen.figure]))
+    check_figures(chosen, chosen.figure)
     if chosen.answers:
         from hopscope.llm.kept import answers
 
@@ -145,6 +143,6 @@ def show(chosen: LlmShowArguments) -> int:
     if chosen.figure:
         from hopscope.report.llm import accuracy_figure
 
-        tell = note if chosen.json else say
+        tell = teller(json_alone=chosen.json)
         draw(chosen, chosen.figure, lambda: accuracy_figure(folders), tell)
     return 0

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, RunArguments, StoreArguments, ThreadArguments
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say, say_json
+from hopscope.cli.drawing import REPORTS, FigureArguments, check_figures, draw
+from hopscope.cli.output import say, say_json, teller
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
@@ -16,8 +16,6 @@ from hopscope.store.writable import check_folder
 
 if TYPE_CHECKING:
     from hopscope.markov.run import MarkovRun
-
-REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ def theory(chosen: MarkovTheoryArguments) -> int:
         try:
             found["as they begin"] = information.through_heads(*drawn)
         except ConfigError as error:
-            (note if chosen.json else say)(f"Seen through heads as they begin: {error}")
+            teller(json_alone=chosen.json)(f"Seen through heads as they begin: {error}")
     tables = {
         heads: [
             {"lags": list(each.lags), "information": each.value, "error": each.error}

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from shutil import get_terminal_size
@@ -37,6 +37,13 @@ def _shown(sign: str) -> str:
 def say(*lines: object) -> None:
     """Print every argument as one line; without any, an empty one."""
     emit(map(printable, lines or ("",)))
+
+
+def teller(*, json_alone: bool) -> Callable[..., None]:
+    """What tells what was written, and where: beside the text, or, where the output is JSON, in the
+    stream of errors.
+    """
+    return note if json_alone else say
 
 
 def say_json(value: object) -> None:

@@ -12,7 +12,7 @@ import tyro
 
 from hopscope.cli.arguments import JsonArguments, RunArguments, RunNames, StoreArguments
 from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import emit, note, say, say_json, warn
+from hopscope.cli.output import emit, say, say_json, teller, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, StoreError
 from hopscope.store import Answer, Listed, RunFolder, Store
@@ -91,7 +91,7 @@ def show(chosen: ShowArguments) -> int:
     if chosen.figure:
         from hopscope.report.kinds import figure_of
 
-        tell = note if chosen.json else say
+        tell = teller(json_alone=chosen.json)
         draw(chosen, chosen.figure, lambda: figure_of(run), tell)
     return 0
 

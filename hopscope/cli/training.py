@@ -56,7 +56,7 @@ class DemoArguments(StoreArguments):
     """Train the demo preset, take it apart, watch it emerge; all of it goes to a page as well."""
 
     seed: int = 0
-    """Which of the seeds shown in docs/log.md, or any other."""
+    """Which model: another number begins with other weights, and sees other examples."""
     out: Path | None = None
     """Where the page goes; unset: reports/RUN.html."""
 
@@ -146,7 +146,7 @@ def demo(chosen: DemoArguments) -> int:
     check_files(path)
     run = _train(experiment, Store(chosen.store), "cpu", None)
     show_run(run)
-    from hopscope.cli.findings import print_circuit, print_emergence
+    from hopscope.cli.circuit_text import print_circuit, print_emergence
     from hopscope.report.page import save_page
     from hopscope.report.story import story_page
     from hopscope.study import Study

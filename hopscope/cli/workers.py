@@ -31,7 +31,7 @@ class WorkersArguments(DeviceArguments):
     """Who carries out several runs, and with what."""
 
     workers: Annotated[str | None, tyro.conf.arg(metavar="N|ray")] = None
-    """How many processes of this machine share the runs, one for each seed; or `ray`."""
+    """How many processes of this machine share the runs; or `ray`."""
     pack: str = "auto"
     """With --workers: how many models of one shape are trained as one; auto: as is fastest here."""
     address: str = "local"

@@ -90,6 +90,6 @@ def read_recipe(text: str | bytes) -> Recipe:
 
 
 def _told_by_keys(fields: Mapping[str, object]) -> str:
-    """The kind of a config that does not name it, as none did before version 0.2."""
+    """The kind of a config that does not name it, as none did at first."""
     told = (name for name, kind in KINDS.items() if kind.key in fields)
     return next(told, "facts")

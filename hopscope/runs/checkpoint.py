@@ -49,9 +49,9 @@ def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
     return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
 
 
-def saved(state: dict[str, Tensor], experiment: str, step: int, precision: str) -> bytes:
-    """A file of tensors that says what it belongs to."""
-    meta = {"format": FORMAT, "experiment": experiment, "step": step, "precision": precision}
+def saved(state: dict[str, Tensor], recipe: str, step: int, precision: str) -> bytes:
+    """A file of tensors that says what it belongs to; `recipe` is a digest."""
+    meta = {"format": FORMAT, "experiment": recipe, "step": step, "precision": precision}
     words = {META: json.dumps(meta, sort_keys=True)}
     return safetensors.torch.save({k: t.detach().cpu() for k, t in state.items()}, words)
 
@@ -79,7 +79,7 @@ def check_recipe(about: About, digest: str, source: str) -> None:
     """Refuse a file of another recipe's run."""
     if about.experiment != digest:
         raise RunMismatch(
-            f"{source} belongs to experiment {about.experiment[:10]}, expected "
+            f"{source} belongs to recipe {about.experiment[:10]}, expected "
             f"{digest[:10]}: it was copied from another run"
         )
 

@@ -1,6 +1,6 @@
 """One run on disk: a folder that anyone can copy.
 
-config.json      the experiment
+config.json      the recipe
 metrics/         Parquet: split, seed, step, hop, loss
 checkpoints/     step-*: weights; optimiser-*: moments of the newest step
 manifest.json    SHA-256 of each file above; written last

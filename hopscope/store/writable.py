@@ -8,11 +8,11 @@ from hopscope.errors import ConfigError
 from hopscope.store.files import meant, writing
 
 
-def check_files(*paths: Path) -> None:
+def check_files(*paths: Path | None) -> None:
     """Refuse files that cannot be written: a folder, a pipe or a device, or in a folder that takes
-    none.
+    none. None is a file that is not asked for.
     """
-    for path in paths:
+    for path in filter(None, paths):
         with writing(path):
             if path.is_dir():
                 raise ConfigError(f"{path} is a folder; expected a file")

@@ -1,11 +1,11 @@
-"""The tables of tasks in this room: what draws the examples of each kind, marks the answers, and
+"""The table of tasks in this room: what draws the examples of each kind, marks the answers, and
 tells them in words.
 
 Everybody else asks the task, or the functions below; nobody asks which task it is.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -81,32 +81,30 @@ class Speller(Protocol):
         ...
 
 
-SAMPLERS: dict[str, type[Sampler]] = {
-    "retrieval": VectorSampler,
-    "induction": VectorSampler,
-    "conditional": VectorSampler,
-    "khop": KHopSampler,
-    "mqar": MQARSampler,
-}
+class Kind(NamedTuple):
+    """What a kind of task needs in this room."""
+
+    sampler: type[Sampler]
+    speller: type[Speller]
 
 
-SPELLERS: dict[str, type[Speller]] = {
-    "retrieval": VectorSpeller,
-    "induction": VectorSpeller,
-    "conditional": VectorSpeller,
-    "khop": KHopSpeller,
-    "mqar": MQARSpeller,
+BY_KIND: dict[str, Kind] = {
+    "retrieval": Kind(VectorSampler, VectorSpeller),
+    "induction": Kind(VectorSampler, VectorSpeller),
+    "conditional": Kind(VectorSampler, VectorSpeller),
+    "khop": Kind(KHopSampler, KHopSpeller),
+    "mqar": Kind(MQARSampler, MQARSpeller),
 }
 
 
 def speller_of(task: Task) -> Speller:
     """What tells the examples of this task in words."""
-    return SPELLERS[task.kind](task)
+    return BY_KIND[task.kind].speller(task)
 
 
 def sampler_of(task: Task, device: torch.device | str = "cpu") -> Sampler:
     """The sampler that draws the examples of this task."""
-    return SAMPLERS[task.kind](task, torch.device(device))
+    return BY_KIND[task.kind].sampler(task, torch.device(device))
 
 
 def answer_losses(
@@ -116,7 +114,7 @@ def answer_losses(
 
     The outputs may have more axes in front than the batch: several answers to the same questions.
     """
-    return SAMPLERS[task.kind].answer_losses(task, outputs, batch)
+    return BY_KIND[task.kind].sampler.answer_losses(task, outputs, batch)
 
 
 def hop_losses(

@@ -2,7 +2,7 @@
 
 A role has come to hold a symbol where more than half of it is there after some layer: the level by
 which attention along a path has emerged, too (hopscope.milestones). Numbers are measured in
-`hopscope.circuits.tracking`.
+`hopscope.tracing.story`.
 """
 
 from collections.abc import Mapping

@@ -47,6 +47,8 @@ def test_every_command_is_whole(name: str, table: complete.Table, capsys: Captur
         assert complete.candidates([*words[:count], words[count][:2]], table).count(words[count])
     for argument in arguments_of(command):
         assert argument.help.split(" (")[0]
+        assert "None" not in argument.value
+        assert not argument.value.startswith(("{[", "[["))
         for flag in argument.flags:
             assert flag in complete.candidates([*words, flag[:3]], table)
     _help(words)

@@ -28,7 +28,7 @@ from hopscope.configs.kinds import KINDS
 from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.papers import presets
 from hopscope.store import Store
-from hopscope.tasks.kinds import SAMPLERS
+from hopscope.tasks.kinds import BY_KIND
 
 TASKS: list[Task] = [Retrieval(hops=2), Induction(), ConditionalRetrieval(), KHop(), MQAR()]
 RECIPES: list[Recipe] = [
@@ -52,7 +52,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_task_and_every_kind_is_tried() -> None:
-    assert {task.kind for task in TASKS} == {*SAMPLERS}
+    assert {task.kind for task in TASKS} == {*BY_KIND}
     assert {recipe.kind for recipe in RECIPES} == {*KINDS}
 
 

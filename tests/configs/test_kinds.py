@@ -2,31 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
+from sums import Sums
 
 import hopscope
-from hopscope.configs import Experiment, MarkovExperiment, Positive, Recipe, read_recipe
+from hopscope.configs import Experiment, MarkovExperiment, read_recipe
 from hopscope.configs.kinds import KINDS, Kind, fetched, kind_of
-from hopscope.configs.recipe import Seeds
 from hopscope.errors import ConfigError
-
-
-class Sums(Recipe):
-    """So many numbers, added up."""
-
-    kind: ClassVar = "sums"
-    numbers: Positive = 40
-    seeds: Seeds = (0,)
-    task_kind: ClassVar = "sums"  # type: ignore[assignment]
-
-    @property
-    def steps(self) -> int:
-        return self.numbers
-
-    def title(self) -> str:
-        return "sums"
 
 
 KIND = Kind(Sums, "nowhere:prepare", "hopscope.runs.view:PlainRun")

@@ -98,6 +98,19 @@ def test_heads_are_read_and_switched_off(say: Say, tmp_path: Path) -> None:
     assert (tmp_path / "reports" / "mine-equations-d1-heads.svg").exists()
 
 
+def test_heads_as_json_stand_alone(say: Say, tmp_path: Path) -> None:
+    words = "--model mine --template raw --hops 1 --questions 2 --draws 1 --top 1".split()
+    code, out, err = say("llm", "heads", *words, "--json")
+    assert code == 0, err
+    assert json.loads(out)["questions"] == 2
+    assert not (tmp_path / "reports").exists()
+    assert "figure" not in err
+    code, out, err = say("llm", "heads", *words, "--json", "--out", "here")
+    assert json.loads(out)["questions"] == 2
+    assert "figure: here/mine-equations-d1-heads.svg" in err
+    assert (tmp_path / "here" / "mine-equations-d1-heads.json").is_file()
+
+
 def test_figures_that_cannot_be_drawn_are_refused_before_heads_are_read(say: Say) -> None:
     code, out, err = say("llm", "heads", "--model", "nowhere", "--dpi", "0")
     assert (code, out) == (2, "")

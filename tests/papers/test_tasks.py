@@ -8,14 +8,14 @@ from hopscope.configs import Experiment, read_recipe
 from hopscope.configs.tasks import Task
 from hopscope.papers import preset
 from hopscope.papers.tasks import presets
-from hopscope.tasks.kinds import SAMPLERS
+from hopscope.tasks.kinds import BY_KIND
 from hopscope.theory import flow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_every_other_task_has_one() -> None:
-    assert [*presets()] == [f"task/{kind}" for kind in SAMPLERS if kind != "retrieval"]
+    assert [*presets()] == [f"task/{kind}" for kind in BY_KIND if kind != "retrieval"]
     for name, found in presets().items():
         assert preset(name) == found
         assert found.recipe.task.kind == name.removeprefix("task/")

@@ -1,4 +1,4 @@
-"""A fourth kind of run, which nobody but an example knows of: sums of drawn numbers."""
+"""A kind of run that nobody but an example knows of: sums of drawn numbers."""
 
 import signal
 import subprocess

@@ -11,8 +11,7 @@ import hopscope
 import hopscope.tasks
 from hopscope.configs import MQAR, ConditionalRetrieval, Induction, KHop, Retrieval, Task
 from hopscope.configs.tasks import KINDS
-from hopscope.tasks import Sampler, answer_losses, examples, question_losses, sampler_of
-from hopscope.tasks.kinds import SAMPLERS
+from hopscope.tasks import Sampler, answer_losses, examples, kinds, question_losses, sampler_of
 
 PACKAGE = Path(hopscope.__file__).parent
 
@@ -60,8 +59,9 @@ def test_the_first_examples_stay_the_same_to_the_bit(task: Task, wanted: str) ->
 
 
 def test_every_kind_of_task_is_drawn_and_hashed() -> None:
-    assert set(SAMPLERS) == set(KINDS) == {task.kind for task in TASKS}
+    assert set(kinds.BY_KIND) == set(KINDS) == {task.kind for task in TASKS}
     assert all(isinstance(sampler_of(kind()), Sampler) for kind in KINDS.values())
+    assert all(isinstance(kinds.speller_of(kind()), kinds.Speller) for kind in KINDS.values())
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)

@@ -1,7 +1,7 @@
 """What Chen et al., *Unveiling Induction Heads* (NeurIPS 2024), say, and how we judge it.
 
-Here are the claims about the paper's setting, judged over seeds; chen_setting_claims holds the
-others. No number of ours stands here: values come from the rows, tolerances are named.
+Here are the claims about the paper's setting, judged over seeds; those in setting_claims are
+about others. No number of ours stands here: values come from the rows, tolerances are named.
 """
 
 from math import exp

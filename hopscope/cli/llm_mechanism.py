@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, StoreArguments, ThreadArguments
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say, say_json
+from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_path
+from hopscope.cli.output import say, say_json, teller
 from hopscope.configs import LlmMechanism, Prompts, Tracing
-from hopscope.configs.prompts import FORMULATIONS
 from hopscope.store import Store
 from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
     from hopscope.llm.mechanism import LlmFindings, MechanismRun
-
-REPORTS = Path("reports")
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,9 @@ def mechanism(chosen: LlmMechanismArguments) -> int:
         precision=chosen.precision,
         seeds=(chosen.sample,),
     )
-    path = chosen.figure or (None if chosen.json else REPORTS / f"{recipe.run_name()}.svg")
-    check_figures(chosen, *filter(None, [path]))
-    check_files(*filter(None, [chosen.out]))
+    path = figure_path(chosen.figure, recipe.run_name(), alone=chosen.json)
+    check_figures(chosen, path)
+    check_files(chosen.out)
     from hopscope.cli.display import display
     from hopscope.runs import train
 
@@ -79,7 +76,7 @@ def mechanism(chosen: LlmMechanismArguments) -> int:
         say_json(found.to_dict())
     else:
         print_findings(found)
-    tell = note if chosen.json else say
+    tell = teller(json_alone=chosen.json)
     if path is not None:
         from hopscope.report.mechanism import mechanism_figure
 
@@ -92,14 +89,14 @@ def mechanism(chosen: LlmMechanismArguments) -> int:
 
 def _prompts(chosen: LlmMechanismArguments, formulation: str) -> Prompts:
     return Prompts.model_validate(
-        {"formulation": FORMULATIONS.get(formulation, formulation), "hops": chosen.hops,
+        {"formulation": formulation, "hops": chosen.hops,
          "chains": chosen.chains, "opening": chosen.opening}
     )  # fmt: skip
 
 
 def print_findings(found: "LlmFindings") -> None:
     """What was found, phase by phase."""
-    from hopscope.cli.findings import print_circuit
+    from hopscope.cli.circuit_text import print_circuit
     from hopscope.cli.tables import table
     from hopscope.report.mechanism import confirmed_rows, lens_rows, proof_rows, role_rows
 

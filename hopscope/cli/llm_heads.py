@@ -10,13 +10,11 @@ import numpy as np
 import tyro
 
 from hopscope.cli.arguments import JsonArguments
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import note, say, say_json
+from hopscope.cli.drawing import REPORTS, FigureArguments, check_figures, draw, write_numbers
+from hopscope.cli.output import say, say_json, teller
 from hopscope.configs import LlmBench, Prompts
-from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
-from hopscope.store.files import write_bytes
 from hopscope.store.writable import check_folder
 
 if TYPE_CHECKING:
@@ -50,8 +48,8 @@ class LlmHeadsArguments(JsonArguments, FigureArguments):
     """Arithmetic; bf16 is several times faster where processors know it."""
     sample: int = 0
     """Which questions: another number draws others."""
-    out: Path = Path("reports")
-    """The folder for the figure and the numbers."""
+    out: Path | None = None
+    """The folder for the figure and the numbers; unset: reports, and with --json none."""
     keep: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Also keep the numbers beside this benchmark of the same model, where the page shows them."""
     store: Path | None = None
@@ -68,7 +66,7 @@ def heads(chosen: LlmHeadsArguments) -> int:
     from hopscope.llm.silence import compare
 
     prompts = Prompts.model_validate(
-        {"formulation": FORMULATIONS.get(chosen.formulation, chosen.formulation),
+        {"formulation": chosen.formulation,
          "hops": chosen.hops, "chains": chosen.chains, "opening": chosen.opening}
     )  # fmt: skip
     model, tokenizer = load(chosen.model, chosen.precision, "eager")
@@ -84,13 +82,14 @@ def heads(chosen: LlmHeadsArguments) -> int:
         print_effect(off, chosen.draws)
         say()
     name = Path(chosen.model).name.removesuffix(".gguf")
-    path = chosen.out / f"{name}-{prompts.label}-heads"
-    save_heads(scores, off, path, chosen, note if chosen.json else say)
+    tell, out = teller(json_alone=chosen.json), _out(chosen)
+    if out is not None:
+        save_heads(scores, off, out / f"{name}-{prompts.label}-heads", chosen, tell)
     if bench is not None:
         with bench.locked():
             kept = json.dumps(data_of(scores, off)).encode()
             bench.commit({f"heads-{prompts.label}.json": kept})
-        (note if chosen.json else say)(f"kept with {bench.name}")
+        tell(f"kept with {bench.name}")
     return 0
 
 
@@ -98,8 +97,14 @@ def _check(chosen: LlmHeadsArguments) -> None:
     """Refuse what could not be computed, drawn or written, before anything is."""
     if chosen.questions < 2 or chosen.draws < 1 or chosen.top < 1:
         raise ConfigError("llm heads needs at least 2 questions, 1 draw and 1 head to switch off")
-    check_folder(chosen.out)
+    if (out := _out(chosen)) is not None:
+        check_folder(out)
     check_figures(chosen)
+
+
+def _out(chosen: LlmHeadsArguments) -> Path | None:
+    """The folder for the figure and the numbers, if there are to be any."""
+    return chosen.out or (None if chosen.json else REPORTS)
 
 
 def _bench(chosen: LlmHeadsArguments) -> RunFolder | None:
@@ -174,6 +179,4 @@ def save_heads(
     draw(chosen, path.with_name(f"{path.name}.svg"), lambda: heads_figure(scores), tell)
     contents = {".json": data_of(scores, off), "-retrieval.json": scores.as_retrieval_heads()}
     for suffix, content in contents.items():
-        target = path.with_name(path.name + suffix)
-        write_bytes(target, json.dumps(content).encode())
-        tell(f"numbers: {target}")
+        write_numbers(content, path.with_name(path.name + suffix), tell)
