@@ -58,18 +58,16 @@ def first_below(
     ]
 
 
-def crossing(
-    steps: Sequence[int], values: Float[np.ndarray, "step"], level: float = HALF
-) -> float | None:
-    """Where values that are known at a few steps first rise above a level, between two steps."""
-    above = values > level
+def crossing(steps: Sequence[int], values: Float[np.ndarray, "step"]) -> float | None:
+    """Where values that are known at a few steps first rise above one half, between two steps."""
+    above = values > HALF
     if not above.any():
         return None
     first = int(above.argmax())
     if first == 0:
         return float(steps[0])
     before, after = float(values[first - 1]), float(values[first])
-    share = (level - before) / (after - before)
+    share = (HALF - before) / (after - before)
     return float(steps[first - 1] + share * (steps[first] - steps[first - 1]))
 
 

@@ -23,10 +23,10 @@ def alike(word: str, known: Iterable[str], most: int = 3, least: float = ALIKE) 
     return list(dict.fromkeys([*inside, *spelled]))[:most]
 
 
-def hint(word: str, known: Iterable[str], otherwise: str, most: int = 3) -> str:
+def hint(word: str, known: Iterable[str], otherwise: str) -> str:
     """The end of a message on a name that does not exist: what may have been meant, or what to do
     otherwise, where no name is like it.
     """
-    found = alike(word, known, most)
+    found = alike(word, known)
     first, last = ", ".join(found[:-1]), found[-1:]
     return f"did you mean {' or '.join(filter(None, [first, *last]))}?" if found else otherwise

@@ -64,15 +64,15 @@ class Emergence(Displayed):
         return crossing(self.steps, self.attention[self.paths.index(path)])
 
     def learned(self, hop: int) -> int | None:
-        """The step at which a hop was learned; None if it never was. The first answer is 0."""
+        """The step at which a hop (from 1) was learned; None if it never was."""
         if self.learned_at is None:
             raise CircuitError(
                 "when hops were learned is not known, as this training kept no losses: attention "
                 "and losses at its checkpoints are in `attention` and `losses`"
             )
-        if not 0 <= hop < len(self.learned_at):
-            raise CircuitError(f"hop is {hop}; expected 0 … {len(self.learned_at) - 1}")
-        return self.learned_at[hop]
+        if hop not in self.asked:
+            raise CircuitError(f"hop is {hop}; this task asks {', '.join(map(str, self.asked))}")
+        return self.learned_at[self.asked.index(hop)]
 
     def epoch(self, step: int | float | None) -> float | None:
         """The same moment in passes over the training set."""

@@ -25,8 +25,6 @@ ROUNDS = 3
 """How often all rows are gone through."""
 WORTH = 0.98
 """Another aim is taken if it lowers the loss to this share, or below."""
-WORTH_MIXED = 0.95
-"""A mixture of targets is taken if it lowers the loss to this share, or below."""
 WORTH_A_TABLE = 0.8
 """Attention by position, which is a table and says little, is taken if it lowers the loss to this
 share, or below."""
@@ -114,10 +112,6 @@ def _others(state: State, row: Row, aims: list[Aim]) -> tuple[list[State], list[
     worth = dict.fromkeys(aims, WORTH) | {BY_POSITION: WORTH_A_TABLE}
     worth = {aim: share for aim, share in worth.items() if aim != now}
     return [state.looking_at([row], aim) for aim in worth], [*worth.values()]
-
-
-def _single(aim: Aim) -> bool:
-    return all(len(each.parts) == 1 for each in aim.each)
 
 
 def _completed(search: Search, untouched: State, state: State, choices: Choices) -> State:

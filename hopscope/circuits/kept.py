@@ -17,10 +17,10 @@ from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 EMERGENCE = "emergence.json"
 
 
-def circuit_file(folder: RunFolder, seed: int) -> str:
-    """Where the circuit of one model, in its last state, is kept."""
-    fleet = len(folder.recipe.seeds) > 1
-    return f"circuit-seed-{seed}.json" if fleet else "circuit.json"
+def circuit_file(folder: RunFolder, seed: int, step: int | None = None) -> str:
+    """Where the circuit of one model is kept: in its last state, or as it was after a step."""
+    of = f"-seed-{seed}" if len(folder.recipe.seeds) > 1 else ""
+    return f"circuit{of}{'' if step is None else f'-step-{step}'}.json"
 
 
 def kept_circuit(folder: RunFolder, seed: int) -> Circuit | None:

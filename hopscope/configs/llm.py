@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from hopscope.configs.config import Config, Positive, Real
-from hopscope.configs.prompts import Prompts
+from hopscope.configs.prompts import Prompts, model_word
 from hopscope.configs.recipe import Recipe, Seeds
 
 
@@ -79,6 +79,4 @@ class LlmBench(Recipe):
         return "question"
 
     def title(self) -> str:
-        last = self.model.rstrip("/").split("#")[-1].split("/")[-1].removesuffix(".gguf")
-        safe = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in last)
-        return f"llm-{safe}-{self.asking.protocol}".lower()
+        return f"llm-{model_word(self.model)}-{self.asking.protocol}".lower()

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from hopscope.configs.config import Config, Positive, Real, Whole
-from hopscope.configs.prompts import Prompts
+from hopscope.configs.prompts import Prompts, model_word
 from hopscope.configs.recipe import Recipe, Seeds
 
 
@@ -122,6 +122,4 @@ class LlmMechanism(Recipe):
         return "question"
 
     def title(self) -> str:
-        last = self.model.rstrip("/").split("/")[-1].removesuffix(".gguf")
-        safe = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in last)
-        return f"mechanism-{safe}-{self.prompts.label}".lower()
+        return f"mechanism-{model_word(self.model)}-{self.prompts.label}".lower()

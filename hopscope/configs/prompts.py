@@ -91,7 +91,7 @@ class Prompts(Config):
         return self
 
     def graph(self) -> FactGraph:
-        """The facts of one chain."""
+        """The facts of one chain; the question gives what no fact produces."""
         return GRAPHS.get(self.formulation) or chain_of_facts(self.hops or USUAL_HOPS)
 
     @property
@@ -105,3 +105,9 @@ class Prompts(Config):
         hops = f"-d{self.hops}" if self.hops else ""
         chains = f"-n{self.chains}" if self.chains != 4 else ""
         return f"{self.formulation}{hops}{chains}{'-opened' * self.opening}"
+
+
+def model_word(model: str) -> str:
+    """A model as a part of a file's name: the last part of its name, its folder or its address."""
+    last = model.rstrip("/").split("#")[-1].split("/")[-1].removesuffix(".gguf")
+    return "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in last)

@@ -78,6 +78,12 @@ class Recipe(Config):
         """What tells this recipe from all others: a hash of all its fields."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
+    def seedless(self) -> str:
+        """What recipes have in common that differ in their seeds alone: a hash of the rest."""
+        fields = json.loads(self.written())
+        del fields["seeds"]
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
     def run_name(self) -> str:
         """What the run folder is called: readable, and unique by the digest at its end."""
         return f"{self.title()}-{self.digest()[:10]}"

@@ -92,11 +92,6 @@ class Question:
     """What the answer begins with, given to the model as its own words."""
 
 
-def graph_of(prompts: Prompts) -> FactGraph:
-    """The facts of one chain; the question gives what no fact produces."""
-    return prompts.graph()
-
-
 def questions(prompts: Prompts, seed: int, count: int = 500) -> list[Question]:
     """The first questions of this seed (§4: 500)."""
     return [question(prompts, seed, index) for index in range(count)]
@@ -118,7 +113,7 @@ def drawn(prompts: Prompts, seed: int, index: int) -> Drawn:
 
 def render(prompts: Prompts, told: Drawn, index: int) -> Question:
     """The question that tells these lines."""
-    graph = graph_of(prompts)
+    graph = prompts.graph()
     found = told.words(graph)
     text, spans = "", list[Span]()
     for template, symbols, chain in _sentences(prompts, told):
@@ -148,7 +143,7 @@ Symbols = dict[str, tuple[str, Role]]
 
 def _sentences(prompts: Prompts, drawn: Drawn) -> Iterator[tuple[str, Symbols, int]]:
     """Template, symbols and chain of every line, the question last."""
-    graph = graph_of(prompts)
+    graph = prompts.graph()
     wording = WORDING[prompts.formulation]
     by_fact = [*[wording[0]] * len(graph.facts), *wording][-len(graph.facts) :]
     for line in drawn.lines:

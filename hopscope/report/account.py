@@ -21,12 +21,6 @@ def asked_by(circuit: Circuit) -> dict[str, int]:
     return circuit.account.asked if circuit.account else {}
 
 
-def brought_by(circuit: Circuit, part: Part) -> str:
-    """In brackets, the symbols that rows without paths bring."""
-    its = circuit.account.of(part) if circuit.account else None
-    return f" ({', '.join(its.symbols)})" if its and its.symbols else ""
-
-
 def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
     """A row per arrow: head, from where to where, what it carries, what it tells later heads."""
     account = circuit.account

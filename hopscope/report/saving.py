@@ -21,7 +21,6 @@ from hopscope.store.files import write_bytes
 
 HUE = "filter: invert(1) hue-rotate(180deg)"
 """Turns a map from white to blue into one from black to blue."""
-MAPS = ".hopscope-figure image"
 
 
 def save_figure(figure: Picture, path: Path | str) -> Path:

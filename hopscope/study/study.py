@@ -16,6 +16,7 @@ import numpy as np
 
 from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover, subject_of
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.kept import circuit_file
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Task
@@ -116,7 +117,7 @@ class Study(Displayed):
     @property
     def circuit_file(self) -> str:
         """Where in the run's folder its circuit is kept."""
-        return f"circuit{self.name.removeprefix(self.run.name)}.json"
+        return circuit_file(self.run.folder, self.seed, None if self.last else self.step)
 
     @property
     def has_circuit(self) -> bool:
@@ -187,13 +188,7 @@ class Study(Displayed):
     def emergence(self, examples: int = STORY_EXAMPLES) -> Emergence:
         """When each path of its circuit appeared, checkpoint by checkpoint."""
         self.check_fits(examples)
-        return emergence(
-            self.run,
-            self.circuit,
-            member=self.member,
-            examples=examples,
-            steps_per_epoch=self.recipe.training.steps_per_epoch,
-        )
+        return emergence(self.run, self.circuit, member=self.member, examples=examples)
 
     def contents(self, examples: int = CONTENTS_EXAMPLES, seed: int = 0) -> Contents:
         """What every role holds after every layer, and what each head adds there."""

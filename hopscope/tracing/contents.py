@@ -31,7 +31,6 @@ GUESSES = 0.9
 """A model whose loss is above this share of guessing answers at guessing level."""
 
 Measure = Literal["R²", "accuracy"]
-Cells = Float[np.ndarray, "layer role symbol"]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ PENALTIES = tuple(10.0**power for power in range(-7, 3))
 TINY = 1e-9
 """A share below which a variance counts as none."""
 
-Wide = Float[Tensor, "width width"]
-
 
 class Moments:
     """Sums over rows, from which maps are fitted; rows may come in several lots."""

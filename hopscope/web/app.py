@@ -11,7 +11,6 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.exceptions import HTTPException
@@ -276,13 +275,14 @@ async def _body(request: Request) -> bytes:
     return data
 
 
-def routed(api: Api, folder: Path = shell.STATIC) -> Router:
+def routed(api: Api) -> Router:
     """The app without its guard."""
 
     async def nothing(*_: Any) -> None:
         raise Refused(404, "there is nothing here")
 
-    return Site([*api.routes(), *shell.routes(folder)], redirect_slashes=False, default=nothing)
+    routes = [*api.routes(), *shell.routes()]
+    return Site(routes, redirect_slashes=False, default=nothing)
 
 
 class Site(Router):

@@ -32,13 +32,8 @@ def member(fleet: Experiment, seed: int) -> Experiment:
 def together(recipes: Sequence[Experiment]) -> Experiment:
     """The recipe of the fleet of these models."""
     seeds = tuple(seed for recipe in recipes for seed in recipe.seeds)
-    assert len({shape(recipe) for recipe in recipes}) == 1
+    assert len({recipe.seedless() for recipe in recipes}) == 1
     return Experiment.model_validate({**recipes[0].model_dump(), "seeds": seeds})
-
-
-def shape(recipe: Experiment) -> str:
-    """What recipes have in common that differ in their seeds alone."""
-    return member(recipe, 0).digest()
 
 
 def packed(
@@ -93,7 +88,7 @@ def _key(recipe: Recipe, store: Store) -> str:
     """What is equal for those that can be trained as one."""
     found = packable(recipe)
     if found is not None and len(recipe.seeds) == 1 and not _begun(recipe, store):
-        return shape(found)
+        return found.seedless()
     return recipe.run_name()
 
 

@@ -12,7 +12,6 @@ from hopscope.store import RunFolder, Store
 from hopscope.workers.carry import sizes
 from hopscope.workers.packing import Size, packed
 from hopscope.workers.pool import Pool
-from hopscope.workers.shards import alike
 from hopscope.workers.sizing import remembered
 
 
@@ -59,7 +58,7 @@ def plan(recipes: Sequence[Recipe], store: Store, pool: Pool, device: str) -> li
     """
     groups: dict[str, list[Recipe]] = defaultdict(list)
     for recipe in recipes:
-        groups[alike(recipe)].append(recipe)
+        groups[recipe.seedless()].append(recipe)
     size = sizes(pool, device, remembered)
     return [_planned(group, store, size) for group in groups.values()]
 

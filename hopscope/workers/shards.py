@@ -7,8 +7,6 @@ still train them as fleets; pieces are dealt out, the costliest first, each to t
 the least, and among equals by their hash.
 """
 
-import hashlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -56,18 +54,11 @@ def split(recipes: Sequence[Recipe], shares: int) -> list[list[Recipe]]:
     return dealt
 
 
-def alike(recipe: Recipe) -> str:
-    """What recipes have in common that differ in their seeds alone."""
-    fields = json.loads(recipe.written())
-    del fields["seeds"]
-    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
-
-
 def _pieces(recipes: Sequence[Recipe], shares: int) -> list[list[Recipe]]:
     """Recipes that are alike, in the order of their seeds, in pieces of up to a fair share."""
     groups = defaultdict(list)
     for recipe in recipes:
-        groups[alike(recipe)].append(recipe)
+        groups[recipe.seedless()].append(recipe)
     most = max(1, -(-len(recipes) // shares))
     found = []
     for group in groups.values():

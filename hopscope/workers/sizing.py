@@ -19,7 +19,7 @@ from hopscope.configs import Config, Experiment, read_recipe
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.machine import keep_pages, memory_bytes, processor
 from hopscope.store.files import read_bytes, sha256, write_bytes
-from hopscope.workers.packing import packable, shape
+from hopscope.workers.packing import packable
 
 WARM_UPS, STEPS = 2, 5
 """Steps of each size that are trained first, and that are measured."""
@@ -98,7 +98,12 @@ def _path(recipe: Experiment, most: int, device: str, threads: int | None) -> Pa
     """Where the answer to this question is kept."""
     from importlib.metadata import version
 
-    asked = {"recipe": shape(recipe), "most": min(most, MOST), "device": device, "threads": threads}
+    asked = {
+        "recipe": recipe.seedless(),
+        "most": min(most, MOST),
+        "device": device,
+        "threads": threads,
+    }
     machine = {"processor": processor(), "cores": os.cpu_count(), "torch": version("torch"),
                "gpus": os.environ.get("CUDA_VISIBLE_DEVICES")}  # fmt: skip
     key = sha256(json.dumps({**asked, **machine}, sort_keys=True).encode())[:20]

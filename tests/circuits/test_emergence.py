@@ -46,7 +46,7 @@ def test_a_story_of_an_earlier_version_says_nothing_of_hops() -> None:
 
 def test_a_hop_or_path_that_is_not_there_is_named() -> None:
     story = hopscope.load("gallery/demo").emergence(examples=2)
-    with pytest.raises(CircuitError, match="hop is 2; expected 0 … 1"):
-        story.learned(2)
+    with pytest.raises(CircuitError, match="hop is 0; this task asks 1, 2"):
+        story.learned(0)
     with pytest.raises(CircuitError, match="is no path of this circuit"):
         story.emerged(Path(0, 0, Role("value", 1), Role("query")))

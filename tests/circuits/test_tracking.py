@@ -107,12 +107,12 @@ def test_hops_are_learned_when_the_training_says_so(two_hops: Planted) -> None:
 
     circuit = discover(two_hops.model, two_hops.task, examples=8)
     story = emergence(Told(two_hops.model), circuit, examples=4)
-    assert (story.learned(0), story.learned(1)) == (7, None)
+    assert (story.learned(1), story.learned(2)) == (7, None)
     assert story.to_dict()["learned_at"] == [7, None]
     silent = emergence(Growing(two_hops.model), circuit, examples=4)
     assert silent.to_dict()["learned_at"] is None
     with pytest.raises(CircuitError, match="is not known, as this training kept no losses"):
-        silent.learned(0)
+        silent.learned(1)
 
 
 def test_epochs_are_those_of_the_run(two_hops: Planted) -> None:

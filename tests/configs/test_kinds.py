@@ -11,7 +11,6 @@ from hopscope.configs import Experiment, MarkovExperiment, read_recipe
 from hopscope.configs.kinds import KINDS, Kind, fetched, kind_of
 from hopscope.errors import ConfigError
 
-
 KIND = Kind(Sums, "nowhere:prepare", "hopscope.runs.view:PlainRun")
 
 

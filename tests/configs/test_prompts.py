@@ -7,7 +7,6 @@ import pytest
 from hopscope.configs import Asking, LlmBench
 from hopscope.configs.prompts import FORMULATIONS, Prompts
 from hopscope.errors import ConfigError
-from hopscope.llm.prompts import graph_of
 
 
 def test_depths_graphs_and_labels() -> None:
@@ -18,7 +17,7 @@ def test_depths_graphs_and_labels() -> None:
         "equations-d5", "lives-with-d5", "kingdoms", "functions", "relatives",
     ]  # fmt: skip
     assert Prompts(formulation="f1", hops=20, chains=8).label == "equations-d20-n8"
-    assert [len(graph_of(one).known) for one in named] == [1, 1, 1, 2, 1]
+    assert [len(one.graph().known) for one in named] == [1, 1, 1, 2, 1]
 
 
 def test_one_question_has_one_config() -> None:

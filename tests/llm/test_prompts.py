@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hopscope.configs.prompts import FORMULATIONS, MOST_CHAINS, Prompts
 from hopscope.facts import Role
 from hopscope.llm.drawing import Drawn, Line, draw
-from hopscope.llm.prompts import Question, graph_of, question, questions, render
+from hopscope.llm.prompts import Question, question, questions, render
 
 
 def solved(prompt: str) -> str:
@@ -108,8 +108,8 @@ FORMS = (
 def test_every_symbol_has_a_span_with_its_role(prompts: Prompts, seed: int) -> None:
     drawn = draw(prompts, seed % prompts.chains, Random(seed))
     asked = render(prompts, drawn, 0)
-    found = drawn.words(graph_of(prompts))
-    known = enumerate(graph_of(prompts).known)
+    found = drawn.words(prompts.graph())
+    known = enumerate(prompts.graph().known)
     lines = [*map(_told, drawn.lines), {Role("query", slot): found[name] for slot, name in known}]
     chains = [*(line.chain for line in drawn.lines), drawn.chain]
     for span in asked.spans:
@@ -150,7 +150,7 @@ def test_nothing_but_wording_is_outside_the_spans(name: str) -> None:
 @settings(deadline=None)
 @given(any_prompts(), SEEDS)
 def test_each_chain_is_the_graph_with_its_own_words(prompts: Prompts, seed: int) -> None:
-    graph = graph_of(prompts)
+    graph = prompts.graph()
     asked = question(prompts, seed, 0)
     spans = [span for span in asked.spans if not span.role.kind.startswith("decoy")]
     assert [span.start for span in asked.spans] == sorted(span.start for span in asked.spans)
@@ -168,7 +168,7 @@ def _words_of_all_chains(prompts: Prompts, seed: int) -> dict[tuple[int, str], s
     lines = draw(prompts, 0, Random(seed)).lines
     found = {}
     for chain in range(prompts.chains):
-        for symbol, word in Drawn(lines, chain).words(graph_of(prompts)).items():
+        for symbol, word in Drawn(lines, chain).words(prompts.graph()).items():
             answer = prompts.formulation == "functions" and symbol == "value"
             found[chain, symbol] = f"answer of {chain}" if answer else word
     return found
@@ -177,7 +177,7 @@ def _words_of_all_chains(prompts: Prompts, seed: int) -> dict[tuple[int, str], s
 @settings(deadline=None)
 @given(any_prompts(), SEEDS)
 def test_the_last_hop_comes_first(prompts: Prompts, seed: int) -> None:
-    hops = graph_of(prompts).hops
+    hops = prompts.graph().hops
     told = [
         hops[span.role.fact]
         for span in question(prompts, seed, 1).spans

@@ -14,7 +14,7 @@ from hopscope.configs import Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
-from hopscope.report.account import account_remarks, account_rows, brought_by
+from hopscope.report.account import account_remarks, account_rows
 from hopscope.report.circuit import circuit_figure
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.contradictions import accounted_for, contradictions
@@ -162,7 +162,6 @@ def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(
     row = again.account.of(part)
     assert row is not None
     assert {*row.carried(answers(known.task.graph()))} == {"x2", "x3"}
-    assert brought_by(again, part) == " (x2, x3)"
     (its,) = again.account.fetched(part)
     assert (its.site.source, its.site.chain) == (VALUE, "own")
     assert [giver.site.layer for giver in again.account.givers(VALUE, "x3", 2)] == [1]

@@ -7,7 +7,7 @@ from hopscope.errors import ConfigError
 from hopscope.runs import Stop, train
 from hopscope.store import Store
 from hopscope.workers import Here, carry_out
-from hopscope.workers.packing import member, packed, shape
+from hopscope.workers.packing import member, packed
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_only_what_differs_in_seeds_alone_is_packed(tiny: Experiment, store: Sto
     other = Experiment.model_validate({**fields, "model": {**fields["model"], "layers": 1}})
     several = Experiment.model_validate({**fields, "seeds": (7, 8)})
     mixed = [member(tiny, 1), MarkovExperiment(), other, several, member(tiny, 2)]
-    assert shape(member(tiny, 1)) == shape(several) != shape(other)
+    assert member(tiny, 1).seedless() == several.seedless() != other.seedless()
     jobs = packed(mixed, mixed, store, lambda *_: 9)
     assert jobs == [(mixed[0], mixed[4]), (mixed[1],), (mixed[2],), (mixed[3],)]
 

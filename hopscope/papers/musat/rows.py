@@ -274,8 +274,6 @@ class CircuitRow(LossRow):
     """The heads with a path in the circuit."""
     needed: tuple[Head, ...]
     """All heads of the circuit."""
-    first_joins_pair: StrictBool | None = None
-    """Written by earlier versions; the judges read the maps instead."""
     removals: tuple[Removal, ...]
     whole: tuple[WholeHead, ...] | None = None
     """The same of whole heads, of every head with a path."""
