@@ -14,6 +14,7 @@ from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit
 
 FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
+SHAPE = "is that the module's shape (layers, heads)?"
 NEAR = 0.02
 """What rows of attention may miss by: in bf16 their sums are not quite one."""
 
@@ -39,20 +40,87 @@ def check_pattern(layer: int, pattern: Tensor, causal: bool) -> None:
         )
 
 
-def check_taken_back(forward: Callable[[AttentionEdit], Tensor], layers: int, causal: bool) -> None:
-    """Refuse a module that in some layer goes on with its own attention, and not with what it got
-    back.
+Forward = Callable[[Tensor, AttentionEdit], Tensor]
+"""A module's outputs for these inputs, under an edit of its attention."""
+
+
+def check_same_twice(forward: Forward, inputs: Tensor) -> None:
+    """Refuse a module that answers otherwise when it is asked again."""
+    first, again = (forward(inputs, _as_it_is) for _ in range(2))
+    if not torch.allclose(first, again, rtol=NEAR, atol=NEAR * float(first.abs().mean())):
+        raise CircuitError(
+            "two calls with the same inputs give different outputs, by up to "
+            f"{float((first - again).abs().max()):.3g}: the module draws at random, as dropout "
+            "does in training; call `module.eval()` first"
+        )
+
+
+def check_taken_back(forward: Forward, inputs: Tensor, layers: int, causal: bool) -> None:
+    """Refuse a module that in some layer, head or row goes on with its own attention, and not with
+    what it got back.
     """
-    plain = forward(_as_it_is)
+    plain = forward(inputs, _as_it_is)
     for layer in range(layers):
-        changed = forward(partial(_other_in, layer, causal))
-        # What heads carry may be nothing, as before a training: then outputs must have been
-        # computed from the attention all the same.
-        if torch.equal(changed, plain) and not _computed_from(forward, layer):
-            raise CircuitError(
-                f"layer {layer} does not go on with what `attention` returns: its outputs stay the "
-                "same whatever that is. Mix the values by the returned pattern"
-            )
+        _check_layer(partial(forward, inputs), layer, causal, plain)
+        _check_heads(forward, inputs[:1], layer)
+
+
+def _check_layer(
+    forward: Callable[[AttentionEdit], Tensor], layer: int, causal: bool, plain: Tensor
+) -> None:
+    """Do outputs depend on what this layer gets back?"""
+    changed = forward(partial(_other_in, layer, causal))
+    # What heads carry may be nothing, as before a training: then outputs must have been computed
+    # from the attention all the same.
+    if torch.equal(changed, plain) and not _computed_from(forward, layer):
+        raise CircuitError(
+            f"layer {layer} does not go on with what `attention` returns: its outputs stay the "
+            "same whatever that is. Mix the values by the returned pattern"
+        )
+
+
+def _check_heads(forward: Forward, one: Tensor, layer: int) -> None:
+    """Are the attention of each head, and an early and the last row of all heads, taken back?
+
+    What is no number makes everything that is computed from it no number either, whatever the
+    weights are. Each copy of the one example has another part of its attention made so.
+    (The very first row has no choice where it looks, so whoever leaves it out does no harm.)
+    """
+    heads, early = _heads_of(forward, one, layer), min(1, one.shape[1] - 1)
+
+    def edit(number: int, pattern: Tensor) -> Tensor:
+        if number != layer:
+            return pattern
+        pattern = pattern.clone()
+        pattern[range(heads), range(heads)] = torch.nan
+        pattern[heads, :, -1] = torch.nan
+        pattern[heads + 1, :, early] = torch.nan
+        return pattern
+
+    parts = [*(f"head {head}" for head in range(heads)), "its last row", f"its row {early}"]
+    out = forward(one.repeat(heads + 2, *[1] * (one.dim() - 1)), edit)
+    seen = out.flatten(1).isnan().any(1)
+    if out.shape[1] != one.shape[1]:  # what is in one row need not come to the outputs of another
+        seen[heads:] = True
+    lost = [part for part, comes in zip(parts, seen.tolist(), strict=True) if not comes]
+    if lost:
+        raise CircuitError(
+            f"layer {layer} does not go on with all that `attention` returns: {', '.join(lost)} "
+            "can be anything, and the outputs stay the same. Mix the values of every head by the "
+            "returned pattern, in every row"
+        )
+
+
+def _heads_of(forward: Forward, one: Tensor, layer: int) -> int:
+    seen: list[int] = []
+
+    def edit(number: int, pattern: Tensor) -> Tensor:
+        if number == layer:
+            seen.append(pattern.shape[1])
+        return pattern
+
+    forward(one, edit)
+    return seen[0]
 
 
 def _as_it_is(_: int, pattern: Tensor) -> Tensor:

@@ -9,7 +9,13 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits.handing import FUSED, check_pattern, check_taken_back
+from hopscope.circuits.handing import (
+    FUSED,
+    SHAPE,
+    check_pattern,
+    check_same_twice,
+    check_taken_back,
+)
 from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit, Transformer
 
@@ -232,20 +238,33 @@ class Whole:
                 f"the function given to Whole returned {type(out).__name__}; expected the outputs "
                 "as one tensor (of transformers' models: their `.logits`)"
             )
+        self._check_asked(asked)
+        return out
+
+    def _check_asked(self, asked: list[int]) -> None:
+        """Refuse layers that did not hand their attention out, or that did more than once."""
         layers = range(self.layers)
         if sorted(set(asked)) != list(layers):
-            why = f": {FUSED}" if set(asked) < set(layers) else "; is that the module's shape?"
+            why = f"; {SHAPE}" if asked else f": {FUSED}"
             raise CircuitError(
                 f"attention was handed out by layers {sorted(set(asked))}, expected 0 … "
                 f"{self.layers - 1}{why}"
             )
-        return out
+        twice = next((layer for layer in layers if asked.count(layer) > 1), None)
+        if twice is not None:
+            raise CircuitError(
+                f"layer {twice} handed out its attention {asked.count(twice)} times, expected "
+                "once: give every layer a number of its own, also where they share weights"
+            )
 
     @torch.no_grad()
     def check(self, inputs: Tensor) -> None:
-        """Refuse, when it is first asked, a module that does not take attention back."""
+        """Refuse, when it is first asked, a module that draws at random, or that does not take
+        attention back.
+        """
         if not self._taken_back:
-            check_taken_back(partial(self.outputs, inputs[:2]), self.layers, self.causal)
+            check_same_twice(self.outputs, inputs[:2])
+            check_taken_back(self.outputs, inputs[:2], self.layers, self.causal)
             self._taken_back = True
 
     def handed_out(self, layer: int, pattern: object, inputs: Tensor) -> Tensor:
@@ -253,9 +272,10 @@ class Whole:
         expected = (len(inputs), self.heads, inputs.shape[1], inputs.shape[1])
         if not isinstance(pattern, Tensor) or tuple(pattern.shape) != expected:
             got = tuple(pattern.shape) if isinstance(pattern, Tensor) else pattern
+            other_heads = isinstance(pattern, Tensor) and len(pattern.shape) == len(expected)
             raise CircuitError(
                 f"layer {layer} handed out {got} as attention, expected {expected} (batch, "
-                f"head, query, key): {FUSED}"
+                f"head, query, key): {SHAPE if other_heads else FUSED}"
             )
         if layer not in self._known:
             check_pattern(layer, pattern, self.causal)

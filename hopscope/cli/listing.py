@@ -11,6 +11,7 @@ import tyro
 from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.errors import RunDamaged
+from hopscope.milestones import ended
 from hopscope.store import Listed, RunFolder, Store
 
 COURSE = range(8, 33)
@@ -97,11 +98,11 @@ def _row(run: Listed, problems: list[str]) -> Row:
 def _losses(folder: RunFolder) -> tuple[tuple[float, ...], np.ndarray]:
     from hopscope.store.metrics import losses
 
-    _, values = losses(folder, "train")
+    steps, values = losses(folder, "train")
     if not len(values):
         return (), np.empty(0)
     level = folder.recipe.guess or 1.0
-    last = tuple(round(float(loss), 6) for loss in values[-100:].mean(axis=(0, 1)))
+    last = tuple(round(float(loss), 6) for loss in ended(steps, values).mean(axis=0))
     return last, values.mean(axis=(1, 2)) / (1.2 * level)
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Float32, Int32
 from hopscope.circuits import Circuit
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
-from hopscope.milestones import WINDOW
+from hopscope.milestones import ended
 from hopscope.runs import opened
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import losses
@@ -40,9 +40,9 @@ class Ended:
     """What became of one loss of one run."""
 
     train: float
-    """The mean of the last ten training losses, over all models."""
+    """The training loss at the end: the mean over the last 100 steps and all models."""
     validation: float | None
-    """The last validation loss, the mean over all models; None where there is none yet."""
+    """The same of validation losses; None where there are none yet."""
     learned: tuple[int | None, ...]
     """The step at which each model learned it, or None: never. Empty where it is of no hop."""
 
@@ -86,9 +86,11 @@ class Course:
         if hop not in self.hops:
             return None
         column = self.hops.index(hop)
-        train, validation = self.train[-WINDOW:, :, column], self.validation[-1:, :, column]
-        last = float(validation.mean()) if len(validation) else None
-        return Ended(float(train.mean()), last, tuple(model[column] for model in self.learned))
+        train = float(ended(self.steps, self.train)[:, column].mean())
+        checked = None
+        if len(self.checked):
+            checked = float(ended(self.checked, self.validation)[:, column].mean())
+        return Ended(train, checked, tuple(model[column] for model in self.learned))
 
 
 @dataclass(frozen=True, eq=False)

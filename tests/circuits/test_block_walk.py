@@ -207,7 +207,7 @@ def test_blocks_that_do_not_hand_out_their_attention_once_are_refused(model: Str
 
     for block, message in (
         (lambda number, x, attention: x, r"handed out by layers \[\], expected 0 … 2"),
-        (twice, "block 0 handed out its attention 2 times"),
+        (twice, "layer 0 handed out its attention 2 times"),
     ):
         cut = Blocks(model.into, block, model.out)
         whole = Whole.of_blocks(cut, model, (LAYERS, HEADS), causal=model.causal)

@@ -27,6 +27,33 @@ def examined(
     return Ablator(Whole(forward, model, SHAPE, **more), exam).losses([Ablation()])
 
 
+def everywhere(
+    model: Transformer, edited: Callable[[Edit], Edit]
+) -> Callable[[Tensor, Edit], Tensor]:
+    """The same as a function that answers at all positions."""
+
+    def forward(inputs: Tensor, attention: Edit) -> Tensor:
+        out: Tensor = model(inputs, attention=edited(attention), read=inputs.shape[1])
+        return out
+
+    return forward
+
+
+def kept(parts: tuple[int | slice, ...], layer: int) -> Callable[[Edit], Edit]:
+    """An edit that leaves parts of a layer's attention as they were."""
+
+    def edited(attention: Edit) -> Edit:
+        def edit(number: int, pattern: Tensor) -> Tensor:
+            found = attention(number, pattern).clone()
+            if number == layer:
+                found[parts] = pattern[parts]
+            return found
+
+        return edit
+
+    return edited
+
+
 @pytest.fixture
 def exam() -> Exam:
     return exam_of(TWO_HOPS, 3)
@@ -45,6 +72,73 @@ def test_a_layer_that_goes_on_with_its_own_attention_is_named(
 
     with pytest.raises(CircuitError, match=f"layer {layer} does not go on with what `attention`"):
         examined(random_model, exam, deaf)
+
+
+@pytest.mark.parametrize("layer", [0, 2])
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ((slice(None), 1), "head 1"),
+        ((slice(None), slice(None), slice(3)), "its row 1"),
+        ((slice(None), slice(None), -1), "its last row"),
+    ],
+)
+def test_a_head_or_row_that_goes_on_with_its_own_attention_is_named(
+    random_model: Transformer, exam: Exam, layer: int, parts: tuple[int | slice, ...], named: str
+) -> None:
+    """What is left would be another model's circuit, of which nothing looks wrong."""
+    whole = Whole(everywhere(random_model, kept(parts, layer)), random_model, SHAPE)
+    with pytest.raises(
+        CircuitError, match=f"layer {layer} .* all that `attention` .*: {named} can"
+    ):
+        Ablator(whole, exam).losses([Ablation()])
+
+
+def test_the_first_row_has_no_choice_and_need_not_be_taken_back(
+    random_model: Transformer, exam: Exam
+) -> None:
+    forward = everywhere(random_model, kept((slice(None), slice(None), 0), 1))
+    losses = Ablator(Whole(forward, random_model, SHAPE), exam).losses([Ablation()])
+    walked = Ablator(subject_of(random_model), exam).losses([Ablation()])
+    assert torch.allclose(losses, walked, atol=1e-5)
+
+
+def test_a_module_with_dropout_is_refused_in_training_and_taken_behind_it(
+    random_model: Transformer, exam: Exam
+) -> None:
+    """Dropout comes after attention was handed out and taken back: its patterns look right."""
+    drop = torch.nn.Dropout(0.1)
+
+    def edited(attention: Edit) -> Edit:
+        return lambda number, pattern: drop(attention(number, pattern))
+
+    with pytest.raises(CircuitError, match=r"different outputs.*call `module\.eval\(\)` first"):
+        examined(random_model, exam, edited)
+    drop.eval()
+    assert bool(examined(random_model, exam, edited).isfinite().all())
+
+
+def test_a_layer_that_is_handed_out_twice_is_named(random_model: Transformer, exam: Exam) -> None:
+    def edited(attention: Edit) -> Edit:
+        return lambda number, pattern: attention(min(number, 1), pattern)
+
+    with pytest.raises(CircuitError, match=r"layers \[0, 1\], expected 0 … 2; is that the"):
+        examined(random_model, exam, edited)
+
+    with pytest.raises(CircuitError, match="layer 1 handed out its attention 2 times, expected"):
+        Ablator(Whole(everywhere(random_model, edited), random_model, (2, 2)), exam).losses(
+            [Ablation()]
+        )
+
+
+def test_another_number_of_heads_is_no_matter_of_kernels(
+    random_model: Transformer, exam: Exam
+) -> None:
+    whole = Whole(everywhere(random_model, lambda attention: attention), random_model, (3, 4))
+    with pytest.raises(
+        CircuitError, match=r"expected \(2, 4, .*query, key\): is that the module's"
+    ):
+        Ablator(whole, exam).losses([Ablation()])
 
 
 @pytest.mark.parametrize("silent", [False, True])
@@ -108,9 +202,6 @@ def test_a_shape_of_nothing_is_refused(random_model: Transformer, shape: tuple[i
 def test_more_layers_than_said_are_no_matter_of_kernels(
     random_model: Transformer, exam: Exam
 ) -> None:
-    def forward(inputs: Tensor, attention: Edit) -> Tensor:
-        return random_model(inputs, attention=attention, read=inputs.shape[1])
-
-    whole = Whole(forward, random_model, (2, 2))
+    whole = Whole(everywhere(random_model, lambda attention: attention), random_model, (2, 2))
     with pytest.raises(CircuitError, match=r"by layers \[0, 1, 2\], expected 0 … 1; is that the"):
         Ablator(whole, exam).losses([Ablation()])
