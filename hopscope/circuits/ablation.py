@@ -7,6 +7,7 @@ many ablations at once.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, get_args
 
 from hopscope.circuits.mechanism import Mechanism
@@ -47,8 +48,19 @@ class Ablation:
     @classmethod
     def of(cls, changes: Mapping[Head, Change]) -> "Ablation":
         """The ablation that makes these changes; equal changes give equal ablations."""
+        for head, change in changes.items():
+            if not _is_head(head) or not isinstance(change, Mechanism | Carried):
+                raise CircuitError(
+                    f"{head!r} is to do {change!r}; expected (layer, head) with a Mechanism or "
+                    "Carried, as in {(1, 0): Mechanism()}"
+                )
         return cls(tuple(sorted(changes.items(), key=lambda item: item[0])))
 
     def at(self, layer: int) -> Changes:
         """The changes in this layer, each as (head, change)."""
         return tuple((head, change) for (at, head), change in self.changes if at == layer)
+
+
+def _is_head(given: object) -> bool:
+    pair = given if isinstance(given, tuple) else ()
+    return len(pair) == 2 and all(isinstance(number, Integral) for number in pair)

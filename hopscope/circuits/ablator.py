@@ -8,12 +8,14 @@ from torch import Tensor, nn
 
 from hopscope.circuits.ablation import Ablation, Change, Head
 from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.attention import patterns
 from hopscope.circuits.block_walk import BlockWalk, edited_by
 from hopscope.circuits.exam import Exam
+from hopscope.circuits.handing import check_pattern
 from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.painter import Painter
 from hopscope.circuits.progress import Progress
-from hopscope.circuits.subject import Subject, Whole, check_finite
+from hopscope.circuits.subject import Subject, TransformerSubject, Whole, check_finite
 from hopscope.circuits.walk import Walk
 from hopscope.errors import CircuitError
 
@@ -36,6 +38,7 @@ class Ablator:
                 f"{self.read}: examine it on fewer"
             )
         self._walk: Walk | BlockWalk | None = None
+        self._looked_through = False
         if isinstance(subject, Whole):
             if subject.blocks is not None:
                 self._walk = BlockWalk(subject, subject.blocks, self.exam, self.painter)
@@ -61,8 +64,7 @@ class Ablator:
             raise CircuitError("losses are asked for a list of ablations, of at least one")
         for ablation in ablations:
             self._check(ablation)
-        if isinstance(self.subject, Whole):
-            self.subject.check(self.exam.inputs)
+        self._check_looks()
         found = {}
         for number, its in self._each(ablations, ask):
             found[number] = its
@@ -106,6 +108,15 @@ class Ablator:
                         f"{layer}.{head}: {role} cannot read {aim}, which comes after it in every "
                         "example, and attention is causal"
                     )
+
+    def _check_looks(self) -> None:
+        """Refuse, when it is first asked, a model from elsewhere whose attention is none."""
+        if isinstance(self.subject, Whole):
+            self.subject.check(self.exam.inputs)
+        elif not self._looked_through and type(self.subject) is not TransformerSubject:
+            for layer, pattern in enumerate(patterns(self.subject, self.exam.inputs[:2])):
+                check_pattern(layer, pattern, self.subject.causal)
+            self._looked_through = True
 
     def _check(self, ablation: Ablation) -> None:
         for head, _ in ablation.changes:

@@ -205,3 +205,12 @@ class Circuit(Displayed, Config):
             for target in mechanism.of(role).targets
             if target.where in FROM_MODEL
         }
+
+
+def check_circuit(given: object) -> None:
+    """Refuse what is no circuit in the place of one: a model is followed by its circuit."""
+    if not isinstance(given, Circuit):
+        raise CircuitError(
+            f"expected the model's circuit behind the model, as `discover` finds it; got "
+            f"{type(given).__name__}"
+        )

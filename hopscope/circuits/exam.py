@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -211,8 +212,8 @@ Questions = Task | Callable[[int, int], Exam]
 
 def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
     """Fresh examples of a task (from the validation stream of a seed)."""
-    if examples < 1:
-        raise CircuitError(f"examples is {examples}; a model is examined with at least 1")
+    if not isinstance(examples, int | np.integer) or examples < 1:
+        raise CircuitError(f"examples is {examples!r}; a model is examined with at least 1")
     if not isinstance(questions, FactTask):
         if not callable(questions):
             raise CircuitError(

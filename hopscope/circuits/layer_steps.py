@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from hopscope.circuits.handing import check_pattern
 from hopscope.circuits.subject import Subject
 from hopscope.errors import CircuitError
 
@@ -39,9 +40,12 @@ def side_by_side(mixed: Heads) -> Float[Tensor, "batch seq width"]:
 
 @torch.no_grad()
 def prove(subject: Subject, x: Tensor, expected: Tensor, name: str) -> None:
-    """Refuse an adapter whose walk does not compute the expected outputs of the model."""
+    """Refuse an adapter whose walk does not compute the expected outputs of the model, from what
+    enters the first layer.
+    """
     for number in range(subject.layers):
         pattern = subject.look(number, x, x.shape[1], range(subject.heads))
+        check_pattern(number, pattern, subject.causal)
         x = subject.write(number, x, pattern @ subject.values(number, x))
     found = subject.leave(x)[:, -expected.shape[1] :]
     worst = float((found - expected).abs().max() / expected.abs().max())

@@ -141,6 +141,11 @@ def _edited(
     if edit is None:
         return tensor
     edited = edit(layer, tensor)
+    if not isinstance(edited, Tensor):
+        raise ModelError(
+            f"the {what} edit of layer {layer} returned {type(edited).__name__}; expected what to "
+            f"go on with, the {what} as it is if nothing is to change"
+        )
     if edited.shape != tensor.shape:
         raise ModelError(
             f"the {what} edit of layer {layer} returned shape {tuple(edited.shape)}, "

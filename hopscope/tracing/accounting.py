@@ -15,7 +15,7 @@ from hopscope.circuits.account import Account, Holdings
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.carrying import Site
-from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.exam import Questions
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.parts import Part
@@ -42,6 +42,7 @@ def accounted(
     """The circuit with its account, measured on its model; `task` is the circuit's own, unless
     told. `examples` are the pairs on which parts are patched.
     """
+    check_circuit(circuit)
     questions = task or circuit.task
     if questions is None:
         raise CircuitError("the circuit names no task: say which examples to explain it on")

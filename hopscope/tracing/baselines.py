@@ -8,7 +8,7 @@
 import torch
 from torch import nn
 
-from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.subject import Dissected, Subject, Whole
 from hopscope.errors import CircuitError
 from hopscope.tracing.attribution import CHAINS, Attribution, Scores
@@ -48,6 +48,7 @@ def baselines(
     """What EAP-IG, activation patching and direct logit attribution say, beside a circuit; `exact`
     patches every single arrow as well, which takes long.
     """
+    check_circuit(circuit)
     if circuit.task is None:
         raise CircuitError("the circuit names no task, so that no minimal pairs can be drawn")
     if steps < 1:

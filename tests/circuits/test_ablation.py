@@ -29,3 +29,12 @@ def test_a_layer_has_its_own_changes() -> None:
 def test_what_a_head_carries_instead_is_a_mean_or_anothers() -> None:
     with pytest.raises(CircuitError, match="to carry 'zero'; expected mean or resample"):
         unwrap(Carried.__init__)(object.__new__(Carried), "zero")
+
+
+@pytest.mark.parametrize(
+    ("head", "change"),
+    [((1, 0), "mean"), ("1.0", MEAN), (2.0, MEAN), ((1,), MEAN), ((1, 0.5), STAYS)],
+)
+def test_what_is_no_head_or_no_change_is_one_line(head: object, change: object) -> None:
+    with pytest.raises(CircuitError, match=r"is to do .*; expected \(layer, head\) with a Mech"):
+        unwrap(Ablation.of.__func__)(Ablation, {head: change})  # type: ignore[attr-defined]

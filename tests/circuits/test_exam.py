@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import replace
+from inspect import unwrap
 
 import pytest
 import torch
@@ -67,6 +68,9 @@ def test_examples_are_those_of_the_validation_stream() -> None:
 
 
 def test_at_least_one_example_and_any_maker_of_exams() -> None:
+    for examples, told in ((2.5, "2.5"), ("64", "'64'")):
+        with pytest.raises(CircuitError, match=f"examples is {told}; a model is examined with"):
+            unwrap(exam_of)(Retrieval(), examples)
     with pytest.raises(CircuitError, match="examples is 0; a model is examined with at least 1"):
         exam_of(TASKS[0], 0)
     asked: list[tuple[int, int]] = []

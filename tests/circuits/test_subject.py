@@ -1,5 +1,6 @@
 """Models under the microscope: whole or walked, and how one is told from another."""
 
+from collections.abc import Callable, Sequence
 from inspect import unwrap
 
 import pytest
@@ -17,11 +18,14 @@ from hopscope.circuits import (
     attention_maps,
     subject_of,
 )
-from hopscope.circuits.subject import check_finite, weights_digest
+from hopscope.circuits.layer_steps import prove
+from hopscope.circuits.subject import TransformerSubject, check_finite, weights_digest
 from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
+from hopscope.tracing.accounting import accounted
+from hopscope.tracing.baselines import baselines
 
 
 def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:
@@ -112,3 +116,48 @@ def test_what_a_function_of_ones_own_returns_is_one_tensor(
 def test_what_has_a_model_is_told_to_give_it() -> None:
     with pytest.raises(CircuitError, match=r"a Study is no model, but has one: give its `.model`"):
         unwrap(subject_of)(load("gallery/demo"))
+
+
+class Odd(TransformerSubject):
+    """A subject of one's own, whose attention is made into something else."""
+
+    def __init__(self, model: Transformer, made: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(model)
+        self.made = made
+
+    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
+        return self.made(super().look(number, x, read, heads))
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda p: 1.15 * p, "layer 0 handed out rows with 0 in them, and sums up to 1.15;"),
+        (lambda p: 0.95 * p + 0.05, r"layer 0 (handed out rows|attends to later positions)"),
+        (lambda p: p.flip(-1), "layer 0 attends to later positions .*say causal=False"),
+    ],
+)
+def test_a_walk_of_ones_own_is_looked_through(
+    random_model: Transformer, exam: Exam, made: Callable[[Tensor], Tensor], told: str
+) -> None:
+    ablator = Ablator(Odd(random_model, made), exam)
+    with pytest.raises(CircuitError, match=told):
+        ablator.losses([Ablation()])
+    with torch.no_grad(), pytest.raises(CircuitError, match=told):
+        prove(ablator.subject, random_model.enter(exam.inputs), random_model(exam.inputs), "mine")
+
+
+def test_a_walk_of_ones_own_is_proved(random_model: Transformer, exam: Exam) -> None:
+    subject, x = TransformerSubject(random_model), random_model.enter(exam.inputs)
+    expected = random_model(exam.inputs)
+    with torch.no_grad():
+        prove(subject, x, expected, "mine")
+        with pytest.raises(CircuitError, match="the adapter for mine is off by"):
+            prove(subject, x, expected + 0.1 * expected.abs().max(), "mine")
+
+
+def test_a_circuit_and_a_task_that_changed_places_are_told(random_model: Transformer) -> None:
+    task = KHop()
+    for misled in (baselines, accounted):
+        with pytest.raises(CircuitError, match="expected the model's circuit behind .* got KHop"):
+            unwrap(misled)(random_model, task, task)
