@@ -182,8 +182,8 @@ def _parse_fact(text: str) -> Fact:
     left, arrow, right = text.partition("->")
     keys = tuple(key.strip() for key in left.split(","))
     value = right.strip()
-    if not arrow or not value or not all(keys):
-        raise FactError(f"cannot read the fact {text!r}: write keys and value as 'x,y->z'")
+    if not arrow or not value or not all(keys) or "," in value or "->" in value:
+        raise FactError(f"cannot read the fact {text!r}: write keys and one value as 'x,y->z'")
     if len(set(keys)) < len(keys):
         raise FactError(f"the fact {text!r} names a key twice: each key once")
     return Fact(keys, value)

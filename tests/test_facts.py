@@ -33,6 +33,8 @@ def test_facts_are_sorted_into_the_order_of_look_ups() -> None:
         (["a->b", "c->b"], "two facts lead to 'b'"),
         (["a b"], "cannot read the fact 'a b'"),
         (["a,->b"], "cannot read the fact"),
+        (["a->b,c"], "cannot read the fact 'a->b,c': write keys and one value"),
+        (["a->b->c"], "cannot read the fact 'a->b->c': write keys and one value"),
         (["a,a->b"], "names a key twice"),
         ([], "at least one fact"),
     ],

@@ -10,7 +10,7 @@ from hopscope.errors import NotLearned
 from hopscope.report.symbols import short_role
 from hopscope.theory import Path
 
-COLUMNS = ("seed", "loss", "with_the_circuit_alone", "solved", "paths")
+COLUMNS = ("seed", "loss", "with_the_circuit_alone", "solved", "paths", "unexplained")
 
 
 def discover_all(
@@ -29,7 +29,8 @@ def discover_all(
         losses = found.losses
         paths = ", ".join(_short(path.layer, path.head, *_ends(path)) for path in found.paths)
         means = float(losses.mean("clean")), float(losses.mean("ideal"))
-        row = (seed, *means, "yes" if found.solved else "no", paths)
+        left = ", ".join(f"{part.layer}.{part.head}" for part in found.unexplained)
+        row = (seed, *means, "yes" if found.solved else "no", paths, left)
         rows.append(dict(zip(COLUMNS, row, strict=True)))
     print_rows(rows, {"loss": ".4f", "with_the_circuit_alone": ".4f"}, json=json)
 
