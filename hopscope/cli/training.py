@@ -113,10 +113,11 @@ def with_ranges(words: Sequence[str]) -> list[str]:
         flag, _, value = word.partition("=")
         if word.startswith("--"):
             of_seeds = flag == SEEDS
-        if not of_seeds or ".." not in word:
+        span = value if flag == SEEDS else word
+        if not of_seeds or not (".." in span or re.fullmatch(r"\d+-\d+", span)):
             written.append(word)
         else:
-            written += [SEEDS] * (flag == SEEDS) + _range(value if flag == SEEDS else word)
+            written += [SEEDS] * (flag == SEEDS) + _range(span)
     return written
 
 
@@ -171,6 +172,8 @@ def arguments_for(recipe: Recipe) -> Any:
 def _recipe(name: str) -> Recipe:
     if name.endswith(".json"):
         return read_recipe(read_bytes(Path(name)))
+    if name.endswith(".py"):
+        raise ConfigError(f"{name} is a script: `hopscope sweep {name}` trains what it lists")
     found: Recipe = preset(name).recipe
     return found
 

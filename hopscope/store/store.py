@@ -93,8 +93,10 @@ class Store(Displayed):
         if len(matches) != 1:
             problem = f"{len(matches)} runs match" if matches else "no run matches"
             kind = "They are" if matches else "There are"
+            also = f"; or {GALLERY}{name}, which comes with hopscope"
             raise RunMissing(
                 f"{problem} {name!r} in {self.root}. {kind}: {_listed(name, matches or names)}"
+                f"{also if name in gallery.names() else ''}"
             )
         return RunFolder(self.root / matches[0])
 

@@ -35,6 +35,16 @@ def test_help_imports_neither_torch_nor_the_commands() -> None:
         (["zzz"], "unknown command 'zzz': see `hopscope --help`"),
         (["train"], "train needs a preset first"),
         (["train", "musat/fig4"], "unknown preset 'musat/fig4'"),
+        (
+            ["train", "mine.py"],
+            "mine.py is a script: `hopscope sweep mine.py` trains what it lists",
+        ),
+        (
+            ["train", "demo", "--seeds", "0-7"],
+            "--seeds is '0-7'; expected FIRST..LAST, such as 0..7",
+        ),
+        (["train", "demo", "--seeds=0-7"], "--seeds is '0-7'; expected FIRST..LAST, such as 0..7"),
+        (["show", "demo"], "There are: none; or gallery/demo, which comes with hopscope"),
         (["train", "dmeo"], "did you mean demo?"),
         (["train", "demo", "--model.layrs", "3"], "Unrecognized options: --model.layrs"),
         (
