@@ -1,4 +1,4 @@
-"""Results that show themselves in a notebook.
+"""Results that show themselves in a notebook, and have a picture anywhere.
 
 What they show is written in `hopscope.report`, far above the rooms that results live in: it is
 looked up, and a drawing library loaded, when the first of them is shown.
@@ -13,12 +13,18 @@ WATCHES = "hopscope.report.watching"
 
 
 class Displayed:
-    """A result that a notebook shows as figures and tables; elsewhere its `repr` is one line."""
+    """A result that a notebook shows as figures and tables; elsewhere its `repr` is one line, and
+    `picture()` is its figure.
+    """
 
     def _repr_html_(self) -> str:
         """What IPython asks for; the terminal, and who prints, get text."""
         html: str = import_module(SHOWS).html(self)
         return html
+
+    def picture(self) -> Any:
+        """The figure of this result, as its command draws it; `.save("it.svg")` writes it."""
+        return import_module(SHOWS).picture(self)
 
 
 def watcher() -> Any:

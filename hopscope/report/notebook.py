@@ -1,4 +1,5 @@
-"""What a notebook shows in place of a result: figures with their captions, and tables.
+"""What a notebook shows in place of a result: figures with their captions, and tables; and the
+figure of a result, wherever it is asked for.
 
 `hopscope.display` asks for it when a result is shown, and not before: a drawing library is loaded
 then. A result is known by its class, and by the name of its class alone, so that the rooms of
@@ -10,7 +11,7 @@ from html import escape
 from typing import Any
 
 from hopscope.configs.kinds import fetched
-from hopscope.errors import HopscopeError
+from hopscope.errors import ConfigError, HopscopeError
 from hopscope.report.look import DARK, LIGHT
 from hopscope.report.saving import HUE, theme
 
@@ -40,6 +41,23 @@ VIEWS: Mapping[str, str] = {
 }
 """For each class of results, the function that gives what is shown of one, as pieces of HTML."""
 
+PICTURES: Mapping[str, str] = {
+    "hopscope.circuits.circuit:Circuit": "hopscope.report.circuit:circuit_figure",
+    "hopscope.circuits.emergence:Emergence": "hopscope.report.emergence:emergence_figure",
+    "hopscope.circuits.maps:RoleMaps": "hopscope.report.maps:role_maps_figure",
+    "hopscope.llm.heads:HeadScores": "hopscope.report.heads:heads_figure",
+    "hopscope.llm.mechanism:LlmFindings": "hopscope.report.mechanism:mechanism_figure",
+    "hopscope.llm.mechanism:MechanismRun": "hopscope.report.kinds:figure_of",
+    "hopscope.llm.run:BenchRun": "hopscope.report.kinds:figure_of",
+    "hopscope.markov.run:MarkovRun": "hopscope.report.kinds:figure_of",
+    "hopscope.study.comparison:Comparison": "hopscope.report.comparison:comparison_figure",
+    "hopscope.tracing.contents:Contents": "hopscope.report.contents:contents_figure",
+    "hopscope.tracing.contents_story:ContentsStory": "hopscope.report.contents:story_figure",
+    "hopscope.tracing.ranking:Baselines": "hopscope.report.baselines:baselines_figure",
+    "hopscope.training.run:Run": "hopscope.report.kinds:figure_of",
+}
+"""For each class of results that has one figure, the function that draws it."""
+
 LIGHTS = ':is([data-jp-theme-light="true"], [data-theme="light"], .vscode-light) .hopscope'
 DARKS = ':is([data-jp-theme-light="false"], [data-theme="dark"], .vscode-dark) .hopscope'
 """What notebooks, and pages of documentation, say of the theme that was chosen there."""
@@ -60,7 +78,9 @@ SHEET = f"""
 def html(result: object) -> str:
     """What is shown of a result; where that cannot be drawn, why, and its text."""
     try:
-        pieces: Sequence[str] = fetched(_view_of(type(result)))(result)
+        view = _of_class(VIEWS, type(result))
+        assert view is not None
+        pieces: Sequence[str] = fetched(view)(result)
     except ModuleNotFoundError as error:
         pieces = _as_text(result, f"{error.name} is not installed: pip install {error.name}")
     except HopscopeError as error:
@@ -68,10 +88,22 @@ def html(result: object) -> str:
     return f'<div class="hopscope"><style>{SHEET}</style>{"".join(pieces)}</div>'
 
 
-def _view_of(kind: type[Any]) -> str:
-    """The function for a class, or for the nearest one that it is made from."""
+def picture(result: object) -> Any:
+    """The figure of a result; one that has none, or several, is refused."""
+    draw = _of_class(PICTURES, type(result))
+    if draw is None:
+        drawn = ", ".join(sorted(name.partition(":")[2] for name in PICTURES))
+        raise ConfigError(
+            f"there is no single figure of a {type(result).__name__}; there is one of each of "
+            f"{drawn}"
+        )
+    return fetched(draw)(result)
+
+
+def _of_class(functions: Mapping[str, str], kind: type[Any]) -> str | None:
+    """The function for a class, or for the nearest one that it is made from, if there is one."""
     names = (f"{each.__module__}:{each.__qualname__}" for each in kind.__mro__)
-    return next(VIEWS[name] for name in names if name in VIEWS)
+    return next((functions[name] for name in names if name in functions), None)
 
 
 def _as_text(result: object, why: str) -> list[str]:

@@ -14,13 +14,14 @@ import pytest
 import hopscope
 from hopscope.circuits import Circuit, attention_maps
 from hopscope.configs import Experiment, MarkovExperiment
+from hopscope.errors import ConfigError
 from hopscope.facts import Role
 from hopscope.llm.heads import HeadScores, Route
 from hopscope.models.planted import Planted
 from hopscope.papers.registry import PAPERS
 from hopscope.report.comparison import comparison_figure
 from hopscope.report.kinds import FIGURES
-from hopscope.report.notebook import VIEWS
+from hopscope.report.notebook import PICTURES, VIEWS
 from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store import sql as ask
@@ -68,6 +69,33 @@ def test_every_view_is_of_a_class_that_shows_itself() -> None:
             assert hasattr(import_module(module), member), each
         module, _, member = name.partition(":")
         assert hasattr(getattr(import_module(module), member), "_repr_html_")
+
+
+def test_results_have_a_picture_that_can_be_saved(demo: Study, tmp_path: Path) -> None:
+    both = compare("gallery/demo", "gallery/planted")
+    results = (demo.circuit, demo.maps(4), demo.emergence(4), demo.contents(40), demo.run, both)
+    for number, result in enumerate(results):
+        path = result.picture().save(tmp_path / f"{number}.svg")
+        text = path.read_text()
+        assert text.startswith("<svg")
+        assert result.picture().name in text.replace("\n", " ")
+    assert demo.maps(4).picture().picture().save(str(tmp_path / "maps.png")).stat().st_size > 10_000
+
+
+def test_what_has_no_single_picture_says_what_has(demo: Study, store: Store) -> None:
+    with pytest.raises(ConfigError, match="no single figure of a Study; .* Circuit, .*RoleMaps"):
+        demo.picture()
+    with pytest.raises(ConfigError, match="no single figure of a Store"):
+        store.picture()
+
+
+def test_every_picture_is_of_a_class_that_shows_itself() -> None:
+    for name, draw in PICTURES.items():
+        module, _, member = name.partition(":")
+        assert name in VIEWS
+        assert hasattr(getattr(import_module(module), member), "picture")
+        module, _, member = draw.partition(":")
+        assert callable(getattr(import_module(module), member))
 
 
 def test_circuits_and_maps_show_a_figure(known: Planted, circuit: Circuit) -> None:
