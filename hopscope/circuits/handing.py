@@ -4,7 +4,7 @@ Whoever hands out something else, or goes on with what was there before, would g
 not the model's, and nothing would look wrong.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -17,6 +17,22 @@ FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with 
 SHAPE = "is that the module's shape (layers, heads)?"
 NEAR = 0.02
 """What rows of attention may miss by: in bf16 their sums are not quite one."""
+
+
+def check_asked(asked: Sequence[int], layers: int) -> None:
+    """Refuse layers that did not hand their attention out, or that did more than once."""
+    if sorted(set(asked)) != list(range(layers)):
+        why = f"; {SHAPE}" if asked else f": {FUSED}"
+        raise CircuitError(
+            f"attention was handed out by layers {sorted(set(asked))}, expected 0 … "
+            f"{layers - 1}{why}"
+        )
+    twice = next((layer for layer in range(layers) if asked.count(layer) > 1), None)
+    if twice is not None:
+        raise CircuitError(
+            f"layer {twice} handed out its attention {asked.count(twice)} times, expected once: "
+            "give every layer a number of its own, also where they share weights"
+        )
 
 
 def check_pattern(layer: int, pattern: Tensor, causal: bool) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from hopscope.circuits.handing import (
     FUSED,
     SHAPE,
+    check_asked,
     check_pattern,
     check_same_twice,
     check_taken_back,
@@ -238,24 +239,8 @@ class Whole:
                 f"the function given to Whole returned {type(out).__name__}; expected the outputs "
                 "as one tensor (of transformers' models: their `.logits`)"
             )
-        self._check_asked(asked)
+        check_asked(asked, self.layers)
         return out
-
-    def _check_asked(self, asked: list[int]) -> None:
-        """Refuse layers that did not hand their attention out, or that did more than once."""
-        layers = range(self.layers)
-        if sorted(set(asked)) != list(layers):
-            why = f"; {SHAPE}" if asked else f": {FUSED}"
-            raise CircuitError(
-                f"attention was handed out by layers {sorted(set(asked))}, expected 0 … "
-                f"{self.layers - 1}{why}"
-            )
-        twice = next((layer for layer in layers if asked.count(layer) > 1), None)
-        if twice is not None:
-            raise CircuitError(
-                f"layer {twice} handed out its attention {asked.count(twice)} times, expected "
-                "once: give every layer a number of its own, also where they share weights"
-            )
 
     @torch.no_grad()
     def check(self, inputs: Tensor) -> None:

@@ -142,10 +142,8 @@ def _edited(
         return tensor
     edited = edit(layer, tensor)
     if not isinstance(edited, Tensor):
-        raise ModelError(
-            f"the {what} edit of layer {layer} returned {type(edited).__name__}; expected what to "
-            f"go on with, the {what} as it is if nothing is to change"
-        )
+        kind = type(edited).__name__
+        raise ModelError(f"the {what} edit of layer {layer} returned {kind}; expected {what}")
     if edited.shape != tensor.shape:
         raise ModelError(
             f"the {what} edit of layer {layer} returned shape {tuple(edited.shape)}, "

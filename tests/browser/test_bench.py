@@ -61,6 +61,32 @@ def test_streams_that_do_not_fit_are_computed_again(page: Any, site: str) -> Non
     assert page.evaluate("() => globalThis.bench.streams.length") == 0
 
 
+IN_TURN = """async (asked) => {
+  const { changesOf } = await import("/changes.js");
+  const { model, exam } = globalThis.bench;
+  const running = asked.map((text) =>
+    globalThis.bench.losses(changesOf([text], new Map(), model, exam.table)));
+  const found = running.map(() => null);
+  while (found.includes(null))
+    running.forEach((steps, n) => {
+      const { done, value } = found[n] === null ? steps.next() : {};
+      if (done) found[n] = [...value];
+    });
+  return found;
+}"""
+"""Losses of a bench with each change, computed a step of each at a time."""
+
+
+def test_two_questions_that_are_computed_in_turn_do_not_meet(page: Any, site: str) -> None:
+    opened(page, site, "k hops", 40)  # more than are computed at once
+    asked = ["0.0=uniform", "2.0=uniform"]
+    together = page.evaluate(IN_TURN, asked)
+    later = page.evaluate(LOSSES, [["1.1=uniform"], []])
+    opened(page, site, "k hops", 40)
+    for text, found in zip([*asked, "1.1=uniform"], [*together, later], strict=True):
+        assert found == page.evaluate(LOSSES, [[text], []]), text
+
+
 def test_a_question_is_given_up_between_steps(page: Any, site: str) -> None:
     opened(page, site, "k hops", 4)
     told = page.evaluate("""async () => {

@@ -18,10 +18,11 @@ from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestio
 from hopscope.web.tensors import unpacked
 from hopscope.web.trained import Trained
 from hopscope.web.views import Views
-from tests.browser.lookers import complaints_of_axe
+from tests.browser.lookers import complaints_of_axe, settled
 from tests.browser.test_engine import close
 
 ID, STEPS = "gallery-demo", [500, 2400, 2500]
+ASKED_OF_A_SEED = ("run", "example", "ablate", "overTime", "costs")
 HOSTILE = '</script><img src=x onerror="window.pwned=1">\'\u2028`${window.pwned=2}`'
 
 
@@ -176,6 +177,28 @@ def test_the_whole_demo_takes_less_than_two_megabytes(
     assert 1_000_000 < file.stat().st_size < 2_000_000
 
 
+def test_an_address_with_another_seed_is_refused(page: Any, saved: tuple[str, str]) -> None:
+    opened(page, saved[1], f"#/run/{ID}?seed=0")
+    page.goto("about:blank")
+    page.goto(f"{saved[1]}#/run/{ID}?seed=9")
+    page.wait_for_selector(".error:visible")
+    assert page.inner_text(".error span") == "this page holds seed 0 alone"
+    assert page.evaluate("() => hopscope.state.about") is None
+
+
+def test_the_mark_goes_back_to_the_first_example(page: Any, saved: tuple[str, str]) -> None:
+    opened(page, saved[1], f"#/run/{ID}?ex=5&off=1.3")
+    settled(page)
+    fifth = page.evaluate("() => hopscope.state.example.json")
+    assert fifth["changes"]
+    page.click("a.mark")
+    page.wait_for_function("() => hopscope.state.run && !hopscope.state.ex")
+    settled(page)
+    first = page.evaluate("() => hopscope.state.example.json")
+    assert "changes" not in first
+    assert first["tokens"] == ask(page, "example", {})["about"]["tokens"] != fifth["tokens"]
+
+
 def test_symbols_are_typed_and_shuffled(page: Any, saved: tuple[str, str], views: Views) -> None:
     """By hand on the page; its answers are the server's."""
     opened(page, saved[1])
@@ -204,6 +227,7 @@ def test_symbols_are_typed_and_shuffled(page: Any, saved: tuple[str, str], views
         ("costs", {"step": 500, "instead": "mean"}, "at step 500 this page carries no weights"),
         ("arrays", "fleet", 'this page carries no arrays "fleet"; it has losses, maps'),
         ("keep", {}, "a saved page keeps no views: copy its address"),
+        *((method, {"seed": 9}, "this page holds seed 0 alone") for method in ASKED_OF_A_SEED),
     ],
 )
 def test_what_it_cannot_answer_is_one_line(

@@ -37,7 +37,10 @@ def saved(views: Views, tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
     runs = of_language_models(views.store)
     ids = {name: folder.name.rpartition("-")[2] for name, folder in runs.items()}
     ids["ngram"], folder = NGRAM, tmp_path_factory.mktemp("saved")
-    return {name: single(views, id_, folder / f"{name}.html").as_uri() for name, id_ in ids.items()}
+    pages = {
+        name: single(views, id_, folder / f"{name}.html").as_uri() for name, id_ in ids.items()
+    }
+    return {**pages, "llm id": ids["llm"]}
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -84,6 +87,43 @@ def test_a_benchmark_carries_its_first_questions(page: Any, saved: dict[str, str
         f'this page has no question {QUESTIONS} of kind "{KIND.label}": it has the first '
         f"{QUESTIONS} of {KIND.label}"
     )
+    page.wait_for_function("(ex) => hopscope.state.ex === ex", arg=QUESTIONS - 1)
+
+
+def test_the_last_question_is_not_passed(page: Any, saved: dict[str, str]) -> None:
+    page.goto(saved["llm"] + f"#/run/{saved['llm id']}?ex={QUESTIONS - 1}")
+    page.wait_for_selector(SEEN["llm"])
+    for _ in range(2):
+        page.keyboard.press("n")
+        page.wait_for_selector(".error:visible")
+        page.wait_for_function("(ex) => hopscope.state.ex === ex", arg=QUESTIONS - 1)
+        page.wait_for_function("() => !hopscope.state.waiting")
+        assert f"no question {QUESTIONS} of" in page.inner_text(".error span")
+    page.click("#pane-question button:text('‹')")
+    page.wait_for_selector(".error", state="hidden")
+    assert f"number {QUESTIONS - 2} of 30" in page.inner_text("#pane-question .hint")
+
+
+def test_an_address_past_the_last_question_shows_the_first(
+    page: Any, saved: dict[str, str]
+) -> None:
+    page.goto(saved["llm"] + f"#/run/{saved['llm id']}?ex={QUESTIONS}")
+    page.wait_for_selector(SEEN["llm"])
+    assert "number 0 of 30" in page.inner_text("#pane-question .hint")
+    assert f"no question {QUESTIONS} of" in page.inner_text(".error span")
+
+
+def test_a_kind_of_question_that_the_run_has_not_is_not_asked(
+    page: Any, saved: dict[str, str]
+) -> None:
+    page.goto(saved["llm"])
+    page.wait_for_selector(SEEN["llm"])
+    page.evaluate("() => hopscope.state.set({ asked: 'x1', ex: 1 })")
+    page.wait_for_function(
+        "(text) => document.querySelector('#pane-question .hint').textContent.startsWith(text)",
+        arg=f"{KIND.label}, number 1 of",
+    )
+    assert page.evaluate("() => hopscope.state.error") is None
 
 
 def test_a_mechanism_that_is_not_all_measured_has_no_page(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from safetensors.torch import save
 
 from hopscope.circuits import Ablator, exam_of, subject_of
+from hopscope.configs import MQAR, Experiment, Model, Training
 from hopscope.errors import CircuitError
 from hopscope.web import measuring
 from hopscope.web.examples import example
@@ -207,3 +208,51 @@ def test_nothing_is_computed_twice(page: Any, site: str) -> None:
       return drives;
     }""")
     assert counted == 2
+
+
+AWAKE = """async (tables) => {
+  const { Engine } = await import("/engine.js");
+  const engine = new Engine({ tables, hops: ["1"], circuit: null, weights: null });
+  engine.model = async () => ({ layers: 1, d_model: 1 });
+  let longest = 0, last = performance.now();
+  const look = () => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  };
+  const timer = setInterval(look);
+  const benches = await Promise.all([engine.bench(0, 0, 128), engine.bench(0, 0, 128)]);
+  look();
+  clearInterval(timer);
+  const { drawn } = await import("/draw.js");
+  const begun = performance.now();
+  const whole = drawn(tables.task, 0, 128);
+  const took = performance.now() - begun;
+  const same = benches.every(({ exam }) => exam.inputs.join() === whole.inputs.join());
+  return [benches[0] === benches[1], same, longest / took];
+}"""
+"""Two questions for the same bench: whether they get one, with the examples of the task, and the
+longest time that the page slept meanwhile, as a share of what drawing them takes."""
+
+
+def test_the_page_stays_awake_while_examples_are_drawn(page: Any, site: str) -> None:
+    recipe = Experiment(
+        task=MQAR(alphabet=4096, pairs=8, length=64),
+        model=Model(layers=1, heads=1, d_model=16),
+        training=Training(steps=1, examples=8, batch=8),
+    )
+    page.goto(f"{site}/blank")
+    one, same, share = page.evaluate(AWAKE, engine_tables(recipe))
+    assert (one, same) == (True, True)
+    assert share < 0.5
+
+
+def test_a_bench_that_failed_is_asked_for_again(page: Any, site: str) -> None:
+    opened(page, site, "k hops")
+    found = page.evaluate("""async () => {
+      const { weights } = engine;
+      engine.weights = async () => { throw new Error("no weights"); };
+      const told = await engine.ablate({ examples: 4 }).catch((error) => error.message);
+      engine.weights = weights;
+      return [told, (await engine.ablate({ examples: 4 })).examples];
+    }""")
+    assert found == ["no weights", 4]

@@ -146,3 +146,16 @@ def test_escape_goes_one_step_back(page: Any, explorer: str) -> None:
         settled(page)
         left.append([bool(state(page, key)) for key in ("pane", "spot", "head")])
     assert left == [[False, True, True], [False, False, True], [False, False, False]]
+
+
+def test_f_maximises_a_pane_that_there_is(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.hover("#pane-heads h2")
+    page.evaluate("location.hash = '#/run/gallery-ngram'")
+    page.wait_for_function("() => hopscope.state.about?.id === 'gallery-ngram'")
+    settled(page)
+    page.evaluate("() => { hopscope.state.near = 'heads'; }")  # and nothing here was pointed at
+    page.keyboard.press("f")
+    settled(page)
+    assert state(page, "pane") == "sequence"
+    assert page.locator(".pane:visible").count() == 1

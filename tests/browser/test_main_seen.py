@@ -59,3 +59,19 @@ def test_a_choice_is_seen_without_colour(page: Any, explorer: str) -> None:
     assert chip.get_attribute("aria-pressed") == "true"
     assert "switched off" in chip.get_attribute("aria-label")
     assert chip.locator(".cross").evaluate("(e) => getComputedStyle(e).visibility") == "visible"
+
+
+@pytest.mark.parametrize(("pane", "drawn"), [("circuit", ".scene"), ("time", ".chart")])
+def test_what_is_maximised_is_drawn_higher_and_then_as_before(
+    page: Any, explorer: str, pane: str, drawn: str
+) -> None:
+    page.set_viewport_size({"width": 600, "height": 900})  # no pane is wider alone
+    opened(page, explorer, "/run/gallery-demo")
+    place = page.locator(f"#pane-{pane} {drawn}").first
+    heights = [place.bounding_box()["height"]]
+    for _ in range(2):
+        page.click(f"#pane-{pane} [aria-pressed][title^='Maximise']")
+        settled(page)
+        heights.append(place.bounding_box()["height"])
+    assert heights[1] > 1.3 * heights[0]
+    assert heights[2] == heights[0]

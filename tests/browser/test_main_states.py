@@ -114,3 +114,29 @@ def test_nothing_is_cut_and_the_page_does_not_scroll_sideways(
     assert page.evaluate("() => devicePixelRatio") == scale
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     assert page.evaluate(CUT) == []
+
+
+@pytest.mark.parametrize("name", ["training", "llm"])
+def test_what_has_no_checkpoints_is_not_played(
+    page: Any, states: dict[str, str], name: str
+) -> None:
+    shown(page, states, name)
+    page.keyboard.press("Space")
+    page.wait_for_timeout(400)  # the address is written when nothing moved for a moment
+    assert "step" not in page.url
+    assert not page.evaluate("() => hopscope.state.playing")
+
+
+@pytest.mark.parametrize("pane", ["heads", "losses", "time"])
+def test_what_is_not_measured_is_no_picture_and_an_empty_table(
+    page: Any, states: dict[str, str], pane: str
+) -> None:
+    shown(page, states, "training")
+    menu = page.locator(f"#pane-{pane} .menu")
+    menu.locator("summary").click()
+    for kind in ("SVG", "PNG"):
+        page.wait_for_selector(f"#pane-{pane} .menu button:text('{kind}')[aria-disabled]")
+    menu.locator("button:text('Table')").click()
+    page.wait_for_selector(f"#pane-{pane} .behind table")
+    assert not page.locator(f"#pane-{pane} .behind tbody tr").count()
+    assert menu.get_attribute("open") is None

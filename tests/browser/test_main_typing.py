@@ -1,10 +1,20 @@
 """A symbol is typed: the keyboard goes where it should, what is refused leaves nothing behind."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.lookers import SOON, asked, opened, settled, state
+from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
+from hopscope.configs.markov import Descent
+from hopscope.runs import train
+from hopscope.store import Store
+from hopscope.tasks.spelled import letters
+from hopscope.web.questions import ExampleQuestion
+from hopscope.web.tensors import unpacked
+from hopscope.web.views import Views
+from tests.browser.lookers import SOON, asked, opened, served, settled, state
 
 PLACE = "() => document.activeElement.dataset.place"
 
@@ -131,3 +141,62 @@ def test_the_box_takes_no_more_letters_than_are_shown(page: Any, explorer: str) 
     page.keyboard.insert_text("ab" * 300)
     settled(page)
     assert len(page.input_value(".typed")) == page.locator(".letter").count() - 1 == 400
+
+
+DESCENT = Descent(stages="CWa", epochs=(3,), chains=8, validation_chains=8, records=2)
+MANY = MarkovExperiment(process=MarkovProcess(alphabet=30, length=12), descent=DESCENT)
+WIDE = MarkovExperiment(
+    process=MarkovProcess(length=60), model=InductionModel(window=45), descent=DESCENT
+)
+CHIPS = "(all) => all.map((its) => its.textContent)"
+
+
+@pytest.fixture(scope="module")
+def ngrams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Views]]:
+    """The address of a server of both n-gram runs, and what it answers from."""
+    root: Path = tmp_path_factory.mktemp("ngrams")
+    for recipe in (MANY, WIDE):
+        train(recipe, Store(root))
+    with served(root) as address:
+        yield address, Views(Store(root))
+
+
+def test_more_symbols_than_letters_are_typed_with_spaces(
+    page: Any, ngrams: tuple[str, Views]
+) -> None:
+    site, views = ngrams
+    id_ = MANY.run_name().rpartition("-")[2]
+    opened(page, site, f"/run/{id_}")
+    names = [letters(number) for number in range(30)]
+    assert set(page.eval_on_selector_all("#pane-sequence .letter", CHIPS)) <= {*names, "?"}
+    assert page.eval_on_selector_all(".predicted .strong", CHIPS) == names
+    typed = ["a", "ba", "b", "bd", "a", "ba", "z", "bd"]
+    page.fill(".typed", "")
+    page.focus(".typed")
+    page.keyboard.type(" ".join(typed), delay=20)
+    page.wait_for_function("() => hopscope.state.tokens?.length === 8")
+    settled(page)
+    assert page.input_value(".typed") == " ".join(typed)
+    assert page.eval_on_selector_all("#pane-sequence .letter", CHIPS) == [*typed, "?"]
+    _, about = unpacked(views.example(id_, ExampleQuestion(tokens=tuple(typed))))
+    rows = page.evaluate("async () => (await import('/sequence.js')).answers(hopscope.state).rows")
+    assert [name for name, *_ in rows] == [*names, "sequence"]
+    assert [head for *_, head in rows[:-1]] == pytest.approx(about["answers"]["gih"], abs=1e-5)
+    page.reload()
+    settled(page)
+    assert page.input_value(".typed") == " ".join(typed)
+    page.fill(".typed", "a be")
+    page.wait_for_selector(".refused")
+    assert page.inner_text(".refused") == (
+        "Got “be”; expected at least 4 symbols with spaces between them, each one of a … bd. "
+        "Shown is another sequence."
+    )
+
+
+def test_the_sequence_that_nobody_typed_is_longer_than_the_window(
+    page: Any, ngrams: tuple[str, Views]
+) -> None:
+    opened(page, ngrams[0], f"/run/{WIDE.run_name().rpartition('-')[2]}")
+    assert page.locator("#pane-sequence .letter").count() - 1 == 65
+    assert "NaN" not in page.get_attribute(".predicted svg", "aria-label")
+    assert not page.locator(".refused").count()

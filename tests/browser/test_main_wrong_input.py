@@ -1,9 +1,12 @@
 """What the page makes of addresses and input that do not fit: a line, and never an empty page."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hopscope.store import Store
+from hopscope.web.frame import Frame
 from tests.browser.lookers import TOKEN, asked, opened, settled
 
 
@@ -30,6 +33,19 @@ def test_the_mark_leads_to_the_first_run(page: Any, explorer: str) -> None:
     page.wait_for_function("() => hopscope.state.about.name === 'gallery/demo'")
     settled(page)
     assert page.url.endswith("#/run/gallery-demo")
+
+
+@pytest.mark.parametrize("link", [".mark", ".runs li a"])
+def test_in_a_notebook_a_link_stays_in_the_frame(page: Any, tmp_path: Path, link: str) -> None:
+    shown = Frame("gallery/ngram", Store(tmp_path))
+    page.set_content(f"<!doctype html><title>notebook</title>{shown._repr_html_()}")
+    (frame,) = page.main_frame.child_frames
+    frame.wait_for_function("() => globalThis.hopscope?.state.values")
+    frame.evaluate("() => { globalThis.first = true; hopscope.state.set({ step: 2000 }); }")
+    frame.evaluate("(link) => document.querySelector(link).click()", link)
+    frame.wait_for_function("() => globalThis.first && hopscope.state.step === null")
+    frame.wait_for_function("() => hopscope.state.run === 'gallery-ngram'")
+    assert frame.url == "about:srcdoc"
 
 
 def test_a_head_that_is_not_there_is_said_where_it_was_typed(page: Any, explorer: str) -> None:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from tests.browser.lookers import opened, settled, state
+import pytest
+
+from tests.browser.lookers import TOKEN, opened, settled, state
 
 ORDERED = """async (rows) => {
   const { runsPane } = await import("/runs.js");
@@ -46,3 +48,22 @@ def test_a_page_that_opens_behind_others_is_not_blank(page: Any, explorer: str) 
     page.evaluate("() => { globalThis.away = false; }")
     settled(page)
     assert page.is_visible(".scene")
+
+
+@pytest.mark.parametrize("address", ["", "/run/gallery-planted"])
+def test_a_server_that_is_gone_for_a_moment_is_asked_again(
+    page: Any, explorer: str, complaints: list[str], address: str
+) -> None:
+    gone = "**/api/runs*" if not address else "**/api/**"
+    page.route(gone, lambda route: route.abort())
+    page.goto(f"{explorer}/#token={TOKEN}&{address or '/'}")
+    page.wait_for_selector(".error:visible")
+    assert page.inner_text(".error span").startswith("the server does not answer")
+    page.wait_for_timeout(100)
+    page.unroute_all()
+    settled(page)
+    page.wait_for_selector(".error", state="hidden")
+    assert state(page, "run") == (address.rpartition("/")[2] or "gallery-demo")
+    assert page.locator(".runs li a").count() > 3
+    assert all("ERR_FAILED" in line for line in complaints)
+    complaints.clear()

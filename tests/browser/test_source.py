@@ -42,9 +42,10 @@ class Asked(BaseHTTPRequestHandler):
         status, kind, data = self.found()
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Content-Length", str(len(data) + BROKEN * ("/broken" in self.path)))
         self.end_headers()
         self.wfile.write(data)
+        self.close_connection = "/broken" in self.path
 
     do_GET = do_POST = do_PUT = answer  # noqa: N815
 
@@ -61,6 +62,8 @@ class Asked(BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
+BROKEN = 99
+"""Bytes that are promised, and never come."""
 LINES = "application/x-ndjson"
 SAID = {
     "/api/runs/a/over-time": (200, LINES, '{"n": 1}\n\n{"n": "über"}\n{"n": 3}'.encode()),
@@ -142,6 +145,18 @@ def test_an_error_is_one_line(
     page.goto(address(server))
     assert page.evaluate(ASK, asked) == said
     complaints[:] = [line for line in complaints if "Failed to load resource" not in line]
+
+
+@pytest.mark.parametrize(
+    "asked", [["overTime", "broken", {}], ["run", "broken"], ["arrays", "broken", "maps"]]
+)
+def test_a_server_that_dies_while_it_answers(
+    page: Any, server: Any, complaints: list[str], asked: list[Any]
+) -> None:
+    page.goto(address(server))
+    said = page.evaluate(ASK, asked)
+    assert said == "0: the answer broke off: is `hopscope view` still running?"
+    complaints[:] = [line for line in complaints if "ERR_CONTENT_LENGTH" not in line]
 
 
 def test_a_server_that_is_gone(page: Any, server: Any, complaints: list[str]) -> None:

@@ -91,6 +91,38 @@ def test_who_returns_at_once_has_no_answer_of_the_run_before(page: Any, explorer
     page.wait_for_function("() => hopscope.state.answer?.names.length === 2")
 
 
+def test_long_and_large_is_read_as_it_was_written(page: Any, site: str) -> None:
+    page.goto(f"{site}/blank")
+    state = {
+        "seed": 2**31 - 1,
+        "off": [
+            {"layer": n // 64, "head": n % 64, "reader": "", "as": "uniform"} for n in range(640)
+        ],
+        "tokens": ["ba"] * 4096,
+    }
+    found = page.evaluate(
+        """async (state) => {
+          const { START, format, parse } = await import("/url.js");
+          return [parse(format({ ...START, ...state })), parse(`#/?seed=${2 ** 31}`).seed];
+        }""",
+        state,
+    )
+    assert {key: found[0][key] for key in state} == state
+    assert found[1] is None
+
+
+def test_going_back_stops_what_plays(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?step=300")
+    page.evaluate("() => hopscope.state.set({ head: '1.3' })")
+    page.keyboard.press("Space")
+    page.wait_for_function("() => hopscope.state.step > 400")
+    page.go_back()
+    page.wait_for_function("() => hopscope.state.head === ''")
+    page.wait_for_timeout(700)  # some steps of what would still be playing
+    assert (state(page, "playing"), state(page, "step")) == (False, 300)
+    assert asked(page) == {"step": "300"}
+
+
 def test_nonsense_is_left_out(page: Any, site: str) -> None:
     page.goto(f"{site}/blank")
     found = page.evaluate(

@@ -184,7 +184,7 @@ def test_replaced_attention_is_used() -> None:
 
 def test_an_edit_of_the_wrong_shape_is_refused() -> None:
     model = Transformer.seeded(Model(d_model=8), VECTORS, 0)
-    with pytest.raises(ModelError, match="edit of layer 0 returned NoneType; expected what"):
+    with pytest.raises(ModelError, match="edit of layer 0 returned NoneType; expected attention"):
         model(some_inputs(VECTORS, 2), attention=lambda _, __: None)
     with pytest.raises(ModelError, match="edit of layer 0 returned shape .2, 4, 7, 3., expected"):
         model(some_inputs(VECTORS, 2), attention=lambda _, pattern: pattern[..., :3])

@@ -23,6 +23,14 @@ export async function drive(steps, signal = undefined) {
   }
 }
 
+/** The same without a pause. */
+export function finished(steps) {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
 export class Bench {
   constructor(model, exam) {
     this.model = model;
@@ -71,7 +79,7 @@ export class Bench {
     let x = from < 0 ? yield* this.entered() : this.streams[from];
     for (from = Math.max(from, 0); from < layer; from++) {
       x = yield* this.through(from, x, new Map());
-      if (this.streams.length === from + 1) this.keep(x);
+      this.keep(from + 1, x);
     }
     return x;
   }
@@ -83,12 +91,15 @@ export class Bench {
       x.set(model.enter(exam, from, to), from * exam.length * model.d_model);
       yield;
     }
-    this.keep(x);
+    this.keep(0, x);
     return x;
   }
 
-  keep(x) {
-    if ((this.streams.length + 1) * x.byteLength <= KEPT_BYTES) this.streams.push(x);
+  /** Keep a stream if it is the next one. Two questions may compute the same one in turn: the first
+   *  that comes keeps it. */
+  keep(layer, x) {
+    if (this.streams.length !== layer) return;
+    if ((layer + 1) * x.byteLength <= KEPT_BYTES) this.streams.push(x);
   }
 
   /** All examples through a layer with changes of its heads, by their numbers. */

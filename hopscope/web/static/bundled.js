@@ -27,13 +27,14 @@ export class Bundle {
     return { cursor: "", rows: [this.carried.row] };
   }
 
-  async run(id) {
-    this.check(id);
-    return this.description;
+  /** A new object each time, as a server gives: what is opened again is drawn again. */
+  async run(id, { seed } = {}) {
+    this.check(id, seed);
+    return { ...this.description };
   }
 
-  async arrays(id, name) {
-    this.check(id);
+  async arrays(id, name, seed) {
+    this.check(id, seed);
     if (!Object.hasOwn(this.carried.arrays, name)) {
       throw new Error(
         `this page carries no arrays "${name}"; it has ${Object.keys(this.carried.arrays).join(", ")}`,
@@ -54,8 +55,8 @@ export class Bundle {
   }
 
   /** A question of a benchmark. */
-  async question(id, { kind, index }) {
-    this.check(id);
+  async question(id, { kind, index, seed }) {
+    this.check(id, seed);
     const found = this.carried.questions[kind];
     if (found?.[index] === undefined) {
       const { kinds, carried } = this.description.llm;
@@ -103,7 +104,7 @@ export class Bundle {
 
   /** The question, with the step that is meant. */
   asked(id, question) {
-    this.check(id);
+    this.check(id, question.seed);
     const { checkpoints } = this.description;
     const step = question.step ?? checkpoints.at(-1);
     if (!checkpoints.includes(step)) {
@@ -112,8 +113,11 @@ export class Bundle {
     return { ...question, step };
   }
 
-  check(id) {
-    if (id !== this.description.id) throw new Error(`this page holds ${this.description.name} alone`);
+  /** Is this what the page holds? Where its run names no seed, any will do, as on a server. */
+  check(id, seed = null) {
+    const { id: own, name, seed: held = seed } = this.description;
+    if (id !== own) throw new Error(`this page holds ${name} alone`);
+    if (seed !== null && seed !== held) throw new Error(`this page holds seed ${held} alone`);
   }
 
   has(step) {

@@ -4,7 +4,9 @@ import { s, switchable } from "./dom.js";
 import { headsOf, loose } from "./paths.js";
 import { number } from "./words.js";
 
-/** A disc for each head, which switches the whole head off. */
+const SMALLEST = 6; // a disc and the room around it: smaller ones cannot be hit
+
+/** A disc for each head, which switches the whole head off; in rows, where there are many. */
 export function chips({ y, layers, heads, width, side }, state, tip) {
   const { roles } = state.about.task;
   const used = headsOf(state.about);
@@ -12,7 +14,15 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
   const made = [];
   const group = s("g", { class: "chips" });
   group.append(s("text", { class: "level", x: width - side + 14, y: 11 }, heads > 1 ? "heads" : "head"));
-  const each = Math.min(20, (side - 18) / heads);
+  const across = Math.min(heads, Math.floor((side - 18) / SMALLEST));
+  const rows = Math.ceil(heads / across);
+  const each = Math.min(20, (side - 18) / across);
+  const radius = Math.min(9, each / 2 - 1);
+  const arm = (7 / 9) * radius;
+  const place = (layer, head) => {
+    const row = Math.floor(head / across) - (rows - 1) / 2;
+    return `translate(${width - side + 22 + each * (head % across)} ${y(layer + 0.5) + each * row})`;
+  };
   for (let layer = 0; layer < layers; layer++)
     for (let head = 0; head < heads; head++) {
       const name = `${layer}.${head}`;
@@ -24,13 +34,13 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
           tabindex: "0",
           role: "button",
           data: { item: name, key: name },
-          transform: `translate(${width - side + 22 + each * head} ${y(layer + 0.5)})`,
+          transform: place(layer, head),
         },
-        s("circle", { r: Math.min(9, each / 2 - 1) }),
+        s("circle", { r: radius }),
         heads <= 8
           ? s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, String(head))
           : null,
-        s("path", { class: "cross", d: "M-7 7L7 -7" }),
+        s("path", { class: "cross", d: `M${-arm} ${arm}L${arm} ${-arm}` }),
       );
       const lines = () =>
         [

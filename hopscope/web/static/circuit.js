@@ -35,6 +35,9 @@ export function circuitPane(state, tip) {
     if (place.clientWidth !== pane.width) rebuild();
   }).observe(place);
   state.watch("about maps contents fleet ghost colour theme", rebuild);
+  state.watch("pane", () => {
+    if (pane.alone !== (state.pane === "circuit")) rebuild();
+  });
   state.watch("step off head busy", () => {
     if (!pane.svg) return;
     if (!state.about?.circuit) return rebuild();
@@ -47,9 +50,9 @@ function build(pane, state, place, below, tip) {
   const { about, maps } = state;
   const { layers, heads } = about.model;
   pane.width = place.clientWidth;
+  pane.alone = state.pane === "circuit";
   const width = Math.max(pane.width, 300);
-  const room =
-    state.pane === "circuit" ? innerHeight - 260 : Math.min(480, Math.max(340, innerHeight * 0.375));
+  const room = pane.alone ? innerHeight - 260 : Math.min(480, Math.max(340, innerHeight * 0.375));
   const found = about.circuit ? arrows(about) : maps ? strong(maps, state.at) : [];
   const side = Math.min(SIDE, 40 + 20 * heads);
   const levels = heights(layers, found, room - HEAD - FEET);

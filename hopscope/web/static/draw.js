@@ -8,20 +8,28 @@
 // role and chain [example, position], numbers of the table of roles, and of chains; symbol [position]
 // numbers of names.
 
+import { finished } from "./bench.js";
 import { bits, compared, integers, keyOf, normals, shuffled } from "./counter.js";
 
 const VALIDATION = 1;
 const NOWHERE = -1;
 
 /** The first examples of a sample, or those from a number on; in the order of the example with
- *  another number, if it is given. */
-export function drawn(tables, sample, count, from = 0, order = null) {
+ *  another number, if it is given. One at a time: of large alphabets each takes some milliseconds. */
+export function* drawing(tables, sample, count, from = 0, order = null) {
   const exam = empty(tables, count);
   const keyAt = (number) => keyOf(sample, VALIDATION, number);
-  for (let n = 0; n < count; n++)
+  for (let n = 0; n < count; n++) {
     WAYS[tables.way](exam, n, keyAt(from + n), order === null ? null : keyAt(order));
+    yield;
+  }
   if (tables.tokens) exam.symbol = exam.inputs.slice(-exam.length);
   return exam;
+}
+
+/** The same without a pause. */
+export function drawn(...asked) {
+  return finished(drawing(...asked));
 }
 
 /** An exam in which nothing is drawn yet. */

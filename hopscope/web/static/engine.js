@@ -1,9 +1,9 @@
 // Answers questions about one model by computing, where there is no server: the same questions, and
 // the same numbers as those of hopscope/web/measuring.py and examples.py.
 
-import { Bench, drive } from "./bench.js";
+import { Bench, drive, finished } from "./bench.js";
 import { changesOf, headKey } from "./changes.js";
-import { drawn } from "./draw.js";
+import { drawing } from "./draw.js";
 import { logSum, summary } from "./marks.js";
 import { checkPaths } from "./paint.js";
 import { spelled } from "./spelled.js";
@@ -87,22 +87,33 @@ export class Engine {
   /** The model on the first examples of a sample; the last few are kept. */
   async bench(step, sample, examples) {
     const key = `${step} ${sample} ${examples}`;
-    const found =
-      this.benches.get(key) ?? new Bench(await this.model(step), drawn(this.tables.task, sample, examples));
+    const found = this.benches.get(key) ?? this.opened(step, sample, examples);
     this.benches.delete(key);
     this.benches.set(key, found);
     if (this.benches.size > OPEN) this.benches.delete(this.benches.keys().next().value);
-    return found;
+    try {
+      return await found;
+    } catch (error) {
+      this.benches.delete(key);
+      throw error;
+    }
+  }
+
+  /** Who gives a question up does not stop this: another may wait for the same bench. */
+  async opened(step, sample, examples) {
+    const model = await this.model(step);
+    return new Bench(model, await drive(drawing(this.tables.task, sample, examples)));
   }
 
   /** One example: words in `about`, and arrays, as a server sends them. */
-  async example(asked) {
+  async example(asked, { signal } = {}) {
     const { sample = 0, index = 0, step, tokens = null, order = null } = asked;
     const one = spelled(this.tables.task, { sample, index, order, words: tokens });
     const model = await this.model(step);
     const [base, changes] = this.changes(asked, { model, exam: one });
     const others = base.size || changes.size ? OTHERS : 1;
-    const exam = others === 1 ? one : joined(one, drawn(this.tables.task, sample, others));
+    const draw = () => drive(drawing(this.tables.task, sample, others), signal);
+    const exam = others === 1 ? one : joined(one, await draw());
     checkPaths(changes, exam, model.causal);
     const clean = attended(model, exam, base);
     const about = {
@@ -187,11 +198,4 @@ function attended(model, exam, changes) {
   const x = finished(bench.walked(changes, seen));
   const last = x.subarray((length - exam.read) * model.d_model, length * model.d_model);
   return { attention: { shape, data }, outputs: model.leave(last, exam.read) };
-}
-
-function finished(steps) {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
 }

@@ -9,27 +9,16 @@ import { chainOrder, number } from "./words.js";
 
 export function fleetPane(state, source) {
   const pane = new Pane(state, "fleet", "Seeds", {
-    drawing: () => picture(state),
+    drawing: () => state.fleet && picture(state),
     rows: () => numbers(state),
   });
   const place = h("div", { class: "seeds" });
   pane.body.append(place);
-  pane.fits = (about) => Boolean(about.task) && (about.arrays ?? []).includes("fleet");
-  state.watch("about", async () => {
-    const { about } = state;
-    if (!about || !pane.fits(about) || state.fleet?.run === about.id) return;
-    fill(place, h("p", { class: "quiet" }, "Maps of every seed are being measured …"));
-    try {
-      const { tensors, about: words } = await source.arrays(about.id, "fleet", null);
-      const arrays = Object.fromEntries(tensors);
-      const maps = new Maps(
-        { ...arrays, steps: arrays.seeds ?? { data: about.seeds } },
-        words?.roles ?? about.task.roles,
-      );
-      if (state.run === about.id) state.set({ fleet: { run: about.id, maps, seeds: about.seeds } }, "none");
-    } catch (error) {
-      state.set({ error: { text: error.message, kind: "fleet" } }, "none");
-    }
+  pane.fits = hasSeeds;
+  const ask = askerOf(state, source);
+  state.watch("about", () => {
+    const told = "Maps of every seed are being measured …";
+    if (ask() && state.fleet?.run !== state.about.id) fill(place, h("p", { class: "quiet" }, told));
   });
   state.watch("about fleet reading seed theme", () => {
     if (state.fleet && state.about?.task) show(pane, state, place);
@@ -37,14 +26,60 @@ export function fleetPane(state, source) {
   return pane;
 }
 
+function hasSeeds(about) {
+  return Boolean(about?.task) && (about.arrays ?? []).includes("fleet");
+}
+
+/** Asks for the maps of every seed after the last checkpoint, one question at a time: what a training
+ *  has learned since is asked for when the answer is there, and another run's at once. True when it
+ *  asks. */
+function askerOf(state, source) {
+  let open = null;
+  const ask = () => {
+    const { about } = state;
+    if (open && open.run === about?.id) return false;
+    open?.stop.abort();
+    open = null;
+    if (!hasSeeds(about) || state.fleet?.key === keyOf(about)) return false;
+    open = { run: about.id, stop: new AbortController() };
+    answered(about, open);
+    return true;
+  };
+  const answered = async (about, mine) => {
+    let found = null;
+    try {
+      const maps = mapsOf(await source.arrays(about.id, "fleet", null, { signal: mine.stop.signal }), about);
+      found = { fleet: { run: about.id, key: keyOf(about), maps, seeds: about.seeds } };
+      if (state.error?.kind === "fleet") found.error = null;
+    } catch (error) {
+      found = { error: { text: error.message, kind: "fleet" } };
+    }
+    if (open !== mine) return; // given up
+    open = null;
+    state.set(found, "none");
+    if (found.fleet) ask();
+  };
+  return ask;
+}
+
+/** Of which run, trained how far. */
+function keyOf({ id, checkpoints }) {
+  return `${id} ${checkpoints}`;
+}
+
+function mapsOf({ tensors, about: words }, { seeds, task }) {
+  const arrays = Object.fromEntries(tensors);
+  return new Maps({ ...arrays, steps: arrays.seeds ?? { data: seeds } }, words?.roles ?? task.roles);
+}
+
 /** The reading that is looked at: one that somebody chose, or the first of the circuit. */
 function reading(state) {
-  const first = arrows(state.about).at(-1);
-  const roles = state.fleet.maps.roles;
-  const text =
-    state.reading ?? (first ? `${first.reader} ← ${first.source}` : `${roles.at(-1)} ← ${roles[0]}`);
-  const [reader, source] = text.split(" ← ");
-  return { text, reader, source };
+  const { roles } = state.fleet.maps;
+  const first = arrows(state.about).at(-1) ?? { reader: roles.at(-1), source: roles[0] };
+  const usual = { text: `${first.reader} ← ${first.source}`, reader: first.reader, source: first.source };
+  const [reader, source] = (state.reading ?? usual.text).split(" ← ");
+  const known = roles.includes(reader) && roles.includes(source);
+  return known ? { text: state.reading ?? usual.text, reader, source } : usual;
 }
 
 /** Attention of every head [layer (last on top), head] of one seed along a reading. */

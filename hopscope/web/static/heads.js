@@ -14,7 +14,7 @@ const KINDS = [
 
 export function headsPane(state) {
   const pane = new Pane(state, "heads", "Heads", {
-    drawing: () => picture(state),
+    drawing: () => state.maps && picture(state),
     rows: () => numbers(state),
   });
   const wall = h("div", { class: "wall", role: "group", "aria-label": "Role maps, layer by layer" });
@@ -23,11 +23,11 @@ export function headsPane(state) {
   let cells = [];
   let big = null;
   const rebuild = () => {
-    if (!state.maps)
-      return fill(
-        wall,
-        h("p", { class: "quiet" }, state.about?.task ? waiting(state, "Role maps are being measured") : ""),
-      );
+    if (!state.maps) {
+      const told = state.about?.task ? waiting(state, "Role maps are being measured") : "";
+      fill(wall, h("p", { class: "quiet" }, told));
+      return pane.refreshNumbers();
+    }
     const { layers, heads } = state.maps;
     const used = headsOf(state.about);
     const across = heads === 1 ? Math.min(layers, 4) : heads;
@@ -264,7 +264,7 @@ function picture(state) {
 }
 
 function numbers(state) {
-  const { roles, layers, heads } = state.maps;
+  const { roles, layers, heads } = state.maps ?? { roles: [], layers: 0, heads: 0 };
   const rows = [];
   for (let layer = 0; layer < layers; layer++)
     for (let head = 0; head < heads; head++)

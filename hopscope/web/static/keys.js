@@ -4,6 +4,7 @@ import { button, h, table } from "./dom.js";
 import { next } from "./example.js";
 import { events } from "./events.js";
 import { remembered } from "./remember.js";
+import { playOrPause } from "./slider.js";
 
 const KEYS = [
   ["← →", "one checkpoint back, on"],
@@ -74,6 +75,12 @@ function jump(state, way) {
   if (to !== undefined) state.moveTo(to);
 }
 
+/** The pane that was pointed at last, or the circuit: whichever this run has, or else its first. */
+function atHand(state) {
+  const seen = [...document.querySelectorAll(".pane:not([hidden])")].map((its) => its.dataset.pane);
+  return [state.near, "circuit"].find((name) => seen.includes(name)) ?? seen[0] ?? "";
+}
+
 const ACTIONS = {
   ArrowLeft: (state) => state.moveTo(state.at - 1),
   ArrowRight: (state) => state.moveTo(state.at + 1),
@@ -81,11 +88,11 @@ const ACTIONS = {
   End: (state) => state.moveTo(Infinity),
   "[": (state) => jump(state, -1),
   "]": (state) => jump(state, 1),
-  " ": (state) => state.set({ playing: !state.playing }, "none"),
+  " ": playOrPause,
   a: (state) => state.under && state.toggle(state.under),
   u: (state) => state.undo(),
   n: (state) => next(state),
-  f: (state) => state.set({ pane: state.pane ? "" : (state.near ?? "circuit") }),
+  f: (state) => state.set({ pane: state.pane ? "" : atHand(state) }),
   r: (_, { runs }) => runs(),
   "/": (_, { find }) => {
     find.focus();

@@ -1,21 +1,31 @@
 // What is asked while somebody looks: a run's arrays once, an example and losses when one rests.
 // Scrubbing asks for nothing. A newer question of one kind gives the older one up.
 
-import { Contents, Maps, contentsOf } from "./maps.js";
+import { FETCHED } from "./fetched.js";
+import { contentsOf } from "./maps.js";
 import { asFlag } from "./url.js";
 
 const REST = 140;
 const SCRUB = 420;
 const FEW = [64, 256, 1024];
+const STREAMS = { "over-time": "overTime", costs: "costs" }; // and where the state has what came
+
+/** What is of one model, and gone when another is looked at. */
+const GONE = {
+  ...{ example: null, answer: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
+  ...{ contents: null, fleet: null, findings: null, values: null, curves: null },
+  ...{ spot: null, hover: null, pair: null },
+};
+/** What was chosen in one run, of any of its models. */
+const CHOSEN = { asked: null, reading: null };
 
 export class Live {
   constructor(state, source) {
-    Object.assign(this, { state, source, open: {}, timers: {} });
+    Object.assign(this, { state, source, open: {}, timers: {}, streamed: {}, missed: false });
     state.watch("run seed", () => this.openRun());
     state.watch("about step ex tokens order off", (keys) => this.rest("example", keys, () => this.example()));
     state.watch("about losses step off", (keys) => this.rest("ablate", keys, () => this.ablate()));
-    state.watch("off", () => state.set({ overTime: null }, "none"));
-    state.watch("step", () => state.set({ costs: null }, "none"));
+    state.watch("step off", () => this.dropStreams());
   }
 
   /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. The line
@@ -23,6 +33,7 @@ export class Live {
   async ask(kind, run, quiet = false) {
     this.open[kind]?.abort();
     const stop = (this.open[kind] = new AbortController());
+    this.sayWorking();
     try {
       const stays = await run(stop.signal);
       if (this.state.error?.kind === kind && !stays) this.state.set({ error: null }, "none");
@@ -32,7 +43,14 @@ export class Live {
       if (kind === "run") this.state.set({ opening: false }, "none");
     } finally {
       if (this.open[kind] === stop) delete this.open[kind];
+      this.sayWorking();
     }
+  }
+
+  /** The names of the streams that go on. */
+  sayWorking() {
+    const working = Object.keys(STREAMS).filter((kind) => this.open[kind]);
+    this.state.set({ working: working.join(" ") }, "none");
   }
 
   /** Wait until nothing moved for a moment: longer while one scrubs. */
@@ -61,44 +79,43 @@ export class Live {
 
   openRun() {
     const { state, source } = this;
-    const id = state.run;
-    for (const stop of Object.values(this.open)) stop.abort();
+    const { run: id, seed } = state;
+    const again = this.shown === `${id} ${seed}`; // the same model, trained further
+    const measuring = this.open.maps && !this.open.maps.signal.aborted;
+    // Given up for each new checkpoint, maps would never be there: they come first, and then what is new.
+    this.missed = Boolean(again && measuring);
+    if (this.missed) return;
+    for (const [kind, stop] of Object.entries(this.open)) if (!again || !STREAMS[kind]) stop.abort();
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
     this.timers = {};
     state.under = null;
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
-      const options = { signal };
-      const about = await source.run(id, { ...options, seed: state.seed });
+      const about = await source.run(id, { signal, seed });
       if (typeof about.task !== "object") about.task = null; // the name of a task that has no facts
       const steps = about.checkpoints ?? [];
-      const seed = state.seed;
       const has = new Set(about.arrays ?? []);
-      const gone = {
-        example: null,
-        answer: null,
-        refused: "",
-        costs: null,
-        overTime: null,
-        maps: null,
-        losses: null,
-        contents: null,
-        fleet: null,
-        findings: null,
-        values: null,
-        curves: null,
-        spot: null,
-        hover: null,
-        pair: null,
-      };
-      // The same model, trained further: what is drawn stays until there is better.
-      const again = this.shown === `${id} ${seed}`;
+      const ask = (name, take = (its) => state.set(its, "none")) =>
+        has.has(name) &&
+        this.ask(
+          name,
+          async (own) => {
+            const its = await source.arrays(id, name, seed, { signal: own });
+            if (state.run === id) take(FETCHED[name](its, about));
+          },
+          name === "contents",
+        );
+      // What is drawn stays until there is better: new steps come with their maps.
+      const ahead = {};
+      if (again && state.maps) await ask("maps", (its) => Object.assign(ahead, its));
+      if (signal.aborted) return;
       if (!again) {
         state.undone = [];
         this.current = null;
       }
       this.shown = `${id} ${seed}`;
+      const gone = { ...(again ? ahead : GONE), ...(state.about?.id === id ? {} : CHOSEN) };
       const contents =
         about.circuit?.account && !has.has("contents")
           ? contentsOf(about.circuit.account, steps)
@@ -107,39 +124,15 @@ export class Live {
             : null;
       // A line of a kind goes with the next answer of that kind, and not because the model learned.
       const error = again && state.error?.kind ? state.error : null;
-      state.set({ ...(again ? {} : gone), about, steps, contents, opening: false, error }, "none");
-      const fetched = {
-        losses: (its) => ({ losses: lossesOf(its) }),
-        maps: (its) => ({ maps: new Maps(plain(its), its.about?.roles ?? about.task.roles) }),
-        contents: (its) => ({
-          contents: new Contents(plain(its), its.about?.roles ?? about.task.roles, steps),
-        }),
-        emergence: (its) => ({
-          about: {
-            ...about,
-            emerged: Object.fromEntries(its.about.paths.map((path, n) => [path, its.about.emerged[n]])),
-          },
-        }),
-        findings: (its) => ({ findings: its.about }),
-        parameters: (its) => ({ values: plain(its), valuesAbout: its.about }),
-      };
-      const ask = (name) =>
-        has.has(name) &&
-        this.ask(
-          name,
-          async (own) => {
-            const its = await source.arrays(id, name, seed, { signal: own });
-            if (state.run === id) state.set(fetched[name](its), "none");
-          },
-          name === "contents",
-        );
+      state.set({ ...gone, about, steps, contents, opening: false, error }, "none");
       // What is at hand first. All else is computed, by what the example waits for as well.
       const ready = new Set(about.at_hand ?? about.arrays);
       const drawn = ["losses", "parameters", "findings", "maps", "contents"];
-      await Promise.all(drawn.filter((name) => ready.has(name)).map(ask));
+      await Promise.all(drawn.filter((name) => ready.has(name) && !ahead[name]).map((name) => ask(name)));
       if (signal.aborted) return; // somebody has gone on to another run
       this.begin(id);
-      if (!ready.has("maps")) await ask("maps");
+      if (!ready.has("maps") && !ahead.maps) await ask("maps");
+      if (this.missed && !signal.aborted) return this.openRun();
       if (about.task) await this.first(signal);
       // The slowest last, as it is missed least.
       for (const name of [ready.has("contents") ? null : "contents", about.emerged ? null : "emergence"])
@@ -227,62 +220,53 @@ export class Live {
   }
 
   overTime() {
-    this.stream("over-time", "overTime", () => this.question({ examples: 256 }));
+    return this.stream("over-time");
   }
 
   costs() {
-    this.stream("costs", "costs", () => this.question({ examples: 256 }));
+    return this.stream("costs");
   }
 
   /** Answers that come one after the other; asked for again: stop. */
-  stream(kind, key, question) {
+  stream(kind) {
     const { state, source } = this;
-    if (this.open[kind]) {
-      this.open[kind].abort();
-      return state.set({ working: "" }, "none");
-    }
-    this.ask(kind, async (signal) => {
-      state.set({ working: kind, [key]: [] }, "none");
-      const asked = question();
-      if (kind === "over-time") delete asked.step;
-      try {
-        const rows = [];
-        for await (const row of source[key](state.run, asked, { signal })) {
-          rows.push(row);
-          state.set({ [key]: [...rows] }, "none");
-        }
-      } finally {
-        if (state.working === kind) state.set({ working: "" }, "none");
+    if (this.open[kind]) return this.stop(kind);
+    const [key, asked] = [STREAMS[kind], this.streamQuestion(kind)];
+    this.streamed[kind] = JSON.stringify(asked);
+    state.set({ [key]: [] }, "none");
+    return this.ask(kind, async (signal) => {
+      const rows = [];
+      for await (const row of source[key](state.run, asked, { signal })) {
+        if (signal.aborted) return;
+        rows.push(row);
+        state.set({ [key]: [...rows] }, "none");
       }
     });
+  }
+
+  streamQuestion(kind) {
+    const { step, ...asked } = this.question({ examples: 256 });
+    return kind === "over-time" || step === undefined ? asked : { ...asked, step };
+  }
+
+  stop(kind) {
+    this.open[kind]?.abort();
+    delete this.open[kind];
+    this.sayWorking();
+  }
+
+  /** Give up the streams that are of other steps or switches, and what came of them. */
+  dropStreams() {
+    for (const [kind, key] of Object.entries(STREAMS)) {
+      const asked = this.streamed[kind];
+      if (asked === undefined || asked === JSON.stringify(this.streamQuestion(kind))) continue;
+      this.stop(kind);
+      this.state.set({ [key]: null }, "none");
+    }
   }
 }
 
 /** A question that cannot be answered, and not a server that cannot answer now. */
-function isRefusal({ status = 400 }) {
+export function isRefusal({ status = 400 }) {
   return status >= 400 && status < 429;
-}
-
-/** Tensors by name. */
-function plain({ tensors }) {
-  return Object.fromEntries(tensors);
-}
-
-/** Losses [point, seed, hop] at steps; rows that were not measured hold no number. */
-function lossesOf(its) {
-  const found = plain(its);
-  const list = (name) => [...(found[name]?.data ?? [])];
-  const value =
-    ({ shape: [, seeds, hops], data }) =>
-    (at, member, hop) =>
-      data[(at * seeds + Math.min(member, seeds - 1)) * hops + hop];
-  const steps = list("steps");
-  const none = { shape: [0, 1, 1], data: [] };
-  const [train, validation] = [found.train ?? none, found.validation ?? none];
-  return {
-    trainSteps: found.train_steps ? list("train_steps") : steps,
-    validationSteps: found.validation_steps ? list("validation_steps") : steps,
-    train: value(train),
-    validation: value(validation),
-  };
 }

@@ -2,6 +2,7 @@
 
 import { button, fill, h, s, select, table } from "./dom.js";
 import { ofChain } from "./colours.js";
+import { isRefusal } from "./live.js";
 import { Pane } from "./pane.js";
 import { counted, number } from "./words.js";
 
@@ -26,22 +27,43 @@ export function llmPanes(state, source) {
     show(pane, state, chart);
     fill(heads, (state.about.heads ?? []).map(routes));
   });
-  let asked = null;
-  state.watch("about ex asked", async () => {
-    if (state.about?.kind !== "llm") return;
-    const kind = state.asked ?? state.about.llm.kinds[0];
-    const run = state.about.id;
-    asked?.abort();
-    asked = new AbortController();
-    try {
-      const { about } = await source.example(run, { index: state.ex, kind }, { signal: asked.signal });
-      if (state.run === run) showQuestion(question, state, about);
-    } catch (error) {
-      if (error.name !== "AbortError")
-        state.set({ error: { text: error.message, kind: "question" } }, "none");
-    }
+  const ask = askerOf(state, source, (about) => showQuestion(question, state, about));
+  state.watch("about ex asked", () => {
+    if (state.about?.kind === "llm") ask();
   });
   return [pane, question];
+}
+
+/** Asks for the question that the state names. Where there is none, the page stays with the one that
+ *  is shown, or begins with the first, beside the line that says so. */
+function askerOf(state, source, show) {
+  let open = null;
+  let shown = { run: "", index: 0 };
+  let wentBack = "";
+  const goBack = (run) => {
+    const index = shown.run === run ? shown.index : 0;
+    wentBack = `${run} ${index}`;
+    state.set({ ex: index }, "replace");
+  };
+  return async () => {
+    const { about, ex: index } = state;
+    const kind = about.llm.kinds.includes(state.asked) ? state.asked : about.llm.kinds[0];
+    open?.abort();
+    const { signal } = (open = new AbortController());
+    try {
+      const found = await source.example(about.id, { index, kind }, { signal });
+      if (signal.aborted || state.run !== about.id) return;
+      shown = { run: about.id, index };
+      show(found.about);
+      if (wentBack === `${about.id} ${index}`) return; // the line says why
+      wentBack = "";
+      if (state.error?.kind === "question") state.set({ error: null }, "none");
+    } catch (error) {
+      if (error.name === "AbortError" || signal.aborted) return;
+      state.set({ error: { text: error.message, kind: "question" } }, "none");
+      if (isRefusal(error)) goBack(about.id);
+    }
+  };
 }
 
 /** Every kind of question: a dot with its 95 % interval, a tick where guessing stands. */

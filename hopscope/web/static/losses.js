@@ -13,7 +13,10 @@ const WIDE = 300;
 const ROW = 46;
 
 export function lossesPane(state, live) {
-  const pane = new Pane(state, "losses", "Losses", { drawing: () => pane.bars, rows: () => numbers(state) });
+  const pane = new Pane(state, "losses", "Losses", {
+    drawing: () => (pane.bars?.isConnected ? pane.bars : null),
+    rows: () => numbers(state),
+  });
   const bars = h("div", { class: "bars" });
   const answers = h("div", { class: "answers" });
   const tray = trayOf(state, live);

@@ -15,6 +15,7 @@ import { ngramPanes } from "./ngram.js";
 import { arrows } from "./paths.js";
 import { remembered } from "./remember.js";
 import { runsPane } from "./runs.js";
+import { offer } from "./save.js";
 import { openSource } from "./source.js";
 import { State } from "./state.js";
 import { timePane } from "./time.js";
@@ -43,6 +44,7 @@ async function begin() {
     tracedPane(state),
     timePane(state),
   ];
+  for (const pane of panes) offer(pane);
   const board = h(
     "main",
     { class: "board", id: "board" },
@@ -68,6 +70,7 @@ async function begin() {
   );
   if (innerWidth < 1100 || !source.live) showRuns();
   listen(state, { find: find.firstChild, help, runs: showRuns });
+  if (location.protocol === "about:") stayWithin(state);
   state.watch("about pane", () => arrange(state, panes, board));
   state.watch("about opening", () => {
     nothing.hidden = Boolean(state.about || state.opening);
@@ -79,17 +82,23 @@ async function begin() {
   theme(state, remembered("theme") ?? "auto");
   globalThis.hopscope = { state, source, live };
   if (state.run) live.openRun();
-  try {
-    await runs.start();
-  } catch (problem) {
-    state.set({ error: { text: problem.message, kind: "runs" } }, "none");
-  }
   const openFirst = () => {
     const first = runs.rows.has(FIRST) ? FIRST : ([...runs.rows.keys()][0] ?? "");
     if (!state.run && first) state.set({ run: first }, "replace");
   };
-  state.watch("run", openFirst);
-  openFirst();
+  state.watch("run listed", openFirst);
+  await runs.start();
+}
+
+/** A page within a notebook has no address of its own: followed, its links would lead the frame to
+ *  the notebook's. */
+function stayWithin(state) {
+  addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (!link) return;
+    event.preventDefault();
+    state.goTo(link.getAttribute("href"));
+  });
 }
 
 /** Which panes a kind of run has, and which one fills the page. */

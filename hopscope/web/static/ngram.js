@@ -9,14 +9,16 @@ import { at, epochs, isParents, model, parents, ready, setName } from "./paramet
 import { answers, showSequence } from "./sequence.js";
 import { number, whole } from "./words.js";
 
+const NONE = { columns: [], rows: [] };
+
 export function ngramPanes(state) {
   const values = new Pane(state, "ngram", "Parameters", {
-    drawing: () => values.svg,
-    rows: () => numbers(state),
+    drawing: () => ready(state) && values.svg,
+    rows: () => (ready(state) ? numbers(state) : NONE),
   });
   const sequence = new Pane(state, "sequence", "Sequence", {
-    drawing: () => sequence.svg,
-    rows: () => answers(state),
+    drawing: () => ready(state) && sequence.svg,
+    rows: () => (ready(state) ? answers(state) : NONE),
   });
   for (const pane of [values, sequence]) pane.fits = (about) => about.kind === "ngram";
   // Once: what is drawn in it anew keeps its place and the keyboard.

@@ -60,8 +60,10 @@ export function runsPane(state, source) {
       });
     }
     if (changed.length + gone.length) show();
-    if (changed.some((row) => row.id === state.run) && state.about)
-      state.set({ stale: changed.find((row) => row.id === state.run) }, "none");
+    const here = changed.find((row) => row.id === state.run);
+    // Where opening it failed, too: whoever lists it now may answer.
+    if (here && (state.about || !state.opening)) state.set({ stale: here }, "none");
+    state.set({ listed: rows.size }, "none");
     if (!rows.size) fill(list, h("li", { class: "quiet" }, "No run yet: `hopscope train demo` makes one."));
     return others;
   };
@@ -71,8 +73,8 @@ export function runsPane(state, source) {
     search,
     rows,
     async start() {
-      let others = await ask();
       const again = async () => {
+        let others = false;
         try {
           others = await ask();
           if (state.error?.kind === "runs") state.set({ error: null }, "none");
@@ -81,7 +83,7 @@ export function runsPane(state, source) {
         }
         setTimeout(again, source.live ? (others ? 0 : POLL) : 1e9);
       };
-      setTimeout(again, others ? 0 : POLL);
+      await again();
     },
   };
 }

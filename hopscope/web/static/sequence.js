@@ -1,9 +1,9 @@
 // What the model of the n-gram experiment says to a sequence, beside the induction head.
 
 import { inductionHead, predict } from "./copier.js";
-import { button, fill, h, s } from "./dom.js";
+import { button, fill, h, mark, s } from "./dom.js";
 import { ofChain } from "./colours.js";
-import { LETTERS, at, model, parents } from "./parameters.js";
+import { at, letters, model, parents, spaced, symbols } from "./parameters.js";
 import { counted, number } from "./words.js";
 
 const MOST = 400;
@@ -16,14 +16,16 @@ export function showSequence(pane, state, chips, place) {
     class: "typed",
     spellcheck: "false",
     autocomplete: "off",
-    maxlength: MOST,
-    "aria-label": `A sequence of the letters ${LETTERS.slice(0, alphabet)}`,
     on: {
-      input: () => state.set({ tokens: lettersOf(typed.value) }, "replace"),
+      input: () => state.set({ tokens: words(state, typed.value) }, "replace"),
     },
   }));
-  const letters = state.tokens ?? seen.map((its) => LETTERS[its]);
-  if (lettersOf(typed.value).join("") !== letters.join("")) typed.value = letters.join("");
+  mark(typed, {
+    maxlength: Math.max(MOST, model(state).window + 20) * (spaced(state) ? 3 : 1),
+    "aria-label": `A sequence of ${expected(state)}`,
+  });
+  const own = state.tokens ?? seen.map(letters);
+  if (words(state, typed.value).join(" ") !== own.join(" ")) typed.value = text(state, own);
   fill(
     pane.tools,
     typed,
@@ -41,7 +43,7 @@ export function showSequence(pane, state, chips, place) {
           style: { "--chain": ofChain(its), "--share": ((said ?? head).attention[n] / most).toFixed(3) },
         },
         h("i", {}),
-        LETTERS[its],
+        letters(its),
       ),
     ),
     h("span", { class: "letter asked" }, h("i", {}), "?"),
@@ -52,7 +54,7 @@ export function showSequence(pane, state, chips, place) {
     class: "values",
     viewBox: `0 0 420 ${30 + alphabet * 30}`,
     role: "img",
-    "aria-label": `Next symbol: ${Array.from(head.answer, (_, n) => `${LETTERS[n]} ${told(n)}`).join(", ")}`,
+    "aria-label": `Next symbol: ${Array.from(head.answer, (_, n) => `${letters(n)} ${told(n)}`).join(", ")}`,
   });
   svg.append(
     s(
@@ -66,7 +68,7 @@ export function showSequence(pane, state, chips, place) {
   for (let n = 0; n < alphabet; n++) {
     const y = 24 + n * 30;
     svg.append(
-      s("text", { class: "strong", x: 2, y: y + 15 }, LETTERS[n]),
+      s("text", { class: "strong", x: 2, y: y + 15 }, letters(n)),
       s("rect", { class: "under", x: 24, y, width: 300, height: 20, rx: 5 }),
     );
     if (said)
@@ -99,14 +101,28 @@ export function showSequence(pane, state, chips, place) {
   pane.refreshNumbers();
 }
 
-const lettersOf = (text) => [...text.toLowerCase().replace(/\s/g, "")];
+/** A text as symbols, and symbols as a text. */
+const words = (state, typed) =>
+  spaced(state)
+    ? typed.toLowerCase().split(/\s+/).filter(Boolean)
+    : [...typed.toLowerCase().replace(/\s/g, "")];
+const text = (state, all) => all.join(spaced(state) ? " " : "");
+
+/** What a sequence is made of, in words. */
+function expected(state) {
+  const all = symbols(state);
+  return spaced(state)
+    ? `symbols with spaces between them, each one of ${all[0]} … ${all.at(-1)}`
+    : `letters, each one of ${all.join("")}`;
+}
 
 /** The sequence that is looked at, as numbers: what was typed, or one with some order in it. */
 function tokens(state) {
-  const { alphabet } = state.about.ngram;
-  if (state.tokens && !refused(state)) return state.tokens.map((its) => LETTERS.indexOf(its)).slice(-MOST);
+  const { alphabet, window } = model(state);
+  const known = symbols(state);
+  if (state.tokens && !refused(state)) return state.tokens.map((its) => known.indexOf(its));
   const made = [0, 1 % alphabet, 1 % alphabet];
-  for (let seed = 7; made.length < 36;) {
+  for (let seed = 7; made.length < Math.max(36, window + 20);) {
     seed = (seed * 1103515245 + 12345) % 2147483648;
     made.push(seed % 7 === 0 ? seed % alphabet : (made.at(-1) + made.at(-2) + 1) % alphabet);
   }
@@ -116,12 +132,13 @@ function tokens(state) {
 /** Why what was typed is no sequence for this model; empty if it is one, or nothing was typed. */
 function refused(state) {
   if (!state.tokens) return "";
-  const known = LETTERS.slice(0, state.about.ngram.alphabet);
+  const known = symbols(state);
   const { window } = model(state);
-  const bad = state.tokens.find((its) => its.length !== 1 || !known.includes(its));
+  const bad = state.tokens.find((its) => !known.includes(its));
   if (bad === undefined && state.tokens.length > window) return "";
-  const got = bad === undefined ? counted(state.tokens.length, "letter") : `“${bad}”`;
-  return `Got ${got}; expected at least ${window + 1} letters, each one of ${known}. Shown is another sequence.`;
+  const what = spaced(state) ? "symbol" : "letter";
+  const got = bad === undefined ? counted(state.tokens.length, what) : `“${bad}”`;
+  return `Got ${got}; expected at least ${window + 1} ${expected(state)}. Shown is another sequence.`;
 }
 
 function both(state) {
@@ -142,8 +159,8 @@ export function answers(state) {
   return {
     columns: ["symbol", "model", "induction head"],
     rows: [
-      ...Array.from({ length: alphabet }, (_, n) => [LETTERS[n], said?.answer[n] ?? "", head.answer[n]]),
-      ["sequence", seen.map((its) => LETTERS[its]).join(""), ""],
+      ...Array.from({ length: alphabet }, (_, n) => [letters(n), said?.answer[n] ?? "", head.answer[n]]),
+      ["sequence", text(state, seen.map(letters)), ""],
     ],
   };
 }

@@ -11,12 +11,17 @@ const LETTER = 6;
 const GAP = 3;
 const ROOM = 92;
 
+/** Play, or pause. A single checkpoint cannot be played, nor can none. */
+export function playOrPause(state) {
+  if (state.steps?.length > 1) state.set({ playing: !state.playing }, "none");
+}
+
 /** The slider: a notch for each checkpoint, a mark for each path and hop. */
 export function slider(state) {
   // Beside the drawing, so that a move of them draws nothing anew.
   const thumb = h("i", { class: "thumb" });
   const gone = h("i", { class: "gone" });
-  const play = button("▶", () => toggle(), {
+  const play = button("▶", () => playOrPause(state), {
     class: "icon play",
     title: "Play (space)",
     "aria-label": "Play through the training",
@@ -36,8 +41,12 @@ export function slider(state) {
     state.moveTo(state.at + by);
   });
   let made = null;
-  const toggle = () => state.set({ playing: !state.playing }, "none");
   let timer = 0;
+  // At once, as the next step would be written over the entry of the history that was gone to.
+  addEventListener("popstate", () => {
+    clearInterval(timer);
+    state.set({ playing: false }, "none");
+  });
   state.watch("playing", () => {
     clearInterval(timer);
     play.textContent = state.playing ? "❚❚" : "▶";

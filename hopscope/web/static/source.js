@@ -52,27 +52,23 @@ export class Server {
   }
 
   async runs(since = "", options = {}) {
-    return (
-      await this.ask("GET", since ? `runs?since=${encodeURIComponent(since)}` : "runs", options)
-    ).json();
+    return this.json("GET", since ? `runs?since=${encodeURIComponent(since)}` : "runs", options);
   }
 
   async run(id, { seed = null, ...options } = {}) {
-    return (await this.ask("GET", path(id) + ofSeed(seed), options)).json();
+    return this.json("GET", path(id) + ofSeed(seed), options);
   }
 
   async arrays(id, name, seed = null, options = {}) {
-    const answer = await this.ask("GET", path(id, "arrays", name) + ofSeed(seed), options);
-    return unpacked(await answer.arrayBuffer());
+    return this.file("GET", path(id, "arrays", name) + ofSeed(seed), options);
   }
 
   async example(id, question, options = {}) {
-    const answer = await this.ask("POST", path(id, "example"), { ...options, body: question });
-    return unpacked(await answer.arrayBuffer());
+    return this.file("POST", path(id, "example"), { ...options, body: question });
   }
 
   async ablate(id, question, options = {}) {
-    return (await this.ask("POST", path(id, "ablate"), { ...options, body: question })).json();
+    return this.json("POST", path(id, "ablate"), { ...options, body: question });
   }
 
   overTime(id, question, options = {}) {
@@ -84,11 +80,21 @@ export class Server {
   }
 
   async views(id, options = {}) {
-    return (await this.ask("GET", path(id, "views"), options)).json();
+    return this.json("GET", path(id, "views"), options);
   }
 
   async keep(id, name, view, options = {}) {
     await this.ask("PUT", path(id, "views", name), { ...options, body: view });
+  }
+
+  async json(...asked) {
+    const answer = await this.ask(...asked);
+    return allOf(answer.json());
+  }
+
+  async file(...asked) {
+    const answer = await this.ask(...asked);
+    return unpacked(await allOf(answer.arrayBuffer()));
   }
 
   async *lines(where, question, options) {
@@ -104,13 +110,10 @@ export class Server {
     const headers = { Authorization: `Bearer ${this.token}` };
     if (body !== undefined) headers["Content-Type"] = "application/json";
     const text = body === undefined ? undefined : JSON.stringify(body);
-    let answer = null;
-    try {
-      answer = await fetch(`api/${where}`, { method, headers, body: text, signal });
-    } catch (error) {
-      if (error.name === "AbortError") throw error;
-      throw failure("the server does not answer: is `hopscope view` still running?");
-    }
+    const answer = await allOf(
+      fetch(`api/${where}`, { method, headers, body: text, signal }),
+      "the server does not answer",
+    );
     if (!answer.ok) throw await refused(answer);
     return answer;
   }
@@ -126,6 +129,16 @@ function ofSeed(seed) {
 
 function failure(text, status = 0) {
   return Object.assign(new Error(text), { status });
+}
+
+/** What is read from the server; where that fails, a line that says so. */
+async function allOf(reading, told = "the answer broke off") {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw failure(`${told}: is \`hopscope view\` still running?`);
+  }
 }
 
 /** The server's own words, or its number where it has none. */
@@ -148,7 +161,7 @@ async function* linesOf(stream) {
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await allOf(reader.read());
       if (done) break;
       const lines = (rest + value).split("\n");
       rest = lines.pop();
@@ -156,6 +169,6 @@ async function* linesOf(stream) {
     }
     if (rest) yield rest;
   } finally {
-    await reader.cancel(); // whoever stops to listen gives the question up
+    await reader.cancel().catch(() => {}); // whoever stops to listen gives the question up
   }
 }

@@ -5,6 +5,7 @@ import { START, format, parse } from "./url.js";
 
 const VIEW = Object.keys(START);
 const REST = 120;
+export const OF_HEADS = ["mean", "resample"]; // what a whole head can do, and one row cannot
 
 export class State {
   constructor() {
@@ -104,11 +105,14 @@ export class State {
     history.replaceState(null, "", format(this));
   }
 
-  /** Switch something off (or on again, if it is off in any way). */
-  toggle(item) {
-    const found = this.off.findIndex((its) => sameItem(its, item));
-    const off = found < 0 ? [...this.off, { as: this.as, ...item }] : this.off.filter((_, n) => n !== found);
-    this.change(off);
+  /** Switch something off, or on again if it is off in any way: a row with its whole head. Nothing is
+   *  said of a head twice: switched off as a whole, it takes the place of its rows. */
+  toggle({ layer, head, reader = "" }) {
+    if (this.isOff(layer, head, reader))
+      return this.change(this.off.filter((its) => !covers(its, { layer, head, reader })));
+    const as = reader && OF_HEADS.includes(this.as) ? "uniform" : this.as;
+    const others = this.off.filter((its) => reader || its.layer !== layer || its.head !== head);
+    this.change([...others, { layer, head, reader, as }]);
   }
 
   /** Make this the list of what is off; the earlier one can be had back. */
@@ -130,9 +134,7 @@ export class State {
 
   /** Is this row of a head (or with no reader: the whole head) switched off? */
   isOff(layer, head, reader = "") {
-    return this.off.some(
-      (its) => its.layer === layer && its.head === head && (!its.reader || its.reader === reader),
-    );
+    return this.off.some((its) => covers(its, { layer, head, reader }));
   }
 
   /** Look at the checkpoint of this number, or the nearest that there is. */
@@ -154,8 +156,9 @@ export class State {
   }
 }
 
-export function sameItem(one, other) {
-  return one.layer === other.layer && one.head === other.head && (one.reader ?? "") === (other.reader ?? "");
+/** Is the second off if the first is? */
+function covers(its, { layer, head, reader }) {
+  return its.layer === layer && its.head === head && (!its.reader || its.reader === reader);
 }
 
 function same(one, other) {

@@ -30,13 +30,16 @@ export function timePane(state) {
     if (place.clientWidth !== pane.width) rebuild();
   }).observe(place);
   state.watch("about losses maps curves steps overTime colour scale theme seed", rebuild);
+  state.watch("pane", () => {
+    if (pane.alone !== (state.pane === "time")) rebuild();
+  });
   state.watch("step playing", () => {
     if (pane.charts) update(pane, state);
   });
   state.watch("about steps scale", () => {
     if (state.steps) tools(pane, state);
   });
-  pane.both = () => (pane.charts ? together(pane, state.steps[state.at]) : s("svg", { viewBox: "0 0 1 1" }));
+  pane.both = () => pane.charts && together(pane, state.steps[state.at]);
   return pane;
 }
 
@@ -62,6 +65,7 @@ function tools(pane, state) {
 
 function build(pane, state, place, rail) {
   pane.width = place.clientWidth;
+  pane.alone = state.pane === "time";
   const { about, losses, maps, steps } = state;
   if (
     !steps.length ||
@@ -88,12 +92,11 @@ function build(pane, state, place, rail) {
   const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
   const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || state.curves);
   const guess = about.task?.guess?.[0] ?? about.guess ?? 0;
-  const tall =
-    state.pane === "time"
-      ? Math.max(150, (innerHeight - 320) / 2)
-      : about.task
-        ? Math.min(130, Math.max(84, innerHeight * 0.088))
-        : Math.max(160, (innerHeight - 520) / 2);
+  const tall = pane.alone
+    ? Math.max(150, (innerHeight - 320) / 2)
+    : about.task
+      ? Math.min(130, Math.max(84, innerHeight * 0.088))
+      : Math.max(160, (innerHeight - 520) / 2);
   const series = losses ? lossSeries(losses, member, hops) : [];
   const top = guess
     ? Math.max(

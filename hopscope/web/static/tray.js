@@ -4,6 +4,7 @@
 
 import { able, button, fill, h, select, write } from "./dom.js";
 import { headsOf } from "./paths.js";
+import { OF_HEADS } from "./state.js";
 import { item, named } from "./url.js";
 import { WAYS, changeWords, number } from "./words.js";
 
@@ -62,9 +63,10 @@ export function trayOf(state, live) {
       able(undo, state.undone.length);
       for (const its of [keep, none]) able(its, off.length);
       way.value = state.as;
-      write(every, working === "over-time" ? "stop" : "at every step");
-      able(every, off.length || working === "over-time");
-      write(costs, working === "costs" ? "stop" : "what each costs");
+      const [curves, each] = ["over-time", "costs"].map((kind) => working?.split(" ").includes(kind));
+      write(every, curves ? "stop" : "at every step");
+      able(every, off.length || curves);
+      write(costs, each ? "stop" : "what each costs");
       fill(last, every, costs, overTime?.length ? hide : null);
     },
   };
@@ -83,13 +85,14 @@ function kept(make) {
 function row(state, name) {
   const its = () => state.off.find((one) => named(one) === name);
   const words = changeWords(item(name));
+  const ways = WAYS.map(([way]) => way).filter((way) => !item(name).reader || !OF_HEADS.includes(way));
   return h(
     "li",
     {},
     h("span", {}, words),
     select(
       `What ${name} does instead`,
-      WAYS.map(([way]) => [way, way]),
+      ways.map((way) => [way, way]),
       its().as,
       (as) => state.change(state.off.map((one) => (one === its() ? { ...one, as } : one))),
     ),

@@ -25,6 +25,9 @@ const PLAIN = {
   scale: /^(linear|log)$/,
   as: /^(uniform|itself|previous|position|mean|resample)$/,
 };
+const MOST = 2 ** 31; // what numbers are below, as in hopscope/web/questions.py
+const MOST_TOKENS = 4096; // as there
+const MOST_OFF = 4096; // more than a server takes, which says so: fewer would be another state
 const ITEM = /^(\d{1,3})\.(\d{1,3})(?::([^=:;]{1,40}))?(?:=([a-z]{1,10}))?$/;
 
 /** The state that an address tells; whatever cannot be read is left at its start. */
@@ -39,15 +42,16 @@ export function parse(hash) {
     if (text !== null && pattern.test(text)) found[name] = text;
   }
   for (const name of ["step", "seed", "ex", "order"]) {
-    if (/^\d{1,9}$/.test(asked.get(name) ?? "")) found[name] = Number(asked.get(name));
+    const text = asked.get(name) ?? "";
+    if (/^\d{1,10}$/.test(text) && Number(text) < MOST) found[name] = Number(text);
   }
   found.off = (asked.get("off") ?? "")
     .split(";")
-    .slice(0, 512)
+    .slice(0, MOST_OFF)
     .map((text) => item(text, found.as))
     .filter(Boolean);
   const tokens = asked.get("tokens");
-  if (tokens !== null) found.tokens = tokens ? tokens.split(" ").slice(0, 512) : [];
+  if (tokens !== null) found.tokens = tokens ? tokens.split(" ").slice(0, MOST_TOKENS) : [];
   return found;
 }
 

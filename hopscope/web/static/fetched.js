@@ -1,0 +1,41 @@
+// What the state gets of the arrays of a run, by their name.
+
+import { Contents, Maps } from "./maps.js";
+
+/** Each takes the arrays, and the description of the run. */
+export const FETCHED = {
+  losses: (its) => ({ losses: lossesOf(its) }),
+  maps: (its, { task }) => ({ maps: new Maps(plain(its), its.about?.roles ?? task.roles) }),
+  contents: (its, { task, checkpoints }) => ({
+    contents: new Contents(plain(its), its.about?.roles ?? task.roles, checkpoints),
+  }),
+  emergence: ({ about: { paths, emerged } }, about) => ({
+    about: { ...about, emerged: Object.fromEntries(paths.map((path, n) => [path, emerged[n]])) },
+  }),
+  findings: (its) => ({ findings: its.about }),
+  parameters: (its) => ({ values: plain(its), valuesAbout: its.about }),
+};
+
+/** Tensors by name. */
+function plain({ tensors }) {
+  return Object.fromEntries(tensors);
+}
+
+/** Losses [point, seed, hop] at steps; rows that were not measured hold no number. */
+function lossesOf(its) {
+  const found = plain(its);
+  const list = (name) => [...(found[name]?.data ?? [])];
+  const value =
+    ({ shape: [, seeds, hops], data }) =>
+    (at, member, hop) =>
+      data[(at * seeds + Math.min(member, seeds - 1)) * hops + hop];
+  const steps = list("steps");
+  const none = { shape: [0, 1, 1], data: [] };
+  const [train, validation] = [found.train ?? none, found.validation ?? none];
+  return {
+    trainSteps: found.train_steps ? list("train_steps") : steps,
+    validationSteps: found.validation_steps ? list("validation_steps") : steps,
+    train: value(train),
+    validation: value(validation),
+  };
+}

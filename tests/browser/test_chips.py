@@ -1,0 +1,36 @@
+"""The discs of all heads, however many there are: each can be seen and hit."""
+
+from typing import Any
+
+import pytest
+
+DRAWN = """async ([layers, heads, side]) => {
+  const { chips } = await import("/chips.js");
+  const about = { task: { roles: [] }, circuit: null, name: "a" };
+  const state = { about, isOff: () => false };
+  const scene = { y: (level) => 100 * level, layers, heads, width: 600, side };
+  const { made } = chips(scene, state, null);
+  return made.map(({ chip, layer }) => {
+    const place = /^translate\\(([\\d.-]+) ([\\d.-]+)\\)$/.exec(chip.getAttribute("transform"));
+    const [x, y, radius] = [...place.slice(1), chip.firstChild.getAttribute("r")].map(Number);
+    return [x, y - 100 * (layer + 0.5), radius];
+  });
+}"""
+SIDES = {1: 60, 3: 100, 5: 132, 16: 132, 24: 132, 64: 132, 128: 132}
+"""Room beside the circuit, by the number of heads, as the circuit gives it."""
+
+
+@pytest.mark.parametrize("heads", SIDES)
+def test_discs_can_be_hit_and_do_not_overlap(page: Any, site: str, heads: int) -> None:
+    page.goto(f"{site}/blank")
+    drawn = page.evaluate(DRAWN, [2, heads, SIDES[heads]])
+    first, second = drawn[:heads], drawn[heads:]
+    assert first == second  # in each layer, around its middle
+    assert len({(x, y) for x, y, _ in first}) == heads
+    for n, (x, y, radius) in enumerate(first):
+        assert radius >= 1.5
+        assert 600 - SIDES[heads] <= x - radius
+        assert x + radius <= 600
+        assert abs(y) + radius < 50  # half of a layer's height
+        for other_x, other_y, _ in first[:n]:
+            assert (x - other_x) ** 2 + (y - other_y) ** 2 >= (2 * radius) ** 2
