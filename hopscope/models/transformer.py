@@ -140,7 +140,7 @@ def _edited(
     """What the edit makes of the tensor, if it fits."""
     if edit is None:
         return tensor
-    edited = edit(layer, tensor)
+    edited: object = edit(layer, tensor)
     if not isinstance(edited, Tensor):
         kind = type(edited).__name__
         raise ModelError(f"the {what} edit of layer {layer} returned {kind}; expected {what}")

@@ -7,7 +7,8 @@ from tests.browser.lookers import opened, settled
 SAID = """async () => {
   const press = (text) =>
     [...document.querySelectorAll(".tray button")].find((its) => its.textContent === text).click();
-  const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const next = () => new Promise(requestAnimationFrame);
+  const frame = () => next().then(next);
   const said = () => [...document.querySelectorAll(".tray > .row:last-child button")]
     .slice(0, 2)
     .map((its) => its.textContent);
