@@ -6,8 +6,6 @@
   it: `show`, `emergence`, the tables of the papers, figures.
 * A path of attention has emerged where its mean, which is known at checkpoints alone, first rises
   above one half on a straight line between two of them.
-* A training, as far as it came, ends at the mean of its last 100 steps: of training losses or of
-  validation losses. `runs`, `show` and `compare` tell these.
 * A training is calmest at that checkpoint of its last tenth that has the lowest validation loss.
 """
 
@@ -16,8 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.lib.stride_tricks import sliding_window_view
-
-from hopscope.configs.training import FINAL_STEPS
 
 HALF = 0.5
 """Mean attention above which a path has emerged (Musat 2025, §9)."""
@@ -28,14 +24,6 @@ WINDOW = 10
 """Training losses that are averaged, since the loss of a single batch is noisy."""
 LATE = 0.9
 """Checkpoints after this share of the training are late: the last tenth."""
-
-
-def ended(
-    steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step *rest"]
-) -> Float[np.ndarray, "*rest"]:
-    """Where losses ended so far: their mean over the last 100 steps."""
-    found: np.ndarray = losses[steps > steps[-1] - FINAL_STEPS].mean(axis=0)
-    return found
 
 
 def learned_below(guess: float) -> float:

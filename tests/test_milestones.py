@@ -11,7 +11,6 @@ from hopscope.milestones import (
     WINDOW,
     calmest,
     crossing,
-    ended,
     first_below,
     learned,
     learned_below,
@@ -29,13 +28,6 @@ def slowly(steps: list[int], losses: list[list[float]]) -> list[int | None]:
                 found[-1] = steps[last]
                 break
     return found
-
-
-def test_losses_end_at_the_mean_of_a_hundred_steps_however_many_were_recorded() -> None:
-    steps = np.array([1, 2, 150, 200, 201, 250, 300])
-    losses = np.arange(14.0).reshape(7, 1, 2)
-    assert ended(steps, losses).tolist() == [[10.0, 11.0]]  # those of steps 201, 250 and 300
-    assert ended(steps[:2], losses[:2]).tolist() == [[1.0, 2.0]]
 
 
 sixteenths = st.integers(0, 16).map(lambda number: number / 16)

@@ -11,7 +11,6 @@ import tyro
 from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.errors import RunDamaged
-from hopscope.milestones import ended
 from hopscope.store import Listed, RunFolder, Store
 
 COURSE = range(8, 33)
@@ -96,7 +95,7 @@ def _row(run: Listed, problems: list[str]) -> Row:
 
 
 def _losses(folder: RunFolder) -> tuple[tuple[float, ...], np.ndarray]:
-    from hopscope.store.metrics import losses
+    from hopscope.store.metrics import ended, losses
 
     steps, values = losses(folder, "train")
     if not len(values):

@@ -6,8 +6,9 @@ While a run trains, every commit adds a part; when it is complete, the parts bec
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Float, Float32, Int, Int32
 
+from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store.folder import RunFolder
 from hopscope.store.parquet import Table
@@ -109,3 +110,14 @@ def _is_whole(rows: dict[str, np.ndarray], models: int, hops: int) -> bool:
         and (model == np.arange(models)[:, None]).all()
         and (hop == np.arange(1, hops + 1)).all()
     )
+
+
+def ended(
+    steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step *rest"]
+) -> Float[np.ndarray, "*rest"]:
+    """Where losses ended, as far as they came: their mean over the last 100 steps, without that
+    before the first step where there are others.
+    """
+    first = min(max(1, steps[-1] - FINAL_STEPS + 1), steps[-1])
+    found: np.ndarray = losses[steps >= first].mean(axis=0)
+    return found

@@ -17,10 +17,9 @@ from jaxtyping import Float32, Int32
 from hopscope.circuits import Circuit
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
-from hopscope.milestones import ended
 from hopscope.runs import opened
 from hopscope.store import RunFolder, Store
-from hopscope.store.metrics import losses
+from hopscope.store.metrics import ended, losses
 from hopscope.study.circuits import Circuits
 from hopscope.study.study import Study
 from hopscope.training import Run

@@ -7,7 +7,7 @@ import pytest
 from hopscope.configs import Experiment
 from hopscope.errors import RunDamaged, StoreError
 from hopscope.store import Store, sql
-from hopscope.store.metrics import LOSSES, losses, merged, part, part_name, to_parquet
+from hopscope.store.metrics import LOSSES, ended, losses, merged, part, part_name, to_parquet
 from hopscope.store.parquet import to_parquet as parquet
 
 SEEDS = (7, 3)
@@ -100,3 +100,13 @@ def test_columns_that_cannot_be_unpacked_are_damage(store: Store, tiny: Experime
     folder.commit({part_name(0, 199): bytes(data)})
     with pytest.raises(RunDamaged, match="cannot be read"):
         merged(folder)
+
+
+def test_losses_end_at_the_mean_of_a_hundred_steps_however_many_were_recorded() -> None:
+    steps = np.array([1, 2, 150, 200, 201, 250, 300])
+    losses = np.arange(14.0).reshape(7, 1, 2)
+    assert ended(steps, losses).tolist() == [[10.0, 11.0]]  # those of steps 201, 250 and 300
+    assert ended(steps[:2], losses[:2]).tolist() == [[1.0, 2.0]]
+    early = np.array([0, 3])  # before the first step nothing was trained
+    assert ended(early, losses[:2]).tolist() == [[2.0, 3.0]]
+    assert ended(early[:1], losses[:1]).tolist() == [[0.0, 1.0]]
