@@ -6,6 +6,7 @@ looked up, and a drawing library loaded, when the first of them is shown.
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 SHOWS = "hopscope.report.notebook"
@@ -22,9 +23,11 @@ class Displayed:
         html: str = import_module(SHOWS).html(self)
         return html
 
-    def picture(self) -> Any:
-        """The figure of this result, as its command draws it; `.save("it.svg")` writes it."""
-        return import_module(SHOWS).picture(self)
+    def picture(self, path: Path | str | None = None) -> Any:
+        """The figure of this result, as its command draws it; with a path it is written, too, in
+        the format that the name asks for (.svg, .pdf or .png).
+        """
+        return import_module(SHOWS).picture(self, path)
 
 
 def watcher() -> Any:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.attention import role_maps
-from hopscope.circuits.circuit import Circuit, check_circuit
+from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.exam import Exam, Questions, exam_of
 from hopscope.circuits.subject import check_finite
@@ -51,7 +51,6 @@ def emergence(
     steps_per_epoch: float | None = None,
 ) -> Emergence:
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
-    check_circuit(circuit)
     _check(history, circuit)
     steps = steps_of(history)
     questions = task or circuit.task

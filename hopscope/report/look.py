@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from textwrap import fill
 from typing import Any, ParamSpec
 
@@ -150,16 +149,6 @@ class Picture(Displayed, Figure):
         self.look, self.name, self.caption = _LOOK.get(), title, " ".join(caption.split())
         if title:
             self.suptitle(fill(title, int(size[0] / LETTER)))
-
-    def picture(self) -> "Picture":
-        """The figure itself."""
-        return self
-
-    def save(self, path: Path | str) -> Path:
-        """Write it; the name says as what: .svg, .pdf or .png."""
-        from hopscope.report.saving import save_figure
-
-        return save_figure(self, path)
 
     def draw(self, renderer: Any) -> None:
         """As matplotlib does, in the look that it was made with, whoever asks."""

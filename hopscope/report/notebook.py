@@ -8,12 +8,13 @@ results are not imported here.
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from hopscope.configs.kinds import fetched
 from hopscope.errors import ConfigError, HopscopeError
-from hopscope.report.look import DARK, LIGHT
-from hopscope.report.saving import HUE, theme
+from hopscope.report.look import DARK, LIGHT, Picture
+from hopscope.report.saving import HUE, save_figure, theme
 
 VIEWS: Mapping[str, str] = {
     "hopscope.circuits.circuit:Circuit": "hopscope.report.cells:circuit",
@@ -88,8 +89,10 @@ def html(result: object) -> str:
     return f'<div class="hopscope"><style>{SHEET}</style>{"".join(pieces)}</div>'
 
 
-def picture(result: object) -> Any:
-    """The figure of a result; one that has none, or several, is refused."""
+def picture(result: object, path: Path | str | None = None) -> Picture:
+    """The figure of a result, written if a path is given; a result that has none, or several, is
+    refused.
+    """
     draw = _of_class(PICTURES, type(result))
     if draw is None:
         drawn = ", ".join(sorted(name.partition(":")[2] for name in PICTURES))
@@ -97,7 +100,10 @@ def picture(result: object) -> Any:
             f"there is no single figure of a {type(result).__name__}; there is one of each of "
             f"{drawn}"
         )
-    return fetched(draw)(result)
+    figure: Picture = fetched(draw)(result)
+    if path is not None:
+        save_figure(figure, path)
+    return figure
 
 
 def _of_class(functions: Mapping[str, str], kind: type[Any]) -> str | None:

@@ -75,11 +75,14 @@ def test_results_have_a_picture_that_can_be_saved(demo: Study, tmp_path: Path) -
     both = compare("gallery/demo", "gallery/planted")
     results = (demo.circuit, demo.maps(4), demo.emergence(4), demo.contents(40), demo.run, both)
     for number, result in enumerate(results):
-        path = result.picture().save(tmp_path / f"{number}.svg")
+        path = tmp_path / f"{number}.svg"
+        figure = result.picture(path)
         text = path.read_text()
         assert text.startswith("<svg")
-        assert result.picture().name in text.replace("\n", " ")
-    assert demo.maps(4).picture().picture().save(str(tmp_path / "maps.png")).stat().st_size > 10_000
+        assert figure.name in text.replace("\n", " ")
+        assert result.picture().caption == figure.caption
+    demo.maps(4).picture(str(tmp_path / "maps.png"))
+    assert (tmp_path / "maps.png").stat().st_size > 10_000
 
 
 def test_what_has_no_single_picture_says_what_has(demo: Study, store: Store) -> None:
