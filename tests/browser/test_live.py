@@ -64,6 +64,17 @@ def until(page: Any, told: str) -> None:
     page.wait_for_function(f"() => {told}", timeout=SOON)
 
 
+def at_once(page: Any, begin: str, told: str, act: str) -> Any:
+    """Begin, and as soon as this is so, do that, and say what follows: no row comes between."""
+    return page.evaluate(
+        f"""async () => {{
+          {begin}
+          while (!({told})) await new Promise((done) => setTimeout(done));
+          {act}
+        }}"""
+    )
+
+
 def frames(page: Any, number: int = 10) -> None:
     """Let some frames pass, in which a row of a stream would come."""
     page.evaluate(
@@ -106,20 +117,17 @@ def test_what_is_asked_right_after_a_change_is_of_it(live: Any) -> None:
 
 
 def test_each_stream_is_stopped_by_itself(live: Any) -> None:
-    live.evaluate("() => { live.overTime(); live.costs(); }")
-    assert live.evaluate("() => state.working") == "over-time costs"
-    until(live, "state.costs.length && state.overTime.length")
-    live.evaluate("() => live.overTime()")
-    assert live.evaluate("() => state.working") == "costs"
+    begin = "live.overTime(); live.costs(); const both = state.working;"
+    begun = "state.costs.length && state.overTime.length"
+    said = at_once(live, begin, begun, "live.overTime(); return [both, state.working]")
+    assert said == ["over-time costs", "costs"]
     until(live, f"state.costs.length === {ROWS} && !state.working")
     assert live.evaluate("() => state.overTime.length") < ROWS
 
 
 def test_a_stream_that_is_stopped_can_be_asked_for_at_once(live: Any) -> None:
-    live.evaluate("() => live.costs() && null")
-    until(live, "state.costs.length")
-    live.evaluate("() => { live.costs(); live.costs(); }")
-    assert live.evaluate("() => [state.working, state.costs.length]") == ["costs", 0]
+    again = "live.costs(); live.costs(); return [state.working, state.costs.length]"
+    assert at_once(live, "live.costs();", "state.costs.length", again) == ["costs", 0]
     until(live, f"state.costs.length === {ROWS} && !state.working")
     assert live.evaluate("() => new Set(state.costs).size") == ROWS
 
