@@ -71,14 +71,17 @@ def check_same_twice(forward: Forward, inputs: Tensor) -> None:
         )
 
 
-def check_taken_back(forward: Forward, inputs: Tensor, layers: int, causal: bool) -> None:
+def check_taken_back(
+    forward: Forward, inputs: Tensor, shape: tuple[int, int], causal: bool
+) -> None:
     """Refuse a module that in some layer, head or row goes on with its own attention, and not with
     what it got back.
     """
     plain = forward(inputs, _as_it_is)
+    layers, heads = shape
     for layer in range(layers):
         _check_layer(partial(forward, inputs), layer, causal, plain)
-        _check_heads(forward, inputs[:1], layer)
+        _check_heads(forward, inputs[:1], layer, heads)
 
 
 def _check_layer(
@@ -95,14 +98,14 @@ def _check_layer(
         )
 
 
-def _check_heads(forward: Forward, one: Tensor, layer: int) -> None:
+def _check_heads(forward: Forward, one: Tensor, layer: int, heads: int) -> None:
     """Are the attention of each head, and an early and the last row of all heads, taken back?
 
     What is no number makes everything that is computed from it no number either, whatever the
     weights are. Each copy of the one example has another part of its attention made so.
     (The very first row has no choice where it looks, so whoever leaves it out does no harm.)
     """
-    heads, early = _heads_of(forward, one, layer), min(1, one.shape[1] - 1)
+    early = min(1, one.shape[1] - 1)
 
     def edit(number: int, pattern: Tensor) -> Tensor:
         if number != layer:
@@ -125,18 +128,6 @@ def _check_heads(forward: Forward, one: Tensor, layer: int) -> None:
             "can be anything, and the outputs stay the same. Mix the values of every head by the "
             "returned pattern, in every row"
         )
-
-
-def _heads_of(forward: Forward, one: Tensor, layer: int) -> int:
-    seen: list[int] = []
-
-    def edit(number: int, pattern: Tensor) -> Tensor:
-        if number == layer:
-            seen.append(pattern.shape[1])
-        return pattern
-
-    forward(one, edit)
-    return seen[0]
 
 
 def _as_it_is(_: int, pattern: Tensor) -> Tensor:

@@ -249,7 +249,7 @@ class Whole:
         """
         if not self._taken_back:
             check_same_twice(self.outputs, inputs[:2])
-            check_taken_back(self.outputs, inputs[:2], self.layers, self.causal)
+            check_taken_back(self.outputs, inputs[:2], (self.layers, self.heads), self.causal)
             self._taken_back = True
 
     def handed_out(self, layer: int, pattern: object, inputs: Tensor) -> Tensor:
