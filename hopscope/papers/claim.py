@@ -101,6 +101,8 @@ class Claim(Displayed):
     beside: tuple[str, ...] = ()
     """Results of which the judge gets all tables as well, behind the others, complete or not: of
     models under other readings, or with other seeds."""
+    counting: Callable[[Sequence[Table]], Sequence[Table]] = list
+    """Which of the tables count: all, unless some hold nothing that others do not hold better."""
     reason: Reason | None = None
     """Why it is not reproduced, where it is not."""
 
@@ -130,18 +132,19 @@ class Claim(Displayed):
         beside = [table for known, _ in others.values() for table in known if not table.tiny]
         if any(table.tiny for table in tables):
             return Finding("–", "not measured", "smoke protocol: not the paper's models")
-        found = self.judge([*tables, *beside])
+        counted = self.counting([*tables, *beside])
+        found = self.judge(counted)
         left_out = [
             f"a part of {name} cannot be read" for name, (_, all_) in others.items() if not all_
         ]
         found = replace(found, evidence="; ".join([found.evidence, *left_out]))
-        told = [basis(t, results.targets[t.target]) for t in (*tables, *beside)]
+        told = [basis(t, results.targets[t.target]) for t in counted]
         found = replace(found, basis="; ".join(filter(None, told)))
-        short = any(table.protocol != "full" for table in tables)
+        short = any(table.protocol != "full" for table in tables if table in counted)
         if short and self.only_full and found.verdict == "reproduced":
             shorter = [
                 f"{each.target}, {each.remark or 'another protocol'}"
-                for each in (*tables, *beside)
+                for each in counted
                 if each.protocol != "full"
             ]
             words = (

@@ -58,6 +58,20 @@ def test_a_part_counts_where_the_judge_takes_it(tmp_path: Path) -> None:
     assert alone.evidence.endswith("; 3 models: 1 each of 1, 2, 3 layers")
 
 
+def test_a_table_whose_models_were_all_trained_longer_elsewhere_does_not_count(
+    tmp_path: Path,
+) -> None:
+    law = KNOWN["musat/depth-law"]
+    short = [with_(row, steps=100, run=None) for row in tables()[IC]]
+    results = saved(tmp_path, {IC: short}, "reduced")
+    longer = [with_(row, run=f"of {row.layers}") for row in tables()[IC]]
+    for rows, verdict, told in ((longer[:2], "under a reading", IC), (longer, "reproduced", "")):
+        results.save_part(Table(law.beside[0], "full", tuple(rows), wanted=24))
+        found = law.finding(results)
+        assert found.verdict == verdict
+        assert (f"{IC}: " in found.basis) == bool(told) == (IC in found.evidence)
+
+
 def test_a_smoke_table_decides_nothing(tmp_path: Path) -> None:
     for _, found in findings(saved(tmp_path, tables(), "smoke")).values():
         assert found == Finding("–", "not measured", "smoke protocol: not the paper's models")
