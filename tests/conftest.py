@@ -1,6 +1,7 @@
 """Shared fixtures: tiny experiments and models, and a store that lives as long as a test."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import sparing  # before hopscope, whose functions it wraps
+import torch
 from hypothesis import HealthCheck, settings
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -17,6 +19,8 @@ if TYPE_CHECKING:  # rooms that are imported here would be imported before types
     from hopscope.models import Transformer
     from hopscope.models.planted import Planted
 
+if not torch.cuda.is_available():  # Triton asks when it is imported: interpret kernels instead
+    os.environ["TRITON_INTERPRET"] = "1"
 # How busy a machine is, is no property of what is tested.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")

@@ -65,6 +65,7 @@ ELSEWHERE = {
     "tracing/streams.py": "tracing/test_reading.py",
     "models/layers.py": "models/test_transformer.py",
     "models/operations.py": "models/test_kernels.py",
+    "models/triton_kernels.py": "models/test_graphic.py",
     "training/graph.py": "training/test_learner.py",
     # Protocols, and one that does nothing: those who keep to them are tested.
     "runs/watcher.py": "runs/test_life.py",

@@ -38,7 +38,8 @@ class Sums(Recipe):
 class Summing:
     """The work of it: a step adds a number, and its loss is the sum."""
 
-    precision, planned = "float64", range(0, 1_000, 10)
+    device, precision = torch.device("cpu"), "float64"
+    planned = range(0, 1_000, 10)
 
     def __init__(self, recipe: Sums, folder: RunFolder) -> None:
         self.recipe, self.folder = recipe, folder

@@ -139,15 +139,16 @@ def torch_itself() -> Check:
 
 def device() -> Check:
     """Where `--device auto` computes, and with which numbers."""
-    import torch
-
     from hopscope.configs import Training
+    from hopscope.models import compiled
+    from hopscope.runs.computing import processor_of
     from hopscope.training.precision import device_of, precision_of
 
     chosen = device_of("auto")
-    name = torch.cuda.get_device_name() if chosen.type == "cuda" else "no GPU: the processor"
-    precision = precision_of(Training(), chosen)
-    return Check("device", "fine", f"{name}, {precision} unless told")
+    precision = f"{precision_of(Training(), chosen)} unless told"
+    if chosen.type == "cpu":
+        return Check("device", "fine", f"no GPU: the processor, {precision}")
+    return Check("device", "fine", f"{processor_of(chosen)}, {precision}, by {compiled.gpu_path()}")
 
 
 def threads() -> Check:
@@ -175,10 +176,13 @@ def kernels() -> Check:
 
 
 def agreement() -> Check:
-    """The kernels in C against torch, on this machine."""
+    """The kernels against torch, on this machine."""
     from hopscope.models.agreement import agreements
 
-    found = agreements()
+    try:
+        found = agreements()
+    except ConfigError:  # `kernels` tells of it
+        return Check("agreement", "fine", "not asked")
     if not found:
         return Check("agreement", "fine", "torch alone computes here")
     told = ", ".join(f"{one.path} {one.error:.2%}" for one in found)

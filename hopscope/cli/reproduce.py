@@ -186,6 +186,8 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
 
     from hopscope.papers.measuring import Measuring
     from hopscope.runs import Stop
+    from hopscope.runs.computing import processor_of
+    from hopscope.training.precision import device_of
 
     protocol, recipes = target.runs(chosen.protocol)
     say(f"{target.name}, {protocol} protocol: {target.shows}")
@@ -194,7 +196,9 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     if before.runs:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
     seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
-    here = machine(chosen.threads or torch.get_num_threads())
+    threads = chosen.threads or torch.get_num_threads()
+    device = device_of(chosen.device)
+    here = machine(threads, processor_of(device) if device.type == "cuda" else "")
     measuring = Measuring(target, protocol, store, results, here, before)
     for recipe in left:
         if _is_trained(store, recipe):

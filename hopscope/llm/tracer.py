@@ -80,7 +80,7 @@ class Tracer:
         self.recipe, self.local, self.subject, self.folder = recipe, local, subject, folder
         self.rows = rows_of(folder)
         self.step = self.kept = len(self.rows)
-        self.precision = recipe.precision
+        self.device, self.precision = torch.device("cpu"), recipe.precision
         self.planned = range(1, recipe.steps + 1)
         self.names = followed(recipe)
         self.layers = [*range(0, subject.layers, recipe.tracing.every), subject.layers]

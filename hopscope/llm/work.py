@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import torch
+
 from hopscope.configs import Asking, LlmBench
 from hopscope.errors import ConfigError, RunMismatch
 from hopscope.llm.answers import answered
@@ -55,6 +57,8 @@ def ask(
 
 class Questions:
     """What is still to be asked of one benchmark."""
+
+    device = torch.device("cpu")
 
     def __init__(self, bench: LlmBench, backend: Backend, folder: RunFolder) -> None:
         self.bench, self.backend, self.folder = bench, backend, folder

@@ -70,6 +70,7 @@ def checkpoint_epochs(descent: Descent) -> list[int]:
 class MarkovWork:
     """One process's share of a training."""
 
+    device = torch.device("cpu")
     precision = "float64"
 
     def __init__(self, experiment: MarkovExperiment, folder: RunFolder) -> None:

@@ -1,10 +1,11 @@
-"""Do the kernels in C agree with torch on this machine? A second tells.
+"""Do the kernels, in C and on a GPU in Triton, agree with torch on this machine? Seconds tell.
 
 The gradients of a small model are computed in float64, in bf16 by torch alone, and in bf16 on every
 path that this machine can take. bf16 has an error of its own, which torch shows; a kernel that does
 as it should has about the same.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +27,7 @@ ALLOWED = 2.0
 class Agreement:
     """How far the gradients of one path are from those in float64, as a share of these."""
 
-    path: compiled.Path
+    path: compiled.Path | compiled.GpuPath
     error: float
     allowed: float
 
@@ -40,25 +41,30 @@ def agreements() -> list[Agreement]:
     """Every path that this machine can take beside torch, held against torch."""
     exact = _gradients(torch.float64, "torch")
 
-    def error(path: compiled.Path) -> float:
+    def error(path: compiled.Path | compiled.GpuPath) -> float:
         return float((_gradients(torch.bfloat16, path) - exact).norm() / exact.norm())
 
     allowed = ALLOWED * error("torch")
-    paths = [path for path in compiled.possible() if path != "torch"]
+    paths = [path for path in (*compiled.possible(), compiled.gpu_path()) if path != "torch"]
     return [Agreement(path, error(path), allowed) for path in paths]
 
 
-def _gradients(dtype: torch.dtype, path: compiled.Path) -> Float[Tensor, "parameter"]:
+def _gradients(
+    dtype: torch.dtype, path: compiled.Path | compiled.GpuPath
+) -> Float[Tensor, "parameter"]:
     """Of the mean squared error, of all parameters in a row."""
     generator = torch.Generator().manual_seed(SEED)
 
     def numbers(*shape: int) -> Tensor:
         """What bf16 can hold, so that all compute with the same."""
-        return torch.randn(*shape, generator=generator).bfloat16().to(dtype)
+        return torch.randn(*shape, generator=generator).bfloat16().to(device, dtype)
+
+    device = "cuda" if path == "triton" else "cpu"
 
     inputs = numbers(BATCH, INTERFACE.length, INTERFACE.inputs)
     targets = numbers(BATCH, INTERFACE.read, INTERFACE.outputs)
-    model = Transformer.seeded(MODEL, INTERFACE, SEED).bfloat16().to(dtype)
-    with compiled.using(path):
+    model = Transformer.seeded(MODEL, INTERFACE, SEED).bfloat16().to(device, dtype)
+    with nullcontext() if path == "triton" else compiled.using(path):
         (model(inputs) - targets).square().mean().backward()
-    return torch.cat([x.grad.double().flatten() for x in model.parameters() if x.grad is not None])
+    found = [x.grad.flatten() for x in model.parameters() if x.grad is not None]
+    return torch.cat(found).double().cpu()

@@ -2,7 +2,8 @@
 
 There are three paths: *amx* (products in the processor's tiles), *avx512* (in its vectors), *torch*
 (none of ours). The best that is possible is taken, unless `HOPSCOPE_KERNELS` names another for
-the whole process, or `using` for some lines. Each path has bits of its own.
+the whole process, or `using` for some lines. On a GPU there are two: *triton*, and *torch*, which
+is taken where it is named or Triton is not there. Each path has bits of its own.
 """
 
 import ctypes
@@ -21,7 +22,10 @@ from torch import Tensor
 from hopscope.errors import ConfigError
 
 Path = Literal["amx", "avx512", "torch"]
+GpuPath = Literal["triton", "torch"]
 VARIABLE = "HOPSCOPE_KERNELS"
+OLDEST_GPU = (8, 0)
+"""The least compute capability that the kernels in Triton need: the first that multiplies bf16."""
 LANES, LONGEST, WIDEST, BLOCK = 16, 128, 128, 64  # as in native/
 
 
@@ -157,6 +161,30 @@ _chosen: ContextVar[Path | None] = ContextVar("chosen", default=None)
 def path() -> Path:
     """The path that is taken now. A run's record names it."""
     return _chosen.get() or usual()
+
+
+def path_on(device: torch.device) -> Path | GpuPath:
+    """The path that is taken on this device."""
+    here = path()  # a name that is none is an error on every device
+    if device.type == "cpu":
+        return here
+    return gpu_path() if device.type == "cuda" else "torch"
+
+
+def gpu_path() -> GpuPath:
+    """The path that is taken on a GPU, if there is one."""
+    forced = "torch" in (_chosen.get(), os.environ.get(VARIABLE))
+    return "triton" if triton_runs() and not forced else "torch"
+
+
+@cache
+def triton_runs() -> bool:
+    """Can the kernels for a GPU run: is there one, new enough, and Triton?"""
+    return (
+        torch.cuda.is_available()
+        and torch.cuda.get_device_capability() >= OLDEST_GPU
+        and find_spec("triton") is not None
+    )
 
 
 @contextmanager

@@ -41,7 +41,8 @@ def suit_attention(
     width = query[0].shape[-2] // heads.number
     same = query[0].shape == key.shape == value[0].shape and query[1].shape == value[1].shape
     return (
-        kernels.suit_attention(x, width)
+        x.device.type == "cpu"
+        and kernels.suit_attention(x, width)
         and heads.read <= x.shape[-2]
         and same
         and kernels.suit_norm(x, *norm)
@@ -52,7 +53,8 @@ def suit_attention(
 
 def suit_mlp(x: Tensor, norm: Pair, up: Pair, down: Pair) -> bool:
     """Whether this half can be computed here."""
-    return kernels.suit_norm(x, *norm) and kernels.suit_mlp(x, up, down)
+    here = x.device.type == "cpu"
+    return here and kernels.suit_norm(x, *norm) and kernels.suit_mlp(x, up, down)
 
 
 def attention(

@@ -74,9 +74,9 @@ class Table:
         return "".join(line + "\n" for line in lines).encode()
 
 
-def machine(threads: int) -> str:
-    """Where we are, in a few words."""
+def machine(threads: int, gpu: str = "") -> str:
+    """Where we are, in a few words; with the name of a GPU, if it is that which computes."""
     return (
-        f"{platform.machine()}, {os.cpu_count()} cores, {threads} threads, "
+        f"{gpu}{', ' * bool(gpu)}{platform.machine()}, {os.cpu_count()} cores, {threads} threads, "
         f"Python {platform.python_version()}, torch {version('torch')}"
     )

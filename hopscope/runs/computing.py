@@ -34,8 +34,14 @@ def threads_of(folder: RunFolder, asked: int | None) -> int | None:
     return computed[-1].threads if asked is None and computed else asked
 
 
-def note_computing(folder: RunFolder) -> str:
-    """Note in the run's manifest how its next steps are computed, from the next commit on.
+def processor_of(device: torch.device) -> str:
+    """The name of what computes on this device: the processor, or the GPU."""
+    return str(torch.cuda.get_device_name()) if device.type == "cuda" else processor()
+
+
+def note_computing(folder: RunFolder, device: torch.device) -> str:
+    """Note in the run's manifest how its next steps are computed, on this device, from the next
+    commit on.
 
     Returns one line on what is different from the steps before, or nothing.
     """
@@ -43,9 +49,9 @@ def note_computing(folder: RunFolder) -> str:
     here = Stretch(
         first=manifest.step,
         threads=torch.get_num_threads(),
-        kernels=compiled.path(),
+        kernels=compiled.path_on(device),
         torch=torch.__version__,
-        processor=processor(),
+        processor=processor_of(device),
     )
     before = manifest.computed[-1] if manifest.computed else None
     if before is not None and before.model_copy(update={"first": here.first}) == here:

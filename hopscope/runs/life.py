@@ -6,7 +6,7 @@ killed goes on from its last commit and ends with the same bytes.
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,8 +47,10 @@ def complete(
             folder.sweep_leftovers()
             if not folder.manifest.complete:
                 with using_threads(threads_of(folder, threads)), _memory_told(folder):
-                    _look_over(folder)
-                    _carry_on(folder, begin(folder), stop, watcher or NobodyWatches())
+                    _warn(_look_over(folder))
+                    work = begin(folder)
+                    _warn([note_computing(folder, work.device)])
+                    _carry_on(folder, work, stop, watcher or NobodyWatches())
     return folder
 
 
@@ -66,8 +68,8 @@ def _memory_told(folder: RunFolder) -> Iterator[None]:
         ) from error
 
 
-def _look_over(folder: RunFolder) -> None:
-    """Say what should be known before a run goes on: damage, and other ways of computing.
+def _look_over(folder: RunFolder) -> list[str]:
+    """What is damaged of a run that can go on all the same.
 
     Earlier checkpoints are not needed to go on, and neither is what was made of the run; without
     any other file it could not be completed, which is better heard now than at its end.
@@ -78,7 +80,12 @@ def _look_over(folder: RunFolder) -> None:
         if name not in earlier and not is_aside(name):
             raise RunDamaged(line)
         lines.append(line)
-    for line in filter(None, (*lines, note_computing(folder))):
+    return lines
+
+
+def _warn(lines: Iterable[str]) -> None:
+    """Say what should be known of a run before it goes on."""
+    for line in filter(None, lines):
         warnings.warn(line, RunWarning, stacklevel=4)
 
 

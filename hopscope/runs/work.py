@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import torch
 
 from hopscope.store import RunFolder
 
@@ -21,6 +22,10 @@ class Work(Protocol):
     @property
     def step(self) -> int:
         """How many steps are done (of whatever unit the recipe counts in)."""
+
+    @property
+    def device(self) -> torch.device:
+        """What the run computes on."""
 
     @property
     def precision(self) -> str:

@@ -70,6 +70,7 @@ class Stretch(Config):
     torch: str
     """The version of torch."""
     processor: str
+    """What computed: the name of the processor, or of the GPU."""
     fleet: tuple[Count, ...] = ()
     """The seeds of the fleet in which these steps of a single model were trained, if it was."""
 

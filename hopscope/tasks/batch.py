@@ -42,3 +42,12 @@ class Batch:
 
         roles = Roles(split(self.roles.role), split(self.roles.chain))
         return Batch(split(self.inputs), split(self.targets), roles)
+
+    def part(self, rows: slice) -> "Batch":
+        """Some of the examples; of every model's, if they are a fleet's."""
+
+        def cut(values: Tensor) -> Tensor:
+            return values.narrow(self.roles.role.ndim - 2, rows.start, rows.stop - rows.start)
+
+        roles = Roles(cut(self.roles.role), cut(self.roles.chain))
+        return Batch(cut(self.inputs), cut(self.targets), roles)

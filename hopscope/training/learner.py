@@ -15,6 +15,8 @@ from hopscope.training.graph import Recorded
 from hopscope.training.precision import DTYPES
 from hopscope.training.weights import FlatWeights
 
+AT_ONCE = 2**15
+"""Examples that a GPU draws at once: to draw those of one step takes as long as a layer."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
 """The moments that the optimiser keeps of each weight, by their names in torch."""
 
@@ -32,28 +34,28 @@ class Learner:
         self.weights = FlatWeights(self.model, DTYPES[precision])
         self.optimiser = self._optimiser()
         self.moments = self._moments()
-        rows = torch.arange(experiment.training.validation_examples, device=device)
+        training = experiment.training
+        rows = torch.arange(training.validation_examples, device=device)
         self.held_out = self._examples(rows.expand(len(self.seeds), -1), "validation")
+        at_once = AT_ONCE // (training.batch * len(self.seeds))
+        self.ahead = max(1, at_once) if self._replays else 1
+        self._drawn: tuple[int, Batch] | None = None
         self._recorded: Recorded | None = None
 
     def advance(self) -> Float[Tensor, "model hop"]:
         """Take one step; return the losses of its batch before the update."""
-        training = self.experiment.training
-        # On the CPU: a walk into a range whose size is no power of four ends when it ends.
-        index = visited(self.host_seeds, self.step, training.batch, training.examples)
-        self._set_rate(training.rate(self.step))
+        batch = self._batch(self.step)
+        self._set_rate(self.experiment.training.rate(self.step))
         self.step += 1
-        index = index.to(self.device)
-        if self.device.type == "cpu" or self.sampler.ragged:
-            return self.update(index)
+        if not self._replays:
+            return self.update(batch)
         if self._recorded is None:
             touched = [self.weights.master.data, *self.moments.values()]
-            self._recorded = Recorded(self.update, index, touched)
-        return self._recorded(index)
+            self._recorded = Recorded(self.update, batch, touched)
+        return self._recorded(batch)
 
-    def update(self, index: Int[Tensor, "model batch"]) -> Float[Tensor, "model hop"]:
+    def update(self, batch: Batch) -> Float[Tensor, "model hop"]:
         """Forward, backward and optimiser for the given examples."""
-        batch = self._examples(index, "train")
         self.weights.refresh()
         losses = self._losses(batch)
         # Summed over models: each member's gradient is what it would be alone.
@@ -85,6 +87,22 @@ class Learner:
         outputs = self.model(batch.inputs)
         losses = hop_losses(self.experiment.task, outputs, batch)
         return losses if self.model.fleet else losses[None]
+
+    @property
+    def _replays(self) -> bool:
+        """Is a step recorded and replayed? That needs a GPU, and batches of one shape."""
+        return self.device.type == "cuda" and not self.sampler.ragged
+
+    def _batch(self, step: int) -> Batch:
+        """The examples of a step, from those of some steps that are drawn together."""
+        training, size = self.experiment.training, self.experiment.training.batch
+        number, place = divmod(step, self.ahead)
+        if self._drawn is None or self._drawn[0] != number:
+            count = size * self.ahead
+            # On the CPU: a walk into a range whose size is no power of four ends when it ends.
+            index = visited(self.host_seeds, number, count, training.examples)
+            self._drawn = number, self._examples(index.to(self.device), "train")
+        return self._drawn[1].part(slice(size * place, size * (place + 1)))
 
     def _examples(self, index: Int[Tensor, "model batch"], stream: Stream) -> Batch:
         seeds = self.seeds[:, None].expand_as(index).flatten()

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import torch
+
 from hopscope.configs import Experiment
 from hopscope.errors import Diverged
 from hopscope.machine import keep_pages
@@ -50,6 +52,11 @@ class TrainingWork:
     def step(self) -> int:
         """Steps trained so far."""
         return self.learner.step
+
+    @property
+    def device(self) -> torch.device:
+        """What the model is trained on."""
+        return self.learner.device
 
     @property
     def precision(self) -> str:

@@ -8,11 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from hopscope.cli import health
 from hopscope.cli.health import Check, checks
 from hopscope.cli.main import run as hopscope
 from hopscope.configs import Experiment
+from hopscope.errors import ConfigError
 from hopscope.models import agreement, compiled
 from hopscope.store import Store
 
@@ -83,6 +85,14 @@ def test_a_disk_that_is_full_is_wrong(monkeypatch: Patch) -> None:
     assert found()["disk"] == Check("disk", "wrong", "0.00 GiB free", "free some space")
 
 
+def test_a_gpu_is_named_with_what_computes_on_it(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "some GPU")
+    monkeypatch.setattr(compiled, "triton_runs", lambda: True)
+    assert health.device().found == "some GPU, bf16 unless told, by triton"
+
+
 def test_kernels_that_disagree_are_wrong(monkeypatch: Patch) -> None:
     off = agreement.Agreement("amx", 0.3, 0.01)
     monkeypatch.setattr(agreement, "agreements", lambda: [off])
@@ -102,6 +112,14 @@ def test_kernels_that_cannot_be_had_are_wrong(monkeypatch: Patch) -> None:
         compiled.usual.cache_clear()
     assert check.state == "wrong"
     assert "got 'gpu', expected amx, avx512 or torch" in check.found
+
+
+def test_agreement_is_not_asked_for_by_a_wrong_name(monkeypatch: Patch) -> None:
+    def refuse() -> None:
+        raise ConfigError("got 'gpu'")
+
+    monkeypatch.setattr(agreement, "agreements", refuse)
+    assert health.agreement() == Check("agreement", "fine", "not asked")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ FRESH = "from hopscope.models import compiled; print(compiled.path())"
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Nothing that was found out about this processor holds."""
-    caches = compiled.loaded, compiled.possible, compiled.usual
+    caches = compiled.loaded, compiled.possible, compiled.usual, compiled.triton_runs
     for each in caches:
         each.cache_clear()
     yield monkeypatch
@@ -178,3 +178,39 @@ def test_a_path_that_is_forced_says_so(elsewhere: pytest.MonkeyPatch) -> None:
     processor(elsewhere, tiles=True)
     told = compiled.why_none_better()
     assert told.startswith("HOPSCOPE_KERNELS forces it; amx is possible here")
+
+
+def test_a_gpu_takes_triton_unless_torch_is_named(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.delenv(compiled.VARIABLE, raising=False)
+    gpu = torch.device("cuda")
+    elsewhere.setattr(compiled, "triton_runs", lambda: True)
+    processor(elsewhere, tiles=False)
+    assert (compiled.path_on(gpu), compiled.path_on(torch.device("cpu"))) == ("triton", "avx512")
+    with compiled.using("torch"):
+        assert compiled.path_on(gpu) == "torch"
+    assert compiled.path_on(torch.device("meta")) == "torch"
+    processor(elsewhere, tiles=False, compiler=False)
+    for known in (compiled.possible, compiled.usual):
+        known.cache_clear()
+    assert (compiled.path_on(gpu), compiled.path()) == ("triton", "torch")
+    elsewhere.setenv(compiled.VARIABLE, "torch")
+    compiled.usual.cache_clear()
+    assert compiled.path_on(gpu) == "torch"
+
+
+@pytest.mark.parametrize(
+    ("there", "capability", "triton", "runs"),
+    [(True, (9, 0), True, True), (True, (8, 0), True, True), (True, (7, 5), True, False),
+     (True, (9, 0), False, False), (False, (9, 0), True, False)],
+)  # fmt: skip
+def test_triton_runs_on_a_gpu_that_multiplies_bf16(
+    elsewhere: pytest.MonkeyPatch,
+    there: bool,
+    capability: tuple[int, int],
+    triton: bool,
+    runs: bool,
+) -> None:
+    elsewhere.setattr(torch.cuda, "is_available", lambda: there)
+    elsewhere.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    elsewhere.setattr(compiled, "find_spec", lambda _: object() if triton else None)
+    assert compiled.triton_runs() == runs

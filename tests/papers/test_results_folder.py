@@ -226,3 +226,7 @@ def test_what_is_shown_is_the_complete_table_or_the_best_part(results: Results) 
     assert results.so_far(NAME) == [complete, less, PART]
     filled(results, b"no table")
     assert results.shown(NAME) == PART
+
+
+def test_a_table_that_a_gpu_made_names_it() -> None:
+    assert machine(2, "some GPU") == f"some GPU, {machine(2)}"

@@ -11,7 +11,8 @@ import torch
 
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, Interrupted, RunWarning
-from hopscope.runs.computing import processor, using_threads
+from hopscope.models import compiled
+from hopscope.runs.computing import note_computing, processor, using_threads
 from hopscope.store import RunFolder, Store
 from hopscope.training import Run, train
 
@@ -66,6 +67,17 @@ def test_a_run_notes_how_it_was_computed(store: Store, tiny: Experiment) -> None
     assert (stretch.first, stretch.threads) == (0, 2)
     assert stretch.torch == torch.__version__
     assert stretch.processor == processor() != ""
+
+
+def test_what_a_gpu_computed_is_noted_under_its_name(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "triton_runs", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "some GPU")
+    folder = store.create(tiny)
+    assert note_computing(folder, torch.device("cuda")) == ""
+    (stretch,) = folder.manifest.computed
+    assert (stretch.kernels, stretch.processor) == ("triton", "some GPU")
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -26,3 +26,16 @@ def test_a_stack_holds_the_same_examples_model_by_model() -> None:
 def test_there_is_no_dataset_without_examples(task: Task, count: int) -> None:
     with pytest.raises(ConfigError, match=rf"count is {count}; a dataset has at least 1 example"):
         dataset(task, 0, count)
+
+
+@pytest.mark.parametrize("models", [0, 3])
+def test_a_part_holds_some_of_the_examples_of_every_model(models: int) -> None:
+    batch = dataset(Retrieval(hops=2, chains=2), 0, 12, "train")
+    whole = batch.stacked(models) if models else batch
+    part = whole.part(slice(1, 3))
+    rows = [*range(1, 3)] if not models else [4 * model + at for model in range(3) for at in (1, 2)]
+    for ours, theirs in (
+        (part.inputs, batch.inputs), (part.targets, batch.targets),
+        (part.roles.role, batch.roles.role), (part.roles.chain, batch.roles.chain),
+    ):  # fmt: skip
+        assert torch.equal(ours.flatten(0, 1) if models else ours, theirs[rows])

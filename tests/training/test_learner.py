@@ -84,6 +84,20 @@ def test_a_restored_learner_continues_to_the_bit() -> None:
         assert torch.equal(tensor, second.optimiser_state()[name]), name
 
 
+@pytest.mark.parametrize("seeds", [(0,), (3, 1)])
+def test_examples_drawn_ahead_are_those_of_each_step(seeds: tuple[int, ...]) -> None:
+    config = experiment().model_copy(update={"seeds": seeds})
+    one, ahead, late = (Learner(config, CPU, "float32") for _ in range(3))
+    ahead.ahead = late.ahead = 5
+    for step in range(23):  # past the end of an epoch of 16 steps
+        if step == 12:  # amid what is drawn at once
+            late.restore(one.weights.named(), one.moments, step)
+        losses = one.advance()
+        assert torch.equal(losses, ahead.advance())
+        if step >= 12:
+            assert torch.equal(losses, late.advance())
+
+
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)])
