@@ -237,7 +237,8 @@ def measure(
 def where(device: torch.device, clock: str) -> dict[str, object]:
     """What else a time depends on."""
     if device.type == "cuda":
-        return {"machine": torch.cuda.get_device_name(), "clock": clock}
+        kernels = compiled.path_on(device)
+        return {"machine": torch.cuda.get_device_name(), "kernels": kernels, "clock": clock}
     machine = torch.cpu.get_capabilities().get("cpu_name") or platform.machine()
     return {
         "machine": machine, "kernels": compiled.path(), "threads": torch.get_num_threads(),
