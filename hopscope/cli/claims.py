@@ -73,7 +73,7 @@ def claims(chosen: ClaimsArguments, papers: Registry = PAPERS) -> int:
 def _complain(judged: Sequence[Claim], results: Results) -> int:
     """A line for every file of results that cannot be read, and the exit code that this means."""
     code = 0
-    of_all = {target for claim in judged for target in (*claim.targets, *claim.beside)}
+    of_all = {target for claim in judged for target in claim.sources}
     for target in sorted(of_all & results.targets.keys()):
         try:
             results.so_far(target)
@@ -124,9 +124,8 @@ def _matching(pattern: str, known: Mapping[str, Claim]) -> list[Claim]:
 
 
 def _fields(claim: Claim, finding: Finding) -> dict[str, Any]:
-    said = {
-        name: getattr(claim, name) for name in ("id", "says", "where", "paper", "how", "targets")
-    }
+    said = {name: getattr(claim, name) for name in ("id", "says", "where", "paper", "how")}
+    said["targets"] = claim.sources
     why = claim.why(finding)
     return said | asdict(finding) | {"why": asdict(why) if why else None}
 
@@ -158,7 +157,7 @@ def _print_whole(claim: Claim, finding: Finding) -> None:
         "why": why.says if why else "",
         "basis": finding.basis,
         "how": claim.how,
-        "targets": ", ".join(claim.targets),
+        "targets": ", ".join(claim.sources),
     }
     margin = max(map(len, parts)) + 2
     say(claim.id, *wrapped(claim.says, width()), "")

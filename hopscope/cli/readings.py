@@ -37,7 +37,7 @@ def readings(chosen: ReadingsArguments, papers: Registry = PAPERS) -> int:
             "lists them"
         )
     results = measured(chosen.results, papers)
-    targets = (*CLAIMS[0].targets, *CLAIMS[0].beside)
+    targets = CLAIMS[0].sources
     every = [table for target in targets for table in results.so_far(target)]
     found = tried([table for table in every if not table.tiny])
     rows = [_row(one) for name in names for one in found if one.reading == name]

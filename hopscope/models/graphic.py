@@ -12,8 +12,19 @@ from hopscope.models.operations import AffineGradients, NormGradients
 
 NUMBERS = 4096
 """Numbers of a matrix that a program holds at once."""
+SHARED = 2**16
+"""Bytes in which the operands of attention's products must have room: a multiprocessor shares more
+(99 KiB the smallest that multiply bf16), of which Triton needs some for itself.
+"""
 PROGRAMS = 256
 """Among so many programs the rows of a sum are shared out, about two for each multiprocessor."""
+
+
+def fits(seq: int, width: int) -> bool:
+    """Is there room for attention between so many positions, in heads of this width?"""
+    long, wide = _block(seq), _block(width)
+    # Queries, keys, values and gradient; weights and their gradient; bf16.
+    return 2 * (4 * long * wide + 2 * long * long) <= SHARED
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

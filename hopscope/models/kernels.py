@@ -57,8 +57,10 @@ def suit_mlp(x: Tensor, up: tuple[Tensor, Tensor], down: tuple[Tensor, Tensor]) 
 
 def suit_attention(x: Tensor, width: int) -> bool:
     """Whether attention between these positions, with heads of this width, can be computed here."""
-    small = x.shape[-2] <= compiled.LONGEST and width <= compiled.WIDEST
-    return small and width % compiled.LANES == 0 and suit(x)
+    seq = x.shape[-2]
+    small = seq <= compiled.LONGEST and width <= compiled.WIDEST
+    fits = small if x.device.type == "cpu" else graphic.fits(seq, width)
+    return fits and width % compiled.LANES == 0 and suit(x)
 
 
 def _on(x: Tensor) -> ModuleType:

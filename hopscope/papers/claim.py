@@ -109,6 +109,11 @@ class Claim(Displayed):
     def __repr__(self) -> str:
         return f"Claim({self.id!r}, {self.says!r})"
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All results that it is judged from."""
+        return (*self.targets, *self.beside)
+
     def why(self, found: Finding) -> Reason | None:
         """Why it does not hold, if that is what was found."""
         return self.reason if found.verdict == "not reproduced" else None

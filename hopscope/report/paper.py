@@ -152,7 +152,7 @@ def _claim(claim: Claim, finding: Finding, targets: Mapping[str, Target]) -> str
     """One claim. What a link leads to is inside of what opens, so that following it opens it."""
     links = ", ".join(
         f'<a href="#{_anchor(name)}">{escape(name)}</a>'
-        for name in claim.targets
+        for name in claim.sources
         if name in targets
     )
     why = claim.why(finding)
@@ -222,7 +222,7 @@ def _judged_from(target: Target, judged: Sequence[tuple[Claim, Finding]]) -> str
         f"<li>{_verdict(finding.verdict)} "
         f'<a href="#claim-{_anchor(claim.id)}">{prose(claim.says)}</a></li>'
         for claim, finding in judged
-        if target.name in claim.targets
+        if target.name in claim.sources
     )
     return f'<ul class="judged">{lines}</ul>' if lines else ""
 

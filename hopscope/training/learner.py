@@ -15,7 +15,7 @@ from hopscope.training.graph import Recorded
 from hopscope.training.precision import DTYPES
 from hopscope.training.weights import FlatWeights
 
-AT_ONCE = 2**15
+AT_ONCE = 2**13
 """Examples that a GPU draws at once: to draw those of one step takes as long as a layer."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
 """The moments that the optimiser keeps of each weight, by their names in torch."""

@@ -97,6 +97,16 @@ def test_attention_is_that_of_torch(
         same(mine, theirs)
 
 
+@pytest.mark.parametrize(
+    ("seq", "width", "room"),
+    [(44, 16, True), (28, 128, True), (64, 64, True), (64, 128, False), (128, 16, False)],
+)
+def test_attention_is_taken_where_a_multiprocessor_has_room(
+    seq: int, width: int, room: bool
+) -> None:
+    assert graphic.fits(seq, width) == room
+
+
 @FLEETS
 @pytest.mark.parametrize(("rows", "width"), [(9, 48), (300, 128)])
 def test_norms_are_those_of_torch(fleet: tuple[int, ...], rows: int, width: int) -> None:

@@ -72,6 +72,10 @@ def test_a_table_whose_models_were_all_trained_longer_elsewhere_does_not_count(
         assert (f"{IC}: " in found.basis) == bool(told) == (IC in found.evidence)
 
 
+def test_a_claim_names_all_that_it_is_judged_from() -> None:
+    assert KNOWN["musat/depth-law"].sources == (IC, "musat/fig4-seeds")
+
+
 def test_a_smoke_table_decides_nothing(tmp_path: Path) -> None:
     for _, found in findings(saved(tmp_path, tables(), "smoke")).values():
         assert found == Finding("–", "not measured", "smoke protocol: not the paper's models")

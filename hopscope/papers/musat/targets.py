@@ -106,8 +106,8 @@ TARGETS = (
             "reduced": lambda: short_over_seeds("ic"),
             "smoke": lambda: tiny_sweep(curriculum=True),
         },
-        method="As figure 4 with implicit curriculum, with three of its eight seeds, each model "
-        "trained alone, so that rows come one by one. Figures show the models of musat/fig4-ic "
+        method="As figure 4 with implicit curriculum, with three of its eight seeds, each model a "
+        "run of its own, so that rows come one by one. Figures show the models of musat/fig4-ic "
         "as well.",
         remarks={
             "reduced": f"two seeds (the third is that of musat/fig4-ic), {SWEEP_STEPS:,} steps "
@@ -124,8 +124,8 @@ TARGETS = (
             "reduced": lambda: short_over_seeds("nonic"),
             "smoke": lambda: tiny_sweep(curriculum=False),
         },
-        method="As figure 4 without curriculum, with two seeds more of each depth, each model "
-        "trained alone, so that rows come one by one.",
+        method="As figure 4 without curriculum, with two seeds more of each depth, each model a "
+        "run of its own, so that rows come one by one.",
         remarks={
             "reduced": f"{SWEEP_STEPS:,} steps instead of 10,000",
             "smoke": "two tiny models",
