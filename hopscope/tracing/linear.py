@@ -101,12 +101,12 @@ def discriminants(moments: Moments) -> Fit:
     weights, middles = [], []
     for group in range(moments.sum_y.shape[0]):
         weight, mean, share = fit.weight[:, group], means[:, group], count[group] / rows
-        centre = mean.T @ weight
-        total = weight.T @ gram @ weight / rows
-        within = total - centre.T @ (share[:, None] * centre)
-        floor = TINY + 1e-6 * total.diagonal().mean()
-        inverse = torch.linalg.pinv(within + floor * torch.eye(len(within)), hermitian=True)
-        towards = centre @ inverse
-        weights.append(weight @ towards.T)
-        middles.append(-0.5 * (towards * centre).sum(-1).masked_fill(share == 0, torch.inf))
+        within = gram / rows - (share * mean) @ mean.T
+        floor = TINY + 1e-6 * ((gram @ weight) * weight).sum(0).mean() / rows
+        # With W = weight and S = within, (WᵀSW + floor)⁻¹ is a matrix of classes; what it does to
+        # the means takes one of inputs, W(WᵀSW + floor)⁻¹Wᵀ = WWᵀ(SWWᵀ + floor)⁻¹.
+        outer = weight @ weight.T
+        found = outer @ torch.linalg.solve(within @ outer + floor * torch.eye(len(outer)), mean)
+        weights.append(found)
+        middles.append(-0.5 * (mean * found).sum(0).masked_fill(share == 0, torch.inf))
     return Fit(fit.mean, torch.stack(weights, 1), torch.stack(middles), fit.penalty)
