@@ -27,9 +27,7 @@ def attend(
     total = tl.sum(weights, 1)
     weights = weights / total[:, None]
     brought = tl.dot(weights.to(v.dtype), v, input_precision="ieee")
-    _store(
-        out, brought, example * read, heads * width, head * width, read, width, READ, WIDTH
-    )  # fmt: skip
+    _store(out, brought, example * read, heads * width, head * width, read, width, READ, WIDTH)
     tl.store(logsum + tl.program_id(0) * read + row, most + tl.log(total), mask=row < read)
 
 
