@@ -1,10 +1,9 @@
 """`hopscope compare`: two runs side by side."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -54,10 +53,10 @@ def compare(chosen: CompareArguments) -> int:
 
 
 def _print(found: "Comparison") -> None:
-    from hopscope.cli.tables import table
+    from hopscope.cli.tables import setting, table
 
     names = found.names
-    rows = [(one.field, _value(one.first), _value(one.second)) for one in found.settings]
+    rows = [(one.field, setting(one.first), setting(one.second)) for one in found.settings]
     if rows:
         table(("setting", *names), rows)
     else:
@@ -78,12 +77,6 @@ def _print(found: "Comparison") -> None:
         _print_circuits(found.circuits, names)
     for line in found.without:
         say(line)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list | dict):
-        return json.dumps(value)
-    return "-" if value is None else str(value)
 
 
 def _told(ended: "Ended | None", which: str) -> str:

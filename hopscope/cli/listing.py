@@ -1,6 +1,7 @@
 """`hopscope runs`: what there is in a store."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -10,6 +11,7 @@ import tyro
 
 from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.output import printable, say, say_json, warn, width
+from hopscope.configs.recipe import differing
 from hopscope.errors import RunDamaged
 from hopscope.store import Listed, RunFolder, Store
 
@@ -36,6 +38,9 @@ class RunsArguments(StoreArguments, JsonArguments):
     sort: Literal["begun", "name", "date", "size", "state"] = "begun"
     """In which order: as they were begun, or by the date of the last commit, …; the latest and the
     largest are at the end."""
+    varies: bool = False
+    """Show the settings in which the listed runs differ, a column each, instead of date, size and
+    tags."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +69,13 @@ def runs(chosen: RunsArguments) -> int:
         wanted.sort(key=ORDERS[chosen.sort])
     rows = [_row(run, problems) for run in wanted]
     if chosen.json:
-        say_json(
-            [{**row.listed.to_dict(), "models": row.models, "losses": row.last} for row in rows]
-        )
+        told = [{**row.listed.to_dict(), "models": row.models, "losses": row.last} for row in rows]
+        if chosen.varies:
+            pairs = zip(told, _settings(rows), strict=True)
+            told = [{**row, "settings": settings} for row, settings in pairs]
+        say_json(told)
     elif rows:
-        _print(rows)
+        _print(rows, _of_a_sweep(rows) if chosen.varies else _of_a_store(rows))
     elif found:
         say(f"none of the {len(found)} runs in {store.root} is so")
     for problem in problems:
@@ -105,24 +112,60 @@ def _losses(folder: RunFolder) -> tuple[tuple[float, ...], np.ndarray]:
     return last, values.mean(axis=(1, 2)) / (1.2 * level)
 
 
-def _print(rows: Sequence[Row]) -> None:
-    """A line for each run; the courses take the width that the rest leaves, or there are none."""
-    from hopscope.cli.tables import table
-    from hopscope.report.layout import GAP
-    from hopscope.report.terminal import sparkline
+def _settings(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The settings of each run of which some run has another; of what is damaged, none."""
+    read = {n: row.listed.folder for n, row in enumerate(rows) if row.listed.folder is not None}
+    found = differing([folder.recipe for folder in read.values()])
+    settings: list[dict[str, Any]] = [{} for _ in rows]
+    for place, number in enumerate(read):
+        settings[number] = {field: values[place] for field, values in found.items()}
+    return settings
 
-    columns = {
+
+def _of_a_store(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The columns that tell of each run what and where it is."""
+    return {
         "run": [row.listed.name for row in rows],
         "state": [_state(row.listed) for row in rows],
         "models": [str(row.models or "") for row in rows]
         if any(row.models > 1 for row in rows)
         else [],
-        "training losses": [" ".join(f"{loss:.3f}" for loss in row.last) for row in rows],
+        "training losses": [_told(row.last) for row in rows],
         "date": [f"{row.listed.date:%Y-%m-%d}" if row.listed.date else "" for row in rows],
         "size": [_size(row.listed.size) for row in rows],
         "tags": [" ".join(row.listed.tags) for row in rows],
     }
-    shown = {name: texts for name, texts in columns.items() if any(texts)}
+
+
+def _of_a_sweep(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The columns that tell in what the runs differ, under the last part of each field's name
+    where that is enough, and what came of it.
+    """
+    from hopscope.cli.tables import setting
+
+    settings = _settings(rows)
+    fields = [*dict.fromkeys(field for each in settings for field in each)]
+    short = Counter(field.rpartition(".")[2] for field in fields)
+    columns = {"run": [row.listed.name for row in rows]}
+    columns["state"] = [_state(row.listed) for row in rows]
+    for field in fields:
+        last = field.rpartition(".")[2]
+        name = last if short[last] == 1 and last not in columns else field
+        columns[name] = [setting(each[field]) if field in each else "" for each in settings]
+    return columns | {"training losses": [_told(row.last) for row in rows]}
+
+
+def _told(losses: Sequence[float]) -> str:
+    return " ".join(f"{loss:.3f}" for loss in losses)
+
+
+def _print(rows: Sequence[Row], columns: Mapping[str, Sequence[str]]) -> None:
+    """A line for each run; the courses take the width that the rest leaves, or there are none."""
+    from hopscope.cli.tables import table
+    from hopscope.report.layout import GAP
+    from hopscope.report.terminal import sparkline
+
+    shown = {name: [*texts] for name, texts in columns.items() if any(texts)}
     taken = [max(len(printable(text)) for text in (name, *texts)) for name, texts in shown.items()]
     left = min(width() - sum(taken) - GAP * len(shown), max(COURSE))
     if left in COURSE:

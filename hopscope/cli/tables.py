@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,6 +116,13 @@ def told(reached: Sequence[int | None]) -> str:
     span = f"{min(times):,}" if min(times) == max(times) else f"{min(times):,} … {max(times):,}"
     never = len(reached) - len(times)
     return f"{span} ({never} of {len(reached)} never)" if never else span
+
+
+def setting(value: object) -> str:
+    """A value of a recipe, as a cell."""
+    if isinstance(value, list | dict):
+        return dumps(value)
+    return "-" if value is None else str(value)
 
 
 def _cell(value: object) -> str:

@@ -3,7 +3,8 @@
 import hashlib
 import json
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
@@ -96,3 +97,13 @@ class Recipe(Config):
     def to_file(self) -> str:
         """The same for people, who may change it: a field on each line."""
         return json.dumps(json.loads(self.written()), indent=2, ensure_ascii=False) + "\n"
+
+
+def differing(recipes: Sequence[Recipe]) -> dict[str, tuple[Any, ...]]:
+    """The fields in which recipes differ, with the value that each has; None where it has no such
+    field.
+    """
+    named = [recipe.named() for recipe in recipes]
+    fields = dict.fromkeys(field for each in named for field in each)
+    values = {field: tuple(each.get(field) for each in named) for field in fields}
+    return {field: own for field, own in values.items() if any(one != own[0] for one in own)}

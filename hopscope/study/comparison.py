@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from hopscope.circuits import Circuit
+from hopscope.configs.recipe import differing
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.runs import opened
@@ -154,7 +155,7 @@ def compare(
     both = (kept[0], kept[1]) if len(kept) == 2 else None
     return Comparison(
         (Course.of(a), Course.of(b)),
-        _different(a.recipe.named(), b.recipe.named()),
+        tuple(Setting(field, *both) for field, both in differing([a.recipe, b.recipe]).items()),
         Circuits.of(*both) if both else None,
         tuple(without),
     )
@@ -177,12 +178,6 @@ def _check_pair(first: RunFolder, second: RunFolder) -> None:
             f"{first.name} is a run of kind {kinds[0]} and {second.name} one of kind {kinds[1]}: "
             "only runs of one kind can be compared"
         )
-
-
-def _different(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[Setting, ...]:
-    fields = dict.fromkeys((*first, *second))
-    pairs = (Setting(field, first.get(field), second.get(field)) for field in fields)
-    return tuple(pair for pair in pairs if pair.first != pair.second)
 
 
 def _circuit(folder: RunFolder) -> Circuit:

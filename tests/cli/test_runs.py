@@ -4,7 +4,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from hopscope.configs import Experiment
+import pytest
+
+from hopscope.configs import Experiment, MarkovExperiment, Training
 from hopscope.store import Store
 from hopscope.store.manifest import FileEntry
 from hopscope.training import train
@@ -78,3 +80,38 @@ def test_show_says_which_file_of_a_run_is_missing(
         f"hopscope: {gone} is missing: restore it from a copy, or `hopscope rm {run.folder.name}` "
         "and train again\n"
     )
+
+
+def test_settings_that_vary_have_a_column_each(
+    root: Path, hopscope: Say, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "900")
+    longer = tiny.model_copy(
+        update={"training": Training(steps=3, batch=4, lr=0.002), "seeds": (5,)}
+    )
+    for recipe in (tiny, longer):
+        Store().create(recipe)
+    bad = Store().create(tiny.model_copy(update={"seeds": (9,)}))
+    (bad.path / "config.json").write_text("{")
+    code, out, _ = hopscope("runs", "--varies")
+    assert code == 1
+    head, *lines = out.splitlines()
+    titles = head.split()
+    assert titles[:2] == ["run", "state"]
+    assert {"lr", "steps", "batch", "seeds"} <= set(titles)
+    assert not {"date", "size", "layers", "hops"} & set(titles)
+    (of_longer,) = (line for line in lines if longer.run_name() in line)
+    assert {"0.002", "[5]"} <= set(of_longer.split())
+
+    out = hopscope("runs", tiny.run_name(), "--varies")[1]
+    assert out.split()[:2] == ["run", "state"]
+    assert "lr" not in out.split()
+
+    Store().create(MarkovExperiment())
+    told = {
+        row["name"]: row["settings"]
+        for row in json.loads(hopscope("runs", "--varies", "--json")[1])
+    }
+    assert told[bad.name] == {}
+    assert told[tiny.run_name()]["training.lr"] == tiny.training.lr
+    assert told[MarkovExperiment().run_name()]["training.lr"] is None
