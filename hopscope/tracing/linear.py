@@ -12,7 +12,7 @@ themselves (Hastie, Tibshirani & Buja 1994), for one small matrix more.
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 PENALTIES = tuple(10.0**power for power in range(-7, 3))
@@ -32,15 +32,41 @@ class Moments:
         self.gram = torch.zeros(width, width, dtype=torch.float64)
         self.cross = torch.zeros(width, groups, size, dtype=torch.float64)
 
-    def add(self, x: Float[Tensor, "row width"], y: Float[Tensor, "row group size"]) -> None:
-        """Add more rows to the sums from which the map is fitted."""
-        x, y = x.double(), y.double()
+    def add(
+        self,
+        x: Float[Tensor, "row width"],
+        y: Float[Tensor, "row group size"] | Int[Tensor, "row group"],
+    ) -> None:
+        """Add more rows to the sums from which the map is fitted; the number of a class is as good
+        as a target that is 1 there, and else 0.
+        """
+        x = x.double()
         self.rows += len(x)
         self.sum_x += x.sum(0)
+        self.gram += x.T @ x
+        if y.is_floating_point():
+            self._add_numbers(x, y.double())
+        else:
+            self._add_classes(x, y)
+
+    def _add_numbers(self, x: Tensor, y: Float[Tensor, "row group size"]) -> None:
         self.sum_y += y.sum(0)
         self.square_y += y.square().sum((0, 2))
-        self.gram += x.T @ x
         self.cross += (x.T @ y.flatten(1)).view_as(self.cross)
+
+    def _add_classes(self, x: Tensor, y: Int[Tensor, "row group"]) -> None:
+        self.sum_y += by_class(torch.ones(y.shape), y, self.sum_y.shape[1])
+        self.square_y += len(y)
+        for group, classes in enumerate(y.T):
+            self.cross[:, group].index_add_(1, classes, x.T)
+
+
+def by_class(
+    values: Float[Tensor, "row group"], classes: Int[Tensor, "row group"], size: int
+) -> Float[Tensor, "group size"]:
+    """The sum of the values of each class."""
+    sums = torch.zeros(values.shape[1], size, dtype=torch.float64)
+    return sums.scatter_add_(1, classes.T, values.double().T)
 
 
 @dataclass(frozen=True)

@@ -98,15 +98,13 @@ class Lot:
 
     def targets(
         self, example: Int[Tensor, "spot"], place: Int[Tensor, "spot"]
-    ) -> Float[Tensor, "spot group size"]:
+    ) -> Float[Tensor, "spot group size"] | Int[Tensor, "spot group"]:
         """For each position, the targets of the map for every symbol: its own, those of another
-        example, and those of another chain.
+        example, and those of another chain. Of tokens these are the numbers of their classes.
         """
         owner = self.owner[example, place].long()
         found = [self.symbols[example, owner], self.symbols[example - 1, owner]]
         if self.others:
             found.append(self.symbols[example, (owner + 1) % self.symbols.shape[1]])
         every = torch.cat(found, 1)
-        if not self.tokens:
-            return every
-        return torch.nn.functional.one_hot(every.long(), self.classes).float()
+        return every.long() if self.tokens else every

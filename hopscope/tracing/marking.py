@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from hopscope.intervals import NORMAL_95
-from hopscope.tracing.linear import TINY, Fit
+from hopscope.tracing.linear import TINY, Fit, by_class
 
 TEMPERATURES = tuple(2.0**power for power in range(-12, 9))
 """Factors of a classifier's scores that are tried, to calibrate it."""
@@ -34,7 +34,7 @@ class Marks(ABC):
         self,
         example: Int[Tensor, "row"],
         x: Float[Tensor, "row width"],
-        y: Float[Tensor, "row group size"],
+        y: Float[Tensor, "row group size"] | Int[Tensor, "row group"],
     ) -> None:
         """Mark a read-out on more rows: the example of each, what stands there, and its targets."""
 
@@ -81,18 +81,17 @@ class AccuracyMarks(Marks):
         self.seen = torch.zeros(2, groups, size, dtype=torch.float64)
 
     def add(self, example: Tensor, x: Tensor, y: Tensor) -> None:
-        scores, right = self.fit(x), y.argmax(-1)
-        known = scores.gather(-1, right[..., None])[..., 0].isfinite()
-        self.hits.append((example, right, (scores.argmax(-1) == right)))
-        self.count += y.double().sum(0)
+        scores, size = self.fit(x), self.count.shape[1]
+        own = scores.gather(-1, y[..., None])[..., 0]
+        self.hits.append((example, y, (scores.argmax(-1) == y)))
+        self.count += by_class(torch.ones(y.shape), y, size)
         for half in (0, 1):
             mine = example % 2 == half
-            some, its, sure = scores[mine], y[mine].double(), known[mine]
-            self.seen[half] += (its * sure[..., None]).sum(0)
+            some, its, right, sure = scores[mine], y[mine], own[mine], own[mine].isfinite()
+            self.seen[half] += by_class(sure.double(), its, size)
             for number, factor in enumerate(TEMPERATURES):
-                chance = torch.log_softmax(factor * some, -1)
-                loss = -chance.gather(-1, right[mine][..., None])[..., 0]
-                self.loss[half, number] += (its * torch.where(sure, loss, 0)[..., None]).sum(0)
+                loss = torch.logsumexp(factor * some, -1) - factor * right
+                self.loss[half, number] += by_class(torch.where(sure, loss, 0), its, size)
 
     def found(self) -> Found:
         weight = torch.where(self.count > 0, 1 / self.count.clamp_min(1), 0.0)

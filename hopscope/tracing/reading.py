@@ -80,7 +80,7 @@ def _fits(streams: Streams, lot: Lot) -> dict[Cell, Fit]:
     moments: dict[Cell, Moments] = {}
     for cell, _, x, y in _rows(streams, lot):
         if cell not in moments:
-            moments[cell] = Moments(x.shape[-1], y.shape[1], y.shape[2])
+            moments[cell] = Moments(x.shape[-1], y.shape[1], lot.classes)
         moments[cell].add(x, y)
     for (_, role), its in moments.items():
         _check_enough(lot, role, its)
