@@ -145,7 +145,7 @@ class Claim(Displayed):
         found = replace(found, evidence="; ".join([found.evidence, *left_out]))
         told = [basis(t, results.targets[t.target]) for t in counted]
         found = replace(found, basis="; ".join(filter(None, told)))
-        short = any(table.protocol != "full" for table in tables if table in counted)
+        short = any(table.protocol != "full" for table in counted)
         if short and self.only_full and found.verdict == "reproduced":
             shorter = [
                 f"{each.target}, {each.remark or 'another protocol'}"

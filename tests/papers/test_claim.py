@@ -72,6 +72,17 @@ def test_a_table_whose_models_were_all_trained_longer_elsewhere_does_not_count(
         assert (f"{IC}: " in found.basis) == bool(told) == (IC in found.evidence)
 
 
+def test_models_of_a_lesser_protocol_beside_full_ones_confirm_nothing(tmp_path: Path) -> None:
+    law = KNOWN["musat/depth-law"]
+    results = saved(tmp_path, {IC: tables()[IC]}, "full")
+    assert law.finding(results).verdict == "reproduced"
+    others = tuple(with_(row, seed=9, run=f"of {row.layers}") for row in tables()[IC])
+    results.save_part(Table(law.beside[0], "reduced", others, wanted=24))
+    found = law.finding(results)
+    assert found.verdict == "under a reading"
+    assert found.evidence.endswith(f"which cannot confirm it: {law.beside[0]}, another protocol")
+
+
 def test_a_claim_names_all_that_it_is_judged_from() -> None:
     assert KNOWN["musat/depth-law"].sources == (IC, "musat/fig4-seeds")
 
