@@ -1,15 +1,16 @@
 """Is this installation sound? What `hopscope doctor` looks at, each with what to do about it."""
 
 import platform
-import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from typing import Any, Literal
+
+from packaging.requirements import Requirement
 
 import hopscope
 from hopscope.errors import ConfigError, StoreError, StoreUnwritable
@@ -21,9 +22,9 @@ State = Literal["fine", "note", "wrong"]
 GIB = 2**30
 LITTLE = GIB
 """Bytes of free disk below which a training may not be able to keep its checkpoints."""
-EXTRAS = ("web", "llm", "cluster", "bridges")
+DEV = "dev"
+"""The extra of those who work on hopscope itself; nobody else misses it."""
 FRAMES = ("pandas", "pyarrow")
-REQUIREMENT = re.compile(r"([\w.-]+)>=([\d.]+)(?:; extra == \"(\w+)\")?")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def checks(store: Store) -> Iterator[Check]:
     if whole.state != "wrong":
         for look in (device, threads, kernels, agreement):
             yield look()
-    for name in EXTRAS:
+    for name in extras():
         yield extra(name)
     yield frames()
     yield store_folder(store)
@@ -64,64 +65,66 @@ def checks(store: Store) -> Iterator[Check]:
 
 def needs() -> Check:
     """The packages that hopscope cannot do without."""
-    lack = lacking(None)
-    if lack is None:
-        return Check("packages", "note", *NOT_INSTALLED)
-    if lack:
-        return Check("packages", "wrong", ", ".join(lack), "install hopscope again with pip")
+    try:
+        lacks = lacking("")
+    except PackageNotFoundError:
+        todo = "pip install --config-settings editable_mode=compat -e FOLDER"
+        found = "hopscope is imported from a folder, and not installed: what it needs is not known"
+        return Check("packages", "note", found, todo)
+    if lacks:
+        return Check("packages", "wrong", _told(lacks), "install hopscope again with pip")
     return Check("packages", "fine", "all that it needs is installed")
 
 
-NOT_INSTALLED = (
-    "hopscope is imported from a folder, and not installed: what it needs is not known",
-    "pip install --config-settings editable_mode=compat -e FOLDER",
-)
+def extras() -> list[str]:
+    """The extras that the package's metadata names; none if hopscope is not installed."""
+    try:
+        named = metadata("hopscope").get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        return []
+    return [name for name in named if name != DEV]
 
 
 def extra(name: str) -> Check:
     """The packages of an extra; nothing is wrong without them."""
-    lack = lacking(name)
-    if lack is None:
-        return Check(f"extra {name}", "note", *NOT_INSTALLED)
-    if not lack:
+    lacks = lacking(name)
+    if not lacks:
         return Check(f"extra {name}", "fine", "installed")
-    return Check(
-        f"extra {name}", "note", f"not installed ({', '.join(lack)})",
-        f"to use it: source ./environment.sh {name}, or pip install FOLDER[{name}]",
-    )  # fmt: skip
+    missing = " ".join(f"'{need.name}{need.specifier}'" for need in lacks)
+    todo = f"to use it: python -m pip install {missing}"
+    return Check(f"extra {name}", "note", f"not installed ({_told(lacks)})", todo)
 
 
-def lacking(wanted: str | None) -> list[str] | None:
-    """Packages of an extra (None: of hopscope itself) that are missing or too old; None if the
-    package's own list is not to be had.
-    """
-    try:
-        listed = requires("hopscope") or []
-    except PackageNotFoundError:
-        return None
-    found = [match.groups() for line in listed if (match := REQUIREMENT.match(line))]
-    told = (_lack(name, least) for name, least, of in found if of == wanted)
-    return [text for text in told if text]
+def lacking(wanted: str) -> list[Requirement]:
+    """Packages of an extra (empty: of hopscope itself) that are missing or too old here."""
+    listed = [Requirement(line) for line in requires("hopscope") or []]
+    return [need for need in listed if _is_of(need, wanted) and lack(need)]
 
 
-def _lack(name: str, least: str) -> str:
+def _is_of(need: Requirement, wanted: str) -> bool:
+    """Does this machine need it for the extra, and not already for hopscope itself?"""
+    if need.marker is None or need.marker.evaluate({"extra": ""}):
+        return not wanted
+    return need.marker.evaluate({"extra": wanted})
+
+
+def lack(need: Requirement) -> str:
     """What is wrong with one package, or nothing."""
     try:
-        there = version(name)
+        there = version(need.name)
     except PackageNotFoundError:
-        return f"{name} is missing"
-    return f"{name} {there} is older than {least}" if _number(there) < _number(least) else ""
+        return f"{need.name} is missing"
+    fits = need.specifier.contains(there, prereleases=True)
+    return "" if fits else f"{need.name} is {there}, expected {need.specifier}"
 
 
-def _number(text: str) -> tuple[int, ...]:
-    """A version as numbers; what comes after them says little here."""
-    leading = re.match(r"\d+(\.\d+)*", text)
-    return tuple(map(int, leading[0].split("."))) if leading else ()
+def _told(lacks: Iterable[Requirement]) -> str:
+    return ", ".join(map(lack, lacks))
 
 
 def frames() -> Check:
     """What answers in SQL can be handed to."""
-    there = [f"{name} {version(name)}" for name in FRAMES if not _lack(name, "0")]
+    there = [f"{name} {version(name)}" for name in FRAMES if not lack(Requirement(name))]
     if there:
         return Check("data frames", "fine", ", ".join(there))
     return Check("data frames", "note", f"neither {' nor '.join(FRAMES)}", "pip install pandas")

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+from packaging.requirements import Requirement
 
 from hopscope.cli.arguments import StoreArguments
-from hopscope.cli.health import lacking
+from hopscope.cli.health import lack
 from hopscope.cli.output import flush, note, say
 from hopscope.errors import ConfigError
 from hopscope.store import Store
@@ -128,12 +128,10 @@ def _saved(chosen: ViewArguments) -> int:
 
 def _check_installed() -> None:
     """The server is an extra: without it, one command installs it."""
-    bare = [need.partition(">=")[0] for need in NEEDED]
-    gone = [name for name in bare if find_spec(name) is None]
-    if gone or lacking("web"):
-        what = ", ".join(lacking("web") or [f"{name} is missing" for name in gone])
+    lacks = [text for need in NEEDED if (text := lack(Requirement(need)))]
+    if lacks:
         raise ConfigError(
-            f"the explorer cannot start ({what}): "
+            f"the explorer cannot start ({', '.join(lacks)}): "
             f"python -m pip install {' '.join(f'{need!r}' for need in NEEDED)}"
         )
 

@@ -3,9 +3,11 @@
 import json
 import shutil
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 import torch
@@ -148,6 +150,12 @@ def test_torch_that_cannot_be_loaded_is_wrong_and_stops_nothing(monkeypatch: Pat
 
 
 VERSIONS = {"torch": "2.10.1", "numpy": "2.0.0", "gguf": "0.17.1+local"}
+NEEDED = [
+    "torch>=2.11", "numpy>=2", "duckdb>=1.3", 'gguf>=0.17; extra == "llm"',
+    'httpx>=0.28; extra == "llm"', 'ray>=2.48; extra == "cluster"',
+    f'triton>=3.6; sys_platform == "{sys.platform}" and extra == "dev"',
+    'pywin32>=1; sys_platform == "elsewhere"',
+]  # fmt: skip
 
 
 def installed(name: str) -> str:
@@ -157,14 +165,14 @@ def installed(name: str) -> str:
 
 
 def test_packages_that_are_missing_or_too_old(monkeypatch: Patch) -> None:
-    needed = ["torch>=2.11", "numpy>=2", "duckdb>=1.3", 'gguf>=0.17; extra == "llm"',
-              'httpx>=0.28; extra == "llm"', 'ray>=2.48; extra == "cluster"']  # fmt: skip
-    monkeypatch.setattr(health, "requires", lambda _: needed)
+    monkeypatch.setattr(health, "requires", lambda _: NEEDED)
     monkeypatch.setattr(health, "version", installed)
     assert health.needs().state == "wrong"
-    assert health.needs().found == "torch 2.10.1 is older than 2.11, duckdb is missing"
-    assert health.extra("llm").found == "not installed (httpx is missing)"
-    assert health.extra("llm").state == "note"
+    assert health.needs().found == "torch is 2.10.1, expected >=2.11, duckdb is missing"
+    assert health.extra("llm") == Check(
+        "extra llm", "note", "not installed (httpx is missing)",
+        "to use it: python -m pip install 'httpx>=0.28'",
+    )  # fmt: skip
     assert health.frames().state == "note"
     monkeypatch.setitem(VERSIONS, "ray", "2.48")
     assert health.extra("cluster") == Check("extra cluster", "fine", "installed")
@@ -172,13 +180,29 @@ def test_packages_that_are_missing_or_too_old(monkeypatch: Patch) -> None:
     assert health.frames() == Check("data frames", "fine", "pandas 3.0")
 
 
+def test_what_only_developers_or_other_machines_need_is_not_missed(monkeypatch: Patch) -> None:
+    here = {"torch": "2.13.0+cpu", "numpy": "2.4.0", "duckdb": "1.5.0.dev1"}
+    monkeypatch.setattr(health, "requires", lambda _: NEEDED)
+    monkeypatch.setattr(health, "version", here.__getitem__)
+    assert health.needs() == Check("packages", "fine", "all that it needs is installed")
+
+
+def test_every_extra_is_looked_at() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = {*project["optional-dependencies"]} - {"dev"}
+    assert {name.removeprefix("extra ") for name in found() if "extra" in name} == extras
+
+
 def test_a_folder_that_was_not_installed(monkeypatch: Patch) -> None:
-    def requires(name: str) -> list[str]:
+    def refuse(name: str) -> NoReturn:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(health, "requires", requires)
-    assert health.needs().state == "note"
-    assert "imported from a folder" in health.extra("web").found
+    monkeypatch.setattr(health, "requires", refuse)
+    monkeypatch.setattr(health, "metadata", refuse)
+    looked = found()
+    assert looked["packages"].state == "note"
+    assert "imported from a folder" in looked["packages"].found
+    assert not [name for name in looked if "extra" in name]
 
 
 def test_more_threads_than_cores_are_noted(monkeypatch: Patch) -> None:

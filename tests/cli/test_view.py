@@ -10,13 +10,14 @@ import tomllib
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
-from hopscope.cli import view
+from hopscope.cli import health, view
 from hopscope.web.address import Address
 
 Say = Callable[..., tuple[int, str, str]]
@@ -116,8 +117,12 @@ def test_a_token_file_that_others_read_is_refused(
 def test_without_the_extra_one_command_installs_it(
     root: Path, hopscope: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(view, "find_spec", lambda name: None if name == "uvicorn" else object())
-    monkeypatch.setattr(view, "lacking", lambda _: None)
+    def version(name: str) -> str:
+        if name == "uvicorn":
+            raise PackageNotFoundError(name)
+        return "2.0"
+
+    monkeypatch.setattr(health, "version", version)
     code, out, err = hopscope("view")
     assert (code, out) == (2, "")
     assert err == (
