@@ -78,7 +78,7 @@ def _firsts(hop: Tensor) -> Tensor:
 
 def khop_task() -> OwnTask:
     """Every letter is as likely as any other to one who guesses."""
-    return OwnTask(khop_drawn, roles=["count", "letter"], guess=math.log(LETTERS))
+    return OwnTask(khop_drawn, roles=["count", "letter"], guess=math.log(LETTERS), hops=MOST)
 
 
 def only(where: bool) -> OwnTask:
@@ -89,7 +89,9 @@ def only(where: bool) -> OwnTask:
         other = (whole.targets == NONE) == (where == "somewhere")
         return replace(whole, targets=whole.targets.masked_fill(other, -1))
 
-    return OwnTask(drawn, roles=["count", "letter"], guess=math.log(LETTERS), loss=_marked)
+    return OwnTask(
+        drawn, roles=["count", "letter"], guess=math.log(LETTERS), hops=MOST, loss=_marked
+    )
 
 
 def _marked(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -121,7 +123,7 @@ def subject_and_task(name: str, model: nn.Module) -> tuple[Any, OwnTask]:
     roles = ["key 0", "value 0", "key 1", "value 1", "query"]
     facts = ["x0->x1", "x1->x2"]
     guess = 1 - 1 / CHAINS
-    task = OwnTask(retrieval_drawn, roles=roles, guess=guess, loss=hops_apart, facts=facts)
+    task = OwnTask(retrieval_drawn, roles=roles, guess=guess, hops=2, loss=hops_apart, facts=facts)
     parts: Any = model
     walked = Encoder(parts.encoder, enter=parts.into, leave=parts.out, model=model, causal=True)
     return walked, task

@@ -110,7 +110,7 @@ def ablated(model: Encoder, task: OwnTask, head: tuple[int, int]) -> Tensor:
 def main(steps: int = STEPS) -> None:
     model = trained(steps)
     walked = Encoder(model.encoder, enter=model.enter, leave=model.out, model=model, causal=True)
-    task = OwnTask(draw, roles=["count", "letter"], guess=math.log(LETTERS))
+    task = OwnTask(draw, roles=["count", "letter"], guess=math.log(LETTERS), hops=MOST)
     learned = steps >= STEPS
     letter = 1  # the number of the role
     maps = attention_maps(walked, task, examples=128)

@@ -4,7 +4,7 @@
         ...
         return Drawn(inputs, targets, roles=names, relations={"hop": landing})
 
-    task = OwnTask(draw, roles=("count", "letter"), guess=math.log(4))
+    task = OwnTask(draw, roles=("count", "letter"), guess=math.log(4), hops=2)
     discover(model, task)
 
 Everything that is drawn is checked, and a mistake is named in one line.
@@ -45,7 +45,8 @@ class Drawn:
     """The positions of the answers, [answer] or [example, answer]; unset: the last ones, as many as
     there are targets."""
     hop: Tensor | None = None
-    """[example, answer]: the hop that each answer belongs to, from 0; unset: all to one."""
+    """[example, answer]: the hop of each answer, from 0 to `OwnTask`'s `hops` - 1. Unset: all are
+    of one hop, or the loss gives a number for each hop."""
     relations: Mapping[str, Tensor] = field(default_factory=dict)
     """Name → [example, position], the position that the relation leads to; -1 for nowhere. Or,
     where it leads to a set: [example, reader, source], True for each source."""
@@ -88,11 +89,13 @@ class OwnTask:
         *,
         roles: Sequence[str],
         guess: float,
+        hops: int = 1,
         loss: Loss = answer_losses,
         facts: Sequence[str] = (),
     ) -> None:
-        """`facts` (as "x0->x1") are those of one chain, if the roles are theirs: along them it is
-        checked whether the paths of a circuit bring every symbol to the query.
+        """`hops` is how many hops have a loss of their own, the same number in every draw. `facts`
+        (as "x0->x1") are those of one chain, if the roles are theirs: along them it is checked
+        whether the paths of a circuit bring every symbol to the query.
         """
         if not callable(draw) or isinstance(draw, type):
             raise CircuitError(
@@ -101,7 +104,9 @@ class OwnTask:
             )
         if isinstance(roles, str) or not roles:
             raise CircuitError(f"roles are {roles!r}; expected a list of names, such as ['query']")
-        self.draw, self.guess, self.loss = draw, guess, loss
+        if not isinstance(hops, int) or hops < 1:
+            raise CircuitError(f"hops is {hops!r}; expected how many hops the task has, at least 1")
+        self.draw, self.guess, self.hops, self.loss = draw, guess, hops, loss
         self.table = tuple(parse_role(name) for name in roles)
         self.graph: FactGraph | None = parse_facts(facts) if facts else None
         self._fresh = False  # whether another seed was seen to draw other examples
@@ -119,7 +124,7 @@ class OwnTask:
                 )
             self._fresh = True
         shape = (examples, drawn.inputs.shape[1])
-        answers = _Answers(drawn, self.loss)
+        answers = _Answers(drawn, self.hops, self.loss)
         holds = {name: _spread(name, each, shape) for name, each in drawn.conditions.items()}
         chain = torch.zeros(shape, dtype=torch.long) if drawn.chain is None else drawn.chain
         role = self._numbers(drawn.roles, shape)
@@ -167,15 +172,16 @@ class OwnTask:
 class _Answers:
     """Where the answers of some examples stand, and what they should be."""
 
-    def __init__(self, drawn: Drawn, loss: Loss) -> None:
+    def __init__(self, drawn: Drawn, hops: int, loss: Loss) -> None:
         examples, length = drawn.inputs.shape[:2]
-        self.targets, self.loss = drawn.targets, loss
+        self.targets, self.hops, self.loss = drawn.targets, hops, loss
         count = drawn.targets.shape[1]
         at = _positions(drawn.answers_at, (examples, count), length)
         self.read = length - int(at.min())
         self.at = at - length
-        hop = torch.zeros_like(at) if drawn.hop is None else drawn.hop
-        self.weights = _weights(hop, (examples, count))
+        # Without hops of answers, several hops are told apart by the loss.
+        hop = torch.zeros_like(at) if drawn.hop is None and hops == 1 else drawn.hop
+        self.weights = None if hop is None else _weights(hop, hops, (examples, count))
 
     def losses(self, outputs: Tensor) -> Float[Tensor, "*variant example hop"]:
         """The loss of each example and hop, from outputs [*variant, example, position, width]."""
@@ -185,30 +191,48 @@ class _Answers:
         at = self.at.to(outputs.device)
         # A position counted from the last is the same whether or not the first ones are read.
         found = self.loss(outputs[rows, at + outputs.shape[1]], self.targets.to(outputs.device))
-        hops = isinstance(found, Tensor) and found.dim() == 3 and self.weights.shape[-1] == 1
-        if not isinstance(found, Tensor) or found.shape[: 2 if hops else None] != self.at.shape:
+        expected = [*self.at.shape, *([self.hops] if self.weights is None else [])]
+        if not isinstance(found, Tensor) or list(found.shape) != expected:
             got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
             raise CircuitError(
-                f"the loss is {got}; expected one for each answer, {list(self.at.shape)}: leave "
-                "out the mean (reduction='none')"
+                f"the loss is {got}; expected one for each answer"
+                f"{' and hop' if self.weights is None else ''}, {expected}: "
+                f"{self._advice(found)}"
             )
-        if hops:
+        if self.weights is None:
             return found.float().mean(1)
         return torch.einsum("ea,eah->eh", found.float(), self.weights.to(outputs.device))
 
+    def _advice(self, found: object) -> str:
+        """What to do about a loss of another shape."""
+        shape = tuple(found.shape) if isinstance(found, Tensor) else ()
+        if shape == self.at.shape:
+            return "say to which hop each answer belongs (Drawn(hop=…))"
+        if len(shape) == 3 and shape[:2] == self.at.shape:
+            return f"say OwnTask(…, hops={shape[2]}), and leave out Drawn(hop=…)"
+        return "leave out the mean (reduction='none')"
 
-def _weights(hop: Tensor, shape: tuple[int, int]) -> Float[Tensor, "example answer hop"]:
+
+def _weights(hop: Tensor, hops: int, shape: tuple[int, int]) -> Float[Tensor, "example answer hop"]:
     """With them the mean over examples is, for each hop, the mean over its answers."""
     if tuple(hop.shape) != shape or hop.is_floating_point() or int(hop.min()) < 0:
         raise CircuitError(
             f"hop is {hop.dtype} {list(hop.shape)}; expected a whole number from 0 on for each "
             f"answer, {list(shape)}"
         )
-    member = torch.nn.functional.one_hot(hop.long()).float()
+    if int(hop.max()) >= hops:
+        raise CircuitError(
+            f"hop has numbers up to {int(hop.max())}, and the task has {hops} "
+            f"hop{'s' * (hops > 1)}: say OwnTask(…, hops={int(hop.max()) + 1})"
+        )
+    member = torch.nn.functional.one_hot(hop.long(), hops).float()
     count = member.sum((0, 1))
     if not bool((count > 0).all()):
-        missing = int((count == 0).nonzero()[0])
-        raise CircuitError(f"no answer belongs to hop {missing}: count hops from 0, without gaps")
+        raise CircuitError(
+            f"hop {int((count == 0).nonzero()[0])} (of 0 … {hops - 1}) has no answer in "
+            f"{len(hop)} examples: draw more (`examples`; `discover` first looks at the share "
+            "`sketch` of them), or draw every hop more often"
+        )
     weights: Tensor = member * len(hop) / count
     return weights
 

@@ -67,7 +67,7 @@ def marks(outputs: Tensor, targets: Tensor) -> Tensor:
 @pytest.fixture(scope="module")
 def task() -> OwnTask:
     names = [str(role) for role in TWO_HOPS.roles()]
-    return OwnTask(draw, roles=names, guess=TWO_HOPS.guess(), loss=marks)
+    return OwnTask(draw, roles=names, guess=TWO_HOPS.guess(), hops=2, loss=marks)
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def own(**options: Any) -> OwnTask:
     task = OwnTask.__new__(OwnTask)
     # Without the checks of types that only tests have.
     begin = inspect.unwrap(OwnTask.__init__)
-    begin(task, **{"draw": draw, "roles": ["count", "letter"], "guess": 1.0, **options})
+    begin(task, **{"draw": draw, "roles": ["count", "letter"], "guess": 1.0, "hops": 2, **options})
     return task
 
 
@@ -63,12 +63,43 @@ def test_answers_everywhere_are_marked_hop_by_hop() -> None:
         assert torch.equal(exam.marks(torch.stack(several)), expected_of_each)
 
 
+def test_as_many_hops_as_answers_of_a_short_example_are_no_mistake() -> None:
+    """Five positions, answers at the last three, a hop each."""
+
+    def each_its_hop(count: int, seed: int) -> Drawn:
+        letters = replace(draw(count, seed), relations={}, conditions={})
+        return replace(letters, inputs=letters.inputs[:, :5], targets=letters.targets[:, :3],
+                       roles=["letter"] * 5, hop=torch.arange(3).expand(count, 3))  # fmt: skip
+
+    exam = exam_of(own(draw=each_its_hop, hops=3), 4)
+    assert exam.marks(torch.randn(4, 5, CLASSES)).shape == (4, 3)
+
+
+def test_a_hop_that_the_sketch_lacks_is_refused(two_hops: Planted) -> None:
+    """It is asked from the 40th example on alone, and the sketch has 32 of 128."""
+    ours = as_own(TWO_HOPS)
+
+    def late(count: int, seed: int) -> Drawn:
+        hop = (torch.arange(count) >= 40).long()
+        drawn = ours.draw(count, seed)
+        return replace(drawn, hop=hop[:, None].expand(drawn.targets.shape[:2]))
+
+    names = [str(role) for role in TWO_HOPS.roles()]
+    task = OwnTask(late, roles=names, guess=TWO_HOPS.guess(), hops=2, loss=one_number)
+    with pytest.raises(CircuitError, match=r"hop 1 \(of 0 … 1\) has no answer in 32 examples"):
+        discover(two_hops.model, task)
+
+
+def one_number(outputs: Tensor, targets: Tensor) -> Tensor:
+    return both_hops(outputs, targets).mean(-1)
+
+
 def test_answers_are_read_at_chosen_positions() -> None:
     def chosen(count: int, seed: int) -> Drawn:
         return replace(draw(count, seed), answers_at=[4, 1], targets=torch.zeros(count, 2).long(),
                        hop=None)  # fmt: skip
 
-    exam = exam_of(own(draw=chosen), 3)
+    exam = exam_of(own(draw=chosen, hops=1), 3)
     outputs = torch.randn(3, LENGTH, CLASSES)
     assert exam.read == 5
     expected = -outputs.log_softmax(-1)[:, [4, 1], 0].mean(1, keepdim=True)
@@ -100,7 +131,9 @@ def as_own(task: Retrieval) -> OwnTask:
         )  # fmt: skip
 
     facts = [str(fact) for fact in task.graph().facts]
-    return OwnTask(drawing, roles=names, guess=task.guess(), loss=both_hops, facts=facts)
+    return OwnTask(
+        drawing, roles=names, guess=task.guess(), hops=task.hops, loss=both_hops, facts=facts
+    )
 
 
 def both_hops(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -164,8 +197,17 @@ MISTAKES = {
     ),
     "a hop without answers": (
         lambda: own(draw=broken(hop=torch.full((4, 5), 1))),
-        "no answer belongs to hop 0",
+        r"hop 0 \(of 0 … 1\) has no answer in 4 examples: draw more",
     ),
+    "a rare hop that no example of a small draw has": (
+        lambda: own(hops=3),
+        r"hop 2 \(of 0 … 2\) has no answer in 4 examples: draw more",
+    ),
+    "more hops than were said": (
+        lambda: own(hops=1),
+        r"hop has numbers up to 1, and the task has 1 hop: say OwnTask\(…, hops=2\)",
+    ),
+    "no hops": (lambda: own(hops=0), "hops is 0; expected how many hops the task has"),
     "hops of examples": (
         lambda: own(draw=broken(hop=torch.zeros(4).long())),
         r"hop is torch.int64 \[4\]; expected a whole number from 0 on for each answer, \[4, 5\]",
@@ -204,6 +246,7 @@ def test_every_mistake_in_a_task_has_its_line(mistake: str) -> None:
 MARKS = {
     "a mean": (lambda o, t: o.mean(), r"the loss is \[\]; expected one for each answer, \[4, 5\]"),
     "no tensor": (lambda o, t: 3.0, "the loss is float; expected one for each answer"),
+    "hops of its own": (lambda o, t: torch.zeros(4, 5, 3), r"say OwnTask\(…, hops=3\), and leave"),
 }
 
 
@@ -234,7 +277,6 @@ def by_hand(losses: Callable[[Tensor], Any], read: int | None = None) -> Exam:
     [
         (lambda outputs: outputs.mean(), r"the exam's losses are \[\]; expected one for each"),
         (lambda outputs: outputs[:, 0, 0], r"losses are \[4\]; .* keep an axis of hops"),
-        (lambda outputs: outputs[..., 0], r"with a loss for each of 6 positions; expected one"),
         (lambda outputs: 3, "the exam's losses are int"),
     ],
 )
