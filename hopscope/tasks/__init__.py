@@ -135,18 +135,11 @@ def dataset(
         return rows.new_empty((count, *rows.shape[1:]))
 
     first = chunk(0)
-    whole = Batch(
-        room(first.inputs),
-        room(first.targets),
-        Roles(room(first.roles.role), room(first.roles.chain)),
-    )
+    whole = first.mapped(room)
     for start in range(0, count, CHUNK):
         part = first if start == 0 else chunk(start)
         rows = slice(start, start + len(part))
-        whole.inputs[rows] = part.inputs
-        whole.targets[rows] = part.targets
-        whole.roles.role[rows] = part.roles.role
-        whole.roles.chain[rows] = part.roles.chain
+        whole.mapped(lambda all_, some, rows=rows: all_[rows].copy_(some), part)
     return whole
 
 

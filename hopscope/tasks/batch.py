@@ -1,9 +1,13 @@
 """What every task hands out: inputs, targets, and the role of each position."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,10 @@ class Batch:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def mapped(self, change: Callable[..., Tensor], *others: "Batch") -> "Batch":
+        """The batch of what `change` makes of each tensor (and of the same tensor of others)."""
+        return _mapped(change, self, *others)
+
     def stacked(self, models: int) -> "Batch":
         """The same examples with the rows split into a model axis and a batch axis."""
 
@@ -40,8 +48,7 @@ class Batch:
             parts: Tensor = rows.unflatten(0, (models, -1))
             return parts
 
-        roles = Roles(split(self.roles.role), split(self.roles.chain))
-        return Batch(split(self.inputs), split(self.targets), roles)
+        return self.mapped(split)
 
     def part(self, rows: slice) -> "Batch":
         """Some of the examples; of every model's, if they are a fleet's."""
@@ -49,5 +56,14 @@ class Batch:
         def cut(values: Tensor) -> Tensor:
             return values.narrow(self.roles.role.ndim - 2, rows.start, rows.stop - rows.start)
 
-        roles = Roles(cut(self.roles.role), cut(self.roles.chain))
-        return Batch(cut(self.inputs), cut(self.targets), roles)
+        return self.mapped(cut)
+
+
+def _mapped(change: Callable[..., Tensor], first: T, *others: T) -> T:
+    """Of dataclasses of tensors, or of such dataclasses."""
+
+    def of(name: str) -> Any:
+        parts = [getattr(each, name) for each in (first, *others)]
+        return change(*parts) if isinstance(parts[0], Tensor) else _mapped(change, *parts)
+
+    return replace(first, **{field.name: of(field.name) for field in fields(first)})  # type: ignore[arg-type, type-var]

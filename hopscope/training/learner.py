@@ -38,7 +38,9 @@ class Learner:
         rows = torch.arange(training.validation_examples, device=device)
         self.held_out = self._examples(rows.expand(len(self.seeds), -1), "validation")
         at_once = AT_ONCE // (training.batch * len(self.seeds))
-        self.ahead = max(1, at_once) if self._replays else 1
+        # A CUDA graph needs batches of one shape.
+        self.replays = device.type == "cuda" and not self.sampler.ragged
+        self.ahead = max(1, at_once) if self.replays else 1
         self._drawn: tuple[int, Batch] | None = None
         self._recorded: Recorded | None = None
 
@@ -47,7 +49,7 @@ class Learner:
         batch = self._batch(self.step)
         self._set_rate(self.experiment.training.rate(self.step))
         self.step += 1
-        if not self._replays:
+        if not self.replays:
             return self.update(batch)
         if self._recorded is None:
             touched = [self.weights.master.data, *self.moments.values()]
@@ -87,11 +89,6 @@ class Learner:
         outputs = self.model(batch.inputs)
         losses = hop_losses(self.experiment.task, outputs, batch)
         return losses if self.model.fleet else losses[None]
-
-    @property
-    def _replays(self) -> bool:
-        """Is a step recorded and replayed? That needs a GPU, and batches of one shape."""
-        return self.device.type == "cuda" and not self.sampler.ragged
 
     def _batch(self, step: int) -> Batch:
         """The examples of a step, from those of some steps that are drawn together."""

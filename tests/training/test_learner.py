@@ -3,11 +3,13 @@
 import pytest
 import torch
 
-from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Training
+from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Task, Training
 from hopscope.tasks import dataset, examples, hop_losses, sampler_of, visited
+from hopscope.training import graph
 from hopscope.training.learner import Learner, initial_model
 
 CPU = torch.device("cpu")
+TASKS = [Retrieval(hops=2, chains=3), KHop(length=12), MQAR(length=18)]
 
 
 def experiment(**training: object) -> Experiment:
@@ -19,7 +21,7 @@ def experiment(**training: object) -> Experiment:
     )
 
 
-@pytest.mark.parametrize("task", [Retrieval(hops=2, chains=3), KHop(length=12), MQAR(length=18)])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
 def test_steps_are_those_of_plain_pytorch(task: object) -> None:
     config = experiment().model_copy(update={"task": task})
     learner = Learner(config, CPU, "float32")
@@ -96,6 +98,20 @@ def test_examples_drawn_ahead_are_those_of_each_step(seeds: tuple[int, ...]) -> 
         assert torch.equal(losses, ahead.advance())
         if step >= 12:
             assert torch.equal(losses, late.advance())
+
+
+@pytest.mark.parametrize("seeds", [(0,), (3, 1)])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
+def test_a_replayed_step_is_given_all_of_its_batch(
+    monkeypatch: pytest.MonkeyPatch, task: Task, seeds: tuple[int, ...]
+) -> None:
+    # Like a recorded graph, the step sees the tensors that it was recorded with, and no others.
+    monkeypatch.setattr(graph, "cuda_graph", lambda step, touched: step)
+    config = experiment().model_copy(update={"task": task, "seeds": seeds})
+    plain, replayed = (Learner(config, CPU, "float32") for _ in range(2))
+    replayed.replays = True
+    for _ in range(5):
+        assert torch.equal(plain.advance(), replayed.advance())
 
 
 @pytest.mark.cuda
