@@ -71,11 +71,13 @@ class KHopSampler:
 
 def landings(tokens: Int[Tensor, "rows seq"], hops: int) -> Int[Tensor, "rows seq hop"]:
     """Where 1, 2, … hops from every position land, NOWHERE once a hop finds nothing."""
-    place = torch.arange(tokens.shape[1], device=tokens.device)
-    same = tokens[:, :, None] == tokens[:, None, :]
-    earlier = same & (place[None, :] < place[:, None])
-    found = torch.where(earlier, place, NOWHERE - 1).amax(-1)
-    first = (found + 1).clamp_min(NOWHERE)
+    # Grouped by token, in order: the last earlier place with a token stands before this one's.
+    place = tokens.argsort(dim=1, stable=True)
+    grouped = tokens.gather(1, place)
+    same = grouped[:, 1:] == grouped[:, :-1]
+    earlier = torch.full_like(place, NOWHERE - 1)
+    earlier[:, 1:] = place[:, :-1].masked_fill(~same, NOWHERE - 1)
+    first = (torch.empty_like(place).scatter_(1, place, earlier) + 1).clamp_min(NOWHERE)
     reached = [first]
     for _ in range(hops - 1):
         here = reached[-1]
