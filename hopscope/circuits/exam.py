@@ -145,6 +145,21 @@ class Exam:
             here = torch.where(here >= 0, leads.gather(1, here.clamp_min(0)), here)
         return here
 
+    def by_place(self, relation: str) -> bool:
+        """True if a position alone says where a relation leads from it: in every example to the
+        same place, or everywhere by the same offset. Then no head that follows it can be told from
+        one that goes by position.
+        """
+        leads = _named("relation", relation, self.relations)
+        if len(leads) < 2:
+            return False
+        if bool((leads == leads[0]).all()):
+            return True
+        if leads.dim() == 3:
+            return False
+        offsets = torch.arange(self.length, device=leads.device) - leads
+        return len(offsets[leads >= 0].unique()) == 1
+
     def follows(self) -> list[tuple[str, int]]:
         """Every relation, and how many times it is followed: 1, 2, … while it leads somewhere."""
         found = []

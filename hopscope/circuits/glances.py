@@ -7,8 +7,9 @@ at the positions from which it can be seen. Where the best leads nowhere the nex
 for; and if different targets are best under different conditions, the aim says so.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -71,9 +72,10 @@ def _mean(
 def read_off(exam: Exam, subject: Subject | Whole, least: float) -> dict[Row, list[Aim]]:
     """For every row that looks at something, aims that say what; the most exact first.
 
-    Targets that get less than `least` beyond an even share are not taken.
+    Targets that get less than `least` beyond an even share are not taken, nor are relations that
+    lead to the same place in every example.
     """
-    conditions = [*exam.conditions]
+    conditions, exam = [*exam.conditions], _with_lookups(exam)
     exam = exam.first(max(8, ENOUGH // exam.length))
     painter = Painter(exam, subject.causal)
     found: dict[Row, list[Aim]] = {}
@@ -88,6 +90,18 @@ def read_off(exam: Exam, subject: Subject | Whole, least: float) -> dict[Row, li
                 if aims := _aims(seen, head, inside, least):
                     found[(layer, head), role] = aims
     return found
+
+
+def _with_lookups(exam: Exam) -> Exam:
+    """The exam without relations that cannot be told from attention by position."""
+    fixed = [name for name in exam.relations if exam.by_place(name)]
+    for name in fixed:
+        warnings.warn(
+            f"the relation {name!r} leads to the same place or offset in every example: it cannot "
+            'be told from "by position", and explains nothing here; vary lengths or places',
+            stacklevel=2,
+        )
+    return replace(exam, relations={n: t for n, t in exam.relations.items() if n not in fixed})
 
 
 def _aims(seen: Seen, head: int, inside: dict[str, Tensor], least: float) -> list[Aim]:
