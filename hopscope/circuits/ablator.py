@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hopscope.circuits.ablation import Ablation, Change, Head
+from hopscope.circuits.ablation import Ablation, Carried, Change, Head
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.block_walk import BlockWalk, edited_by
@@ -71,8 +71,24 @@ class Ablator:
             if progress is not None:
                 progress.at(len(found), len(ablations))
         losses = torch.stack([found[number] for number in range(len(ablations))])
-        check_finite(losses, "the model's loss")
+        self._check_finite(ablations, losses)
         return losses
+
+    def _check_finite(self, ablations: Sequence[Ablation], losses: Tensor) -> None:
+        """Refuse what is no number: the model's own loss, or that under an ablation."""
+        fine = torch.isfinite(losses).flatten(1).all(1).tolist()
+        if all(fine):
+            return
+        untouched = Ablation()
+        first = ablations[fine.index(False)]
+        if first != untouched:
+            self.losses([untouched])
+            raise CircuitError(
+                f"with {_told(first)} the loss is not a finite number, though the model's own is: "
+                "numbers overflow there; change other heads, or mark answers by a loss that stays "
+                "finite"
+            )
+        check_finite(losses[ablations.index(first)], "the model's loss")
 
     def _each(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
@@ -121,6 +137,14 @@ class Ablator:
     def _check(self, ablation: Ablation) -> None:
         for head, _ in ablation.changes:
             check_head(self.subject, head)
+
+
+def _told(ablation: Ablation) -> str:
+    """The first change of an ablation, and how many others there are."""
+    (layer, head), change = ablation.changes[0]
+    what = change.instead if isinstance(change, Carried) else str(change)
+    others = len(ablation.changes) - 1
+    return f"{layer}.{head} {what[:60]}{f' (and {others} more)' if others else ''}"
 
 
 def check_head(subject: Subject | Whole, head: Head) -> None:

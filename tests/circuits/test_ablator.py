@@ -1,5 +1,6 @@
 """Many ablations in one walk against one edited forward pass each."""
 
+from dataclasses import replace
 from inspect import unwrap
 
 import pytest
@@ -35,6 +36,19 @@ def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, exam: Ex
         damaged.head.bias[0] = torch.nan
     with pytest.raises(CircuitError, match="the model's loss is not a finite number everywhere"):
         Ablator(subject_of(damaged), exam).losses([Ablation()])
+
+
+def test_a_loss_that_an_ablation_makes_no_number_is_not_blamed_on_the_weights(
+    two_hops: Planted, exam: Exam
+) -> None:
+    far = replace(exam, losses=lambda outputs: exam.losses(outputs) * 3e38 * 10)
+    ablator = Ablator(two_hops.model, far)
+    assert float(ablator.losses([Ablation()]).max()) < 1
+    even = Ablation.of({(2, 0): Mechanism(), (1, 0): Mechanism()})
+    with pytest.raises(
+        CircuitError, match=r"with 1.0 uniform \(and 1 more\) the loss is not a fin"
+    ):
+        ablator.losses([even])
 
 
 def test_an_ablator_takes_a_model_and_asks_for_ablations_and_an_exam(two_hops: Planted) -> None:
