@@ -17,6 +17,7 @@ from hopscope.circuits import (
     patterns,
     subject_of,
 )
+from hopscope.circuits.layer_steps import prove
 from hopscope.circuits.mechanism import ITSELF, UNIFORM
 from hopscope.configs import KHop
 from hopscope.errors import CircuitError
@@ -95,6 +96,22 @@ def test_a_configuration_that_the_adapter_does_not_know_is_refused() -> None:
             parameter.mul_(9)
     with pytest.raises(CircuitError, match=r"for GPT2LMHeadModel is off by .*; use Whole"):
         subject_of(strange).enter(exam_of(TASK, 4).inputs)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+@torch.no_grad()
+def test_in_halves_rounding_is_taken_and_noise_is_refused(
+    model: Any, precision: torch.dtype
+) -> None:
+    """The noise is up to 9 % of the largest output."""
+    inputs = exam_of(TASK, 4).inputs
+    subject = subject_of(model.to(precision))
+    x = subject.enter(inputs)  # type: ignore[union-attr]
+    expected = model(inputs).logits
+    size, draw = 0.09 * float(expected.abs().max()), torch.Generator().manual_seed(0)
+    noise = torch.empty(expected.shape).uniform_(-size, size, generator=draw)
+    with pytest.raises(CircuitError, match="the adapter for it is off by .*; use Whole"):
+        prove(subject, x, expected + noise.to(precision), "it")
 
 
 def test_longer_examples_are_proved_anew() -> None:
