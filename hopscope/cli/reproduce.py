@@ -9,7 +9,7 @@ import tyro
 
 from hopscope.cli.arguments import JsonArguments, ResultsArguments, StoreArguments
 from hopscope.cli.output import say, warn
-from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
+from hopscope.cli.workers import WorkersArguments, carried_out, pool_of, seconds_of
 from hopscope.configs import Recipe
 from hopscope.errors import (
     OF_ONE_RUN,
@@ -41,8 +41,8 @@ class ReproduceArguments(StoreArguments, ResultsArguments, JsonArguments, Worker
     protocol: Literal["full", "reduced", "smoke"] = "reduced"
     """full: the paper's, to the letter; reduced: what two cores can do; smoke: two minutes."""
     time_limit: float | None = None
-    """Minutes for the runs of each target, after which they stop with a checkpoint; the same
-    command goes on."""
+    """Minutes for the runs of each target, after which they stop with a checkpoint, and the command
+    ends with exit code 75; the same command goes on."""
     list: bool = False
     """List the targets instead, with the runs that each still needs."""
     draw: bool = False
@@ -50,8 +50,7 @@ class ReproduceArguments(StoreArguments, ResultsArguments, JsonArguments, Worker
 
 
 def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
-    if chosen.time_limit is not None and not chosen.time_limit > 0:  # NaN is not, either
-        raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
+    seconds_of(chosen.time_limit)
     store, found = Store(chosen.store), papers.matching(chosen.target)
     results = papers.results(chosen.results)
     if chosen.list and chosen.draw:
@@ -65,6 +64,8 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
         draw_again(found, results)
         say(f"overview: {write_readme(papers, results)}")
         return 0
+    from hopscope.runs.stop import REQUEUE
+
     check_threads(chosen.threads)
     pool_of(chosen)  # a mistake is better heard of now
     failed: list[HopscopeError] = []
@@ -83,7 +84,9 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
             warn(f"{target.name}: {error}")
             failed.append(error)
     say(f"overview: {write_readme(papers, results)}")
-    return failed[0].exit_code if failed else int(not complete)
+    if not complete:
+        return REQUEUE
+    return failed[0].exit_code if failed else 0
 
 
 def write_readme(papers: Registry, results: Results) -> Path:
@@ -195,7 +198,6 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     left = [recipe for recipe in recipes if recipe.run_name() not in before.runs]
     if before.runs:
         say(f"{len(recipes) - len(left)} of {len(recipes)} runs are measured already")
-    seconds = None if chosen.time_limit is None else 60 * chosen.time_limit
     threads = chosen.threads or torch.get_num_threads()
     device = device_of(chosen.device)
     here = machine(threads, processor_of(device) if device.type == "cuda" else "")
@@ -204,15 +206,15 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
         if _is_trained(store, recipe):
             measuring.measure(RunFolder(store.root / recipe.run_name()))
     go_on_from_shorter(target, left, store)
-    outcome = carried_out(left, store, chosen, Stop(seconds), measuring.look)
+    outcome = carried_out(left, store, chosen, Stop(seconds_of(chosen.time_limit)), measuring.look)
     for folder in outcome.folders:
         measuring.measure(folder)
     return kept(measuring, [*outcome.troubles, *filter(None, measuring.troubles.values())])
 
 
 def kept(measuring: "Measuring", troubles: Sequence[HopscopeError]) -> bool:
-    """Keeps and draws what was measured; False if runs are missing, for whose troubles the first
-    error is raised.
+    """Keeps and draws what was measured; False if the time was over before all runs were. If none
+    is left but those that failed, the first error is raised.
     """
     target, results = measuring.target, measuring.results
     path, found = measuring.save(), measuring.known
@@ -229,11 +231,12 @@ def kept(measuring: "Measuring", troubles: Sequence[HopscopeError]) -> bool:
         f"{len(found.runs)} of {found.wanted} runs are complete and measured{where}; the same "
         "command goes on"
     )
-    for trouble in troubles[1:]:
+    time_over = len(troubles) < found.missing
+    for trouble in troubles[not time_over :]:
         warn(f"{target.name}: {trouble}")
-    if troubles:
-        raise troubles[0]
-    return False
+    if time_over:
+        return False
+    raise troubles[0]
 
 
 def go_on_from_shorter(target: Target, wanted: Sequence[Recipe], store: Store) -> None:

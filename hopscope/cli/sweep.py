@@ -1,6 +1,5 @@
 """`hopscope sweep`, `sweep plan` and `sweep slurm`: all recipes of a file."""
 
-import signal
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from hopscope.cli.arguments import JsonArguments, StoreArguments
-from hopscope.cli.output import note, say, warn
-from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
+from hopscope.cli.output import note, say
+from hopscope.cli.workers import WorkersArguments, carried_out, ended, pool_of, seconds_of
 from hopscope.configs import Recipe
-from hopscope.errors import ConfigError, Interrupted
+from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
 from hopscope.report.symbols import counted
 from hopscope.store import Store
-from hopscope.workers import Outcome
 from hopscope.workers.recipe_file import read_recipes
 from hopscope.workers.shards import Shard
 
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from hopscope.workers.plan import Planned
 
 File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-SCHEDULERS = (signal.SIGTERM.name, signal.SIGUSR1.name)
-"""Signals by which a scheduler takes a machine back."""
 
 
 @dataclass(frozen=True)
@@ -82,32 +78,13 @@ def sweep(chosen: SweepArguments) -> int:
     if not recipes:
         say(f"share {chosen.shard} is empty: there are fewer pieces than shares")
         return 0
-    if chosen.time_limit is not None and not chosen.time_limit > 0:  # NaN is not, either
-        raise ConfigError(f"--time-limit is {chosen.time_limit}; expected minutes above 0")
-    from hopscope.runs.stop import REQUEUE
-
+    seconds = seconds_of(chosen.time_limit)
     check_threads(chosen.threads)
-    try:
-        outcome = _carried_out(chosen, recipes, store)
-    except Interrupted as error:
-        if error.reason in SCHEDULERS:
-            error.exit_code = REQUEUE
-        raise
-    for trouble in outcome.troubles:
-        warn(trouble)
-    say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
-    begun = len(outcome.folders) + len(outcome.troubles)
-    if begun < outcome.wanted:  # the time was over: the same command does the rest
-        return REQUEUE
-    return outcome.troubles[0].exit_code if outcome.troubles else 0
-
-
-def _carried_out(chosen: SweepArguments, recipes: Sequence[Recipe], store: Store) -> "Outcome":
     from hopscope.runs import Stop
 
-    stop = Stop(None if chosen.time_limit is None else 60 * chosen.time_limit)
+    stop = Stop(seconds)
     with stop.listening():  # between the runs as well
-        return carried_out(recipes, store, chosen, stop)
+        return ended(carried_out(recipes, store, chosen, stop))
 
 
 def plan(chosen: PlanArguments) -> int:

@@ -17,7 +17,7 @@ from hopscope.cli.arguments import (
 from hopscope.cli.commands import HELP
 from hopscope.cli.kinds import show_run
 from hopscope.cli.output import say, warn
-from hopscope.cli.workers import WorkersArguments, carried_out, pool_of
+from hopscope.cli.workers import WorkersArguments, carried_out, ended, pool_of
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
@@ -94,11 +94,7 @@ def _train_all(chosen: Any, store: Store) -> int:
     fields = chosen.recipe.model_dump()
     kind = type(chosen.recipe)
     recipes = [kind.model_validate({**fields, "seeds": (seed,)}) for seed in chosen.recipe.seeds]
-    outcome = carried_out(recipes, store, chosen)
-    for trouble in outcome.troubles:
-        warn(trouble)
-    say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
-    return outcome.troubles[0].exit_code if outcome.troubles else int(not outcome.complete)
+    return ended(carried_out(recipes, store, chosen))
 
 
 def with_ranges(words: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from hopscope.cli.arguments import DeviceArguments
-from hopscope.cli.output import flush, say
+from hopscope.cli.output import flush, say, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
 from hopscope.store import Store
@@ -72,6 +72,15 @@ def pack_of(text: str) -> "Pack":
     return int(text)
 
 
+def seconds_of(minutes: float | None) -> float | None:
+    """What --time-limit says, in seconds."""
+    if minutes is None:
+        return None
+    if not minutes > 0:  # NaN is not, either
+        raise ConfigError(f"--time-limit is {minutes}; expected minutes above 0")
+    return 60 * minutes
+
+
 def carried_out(
     recipes: Sequence[Recipe],
     store: Store,
@@ -100,6 +109,18 @@ def carried_out(
         return carry_out(recipes, store, stop, chosen.device, workers=pool, look=both)
     finally:
         shown.stop()
+
+
+def ended(outcome: "Outcome") -> int:
+    """Say how all of it ended; the command's exit code."""
+    from hopscope.runs.stop import REQUEUE
+
+    for trouble in outcome.troubles:
+        warn(trouble)
+    say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
+    if len(outcome.folders) + len(outcome.troubles) < outcome.wanted:  # the time was over
+        return REQUEUE
+    return outcome.troubles[0].exit_code if outcome.troubles else 0
 
 
 class ManyDisplay:

@@ -22,10 +22,10 @@ REQUEUE = 75
 
 
 def exit_code(reason: str) -> int:
-    """What a command exits with that was stopped: as shells say it, and REQUEUE where a scheduler
-    gave the warning.
+    """What a command exits with that was stopped: REQUEUE where the time was over, or a scheduler
+    takes the machine back (SIGTERM, SIGUSR1); else 128 + the signal's number, as shells say it.
     """
-    if reason == signal.SIGUSR1.name:
+    if reason in (TIME, signal.SIGTERM.name, signal.SIGUSR1.name):
         return REQUEUE
     if reason in signal.Signals.__members__:
         return 128 + signal.Signals[reason]

@@ -115,7 +115,7 @@ def test_a_sweep_whose_time_is_over_goes_on_with_the_same_command(
     monkeypatch.setattr("hopscope.cli.display.display", Passing)
     words = ("musat/two", "--time-limit", "2.9")  # 174 seconds: 12 steps and 6
     code, out, err = say(*words, papers=two)
-    assert (code, err) == (1, "")
+    assert (code, err) == (75, "")
     part = Path("found/musat/two.reduced.part.jsonl")
     assert (f"\n1 of 2 runs are complete and measured ({part}); the same command goes on\n") in out
     assert not two.results(Path("found")).has("musat/two")
@@ -211,7 +211,7 @@ def test_a_sweep_goes_on_where_another_machine_left_it(
 
 def test_nothing_measured_leaves_no_part(say: Say, two: Registry) -> None:
     code, out, _ = say("musat/two", "--time-limit", "1e-9", papers=two)
-    assert code == 1
+    assert code == 75
     assert "0 of 2 runs are complete and measured; the same command goes on" in out
     assert not Path("found/musat").exists()
 

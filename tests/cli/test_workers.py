@@ -7,11 +7,11 @@ import pytest
 from hopscope.cli import workers
 from hopscope.cli.main import run
 from hopscope.cli.training import with_ranges
-from hopscope.cli.workers import ManyDisplay, WorkersArguments, headline, pool_of
+from hopscope.cli.workers import ManyDisplay, WorkersArguments, ended, headline, pool_of
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, WorkerDied
 from hopscope.store import Store
-from hopscope.workers import Here, Job, Processes, processes
+from hopscope.workers import Here, Job, Outcome, Processes, processes
 from hopscope.workers.job import Trouble, report_of
 from hopscope.workers.packing import member
 from hopscope.workers.progress import Progress
@@ -70,6 +70,12 @@ def test_train_makes_a_run_of_each_seed(
     assert any(line.startswith("3 of 3 runs complete · 36 of 36 steps") for line in out)
     with pytest.raises(ConfigError, match="--prolong goes on with one run: leave out --workers"):
         run([*words, str(tmp_path / "runs"), "--prolong", "x"])
+
+
+def test_runs_that_are_left_ask_for_the_same_command_again() -> None:
+    assert ended(Outcome((), 2, (WorkerDied("gone"),))) == 75
+    assert ended(Outcome((), 1, (WorkerDied("gone"),))) == 2
+    assert ended(Outcome((), 0)) == 0
 
 
 def test_a_line_says_how_far_all_of_it_is(tiny: Experiment, store: Store) -> None:
