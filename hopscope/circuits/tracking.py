@@ -5,19 +5,22 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from jaxtyping import Float
+from torch import nn
 
+from hopscope.circuits.ablation import Ablation
+from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.exam import Exam, Questions, exam_of
-from hopscope.circuits.subject import check_finite
+from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
+Model = Subject | Whole | nn.Module
 EXAMPLES = 32
 """Sequences over which attention is averaged (§9.1: 32)."""
 
@@ -30,7 +33,7 @@ class History(Protocol):
     def checkpoints(self) -> Sequence[int]:
         """The steps of which the weights are kept."""
 
-    def model_at(self, step: int) -> Transformer:
+    def model_at(self, step: int) -> Model:
         """The model (or fleet) as it was after that step."""
 
 
@@ -59,7 +62,7 @@ def emergence(
     if not circuit.paths:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
     exam = exam_of(questions, examples)
-    _check_made_for(model_of(history, steps[-1], member), circuit)
+    _check_found_in(history, steps, member, circuit)
     each = [_at(history, step, (circuit, exam, member)) for step in steps]
     attention, losses = (np.stack(part) for part in zip(*each, strict=True))
     epoch = steps_per_epoch or _steps_per_epoch(history)
@@ -80,10 +83,16 @@ def steps_of(history: History) -> list[int]:
     return steps
 
 
-def model_of(history: History, step: int, member: int | None) -> Transformer:
+def model_of(history: History, step: int, member: int | None) -> Model:
     """The model after a step (of a fleet: a member)."""
     model = history.model_at(step)
-    return model if member is None else model.member(member)
+    if member is None:
+        return model
+    if not isinstance(model, Transformer):
+        raise CircuitError(
+            f"member is {member}, and a {type(model).__name__} is no fleet: leave out member"
+        )
+    return model.member(member)
 
 
 def _check(history: object, circuit: object) -> None:
@@ -92,13 +101,15 @@ def _check(history: object, circuit: object) -> None:
         raise CircuitError(f"emergence takes a run and a circuit found in it; got {got}")
 
 
-def _check_made_for(model: Transformer, circuit: Circuit) -> None:
-    """Refuse a circuit with other heads than the model has."""
-    config, last = model.config, circuit.heads[-1].at
-    if last != (config.layers - 1, config.heads - 1):
+def _check_found_in(
+    history: History, steps: Sequence[int], member: int | None, circuit: Circuit
+) -> None:
+    """Refuse a circuit that was found in none of the checkpoints: it is another model's."""
+    digests = (subject_of(model_of(history, step, member)).digest() for step in reversed(steps))
+    if circuit.model not in digests:
         raise CircuitError(
-            f"the circuit has {last[0] + 1} layers of {last[1] + 1} heads, the run's models have "
-            f"{config.layers} of {config.heads}: give the circuit that was found in the run"
+            f"the circuit was found in other weights ({circuit.model[:12]}…) than those of these "
+            f"{len(steps)} checkpoints: give a circuit that `discover` found in one of them"
         )
 
 
@@ -112,19 +123,14 @@ def _at(
     history: History, step: int, watched: tuple[Circuit, Exam, int | None]
 ) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
     circuit, exam, member = watched
-    model = model_of(history, step, member)
-    subject = subject_of(model)
+    subject = subject_of(model_of(history, step, member))
     try:
         maps = role_maps(subject, exam)
+        losses = Ablator(subject, exam).losses([Ablation()])[0].mean(0)
     except CircuitError as error:
         raise CircuitError(f"at step {step}: {error}") from error
     number = {role: n for n, role in enumerate(maps.roles)}
     attention = [
         float(maps.own[p.layer, p.head, number[p.reader], number[p.source]]) for p in circuit.paths
     ]
-    with torch.no_grad():
-        outputs = model(exam.inputs.to(subject.device))
-        found = exam.marks(outputs).mean(0)
-    check_finite(found, f"at step {step}: the model's loss")
-    losses: np.ndarray = found.double().cpu().numpy()
-    return np.array(attention), losses
+    return np.array(attention), losses.double().cpu().numpy()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hopscope import load
-from hopscope.circuits import attention_maps, discover
+from hopscope.circuits import attention_maps, discover, subject_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.errors import CircuitError
@@ -153,7 +153,35 @@ def test_what_is_no_run_or_no_circuit_is_named() -> None:
         unchecked(emergence)(3, 4)
 
 
-def test_a_circuit_of_other_heads_is_refused() -> None:
-    circuit = load("gallery/transformer-a").circuit
-    with pytest.raises(CircuitError, match="circuit has 12 layers of 1 heads, the run's models"):
-        emergence(load("gallery/demo").run, circuit, examples=2)
+def test_a_circuit_that_no_checkpoint_has_is_refused(two_hops: Planted) -> None:
+    history = Growing(two_hops.model)
+    others = discover(Growing(two_hops.model, (25,)).model_at(25), two_hops.task, examples=8)
+    with pytest.raises(
+        CircuitError, match=r"the circuit was found in other weights \(\w{12}…\) th"
+    ):
+        emergence(history, others, examples=2)
+    whole = load("gallery/transformer-a").circuit
+    with pytest.raises(CircuitError, match="the circuit was found in other weights"):
+        emergence(history, whole, examples=2)
+
+
+def test_the_circuit_of_an_earlier_checkpoint_is_followed(two_hops: Planted) -> None:
+    history = Growing(two_hops.model, (20, 25, 30))
+    earlier = discover(history.model_at(25), two_hops.task, examples=8)
+    assert emergence(history, earlier, examples=2).paths == earlier.paths
+
+
+def test_models_from_elsewhere_are_followed(two_hops: Planted) -> None:
+    """A subject stands for any model that hopscope did not make."""
+
+    @dataclass(frozen=True)
+    class Elsewhere(Growing):
+        def model_at(self, step: int) -> Any:
+            return subject_of(super().model_at(step))
+
+    circuit = discover(two_hops.model, two_hops.task, examples=8)
+    ours, theirs = (emergence(each(two_hops.model), circuit, examples=4)
+                    for each in (Growing, Elsewhere))  # fmt: skip
+    assert theirs.to_dict() == ours.to_dict()
+    with pytest.raises(CircuitError, match="a TransformerSubject is no fleet: leave out member"):
+        emergence(Elsewhere(two_hops.model), circuit, member=0, examples=4)
