@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope import load
 from hopscope.circuits import attention_maps, discover, subject_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -160,9 +159,6 @@ def test_a_circuit_that_no_checkpoint_has_is_refused(two_hops: Planted) -> None:
         CircuitError, match=r"the circuit was found in other weights \(\w{12}…\) th"
     ):
         emergence(history, others, examples=2)
-    whole = load("gallery/transformer-a").circuit
-    with pytest.raises(CircuitError, match="the circuit was found in other weights"):
-        emergence(history, whole, examples=2)
 
 
 def test_the_circuit_of_an_earlier_checkpoint_is_followed(two_hops: Planted) -> None:

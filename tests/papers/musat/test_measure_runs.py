@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jaxtyping import Float32, Int32
 
-from hopscope.circuits import Circuit, discover
+from hopscope.circuits import Circuit, discover, subject_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.milestones import WINDOW, first_below, learned_below
@@ -139,9 +139,11 @@ def test_of_a_fleet_the_first_is_examined(store: Store) -> None:
 
 def test_a_circuit_of_a_fleet_is_followed_in_its_first(store: Store, emerged: CircuitRow) -> None:
     fleet = train(changed((3, 1), steps=4), store)
-    circuit = Circuit.model_validate(emerged.circuit)
+    digest = subject_of(fleet.model.member(0)).digest()
+    circuit = Circuit.model_validate({**emerged.circuit, "model": digest})
     found = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
-    assert story(fleet, emerged) == Story.model_validate(found.to_dict())
+    row = emerged.model_copy(update={"circuit": circuit.to_dict()})
+    assert story(fleet, row) == Story.model_validate(found.to_dict())
 
 
 def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow) -> None:
