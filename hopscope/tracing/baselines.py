@@ -81,6 +81,8 @@ def held_against(
     if exact:
         every = [_arrow(pairs, at) for at in possible.nonzero().tolist()]
         scores["every arrow patched"] = ("arrow", attribution.patched(every))
+    # A hop of which the model has no answer of its own was not measured: no arrow ranks by it.
+    scores = {method: (by, its.nan_to_num(0.0) * possible) for method, (by, its) in scores.items()}
     mine = _chosen(pairs, circuit, possible)
     return Baselines(
         model=subject.digest(),
@@ -93,8 +95,8 @@ def held_against(
             Ranking(
                 method=method,
                 by=by,
-                scored=_ranked(pairs, by, its * possible),
-                kept=_curve(kept, (its * possible).abs().amax((0, 1))),
+                scored=_ranked(pairs, by, its),
+                kept=_curve(kept, its.abs().amax((0, 1))),
             )
             for method, (by, its) in scores.items()
         ),

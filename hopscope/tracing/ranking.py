@@ -44,7 +44,8 @@ class Scored(Config):
     source: Role | None = None
     chain: Literal["own", "others"] = "own"
     score: float
-    """The most that it moves any answer, 0 to 1 (its own symbol to the donor's)."""
+    """The most that it moves any answer, 0 to 1 (its own symbol to the donor's), among the hops of
+    which the model has an answer of its own."""
     symbol: str
     """The symbol that was exchanged then."""
     hop: int

@@ -10,6 +10,7 @@ from hopscope.configs import Retrieval
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 from hopscope.tracing.attribution import CHAINS, Attribution
+from hopscope.tracing.baselines import held_against
 from hopscope.tracing.pairs import Pairs, pairs_of
 from hopscope.tracing.patched import Patching
 from hopscope.tracing.ranking import Arrow
@@ -186,3 +187,19 @@ def test_a_subject_that_shows_less_is_not_attributed_to_directly(
     closed = Closed(subject_of(random_model))
     with pytest.raises(CircuitError, match="what single heads add is not known of this model"):
         Attribution(closed, pairs).direct()  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+def test_a_hop_without_answers_of_its_own_has_no_score(
+    random_model: Transformer, pairs: Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_alone = torch.tensor([True, False])
+    monkeypatch.setattr("hopscope.tracing.attribution.has_answers", lambda _: first_alone)
+    subject = subject_of(random_model)
+    assert isinstance(subject, Dissected)
+    attribution = Attribution(subject, pairs)
+    for scores in (attribution.direct(), attribution.patched(), attribution.by_gradient(1)):
+        assert scores[:, 0].isfinite().all()
+        assert scores[:, 1].isnan().all()
+    for ranking in held_against(subject, pairs, (), steps=1).rankings:
+        assert {its.hop for its in ranking.scored} == {1}
