@@ -27,7 +27,8 @@ class Holdings(Config):
 
     def most(self, role: Role, symbol: str) -> tuple[float, int]:
         """The most of a symbol that the role ever holds, and after how many layers."""
-        return max((self.share(role, symbol, n), -n) for n in range(len(self.shares)))
+        layers = range(len(self.shares))  # of equal shares, the first
+        return max(((self.share(role, symbol, n), n) for n in layers), key=lambda its: its[0])
 
     def held(self, role: Role, layer: int) -> tuple[str, ...]:
         """The symbols of which more than half is there."""

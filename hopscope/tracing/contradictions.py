@@ -66,10 +66,10 @@ def _theory_and_contents(
                     "at most"
                 )
             if symbol not in theory[role] and share > HALF:
+                since = f"after layer {after - 1}" if after else "from the start"
                 yield Contradiction(
-                    f"{role} holds {share:.2f} of {symbol} after layer {-after - 1}, and no path "
-                    "brings it there",
-                    _bringers(circuit, role, symbol, -after),
+                    f"{role} holds {share:.2f} of {symbol} {since}, and no path brings it there",
+                    _bringers(circuit, role, symbol, after),
                 )
 
 

@@ -86,6 +86,19 @@ def test_what_no_path_brings_is_named(found: Circuit) -> None:
     assert not any("comes to hold" in line or "carries" in line for line in lines)
 
 
+def test_the_layer_of_the_most_is_the_first_after_which_it_is_held(found: Circuit) -> None:
+    assert found.account is not None
+    holdings = found.account.holdings
+    assert holdings.most(QUERY, "x0") == (pytest.approx(1, abs=0.01), 0)
+    assert holdings.most(QUERY, "x1") == (pytest.approx(1, abs=0.01), 2)
+    given = tuple((1.0,) * 4 for _ in holdings.roles)
+    full = holdings.model_copy(update={"shares": (given, *holdings.shares[1:])})
+    filled = found.model_copy(
+        update={"account": found.account.model_copy(update={"holdings": full})}
+    )
+    assert "value 0 holds 1.00 of x3 from the start, and no path brings it there" in said_of(filled)
+
+
 def test_other_contradictions_are_named(found: Circuit) -> None:
     account = found.account
     assert account is not None
