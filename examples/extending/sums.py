@@ -56,7 +56,7 @@ class Summing:
 
     def files(self) -> Mapping[str, bytes]:
         steps = np.arange(self.step - len(self.losses) + 1, self.step + 1, dtype=np.int32)
-        part = metrics.part("train", self.recipe.seeds, steps, np.array(self.losses, np.float32))
+        part = metrics.part("train", self.recipe, steps, np.array(self.losses, np.float32))
         state = saved({"sum": self.sum}, self.recipe.digest(), self.step, self.precision)
         name, self.start, self.losses = metrics.part_name(self.start, self.step), self.step, []
         return {checkpoint_name(self.step): state, name: metrics.to_parquet([part])}

@@ -23,6 +23,8 @@ Whole = Annotated[Unlimited, Field(lt=2**31)]
 """A whole number: one of 32 bits, as the tables of a run hold them."""
 Real = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[Whole, Field(ge=1)]
+Hops = Annotated[Positive, Field(le=127)]
+"""A number of hops: one of 8 bits, as the tables of a run hold them."""
 
 
 class Config(BaseModel):

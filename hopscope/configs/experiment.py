@@ -37,8 +37,11 @@ class Experiment(Recipe):
         """The loss of the best answer that ignores how the facts connect."""
         return self.task.guess()
 
+    def asked_hops(self) -> tuple[int, ...]:
+        return self.task.asked_hops()
+
     def losses_named(self, count: int) -> list[str]:  # noqa: ARG002  (as many as hops are asked)
-        return [f"hop {number}" for number in self.task.asked_hops()]
+        return [f"hop {number}" for number in self.asked_hops()]
 
     def shape(self) -> dict[str, int | None]:
         return {

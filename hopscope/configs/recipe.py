@@ -59,6 +59,10 @@ class Recipe(Config):
         """The loss of the best answer that knows nothing; None where there is no loss."""
         return None
 
+    def asked_hops(self) -> tuple[int, ...]:
+        """The hop that each of its losses belongs to, from 1; (1,) where there are no hops."""
+        return (1,)
+
     def losses_named(self, count: int) -> list[str]:
         """What each column of its losses is the loss of."""
         return ["loss"] * count

@@ -182,7 +182,7 @@ class MarkovWork:
         parts = [
             metrics.part(
                 split,
-                self.experiment.seeds,
+                self.experiment,
                 steps,
                 np.stack([table[split] for _, table in self.losses]),
             )

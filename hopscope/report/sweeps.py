@@ -134,8 +134,7 @@ def model_name(row: LossRow) -> str:
 
 def _hops(row: LossRow) -> list[str]:
     """What the losses of a row are of."""
-    asked = range(1, len(row.final) + 1) if row.curriculum else [row.hops]
-    return [symbol_name(f"x{hop}") for hop in asked]
+    return [symbol_name(f"x{hop}") for hop in row.asked]
 
 
 def _mean(values: Iterable[float]) -> float:

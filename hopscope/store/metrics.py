@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Float32, Int, Int32
 
+from hopscope.configs import Recipe
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store.folder import RunFolder
@@ -28,8 +29,6 @@ TABLE = Table(
 LOSSES = "metrics/losses.parquet"
 """The file of all losses of a complete run."""
 PART = TABLE.parts
-MOST_HOPS = 127
-"""Hops whose losses are told apart: their number is a byte."""
 SPLITS = ("train", "validation")
 
 
@@ -46,17 +45,18 @@ def part_name(start: int, stop: int) -> str:
 
 def part(
     split: str,
-    seeds: Sequence[int],
+    recipe: Recipe,
     steps: Int32[np.ndarray, "step"],
     losses: Float32[np.ndarray, "step model hop"],
 ) -> dict[str, np.ndarray]:
-    """Columns of the rows that say what every model's loss was, hop by hop (counted from 1)."""
+    """The rows of the losses of a recipe's models on the hops that it asks for, as columns."""
+    asked = np.array(recipe.asked_hops(), np.int8)  # an error, not another number, beyond 127
     count, models, hops = losses.shape
     return {
         "split": np.repeat(np.int8(SPLITS.index(split)), losses.size),
         "step": np.repeat(steps, models * hops),
-        "seed": np.tile(np.repeat(np.asarray(seeds, np.int32), hops), count),
-        "hop": np.tile(np.arange(1, hops + 1, dtype=np.int8), count * models),
+        "seed": np.tile(np.repeat(np.asarray(recipe.seeds, np.int32), hops), count),
+        "hop": np.tile(asked, count * models),
         "loss": losses.ravel(),
     }
 
@@ -76,9 +76,9 @@ def merged(folder: RunFolder) -> bytes:
 def losses(
     folder: RunFolder, split: str
 ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
-    """Steps, and losses [step, model, hop] in the order of the recipe's seeds."""
+    """Steps, and losses [step, model, hop] in the order of the recipe's seeds and asked hops."""
     check_split(split)
-    seeds = list(folder.recipe.seeds)
+    seeds, hops = list(folder.recipe.seeds), folder.recipe.asked_hops()
     rows = TABLE.select(
         folder,
         "select step, coalesce(list_position($seeds, seed), 0) - 1 as model, hop, loss "
@@ -87,28 +87,28 @@ def losses(
     )
     if not rows or not len(rows["step"]):
         return np.empty(0, np.int32), np.empty((0, len(seeds), 0), np.float32)
-    # Where a hop is missing, the largest is not a number.
-    hops = int(np.nan_to_num(rows["hop"].max()))
     if not _is_whole(rows, len(seeds), hops):
         raise RunDamaged(
-            f"the metrics of {folder.name} have not one row for each step, seed and hop: restore "
-            f"them from a copy, or `hopscope rm {folder.name}` and train again"
+            f"the metrics of {folder.name} have not one row for each step, seed and hop that its "
+            f"config asks for: restore them from a copy, or `hopscope rm {folder.name}` and train "
+            "again"
         )
-    return rows["step"][:: len(seeds) * hops], rows["loss"].reshape(-1, len(seeds), hops)
+    shape = (-1, len(seeds), len(hops))
+    return rows["step"][:: len(seeds) * len(hops)], rows["loss"].reshape(shape)
 
 
-def _is_whole(rows: dict[str, np.ndarray], models: int, hops: int) -> bool:
+def _is_whole(rows: dict[str, np.ndarray], models: int, hops: Sequence[int]) -> bool:
     """Has every step, model and hop one row, in this order?"""
-    each = models * hops
-    if hops < 1 or len(rows["step"]) % each:
+    each = models * len(hops)
+    if len(rows["step"]) % each:
         return False
     steps = rows["step"].reshape(-1, each)
-    model, hop = (rows[name].reshape(-1, models, hops) for name in ("model", "hop"))
+    model, hop = (rows[name].reshape(-1, models, len(hops)) for name in ("model", "hop"))
     return bool(
         (steps == steps[:, :1]).all()
         and (np.diff(steps[:, 0]) > 0).all()
         and (model == np.arange(models)[:, None]).all()
-        and (hop == np.arange(1, hops + 1)).all()
+        and (hop == np.array(hops)).all()
     )
 
 

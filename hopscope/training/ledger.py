@@ -1,12 +1,12 @@
 """Losses on their way from the device to the store, and the watch for divergence."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from hopscope.configs import Experiment
 from hopscope.errors import Diverged
 from hopscope.store.metrics import part, part_name, to_parquet
 
@@ -17,12 +17,10 @@ DIVERGED_AT = 100.0
 class Ledger:
     """Collects losses step by step; every commit takes away a part of the metrics."""
 
-    def __init__(
-        self, seeds: Sequence[int], hops: Sequence[int], first_step: int, limit: float
-    ) -> None:
-        self.seeds, self.hops = seeds, hops
+    def __init__(self, experiment: Experiment, first_step: int) -> None:
+        self.experiment = experiment
         self.start = first_step
-        self.limit = limit
+        self.limit = DIVERGED_AT * max(1.0, experiment.guess)
         self.pending: dict[str, list[tuple[int, Tensor]]] = {"train": [], "validation": []}
         self.done: list[dict[str, np.ndarray]] = []
         self.latest: dict[str, np.ndarray] = {}
@@ -39,7 +37,7 @@ class Ledger:
             steps = np.array([step for step, _ in entries], np.int32)
             losses = torch.stack([tensor for _, tensor in entries]).float().cpu().numpy()
             self._check(steps, losses, last_good)
-            self.done.append(part(split, self.seeds, steps, losses))
+            self.done.append(part(split, self.experiment, steps, losses))
             self.latest[split] = losses[-1]
             entries.clear()
 
@@ -59,7 +57,7 @@ class Ledger:
         row, member, hop = (int(axis[0]) for axis in np.nonzero(bad))
         value = losses[row, member, hop]
         what = "is not a number" if math.isnan(value) else f"is {value:.3g}"
-        which, seed = self.hops[hop], self.seeds[member]
+        which, seed = self.experiment.asked_hops()[hop], self.experiment.seeds[member]
         raise Diverged(
             f"the loss of hop {which} {what} at step {steps[row]} (seed {seed}); "
             f"the last good checkpoint is {last_good}: lower training.lr, or add training.warmup"

@@ -1,13 +1,12 @@
 """What a training takes, from its config alone, so that what cannot fit is refused at once.
 
 A rough count of the largest tensors, from the shapes of the model; within a factor of two of what
-was measured. Nothing is built for it: the graph of a million hops takes longer than the answer.
+was measured. Nothing is built for it.
 """
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
-from hopscope.store.metrics import MOST_HOPS
 from hopscope.training.precision import device_of, precision_of
 
 STATE = 20
@@ -52,7 +51,7 @@ def examples_bytes(experiment: Experiment, examples: int) -> int:
 
 
 def check_training(experiment: Experiment) -> None:
-    """Refuse what this machine cannot hold, or a run cannot keep, before there is a run."""
+    """Refuse what this machine cannot hold, before there is a run."""
     training, models = experiment.training, len(experiment.seeds)
     what = (
         f"training {models if models > 1 else 'a'} model{'s' * (models > 1)} of "
@@ -60,12 +59,6 @@ def check_training(experiment: Experiment) -> None:
         f"{experiment.task.interface().length:,} positions a step"
     )
     _check(what, training_bytes(experiment), "take a smaller model, batch, chain or fleet")
-    asked = len(experiment.task.asked_hops())
-    if asked > MOST_HOPS:
-        raise ConfigError(
-            f"the task asks for {asked:,} hops at once, and a run keeps the losses of up to "
-            f"{MOST_HOPS}: take fewer hops, or curriculum=False, which asks for the last alone"
-        )
 
 
 def check_examples(experiment: Experiment, examples: int) -> None:

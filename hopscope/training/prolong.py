@@ -99,8 +99,8 @@ def _losses(shorter: RunFolder, experiment: Experiment) -> list[dict[str, np.nda
     _check_there("validation", wanted, steps.tolist(), shorter)
     kept = np.isin(steps, wanted)
     return [
-        part("train", experiment.seeds, *losses(shorter, "train")),
-        part("validation", experiment.seeds, steps[kept], values[kept]),
+        part("train", experiment, *losses(shorter, "train")),
+        part("validation", experiment, steps[kept], values[kept]),
     ]
 
 

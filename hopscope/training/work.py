@@ -13,7 +13,7 @@ from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.training.learner import Learner
-from hopscope.training.ledger import DIVERGED_AT, Ledger
+from hopscope.training.ledger import Ledger
 from hopscope.training.memory import check_training
 from hopscope.training.precision import device_of, precision_of
 from hopscope.training.state import pack, unpack
@@ -41,9 +41,7 @@ class TrainingWork:
         where = device_of(device)
         self.learner = Learner(experiment, where, precision_of(training, where))
         unpack(self.learner, folder)
-        limit = DIVERGED_AT * max(1.0, experiment.guess)
-        hops = experiment.task.asked_hops()
-        self.ledger = Ledger(experiment.seeds, hops, self.step, limit)
+        self.ledger = Ledger(experiment, self.step)
         self.settle_every = SETTLE_EVERY[where.type]
         if not checkpoint_steps(folder):
             self._validate()

@@ -98,7 +98,7 @@ def _metrics(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
     parts = []
     for split in ("train", "validation"):
         steps, values = losses(fleet, split)
-        parts.append(part(split, own.recipe.seeds, steps, values[:, number : number + 1]))
+        parts.append(part(split, own.recipe, steps, values[:, number : number + 1]))
     return {LOSSES if complete else part_name(0, step): to_parquet(parts)}
 
 

@@ -28,7 +28,7 @@ def made(hops: int, step: int, seeds: tuple[int, ...] = (0,), **changes: object)
     folder = Store().create(recipe)
     steps = np.arange(1, step + 1, dtype=np.int32)
     losses = np.full((step, len(seeds), hops), 0.25, np.float32)
-    rows = part("train", seeds, steps, losses)
+    rows = part("train", recipe, steps, losses)
     folder.commit({part_name(0, step): to_parquet([rows])}, step=step, **changes)
     return folder
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.configs import Experiment, MarkovExperiment, Training
+from hopscope.configs import Experiment, MarkovExperiment, Retrieval, Training
 from hopscope.store import Store
 from hopscope.store.manifest import FileEntry
 from hopscope.training import train
@@ -115,3 +115,16 @@ def test_settings_that_vary_have_a_column_each(
     assert told[bad.name] == {}
     assert told[tiny.run_name()]["training.lr"] == tiny.training.lr
     assert told[MarkovExperiment().run_name()]["training.lr"] is None
+
+
+@pytest.mark.parametrize("seeds", [(0,), (1, 2)])
+def test_a_loss_is_told_of_the_hop_that_was_asked(
+    root: Path, hopscope: Say, tiny: Experiment, seeds: tuple[int, ...]
+) -> None:
+    task = Retrieval(hops=5, chains=2, curriculum=False)
+    train(tiny.model_copy(update={"task": task, "seeds": seeds}))
+    _, out, _ = hopscope("sql", "select distinct split, hop from metrics order by all", "--json")
+    assert [row["hop"] for row in json.loads(out)] == [5, 5]
+    (run,) = Store().names()
+    (row,) = json.loads(hopscope("show", run, "--json")[1])["results"]
+    assert row["hop"] == 5

@@ -30,7 +30,7 @@ def train(folder: RunFolder, first: int, last: int) -> None:
         steps = [s for s in range(first, last + 1) if (s % 2 == 0 if number else s > 0)]
         shape = len(steps), 2, 2
         found = np.random.default_rng([first, number]).random(shape, np.float32)
-        parts.append(part(split, RECIPE.seeds, np.array(steps, np.int32), found))
+        parts.append(part(split, RECIPE, np.array(steps, np.int32), found))
     weights = safetensors.numpy.save({"w": np.full(3, last, np.float32)})
     files = {part_name(first, last): to_parquet(parts), checkpoint_name(last): weights}
     folder.commit(files, step=last, seconds=0.5 * last)

@@ -4,13 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, Retrieval
 from hopscope.errors import RunDamaged, StoreError
 from hopscope.store import Store, sql
 from hopscope.store.metrics import LOSSES, ended, losses, merged, part, part_name, to_parquet
 from hopscope.store.parquet import to_parquet as parquet
 
-SEEDS = (7, 3)
+RECIPE = Experiment(task=Retrieval(hops=3), seeds=(7, 3))
 
 
 def some_losses(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
@@ -19,13 +19,13 @@ def some_losses(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
     return steps, values
 
 
-def test_parts_come_back_as_they_went_in(store: Store, tiny: Experiment) -> None:
-    folder = store.create(tiny.model_copy(update={"seeds": SEEDS}))
+def test_parts_come_back_as_they_went_in(store: Store) -> None:
+    folder = store.create(RECIPE)
     assert losses(folder, "train")[1].shape == (0, 2, 0)
     one, two = some_losses(1, 4), some_losses(5, 9)
     checked = some_losses(9, 9)
-    folder.commit({part_name(0, 4): to_parquet([part("train", SEEDS, *one)])})
-    second = [part("train", SEEDS, *two), part("validation", SEEDS, *checked)]
+    folder.commit({part_name(0, 4): to_parquet([part("train", RECIPE, *one)])})
+    second = [part("train", RECIPE, *two), part("validation", RECIPE, *checked)]
     folder.commit({part_name(4, 9): to_parquet(second)})
     before = losses(folder, "train")
     folder.commit({LOSSES: merged(folder)}, drop=tuple(folder.files("metrics/part-")))
@@ -35,27 +35,25 @@ def test_parts_come_back_as_they_went_in(store: Store, tiny: Experiment) -> None
     assert np.array_equal(losses(folder, "validation")[1], checked[1])
 
 
-def test_the_same_rows_make_the_same_bytes_however_they_were_cut(
-    tmp_path: Path, tiny: Experiment
-) -> None:
+def test_the_same_rows_make_the_same_bytes_however_they_were_cut(tmp_path: Path) -> None:
     blobs = []
     for cuts in ([0, 600, 700], [0, 3, 650, 700]):
-        folder = Store(tmp_path / str(len(cuts))).create(tiny)
+        folder = Store(tmp_path / str(len(cuts))).create(RECIPE)
         for start, stop in pairwise(cuts):
             steps = np.arange(start + 1, stop + 1, dtype=np.int32)
             values = np.sin(np.arange(stop * 6, dtype=np.float32)[start * 6 :]).reshape(-1, 2, 3)
             folder.commit(
-                {part_name(start, stop): to_parquet([part("train", SEEDS, steps, values)])}
+                {part_name(start, stop): to_parquet([part("train", RECIPE, steps, values)])}
             )
         blobs.append(merged(folder))
     assert blobs[0] == blobs[1]
 
 
-def test_sql_sees_every_metric_of_every_run(store: Store, tiny: Experiment) -> None:
+def test_sql_sees_every_metric_of_every_run(store: Store) -> None:
     assert sql(store, "select * from metrics").rows == ()
-    for seeds in (SEEDS, (1, 2)):
-        folder = store.create(tiny.model_copy(update={"seeds": seeds}))
-        rows = to_parquet([part("train", seeds, *some_losses(1, 4))])
+    for recipe in (RECIPE, RECIPE.model_copy(update={"seeds": (1, 2)})):
+        folder = store.create(recipe)
+        rows = to_parquet([part("train", recipe, *some_losses(1, 4))])
         folder.commit({part_name(0, 4): rows}, step=4)
     answer = sql(store, "select run, count(*) as n, max(loss) as top from metrics group by run")
     assert answer.columns == ("run", "n", "top")
@@ -66,7 +64,7 @@ def test_sql_sees_every_metric_of_every_run(store: Store, tiny: Experiment) -> N
     assert len(sql(store, "select distinct on (name) * from runs").rows) == 2
     assert len(sql(store, joined.replace("step", "metrics.step")).rows) == 8
     asked = sql(store, "select config ->> '$.task.kind' as kind, steps from runs limit 1")
-    assert asked.rows == (("retrieval", 12),)
+    assert asked.rows == (("retrieval", RECIPE.steps),)
 
 
 def test_a_wrong_question_is_one_line(store: Store) -> None:
@@ -95,7 +93,7 @@ def test_columns_that_cannot_be_unpacked_are_damage(store: Store, tiny: Experime
     """Where the file's footer is whole, and its hash was forged with it."""
     folder = store.create(tiny)
     steps, values = np.arange(1, 200, dtype=np.int32), np.random.default_rng(0).random((199, 1, 2))
-    data = bytearray(to_parquet([part("train", (0,), steps, values.astype(np.float32))]))
+    data = bytearray(to_parquet([part("train", tiny, steps, values.astype(np.float32))]))
     data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
     folder.commit({part_name(0, 199): bytes(data)})
     with pytest.raises(RunDamaged, match="cannot be read"):

@@ -16,7 +16,7 @@ def with_losses(store: Store, experiment: Experiment) -> RunFolder:
     folder = store.create(experiment)
     steps = np.arange(1, 5, dtype=np.int32)
     values = np.ones((4, len(experiment.seeds), 2), np.float32)
-    data = to_parquet([part("train", experiment.seeds, steps, values)])
+    data = to_parquet([part("train", experiment, steps, values)])
     folder.commit({part_name(0, 4): data}, step=4)
     return folder
 

@@ -20,7 +20,7 @@ def run(store: Store, tiny: Experiment) -> RunFolder:
     folder = store.create(tiny)
     steps = np.arange(1, 5, dtype=np.int32)
     values = np.linspace(0, 1, 8, dtype=np.float32).reshape(4, 1, 2)
-    data = to_parquet([part("train", tiny.seeds, steps, values)])
+    data = to_parquet([part("train", tiny, steps, values)])
     folder.commit({part_name(0, 4): data}, step=4)
     return folder
 

@@ -71,8 +71,8 @@ def made(store: Store, seed: int, falls_at: int) -> RunFolder:
     files = {
         part_name(0, 400): to_parquet(
             [
-                part("train", recipe.seeds, steps, losses),
-                part("validation", recipe.seeds, steps[-1:], losses[-1:]),
+                part("train", recipe, steps, losses),
+                part("validation", recipe, steps[-1:], losses[-1:]),
             ]
         )
     }

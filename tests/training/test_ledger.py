@@ -3,18 +3,19 @@ import math
 import pytest
 import torch
 
+from hopscope.configs import Experiment, Retrieval
 from hopscope.errors import Diverged
 from hopscope.training.ledger import Ledger
 
 
 def test_nothing_noted_is_no_file() -> None:
-    ledger = Ledger((0,), (1, 2), 0, limit=100.0)
+    ledger = Ledger(Experiment(task=Retrieval(hops=2)), 0)
     ledger.settle("none")
     assert ledger.take(5) == {}
 
 
 def test_parts_are_named_for_the_steps_they_cover() -> None:
-    ledger = Ledger((0,), (1, 2), 3, limit=100.0)
+    ledger = Ledger(Experiment(task=Retrieval(hops=2)), 3)
     ledger.note("train", 4, torch.tensor([[0.5, 0.7]]))
     ledger.settle("none")
     assert list(ledger.take(4)) == ["metrics/part-00000003-00000004.parquet"]
@@ -26,8 +27,8 @@ def test_parts_are_named_for_the_steps_they_cover() -> None:
 
 @pytest.mark.parametrize(("value", "what"), [(math.nan, "is not a number"), (1e4, "is 1e\\+04")])
 def test_the_first_bad_loss_is_named(value: float, what: str) -> None:
-    ledger = Ledger((5, 6), (1, 3), 0, limit=100.0)
-    ledger.note("train", 1, torch.tensor([[0.5, 0.5], [0.5, 0.5]]))
-    ledger.note("train", 2, torch.tensor([[0.5, 0.5], [0.5, value]]))
+    ledger = Ledger(Experiment(task=Retrieval(hops=3, curriculum=False), seeds=(5, 6)), 0)
+    ledger.note("train", 1, torch.tensor([[0.5], [0.5]]))
+    ledger.note("train", 2, torch.tensor([[0.5], [value]]))
     with pytest.raises(Diverged, match=f"hop 3 {what} at step 2 .seed 6.; .* is step-7:"):
         ledger.settle("step-7")

@@ -25,7 +25,6 @@ from hopscope.models import Transformer
 from hopscope.training import train
 from hopscope.training.memory import (
     check_examples,
-    check_training,
     parameters,
     training_bytes,
 )
@@ -87,21 +86,12 @@ def test_shapes_and_weights_are_those_of_the_model(task: Task) -> None:
     assert parameters(experiment) == pytest.approx(made, rel=0.05)
 
 
-def test_no_more_hops_are_asked_than_losses_can_be_kept_of() -> None:
-    small = {"model": Model(layers=1, heads=1, d_model=8), "training": Training(batch=1)}
-    check_training(Experiment(task=Retrieval(hops=127), **small))
-    check_training(Experiment(task=Retrieval(hops=128, curriculum=False), **small))
-    with pytest.raises(ConfigError, match="asks for 128 hops at once, and a run keeps the losses"):
-        check_training(Experiment(task=Retrieval(hops=128), **small))
-
-
 @pytest.mark.parametrize(
     ("experiment", "text"),
     [
         (Experiment(model=Model(d_model=1_000_000)), r"a model of 48,[\d,]{15} weights"),
         (Experiment(training=Training(batch=100_000_000)), "100,000,000 examples of 28 positions"),
-        (Experiment(task=Retrieval(hops=1_000_000)), "of 8,000,004 positions a step"),
-        (Experiment(task=Retrieval(hops=10**8)), "GiB"),
+        (Experiment(task=Retrieval(chains=1_000_000)), "of 7,000,000 positions a step"),
         (Experiment(task=MQAR(alphabet=10**9)), "GiB"),
         (Experiment(task=MQAR(length=10**9)), "of 1,000,000,000 positions a step"),
         (Experiment(seeds=tuple(range(100_000))), "training 100000 models of"),

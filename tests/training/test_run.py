@@ -55,7 +55,7 @@ def test_metrics_of_other_hops_than_the_config_has(store: Store, tiny: Experimen
     task = tiny.task.model_copy(update={"hops": tiny.task.hops + 1})
     forged = Run(store.create(tiny.model_copy(update={"task": task})))
     forged.folder.commit({LOSSES: run.folder.read(LOSSES)})
-    with pytest.raises(RunDamaged, match=r"have 2 hops, its config asks for 3: restore them"):
+    with pytest.raises(RunDamaged, match="not one row for each .* hop that its config"):
         forged.losses()
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hopscope.configs.config import Positive, Whole
+from hopscope.configs.config import Hops, Whole
 from hopscope.configs.model import Interface
 from hopscope.configs.tasks.task import FactTask
 from hopscope.facts import FactGraph, Role, chain_of_facts
@@ -28,7 +28,7 @@ class KHop(FactTask):
     """
 
     kind: Literal["khop"] = "khop"
-    hops: Positive = 2
+    hops: Hops = 2
     """Number k of previous-occurrence hops."""
     alphabet: Annotated[Whole, Field(ge=2)] = 8
     """Number of different tokens."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hopscope.configs.config import Positive, Real, Whole
+from hopscope.configs.config import Hops, Positive, Real, Whole
 from hopscope.configs.model import Interface
 from hopscope.configs.tasks.layout import Layout, Order, Size
 from hopscope.configs.tasks.task import FactTask
@@ -101,7 +101,7 @@ class VectorTask(FactTask):
 
     def ordered(self, order: Order) -> Self:
         """The same questions with their facts in another order."""
-        return self.model_copy(update={"order": order})
+        return type(self)(**{**dict(self), "order": order})
 
     def rates(self) -> list[float]:
         """The frequencies of the rotary code, fastest first."""
@@ -119,7 +119,7 @@ class Retrieval(VectorTask):
     """
 
     kind: Literal["retrieval"] = "retrieval"
-    hops: Positive = 3
+    hops: Hops = 3
     """Number D of look-ups from x_0 to x_D (§8: 3, §7: 5, §9: 4)."""
 
     def graph(self) -> FactGraph:
@@ -127,10 +127,6 @@ class Retrieval(VectorTask):
 
     def chosen_hops(self) -> int:
         return self.hops
-
-    def size(self) -> Size:
-        """The same, without the graph: that of very many hops takes long, only to be refused."""
-        return Size(facts=self.hops, symbols=self.hops + 1, positions=2 * self.hops + 1, known=1)
 
 
 class Induction(VectorTask):
@@ -159,7 +155,7 @@ class ConditionalRetrieval(VectorTask):
     """
 
     kind: Literal["conditional"] = "conditional"
-    facts: tuple[str, ...] = ("a->x", "a->y", "x,y->z")
+    facts: Annotated[tuple[str, ...], Field(max_length=127)] = ("a->x", "a->y", "x,y->z")
     """The look-ups of one chain, each `key[,key…]->value`."""
     decoys: Annotated[Whole, Field(ge=0)] = 0
     """Facts per chain that share the first key of a fact with several keys."""

@@ -153,19 +153,20 @@ def in_turn(crossed: Sequence[int | None]) -> Iterator[bool]:
 
 def hops_of(row: LossRow) -> int:
     """The last hop that a model ends with knowing; 0 if it knows none."""
-    return max((hop for hop, loss in enumerate(row.final, 1) if loss < LEARNED), default=0)
+    losses = zip(row.asked, row.final, strict=True)
+    return max((hop for hop, loss in losses if loss < LEARNED), default=0)
 
 
 def allowed(row: LossRow) -> int:
     """The hops that a model of this depth can know at most, of those that are asked."""
-    return min(reach(row.layers), len(row.final))
+    return min(reach(row.layers), row.asked[-1])
 
 
 def within_the_law(tables: Sequence[Table]) -> Finding:
     """Judge whether no model knows a hop in the end that its depth does not allow."""
     rows = rows_of(tables)
     beaten = sum(hops_of(row) > allowed(row) for row in rows)
-    shallow = [row for row in rows if allowed(row) < len(row.final)]
+    shallow = [row for row in rows if allowed(row) < row.asked[-1]]
     deep = [row for row in rows if allowed(row) > 0]
     met = sum(hops_of(row) == allowed(row) for row in deep)
     if not any(map(hops_of, rows)):

@@ -117,6 +117,13 @@ class LossRow(Row):
     course: Course
 
     @property
+    def asked(self) -> tuple[int, ...]:
+        """The hop that each final loss belongs to."""
+        if self.hops is not None and not self.curriculum:
+            return (self.hops,)
+        return tuple(range(1, len(self.final) + 1))
+
+    @property
     def loss(self) -> float:
         """The final loss, over all hops."""
         return sum(self.final) / len(self.final)

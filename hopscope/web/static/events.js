@@ -15,8 +15,8 @@ export function events(about) {
     }));
   const hops = (about.learned ?? []).map((step, n) => ({
     step,
-    name: `hop ${n + 1}`,
-    text: `hop ${n + 1} is learned`,
+    name: about.task.hops[n],
+    text: `${about.task.hops[n]} is learned`,
     hop: n,
   }));
   return [...paths, ...hops].filter((its) => its.step !== null).sort((a, b) => a.step - b.step);

@@ -114,8 +114,8 @@ export function slider(state) {
                   ? its.name
                   : `stage ${its.name}`
                 : near
-                  ? `${its.hop + 1}`
-                  : `hop ${its.hop + 1} learned`,
+                  ? its.name.replace("hop ", "")
+                  : `${its.name} learned`,
             ),
           ),
         );

@@ -13,6 +13,9 @@ from hopscope.errors import ConfigError, FactError
     [
         (lambda: Retrieval(dim=3), "dim is 3; .* make it even"),
         (lambda: Retrieval(symbols="one-hot", dim=4), "16 distinct one-hot symbols need dim >= 16"),
+        (lambda: Retrieval(hops=128, curriculum=False), "hops: .* less than or equal to 127"),
+        (lambda: ConditionalRetrieval(facts=["a->x"] * 128), "at most 127 items"),
+        (lambda: Retrieval().ordered("sideways"), "order: .* got 'sideways'"),  # type: ignore[arg-type]
         (lambda: ConditionalRetrieval(decoys=4), "at most chains - 1 = 3"),
         (lambda: ConditionalRetrieval(decoys=1, symbols="one-hot", dim=18), "need dim >= 20"),
     ],
@@ -25,13 +28,6 @@ def test_what_does_not_fit_is_refused(make: Callable[[], object], text: str) -> 
 def test_cyclic_facts_are_refused() -> None:
     with pytest.raises(FactError, match="need each other"):
         ConditionalRetrieval(facts=("a->b", "b->a"))
-
-
-@pytest.mark.parametrize("hops", [1, 2, 7])
-def test_sizes_of_a_chain_are_those_of_its_layout(hops: int) -> None:
-    """Retrieval answers without the graph, since that of very many hops takes long."""
-    task = Retrieval(hops=hops)
-    assert task.size() == task.layout().size
 
 
 def test_the_guessing_level_is_that_of_the_mean_of_the_candidates() -> None:

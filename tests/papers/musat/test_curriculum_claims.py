@@ -2,7 +2,7 @@
 
 from musat_rows import IC, judged, tables, with_
 
-from hopscope.papers.musat.curriculum_claims import CLAIMS
+from hopscope.papers.musat.curriculum_claims import CLAIMS, hops_of
 from hopscope.papers.table import Table
 
 
@@ -46,3 +46,9 @@ def test_less_training_in_which_nothing_is_learned_refutes_nothing() -> None:
             assert claim.judge([Table(IC, protocol, stuck), *others]).verdict == verdict
     (claim,) = (claim for claim in CLAIMS if claim.id == "musat/hops-in-order")
     assert claim.judge([Table(IC, "full", stuck)]).verdict == "not measured"  # no order is seen
+
+
+def test_a_model_without_curriculum_knows_the_hop_that_it_is_asked_for() -> None:
+    row = with_(tables()[IC][0], hops=5, curriculum=False, final=[0.1])
+    assert hops_of(row) == 5
+    assert hops_of(with_(row, curriculum=True)) == 1
