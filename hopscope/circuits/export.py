@@ -7,6 +7,8 @@
 
 import math
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,10 +17,12 @@ from torch import Tensor
 
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.exam import Exam
+from hopscope.circuits.exam import Exam, exam_of
+from hopscope.circuits.mechanism import Target
 from hopscope.circuits.parts import Part
-from hopscope.circuits.subject import Subject, Whole
+from hopscope.circuits.subject import Subject, Whole, weights_digest
 from hopscope.errors import CircuitError
+from hopscope.facts import Role
 from hopscope.models import Transformer
 
 INPUT, LOGITS = "input", "logits"
@@ -28,32 +32,109 @@ PARTS_OF_A_HEAD = ("q", "k", "v")
 def edges(circuit: Circuit, model: Transformer) -> dict[str, Any]:
     """The circuit as edges between components, scored by what removing their ends costs.
 
-    A node is in the circuit if its head has a part in it; input, output and MLPs, which
-    discovery leaves alone, always are. These formats name no roles, so an edge says less than
-    a path.
+    An edge is in the graph where a head of the circuit writes at a role at which a later row of
+    the circuit makes its queries (the row's reader), or its keys or values (what it looks at).
+    A part that only tells later heads where to look has no edge to values or to the output. MLPs
+    and the input, which discovery leaves alone, are at every position. Where the circuit does not
+    say which role a row reads, or by what it looks there (as by position), an edge that it may
+    take is left out: neither in the graph nor outside of it.
     """
+    circuit.check_model(weights_digest(model))
     config, scores = model.config, _head_scores(circuit)
     layers = range(config.layers)
     heads = [f"a{layer}.h{head}" for layer in layers for head in range(config.heads)]
     mlps = [f"m{layer}" for layer in layers] if config.mlp else []
-    inside = {INPUT, LOGITS, *mlps, *scores}
+    flow = _flow(circuit, mlps)
     found: dict[str, dict[str, float | bool]] = {}
     for target in (*heads, *mlps, LOGITS):
         for source in (INPUT, *heads, *mlps):
             if _place(source) >= _place(target):
                 continue
             score = min(scores.get(source, math.inf), scores.get(target, math.inf))
-            present = {source, target} <= inside
-            value = score if present and math.isfinite(score) else 0.0
-            ends = [f"{target}<{part}>" for part in PARTS_OF_A_HEAD] if ".h" in target else [target]
-            found |= {f"{source}->{end}": {"score": value, "in_graph": present} for end in ends}
+            for end in PARTS_OF_A_HEAD if ".h" in target else ("",):
+                present = flow.takes(source, target, end)
+                if present is not None:
+                    name = f"{source}->{target}" + f"<{end}>" * bool(end)
+                    value = score if present and math.isfinite(score) else 0.0
+                    found[name] = {"score": value, "in_graph": present}
     shape = {"n_layers": config.layers, "n_heads": config.heads, "d_model": config.d_model}
     nodes = (INPUT, *heads, *mlps, LOGITS)
+    inside = {INPUT, LOGITS, *mlps, *scores}
     return {
         "cfg": {**shape, "parallel_attn_mlp": False},
         "nodes": {name: {"in_graph": name in inside} for name in nodes},
         "edges": found,
     }
+
+
+Roles = frozenset[Role | None]
+"""Some roles; None: one that the circuit does not name."""
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """At which roles the components of a circuit write, and at which they read."""
+
+    every: Roles
+    writes: Mapping[str, Roles]
+    """For each component, where it adds to the stream."""
+    carries: Mapping[str, Roles]
+    """The same, without parts that only tell later heads where to look."""
+    reads: Mapping[tuple[str, str], Roles]
+    """For each component and each of its ends (queries, keys, values; of others: all it takes)."""
+
+    def takes(self, source: str, target: str, end: str) -> bool | None:
+        """Does the circuit take what the source writes? None: it does not say."""
+        moved = self.carries if end == "v" or target == LOGITS else self.writes
+        there, wanted = moved.get(source, frozenset()), self.reads.get((target, end), frozenset())
+        if not there or not wanted:
+            return False
+        if there & wanted or there >= self.every:
+            return True
+        return None if None in wanted else False
+
+
+def _flow(circuit: Circuit, mlps: Sequence[str]) -> _Flow:
+    every = frozenset(circuit.roles)
+    writes: dict[str, Roles] = dict.fromkeys((INPUT, *mlps), every)
+    carries = dict(writes)
+    reads: dict[tuple[str, str], Roles] = dict.fromkeys(((name, "") for name in mlps), every)
+    reads[LOGITS, ""] = _answers(circuit)
+    for part in circuit.parts:
+        for at in part.heads:
+            name = f"a{at[0]}.h{at[1]}"
+            rows = frozenset(part.readers)
+            writes[name] = writes.get(name, frozenset()) | rows
+            if part.kind != "locates":
+                carries[name] = carries.get(name, frozenset()) | rows
+            mechanism = circuit.mechanism(*at)
+            for role in part.readers:
+                for target in mechanism.of(role).every:
+                    for end, its in zip(PARTS_OF_A_HEAD, _ends(role, target, every), strict=True):
+                        reads[name, end] = reads.get((name, end), frozenset()) | its
+    return _Flow(every, writes, carries, reads)
+
+
+def _ends(reader: Role, target: Target, every: Roles) -> tuple[Roles, Roles, Roles]:
+    """Where a row makes its queries and its keys, and where its values come from."""
+    unknown: Roles = frozenset([None])
+    if target.where in ("own", "all", "others"):
+        source: Roles = frozenset([target.role])
+        return frozenset([reader]), source, source
+    if target.where == "uniform":  # it depends on no query and no key
+        return frozenset(), frozenset(), every
+    if target.where == "itself":
+        return unknown, unknown, frozenset([reader])
+    return (frozenset([reader]) if target.relation else unknown), unknown, unknown
+
+
+def _answers(circuit: Circuit) -> Roles:
+    """The roles at which answers are read."""
+    if circuit.task is None:
+        return frozenset([None])
+    exam = exam_of(circuit.task, 1)
+    last = exam.roles.role[0, -exam.read_of(circuit.task.interface().read) :].tolist()
+    return frozenset(exam.table[number] for number in last)
 
 
 def _head_scores(circuit: Circuit) -> dict[str, float]:
@@ -67,7 +148,8 @@ def _head_scores(circuit: Circuit) -> dict[str, float]:
 
 
 def _worth(part: Part, base: float) -> float:
-    return max(0.0, max(part.cost.mean, part.alone_cost.mean) - base)
+    costs = [cost.mean for cost in (part.cost, part.alone_cost) if cost]
+    return max(0.0, max(costs, default=0.0) - base)
 
 
 def _place(node: str) -> float:

@@ -5,16 +5,25 @@ import warnings
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Ablator, Mechanism, discover, exam_of, subject_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Circuit,
+    Mechanism,
+    discover,
+    exam_of,
+    subject_of,
+)
 from hopscope.circuits.export import (
     circuitsvis,
     edges,
     transformer_lens_config,
     transformer_lens_weights,
 )
-from hopscope.circuits.mechanism import UNIFORM
+from hopscope.circuits.mechanism import BY_POSITION, UNIFORM
 from hopscope.configs import KHop, Model
 from hopscope.errors import CircuitError
+from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 
@@ -93,17 +102,63 @@ def test_a_fleet_is_not_exported(random_model: Transformer) -> None:
         transformer_lens_weights(fleet)
 
 
-def test_edges_join_the_heads_of_the_circuit(two_hops: Planted) -> None:
-    model = planted(two_hops.task, heads=2)
-    circuit = discover(model.model, model.task, examples=16)
-    found = edges(circuit, model.model)
+@pytest.fixture(scope="module")
+def wide(two_hops: Planted) -> Planted:
+    """A planted model with a second head in every layer, which does nothing."""
+    return planted(two_hops.task, heads=2)
+
+
+@pytest.fixture(scope="module")
+def circuit(wide: Planted) -> Circuit:
+    return discover(wide.model, wide.task, examples=16)
+
+
+IN_GRAPH = {
+    # 0.0 value 0 ← key 0, value 1 ← key 1: it tells others where to look, and brings no answer
+    "input->a0.h0<q>", "input->a0.h0<k>", "input->a0.h0<v>",
+    # 1.0 query ← value 0: 0.0 writes there, by which the query finds it
+    "input->a1.h0<q>", "input->a1.h0<k>", "input->a1.h0<v>", "a0.h0->a1.h0<k>",
+    # 2.0 query ← value 1: the query, at which 1.0 writes, looks for what 0.0 writes there
+    "input->a2.h0<q>", "input->a2.h0<k>", "input->a2.h0<v>", "a1.h0->a2.h0<q>", "a0.h0->a2.h0<k>",
+    "input->logits", "a1.h0->logits", "a2.h0->logits",
+}  # fmt: skip
+"""Of 22 edges between these nodes."""
+
+
+def test_every_edge_of_the_graph_is_one_of_the_circuit(wide: Planted, circuit: Circuit) -> None:
+    found = edges(circuit, wide.model)
     inside = {name for name, node in found["nodes"].items() if node["in_graph"]}
     assert inside == {"input", "logits", "a0.h0", "a1.h0", "a2.h0"}
-    joined = {name for name, edge in found["edges"].items() if edge["in_graph"]}
-    assert {"input->a0.h0<q>", "a0.h0->a1.h0<k>", "a1.h0->a2.h0<q>", "a2.h0->logits"} <= joined
-    assert not any("h1" in name for name in joined)
-    assert found["edges"]["a1.h0->a2.h0<v>"]["score"] > 0
+    assert {name for name, edge in found["edges"].items() if edge["in_graph"]} == IN_GRAPH
+    assert found["edges"]["a1.h0->a2.h0<q>"]["score"] > 0
+    assert found["edges"]["a1.h0->a2.h0<v>"] == {"score": 0.0, "in_graph": False}
     assert "a1.h0->a0.h0<q>" not in found["edges"]
+
+
+def test_an_edge_of_which_the_circuit_says_nothing_is_left_out(
+    wide: Planted, circuit: Circuit
+) -> None:
+    """1.0 goes by position: whether it finds its sources by what 0.0 writes is not known."""
+    mechanism = Mechanism(((Role("query"), BY_POSITION),))
+    heads = tuple(
+        its.model_copy(update={"mechanism": mechanism}) if its.at == (1, 0) else its
+        for its in circuit.heads
+    )
+    parts = tuple(
+        its.model_copy(update={"paths": (), "alone_cost": None}) if its.at == (1, 0) else its
+        for its in circuit.parts
+    )
+    found = edges(circuit.model_copy(update={"heads": heads, "parts": parts}), wide.model)["edges"]
+    assert not {"a0.h0->a1.h0<q>", "a0.h0->a1.h0<k>"} & found.keys()
+    joined = {name for name, edge in found.items() if edge["in_graph"]}
+    assert joined == IN_GRAPH - {"a0.h0->a1.h0<k>"}
+
+
+def test_edges_are_those_of_the_model_that_the_circuit_was_found_in(
+    random_model: Transformer, circuit: Circuit
+) -> None:
+    with pytest.raises(CircuitError, match="this circuit was found in "):
+        edges(circuit, random_model)
 
 
 def test_mlps_are_nodes_between_the_layers(random_model: Transformer, two_hops: Planted) -> None:
