@@ -3,6 +3,7 @@
 import platform
 import shutil
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -151,7 +152,10 @@ def device() -> Check:
     precision = f"{precision_of(Training(), chosen)} unless told"
     if chosen.type == "cpu":
         return Check("device", "fine", f"no GPU: the processor, {precision}")
-    return Check("device", "fine", f"{processor_of(chosen)}, {precision}, by {compiled.gpu_path()}")
+    with warnings.catch_warnings(action="ignore"):  # it is said here
+        found = f"{processor_of(chosen)}, {precision}, by {compiled.gpu_path(chosen)}"
+        what, _, todo = compiled.why_no_triton(chosen).partition(": ")
+    return Check("device", "note" if todo else "fine", f"{found}; {what}" if what else found, todo)
 
 
 def threads() -> Check:

@@ -45,7 +45,8 @@ def agreements() -> list[Agreement]:
         return float((_gradients(torch.bfloat16, path) - exact).norm() / exact.norm())
 
     allowed = ALLOWED * error("torch")
-    paths = [path for path in (*compiled.possible(), compiled.gpu_path()) if path != "torch"]
+    gpu = compiled.gpu_path(torch.device("cuda"))
+    paths = [path for path in (*compiled.possible(), gpu) if path != "torch"]
     return [Agreement(path, error(path), allowed) for path in paths]
 
 

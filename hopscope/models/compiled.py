@@ -3,7 +3,7 @@
 There are three paths: *amx* (products in the processor's tiles), *avx512* (in its vectors), *torch*
 (none of ours). The best that is possible is taken, unless `HOPSCOPE_KERNELS` names another for
 the whole process, or `using` for some lines. On a GPU there are two: *triton*, and *torch*, which
-is taken where it is named or Triton is not there. Each path has bits of its own.
+is taken where it is named or Triton cannot run. Each path has bits of its own.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, RunWarning
 
 Path = Literal["amx", "avx512", "torch"]
 GpuPath = Literal["triton", "torch"]
@@ -127,8 +127,7 @@ class MlpHalf(ctypes.Structure):
 def loaded() -> ctypes.CDLL | None:
     """The compiled kernels, or None where there are none or they cannot be run."""
     compiled = find_spec("hopscope.models._kernels")
-    # torch's own query, which has no public name.
-    if compiled is None or not torch.cpu._is_avx512_bf16_supported():  # noqa: SLF001
+    if compiled is None or not processor_has("avx512_bf16"):
         return None
     try:
         kernels = ctypes.CDLL(compiled.origin)
@@ -150,9 +149,15 @@ def possible() -> tuple[Path, ...]:
     if kernels is None:
         return ("torch",)
     # The system must permit the tiles, and torch may not have asked yet.
-    if torch.cpu._is_amx_tile_supported() and kernels.hopscope_ask_for_tiles():  # noqa: SLF001
+    if processor_has("amx_tile") and kernels.hopscope_ask_for_tiles():
         return "amx", "avx512", "torch"
     return "avx512", "torch"
+
+
+def processor_has(feature: str) -> bool:
+    """Does torch know that the processor has this? Its queries have no public name, and may go."""
+    query = getattr(torch.cpu, f"_is_{feature}_supported", None)
+    return query is not None and bool(query())
 
 
 _chosen: ContextVar[Path | None] = ContextVar("chosen", default=None)
@@ -168,23 +173,55 @@ def path_on(device: torch.device) -> Path | GpuPath:
     here = path()  # a name that is none is an error on every device
     if device.type == "cpu":
         return here
-    return gpu_path() if device.type == "cuda" else "torch"
+    return gpu_path(device) if device.type == "cuda" else "torch"
 
 
-def gpu_path() -> GpuPath:
-    """The path that is taken on a GPU, if there is one."""
+def gpu_path(device: torch.device) -> GpuPath:
+    """The path that is taken on this GPU, if it is there."""
     forced = "torch" in (_chosen.get(), os.environ.get(VARIABLE))
-    return "triton" if triton_runs() and not forced else "torch"
+    return "triton" if not forced and triton_runs(device) else "torch"
+
+
+def triton_runs(device: torch.device) -> bool:
+    """Can the kernels for a GPU run on this one?"""
+    return not why_no_triton(device)
 
 
 @cache
-def triton_runs() -> bool:
-    """Can the kernels for a GPU run: is there one, new enough, and Triton?"""
-    return (
-        torch.cuda.is_available()
-        and torch.cuda.get_device_capability() >= OLDEST_GPU
-        and find_spec("triton") is not None
-    )
+def why_no_triton(device: torch.device) -> str:
+    """Why the kernels for a GPU cannot run on this one, and what to do; nothing where they can.
+
+    That Triton is there does not say that it runs: it compiles with the machine's C compiler, and
+    with the headers of Python.
+    """
+    if not torch.cuda.is_available():
+        return "torch sees no GPU"
+    if torch.cuda.get_device_capability(device) < OLDEST_GPU:
+        return "this GPU does not multiply bf16"
+    if find_spec("triton") is None:
+        return "Triton is not installed: pip install triton"
+    try:
+        try_triton(device)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  (of a compiler, a linker, a driver, or Triton)
+        said = (str(error).splitlines() or [type(error).__name__])[0][:60].replace(": ", ", ")
+        why = (
+            f"Triton runs no kernel here ({said}), torch computes more slowly: install gcc and "
+            f"Python's headers (python3-dev), or set {VARIABLE}=torch"
+        )
+        warnings.warn(why, RunWarning, stacklevel=2)
+        return why
+    return ""
+
+
+def try_triton(device: torch.device) -> None:
+    """Run a small kernel."""
+    from hopscope.models import graphic
+
+    rows = torch.ones(1, 1, LANES, dtype=torch.bfloat16, device=device)
+    graphic.norm(rows, rows[0, 0], rows[0, 0], 1e-5)
+    torch.cuda.synchronize(device)
 
 
 @contextmanager
@@ -212,13 +249,12 @@ def why_none_better() -> str:
     if best == "amx":
         return ""
     if best == "avx512":
-        has = torch.cpu._is_amx_tile_supported()  # noqa: SLF001
         return (
             "the system does not permit the tiles that the processor has (AMX)"
-            if has
+            if processor_has("amx_tile")
             else "the processor has no AMX"
         )
-    if not torch.cpu._is_avx512_bf16_supported():  # noqa: SLF001
+    if not processor_has("avx512_bf16"):
         return "the processor has no AVX-512 BF16"
     if find_spec("hopscope.models._kernels") is None:
         return (

@@ -4,6 +4,8 @@ All tensors are contiguous, of one precision and on the same GPU, and fit togeth
 (`kernels.suit…` says what does); in front may stand a fleet's model axis.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu, linear
@@ -62,45 +64,41 @@ def mlp_back(
 
 def norm(x: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     """Layer normalisation with gain and shift; and mean and inverse deviation of each row."""
-    from hopscope.models import triton_kernels
-
     y = torch.empty_like(x)
     statistics = torch.empty(*x.shape[:-1], 2, dtype=torch.float32, device=x.device)
     models, rows, width = _sizes(x, gain.shape[:-1])
     tall, wide = _tile(width)
-    triton_kernels.norm[-(-rows // tall), models](
+    _launch(
+        "norm", (-(-rows // tall), models),
         x, gain, shift, y, statistics, rows, width, epsilon, ROWS=tall, WIDTH=wide
-    )
+    )  # fmt: skip
     return y, statistics
 
 
 def norm_back(x: Tensor, gain: Tensor, statistics: Tensor, gradient: Tensor) -> NormGradients:
     """From the gradient of y = norm(x)."""
-    from hopscope.models import triton_kernels
-
     models, rows, width = _sizes(x, gain.shape[:-1])
     tall, wide = _tile(width)
     programs, tiles = _shared(rows, tall, models)
     of_x = torch.empty_like(x)
     sums = torch.empty(models, programs, 2 * width, dtype=torch.float32, device=x.device)
-    triton_kernels.norm_back[programs, models](
+    _launch(
+        "norm_back", (programs, models),
         x, gain, statistics, gradient, of_x, sums, rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
-    )
+    )  # fmt: skip
     of_gain, of_shift = _total(sums, gain.dtype, gain.shape[:-1]).chunk(2, -1)
     return NormGradients(of_x, of_gain, of_shift)
 
 
 def attend(joined: Tensor, query: Tensor | None, heads: int, causal: bool) -> tuple[Tensor, Tensor]:
     """What heads bring; and the logarithm of the sum of each softmax."""
-    from hopscope.models import triton_kernels
-
     asked, width = _asked(joined, query)
     out = asked.new_empty(*asked.shape[:-1], width)
     logsum = torch.empty(
         *asked.shape[:-2], heads, asked.shape[-2], dtype=torch.float32, device=asked.device
     )
     programs, sizes, blocks = _attention(joined, asked, width, heads, causal)
-    triton_kernels.attend[(programs,)](asked, joined, out, logsum, *sizes, **blocks)
+    _launch("attend", (programs,), asked, joined, out, logsum, *sizes, **blocks)
     return out, logsum
 
 
@@ -110,17 +108,24 @@ def attend_back(
     """The gradients of `joined` and `query`; the softmax was not kept, and is computed again from
     the log-sum of each row.
     """
-    from hopscope.models import triton_kernels
-
     asked, width = _asked(joined, query)
     of_joined = torch.empty_like(joined)
     of_query = None if query is None else torch.empty_like(query)
     programs, sizes, blocks = _attention(joined, asked, width, logsum.shape[-2], causal)
-    triton_kernels.attend_back[(programs,)](
+    _launch(
+        "attend_back", (programs,),
         asked, joined, logsum, gradient, of_joined if of_query is None else of_query, of_joined,
         *sizes, **blocks,
     )  # fmt: skip
     return of_joined, of_query
+
+
+def _launch(kernel: str, programs: tuple[int, ...], *given: Any, **sizes: int | bool) -> None:
+    """Start a kernel on the device of its first tensor: Triton takes the current one."""
+    from hopscope.models import triton_kernels
+
+    with torch.cuda.device_of(given[0]):
+        getattr(triton_kernels, kernel)[programs](*given, **sizes)
 
 
 def _asked(joined: Tensor, query: Tensor | None) -> tuple[Tensor, int]:
@@ -135,9 +140,7 @@ def _attention(
     read, seq, each = asked.shape[-2], joined.shape[-2], width // heads
     sizes = heads, read, seq, each, each**-0.5, asked.shape[-1], joined.shape[-1]
     blocks = {"READ": _block(read), "SEQ": _block(seq), "WIDTH": _block(each)}
-    large = blocks["READ"] * blocks["SEQ"] > NUMBERS
-    programs = asked.shape[:-2].numel() * heads
-    return programs, sizes, {"causal": causal, "num_warps": 8 if large else 4, **blocks}
+    return asked.shape[:-2].numel() * heads, sizes, {"causal": causal, **blocks}
 
 
 def _input_gradient(weight: Tensor, gradient: Tensor) -> Tensor:
@@ -158,15 +161,14 @@ def _weight_gradient(x: Tensor, weight: Tensor, gradient: Tensor) -> Tensor:
 
 def _sum_rows(x: Tensor, fleet: torch.Size) -> Tensor:
     """The sum of all positions, of each model."""
-    from hopscope.models import triton_kernels
-
     models, rows, width = _sizes(x, fleet)
     tall, wide = _part(width)
     programs, tiles = _shared(rows, tall, models)
     sums = torch.empty(models, programs, width, dtype=torch.float32, device=x.device)
-    triton_kernels.sum_rows[programs, -(-width // wide), models](
+    _launch(
+        "sum_rows", (programs, -(-width // wide), models),
         x, sums, rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
-    )
+    )  # fmt: skip
     return _total(sums, x.dtype, fleet)
 
 
@@ -174,30 +176,28 @@ def _gelu_back(x: Tensor, gradient: Tensor, fleet: torch.Size) -> tuple[Tensor, 
     """GELU(x), and from its gradient that of x; and the sum of that over all positions, of each
     model.
     """
-    from hopscope.models import triton_kernels
-
     models, rows, width = _sizes(x, fleet)
     tall, wide = _part(width)
     programs, tiles = _shared(rows, tall, models)
     y, of_x = torch.empty_like(x), torch.empty_like(x)
     sums = torch.empty(models, programs, width, dtype=torch.float32, device=x.device)
-    triton_kernels.gelu_back[programs, -(-width // wide), models](
+    _launch(
+        "gelu_back", (programs, -(-width // wide), models),
         x, gradient, y, of_x, sums, rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
-    )
+    )  # fmt: skip
     return y, of_x, _total(sums, x.dtype, fleet)
 
 
 def _total(sums: Tensor, dtype: torch.dtype, fleet: torch.Size) -> Tensor:
     """The sum of what programs have summed, of each model."""
-    from hopscope.models import triton_kernels
-
     models, programs, width = sums.shape
     out = torch.empty(*fleet, width, dtype=dtype, device=sums.device)
     tall = _block(programs)
     wide = max(16, NUMBERS // tall)
-    triton_kernels.total[-(-width // wide), models](
+    _launch(
+        "total", (-(-width // wide), models),
         sums, out, programs, width, ROWS=tall, WIDTH=wide
-    )
+    )  # fmt: skip
     return out
 
 

@@ -2,13 +2,15 @@
 Triton.
 
 What they replace stands in `layers.py`, runs wherever these do not (float32, a processor without
-AVX-512 BF16, an installation without a C compiler or Triton; `compiled.path_on()` says which way is
-taken), and is what the tests hold them to.
+AVX-512 BF16, an installation without a C compiler, a GPU on which Triton cannot run;
+`compiled.path_on()` says which way is taken), and is what the tests hold them to.
 On a CPU a training step takes two thirds of its time with them: weights are laid out as the
 processor's instruction wants them, no attention weight leaves the cache, and no matrix is
 transposed in memory. On a GPU it takes half the time: no attention weight is written to memory, and
 fewer tensors are read twice.
-Gradients are more exact, since all that is summed is float32.
+Gradients are more exact, since these kernels sum in float32. On a GPU the matrix products of maps
+are torch's: cuBLAS multiplies in float32, and may round sums of parts to bf16
+(`torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction`).
 """
 
 from types import ModuleType

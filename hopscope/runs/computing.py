@@ -36,7 +36,7 @@ def threads_of(folder: RunFolder, asked: int | None) -> int | None:
 
 def processor_of(device: torch.device) -> str:
     """The name of what computes on this device: the processor, or the GPU."""
-    return str(torch.cuda.get_device_name()) if device.type == "cuda" else processor()
+    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else processor()
 
 
 def note_computing(folder: RunFolder, device: torch.device) -> str:
@@ -49,8 +49,8 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
     here = Stretch(
         first=manifest.step,
         threads=torch.get_num_threads(),
-        kernels=compiled.path_on(device),
-        torch=torch.__version__,
+        kernels=_kernels(device),
+        torch=_torch(device),
         processor=processor_of(device),
     )
     before = manifest.computed[-1] if manifest.computed else None
@@ -64,6 +64,22 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
         f"{folder.name} goes on from step {manifest.step:,} {_difference(before, here)}: the last "
         "bits of its results will differ from those of a run without a stop, as its manifest notes"
     )
+
+
+def _kernels(device: torch.device) -> str:
+    """The path that is taken there; of Triton, which compiles its kernels, the version."""
+    path = compiled.path_on(device)
+    if path != "triton":
+        return path
+    import triton
+
+    return f"{path} {triton.__version__}"
+
+
+def _torch(device: torch.device) -> str:
+    """The version of torch, and on a GPU that of CUDA."""
+    cuda = f", CUDA {torch.version.cuda}" if device.type == "cuda" else ""
+    return f"{torch.__version__}{cuda}"
 
 
 def _difference(before: Stretch | None, here: Stretch) -> str:

@@ -1,9 +1,12 @@
 """Which arithmetic a training computes in, and where."""
 
+import re
+
 import torch
 
 from hopscope.configs import Training
 from hopscope.errors import ConfigError
+from hopscope.models.compiled import OLDEST_GPU, processor_has
 
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
 
@@ -12,12 +15,17 @@ def device_of(name: str) -> torch.device:
     """The device called `name`; `auto` is the GPU when there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name not in ("cpu", "cuda"):
-        raise ConfigError(f"device is {name!r}; expected auto, cpu or cuda")
-    device = torch.device(name)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device is {name!r}, but torch sees no GPU: use --device cpu")
-    return device
+    match = re.fullmatch(r"cpu|cuda(?::(\d{1,9}))?", name, re.ASCII)
+    if match is None:
+        raise ConfigError(f"device is {name!r}; expected auto, cpu, cuda or cuda:N")
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name != "cpu" and int(match[1] or 0) >= gpus:
+        there = ", ".join(f"cuda:{number}" for number in range(gpus)) or "no GPU"
+        raise ConfigError(
+            f"device is {name!r}, but torch sees {there}: use "
+            f"{'one of these, or ' if gpus else ''}--device cpu"
+        )
+    return torch.device(name)
 
 
 def precision_of(training: Training, device: torch.device) -> str:
@@ -25,14 +33,12 @@ def precision_of(training: Training, device: torch.device) -> str:
     if training.precision != "auto":
         return training.precision
     if device.type == "cuda":
-        native = torch.cuda.is_bf16_supported(including_emulation=False)
-        return "bf16" if native else "float32"
-    return "bf16" if _native_bf16() else "float32"
+        native = torch.cuda.get_device_capability(device) >= OLDEST_GPU
+    else:
+        native = _native_bf16()
+    return "bf16" if native else "float32"
 
 
 def _native_bf16() -> bool:
-    # Emulated bf16 is slower than float32. Both queries are torch's own, without a public name.
-    return bool(
-        torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001
-        or torch.cpu._is_amx_tile_supported()  # noqa: SLF001
-    )
+    # Emulated bf16 is slower than float32.
+    return processor_has("avx512_bf16") or processor_has("amx_tile")

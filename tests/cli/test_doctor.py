@@ -89,10 +89,15 @@ def test_a_disk_that_is_full_is_wrong(monkeypatch: Patch) -> None:
 
 def test_a_gpu_is_named_with_what_computes_on_it(monkeypatch: Patch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "some GPU")
-    monkeypatch.setattr(compiled, "triton_runs", lambda: True)
-    assert health.device().found == "some GPU, bf16 unless told, by triton"
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "some GPU")
+    monkeypatch.setattr(compiled, "why_no_triton", lambda device: "")
+    assert health.device() == Check("device", "fine", "some GPU, bf16 unless told, by triton")
+    why = "Triton runs no kernel here: install gcc"
+    monkeypatch.setattr(compiled, "why_no_triton", lambda device: why)
+    found = "some GPU, bf16 unless told, by torch; Triton runs no kernel here"
+    assert health.device() == Check("device", "note", found, "install gcc")
 
 
 def test_kernels_that_disagree_are_wrong(monkeypatch: Patch) -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, RunWarning
 from hopscope.models import compiled, kernels, operations
 
 FRESH = "from hopscope.models import compiled; print(compiled.path())"
@@ -19,7 +19,7 @@ FRESH = "from hopscope.models import compiled; print(compiled.path())"
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Nothing that was found out about this processor holds."""
-    caches = compiled.loaded, compiled.possible, compiled.usual, compiled.triton_runs
+    caches = compiled.loaded, compiled.possible, compiled.usual, compiled.why_no_triton
     for each in caches:
         each.cache_clear()
     yield monkeypatch
@@ -183,7 +183,7 @@ def test_a_path_that_is_forced_says_so(elsewhere: pytest.MonkeyPatch) -> None:
 def test_a_gpu_takes_triton_unless_torch_is_named(elsewhere: pytest.MonkeyPatch) -> None:
     elsewhere.delenv(compiled.VARIABLE, raising=False)
     gpu = torch.device("cuda")
-    elsewhere.setattr(compiled, "triton_runs", lambda: True)
+    elsewhere.setattr(compiled, "triton_runs", lambda device: True)
     processor(elsewhere, tiles=False)
     assert (compiled.path_on(gpu), compiled.path_on(torch.device("cpu"))) == ("triton", "avx512")
     with compiled.using("torch"):
@@ -211,6 +211,34 @@ def test_triton_runs_on_a_gpu_that_multiplies_bf16(
     runs: bool,
 ) -> None:
     elsewhere.setattr(torch.cuda, "is_available", lambda: there)
-    elsewhere.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    asked: list[torch.device] = []
+    elsewhere.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     elsewhere.setattr(compiled, "find_spec", lambda _: object() if triton else None)
-    assert compiled.triton_runs() == runs
+    elsewhere.setattr(compiled, "try_triton", asked.append)
+    gpu = torch.device("cuda:1")
+    assert [compiled.triton_runs(gpu) for _ in range(2)] == [runs, runs]
+    assert asked == [gpu] * runs  # and of another GPU it says nothing
+
+
+def test_triton_that_cannot_compile_leaves_the_work_to_torch(
+    elsewhere: pytest.MonkeyPatch,
+) -> None:
+    def fails(device: torch.device) -> None:
+        raise RuntimeError("Failed to find C compiler. Please specify via CC environment variable")
+
+    elsewhere.delenv(compiled.VARIABLE, raising=False)
+    elsewhere.setattr(torch.cuda, "is_available", lambda: True)
+    elsewhere.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    elsewhere.setattr(compiled, "find_spec", lambda _: object())
+    elsewhere.setattr(compiled, "try_triton", fails)
+    with pytest.warns(RunWarning, match="Failed to find C compiler.*: install gcc and") as said:
+        assert compiled.gpu_path(torch.device("cuda")) == "torch"
+    assert compiled.gpu_path(torch.device("cuda")) == "torch"
+    (warning,) = said
+    assert len(str(warning.message)) <= 200
+
+
+def test_torch_that_has_lost_its_queries_has_no_kernels(elsewhere: pytest.MonkeyPatch) -> None:
+    elsewhere.delattr(torch.cpu, "_is_avx512_bf16_supported")
+    elsewhere.delattr(torch.cpu, "_is_amx_tile_supported")
+    assert compiled.possible() == ("torch",)

@@ -1,9 +1,12 @@
 """The kernels for a GPU, held to plain torch: interpreted on a CPU, compiled where there is one."""
 
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,8 +23,10 @@ pytest.importorskip("triton", reason="Triton is there for Linux alone")
 KERNELS = "hopscope.models.triton_kernels"
 
 
-DEVICE = "cuda" if compiled.triton_runs() else "cpu"
-"""On a CPU, Triton interprets its kernels (`conftest.py` says so before anybody imports it)."""
+GPU = torch.cuda.is_available()
+"""Without one, Triton interprets its kernels (`conftest.py` says so before anybody imports it)."""
+DEVICE = "cuda" if GPU else "cpu"
+pytestmark = [pytest.mark.cuda] if GPU else []
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -77,11 +82,12 @@ def attended(
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(
     ("read", "seq", "heads", "width"),
-    [(7, 7, 2, 16), (3, 10, 2, 16), (20, 20, 1, 32), (5, 5, 3, 48), (1, 70, 1, 16)],
+    [(7, 7, 2, 16), (3, 10, 2, 16), (20, 20, 1, 32), (5, 5, 3, 48), (1, 61, 1, 16)],
 )
 def test_attention_is_that_of_torch(
     fleet: tuple[int, ...], causal: bool, read: int, seq: int, heads: int, width: int
 ) -> None:
+    assert graphic.fits(seq, width)
     joined = numbers(*fleet, 2, seq, (3 if read == seq else 2) * heads * width)
     query = None if read == seq else numbers(*fleet, 2, read, heads * width)
     truth, sums = attended(joined, query, heads, causal)
@@ -95,6 +101,36 @@ def test_attention_is_that_of_torch(
     ours = graphic.attend_back(*given, logsum, causal, slope)
     for mine, theirs in zip(ours, gradients, strict=query is not None):
         same(mine, theirs)
+
+
+def test_kernels_start_on_the_device_of_their_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, Tensor | None]] = []
+    current: Tensor | None = None
+
+    @contextmanager
+    def device_of(x: Tensor) -> Iterator[None]:
+        nonlocal current
+        current = x
+        yield
+        current = None
+
+    class Kernels:
+        def __getattr__(self, name: str) -> Any:
+            return defaultdict(lambda: lambda *given, **sizes: started.append((name, current)))
+
+    monkeypatch.setattr(torch.cuda, "device_of", device_of)
+    monkeypatch.setattr(models, "triton_kernels", Kernels())
+    x, gain = numbers(2, 5, 32).detach(), numbers(32).detach()
+    _, statistics = graphic.norm(x, gain, gain, 1e-5)
+    graphic.norm_back(x, gain, statistics, x)
+    joined, square = numbers(2, 5, 96).detach(), numbers(32, 32).detach()
+    _, logsum = graphic.attend(joined, None, 2, causal=True)
+    graphic.attend_back(joined, None, logsum, True, x)
+    graphic.mlp_back(x, x, square, square, x)
+    assert {name for name, _ in started} == {
+        "attend", "attend_back", "gelu_back", "norm", "norm_back", "sum_rows", "total",
+    }  # fmt: skip
+    assert all(device is not None for _, device in started)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +189,6 @@ def test_affine_maps_and_mlps_are_those_of_torch(fleet: tuple[int, ...]) -> None
 
 
 @pytest.mark.cuda
-@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
 @pytest.mark.parametrize("seeds", [(0,), (0, 1, 2)])
 def test_gradients_of_a_step_are_as_exact_as_those_of_torch(seeds: tuple[int, ...]) -> None:
     experiment = Experiment(

@@ -2,6 +2,8 @@ import signal
 import subprocess
 import sys
 import warnings
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -69,15 +71,18 @@ def test_a_run_notes_how_it_was_computed(store: Store, tiny: Experiment) -> None
     assert stretch.processor == processor() != ""
 
 
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is there for Linux alone")
 def test_what_a_gpu_computed_is_noted_under_its_name(
     store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiled, "triton_runs", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "some GPU")
+    monkeypatch.setattr(compiled, "triton_runs", lambda device: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU at {device}")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
     folder = store.create(tiny)
-    assert note_computing(folder, torch.device("cuda")) == ""
+    assert note_computing(folder, torch.device("cuda:1")) == ""
     (stretch,) = folder.manifest.computed
-    assert (stretch.kernels, stretch.processor) == ("triton", "some GPU")
+    assert (stretch.kernels, stretch.processor) == (f"triton {version('triton')}", "GPU at cuda:1")
+    assert stretch.torch == f"{torch.__version__}, CUDA 13.0"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -1,7 +1,10 @@
+import re
+
 import pytest
 import torch
 
 from hopscope.configs import Training
+from hopscope.errors import ConfigError
 from hopscope.training.precision import device_of, precision_of
 
 
@@ -21,13 +24,43 @@ def test_auto_is_bf16_only_where_it_is_native(
 def test_nor_is_it_emulated_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch, native: bool, expected: str
 ) -> None:
-    def supported(including_emulation: bool = True) -> bool:
-        return native or including_emulation
+    second = torch.device("cuda:1")
 
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
-    assert precision_of(Training(), torch.device("cuda")) == expected
+    def capability(device: torch.device) -> tuple[int, int]:
+        return (8, 0) if native and device == second else (7, 5)
+
+    monkeypatch.setattr(torch.cuda, "get_device_capability", capability)
+    assert precision_of(Training(), second) == expected
 
 
-def test_auto_device_is_there() -> None:
-    expected = "cuda" if torch.cuda.is_available() else "cpu"
-    assert device_of("auto").type == expected
+def gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+
+
+def test_any_gpu_that_is_there_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(monkeypatch, 2)
+    for name in ("cpu", "cuda", "cuda:0", "cuda:1"):
+        assert device_of(name) == torch.device(name)
+    assert device_of("auto") == torch.device("cuda")
+    gpus(monkeypatch, 0)
+    assert device_of("auto") == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "text"),
+    [
+        ("cuda", 0, "device is 'cuda', but torch sees no GPU: use --device cpu"),
+        ("cuda:7", 2, "but torch sees cuda:0, cuda:1: use one of these, or --device cpu"),
+        ("cuda:128", 1, "'cuda:128', but torch sees cuda:0: use"),
+        ("gpu9", 1, "device is 'gpu9'; expected auto, cpu, cuda or cuda:N"),
+        ("cpu:0", 1, "expected auto, cpu, cuda or cuda:N"),
+        ("cuda:", 1, "expected auto, cpu, cuda or cuda:N"),
+    ],
+)
+def test_a_device_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, count: int, text: str
+) -> None:
+    gpus(monkeypatch, count)
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        device_of(name)

@@ -37,7 +37,7 @@ def test_errors_are_data_and_errors_again(store: Store, tiny: Experiment) -> Non
     (report,) = done(Job.of((tiny,), store, "nowhere", 1))
     assert report.failed
     assert report.trouble is not None
-    assert str(report.trouble.error()) == "device is 'nowhere'; expected auto, cpu or cuda"
+    assert str(report.trouble.error()) == "device is 'nowhere'; expected auto, cpu, cuda or cuda:N"
     again = Trouble.of(Diverged("too far")).error()
     assert (type(again), str(again)) == (Diverged, "too far")
     later = Trouble(kind="OfALaterVersion", text="nobody knows")
