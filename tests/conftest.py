@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # rooms that are imported here would be imported before types
     from hopscope.models import Transformer
     from hopscope.models.planted import Planted
 
-if not torch.cuda.is_available():  # Triton asks when it is imported: interpret kernels instead
-    os.environ["TRITON_INTERPRET"] = "1"
 # How busy a machine is, is no property of what is tested.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
@@ -28,13 +26,25 @@ settings.load_profile("busy")
 TWO_HOPS = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests, and the processes that they start, see no GPU, unless `-m cuda` asks for one."""
+    asked = config.option.markexpr
+    if "cuda" not in asked or "not cuda" in asked:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if not torch.cuda.is_available():  # asked by Triton when it is imported: interpret its kernels
+        os.environ["TRITON_INTERPRET"] = "1"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests are not traced for coverage, which would cost half as much again: the lines that
     they reach, quick tests reach as well.
     """
+    no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU, and -m cuda")
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker("no_cover")
+        if item.get_closest_marker("cuda"):
+            item.add_marker(no_gpu)
 
 
 def pytest_collection_finish() -> None:
