@@ -24,6 +24,7 @@ class KHopSampler:
         self.task = task
         self.device = device
         self.asked = len(task.asked_hops())
+        self.example_bytes = 24 * task.length * (task.hops + 1)
 
     def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
         """One example per key; there are no chains that could exchange symbols."""

@@ -29,6 +29,8 @@ class Sampler(Protocol):
     device: torch.device
     ragged: bool
     """Do shapes on the way depend on what is drawn? Then a CUDA graph cannot record it."""
+    example_bytes: int
+    """The memory that drawing one example takes, within a factor of two."""
 
     def __init__(self, task: Any, device: torch.device) -> None: ...
 

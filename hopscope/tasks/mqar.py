@@ -27,6 +27,7 @@ class MQARSampler:
         self.task = task
         self.device = device
         self.number = {str(role): number for number, role in enumerate(task.roles())}
+        self.example_bytes = 24 * max(task.keys, task.alphabet - task.keys) + 24 * task.length
         # As float32, so that the last bit of a processor's power function does not matter.
         weights = [slot ** (task.power - 1) for slot in range(1, task.slots + 1)]
         self.weight = torch.tensor(weights, dtype=torch.float32, device=device).double()

@@ -39,6 +39,7 @@ class VectorSampler:
         self.asked = len(task.asked_hops())
         self.read = task.chains * self.known
         self.length = task.chains * self.layout.size.positions
+        self.example_bytes = 16 * self.length * task.interface().inputs
         self._tabulate()
 
     def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:

@@ -10,13 +10,15 @@ from torch import Tensor
 
 from hopscope.configs import Experiment
 from hopscope.models import Transformer
-from hopscope.tasks import Batch, Stream, examples, hop_losses, sampler_of, total, visited
+from hopscope.tasks import Batch, Sampler, Stream, examples, hop_losses, sampler_of, total, visited
 from hopscope.training.graph import Recorded
 from hopscope.training.precision import DTYPES
 from hopscope.training.weights import FlatWeights
 
-AT_ONCE = 2**13
-"""Examples that a GPU draws at once: to draw those of one step takes as long as a layer."""
+DRAWING = 2**26
+"""Bytes in which a GPU draws the examples of some steps at once: to draw those of one step takes as
+long as a layer.
+"""
 MOMENTS = ("exp_avg", "exp_avg_sq")
 """The moments that the optimiser keeps of each weight, by their names in torch."""
 
@@ -37,10 +39,11 @@ class Learner:
         training = experiment.training
         rows = torch.arange(training.validation_examples, device=device)
         self.held_out = self._examples(rows.expand(len(self.seeds), -1), "validation")
-        at_once = AT_ONCE // (training.batch * len(self.seeds))
         # A CUDA graph needs batches of one shape.
         self.replays = device.type == "cuda" and not self.sampler.ragged
-        self.ahead = max(1, at_once) if self.replays else 1
+        self.ahead = (
+            steps_ahead(self.sampler, training.batch * len(self.seeds)) if self.replays else 1
+        )
         self._drawn: tuple[int, Batch] | None = None
         self._recorded: Recorded | None = None
 
@@ -132,6 +135,11 @@ class Learner:
         moments = {"step": count, **{name: torch.zeros_like(master.data) for name in MOMENTS}}
         self.optimiser.state[master] = moments
         return moments
+
+
+def steps_ahead(sampler: Sampler, rows: int) -> int:
+    """Of how many steps, each of so many examples, a GPU draws the examples at once."""
+    return max(1, DRAWING // (rows * sampler.example_bytes))
 
 
 def initial_model(experiment: Experiment) -> Transformer:

@@ -2,10 +2,17 @@
 
 import hashlib
 import re
+import weakref
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
 
 import hopscope
 import hopscope.tasks
@@ -132,3 +139,40 @@ def test_functions_of_before_say_what_took_their_place(name: str, method: str) -
     assert earlier(task) == getattr(task, method)()
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = hopscope.tasks.nothing
+
+
+class Peak(TorchDispatchMode):
+    """The most bytes that tensors made within it held at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.most = 0
+        self.tensors = Counter[int]()
+        """That share a piece of memory, by where it begins."""
+
+    def __torch_dispatch__(
+        self, function: Callable[..., Any], _: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = function(*args, **(kwargs or {}))
+        for each in tree_iter(made):
+            if isinstance(each, Tensor):
+                self._count(each.untyped_storage(), 1)
+                weakref.finalize(each, self._count, each.untyped_storage(), -1)
+        self.most = max(self.most, self.now)
+        return made
+
+    def _count(self, memory: torch.UntypedStorage, tensors: int) -> None:
+        before = self.tensors[memory.data_ptr()] > 0
+        self.tensors[memory.data_ptr()] += tensors
+        after = self.tensors[memory.data_ptr()] > 0
+        self.now += (after - before) * memory.nbytes()
+
+
+@pytest.mark.parametrize(
+    "task", [*TASKS, KHop(length=512), MQAR(pairs=8, alphabet=8192, length=64)], ids=repr
+)
+def test_an_example_takes_the_memory_that_its_sampler_says(task: Task) -> None:
+    sampler, index = sampler_of(task), torch.arange(64)
+    with Peak() as peak:
+        examples(sampler, 0, index)
+    assert 0.5 < peak.most / len(index) / sampler.example_bytes < 2
