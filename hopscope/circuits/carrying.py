@@ -9,7 +9,7 @@ import numpy as np
 
 from hopscope.circuits.mechanism import Target
 from hopscope.circuits.parts import Estimate
-from hopscope.configs import Config, Discovery
+from hopscope.configs import Config
 from hopscope.configs.config import Positive
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -139,13 +139,16 @@ class Averaged(Config):
     """Loss when it brings its mean over examples and over all positions of a role."""
     floor: float
     """The lowest loss that others are compared with."""
+    needed: float
+    """The answers need what is gone if the loss is at least this many times the model's: as the
+    search of the circuit had it."""
 
     @property
     def brings(self) -> Literal["place", "constant", "symbols"]:
         """What the answers need of it: where the reader stands, or only that it brings what it
         usually does; else something that depends on symbols.
         """
-        most = Discovery().needed * max(self.clean.mean, self.floor)
+        most = self.needed * max(self.clean.mean, self.floor)
         if self.by_role.mean < most:
             return "constant"
         return "place" if self.by_place.mean < most else "symbols"

@@ -62,8 +62,9 @@ def accounted(
         examples=examples,
     )
     silent = [_row(part) for part in circuit.parts if not account.symbols(part)]
-    means = averaged(walkable(subject), pairs.exam, silent)
-    idle = _idle(role_maps(subject, pairs.exam), circuit)
+    settings = circuit.switches.settings or Discovery()  # of patches in a language model: none
+    means = averaged(walkable(subject), pairs.exam, silent, settings)
+    idle = _idle(role_maps(subject, pairs.exam), circuit, settings.path_share)
     account = account.model_copy(update={"averaged": means, "idle": idle})
     return circuit.model_copy(update={"account": account})
 
@@ -74,10 +75,9 @@ def holdings_of(found: Contents) -> Holdings:
     return Holdings(roles=found.roles, symbols=found.symbols, shares=numbers)
 
 
-def _idle(maps: RoleMaps, circuit: Circuit) -> tuple[Path, ...]:
+def _idle(maps: RoleMaps, circuit: Circuit, share: float) -> tuple[Path, ...]:
     """What roles look at in their own chain, beside the paths of the circuit."""
-    settings = circuit.switches.settings or Discovery()
-    found = np.argwhere(maps.own >= settings.path_share)
+    found = np.argwhere(maps.own >= share)
     paths = [
         Path(int(layer), int(head), maps.roles[reader], maps.roles[source])
         for layer, head, reader, source in found

@@ -24,27 +24,35 @@ Brought = Float[Tensor, "batch head seq d_head"]
 
 
 @torch.no_grad()
-def averaged(subject: Subject, exam: Exam, sites: Sequence[Site]) -> tuple[Averaged, ...]:
-    """What is left of the answers when each site, rows of one layer, brings its mean."""
+def averaged(
+    subject: Subject, exam: Exam, sites: Sequence[Site], settings: Discovery
+) -> tuple[Averaged, ...]:
+    """What is left of the answers when each site, rows of one layer, brings its mean; `settings`
+    are those of the circuit that the sites are of.
+    """
     if not sites:
         return ()
     chunks = list(Streams(subject, heads=False).chunks(exam))
     inputs = [exam.inputs[some].to(subject.device) for some in chunks]
     clean = _losses(exam, [_answers(subject, exam, 0, subject.enter(its)) for its in inputs])
-    return tuple(_one(subject, exam, site, inputs, clean) for site in sites)
+    losses = [_with_both(subject, exam, site, inputs) for site in sites]
+    floor, needed = settings.floor * exam.guess, settings.needed
+    return tuple(
+        Averaged(site=site, clean=clean, by_place=place, by_role=role, floor=floor, needed=needed)
+        for site, (place, role) in zip(sites, losses, strict=True)
+    )
 
 
-def _one(
-    subject: Subject, exam: Exam, site: Site, inputs: Sequence[Tensor], clean: Estimate
-) -> Averaged:
+def _with_both(
+    subject: Subject, exam: Exam, site: Site, inputs: Sequence[Tensor]
+) -> list[Estimate]:
+    """The losses with the means by place, and with those by role."""
     before = [_before(subject, site.layer, its) for its in inputs]
     mixed = torch.cat([brought(subject, site.layer, x) for x in before])
-    by_place, by_role = (
-        _with_means(subject, exam, site, before, _means(exam, mixed, site, over))
-        for over in (0, (0, 2))
-    )
-    floor = Discovery().floor * exam.guess
-    return Averaged(site=site, clean=clean, by_place=by_place, by_role=by_role, floor=floor)
+    both: tuple[int | tuple[int, int], ...] = (0, (0, 2))
+    return [
+        _with_means(subject, exam, site, before, _means(exam, mixed, site, over)) for over in both
+    ]
 
 
 def _before(subject: Subject, layer: int, inputs: Tensor) -> Tensor:

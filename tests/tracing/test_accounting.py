@@ -10,7 +10,7 @@ from hopscope.circuits.account import answers
 from hopscope.circuits.carrying import Averaged, Site
 from hopscope.circuits.mechanism import Mechanism, aim
 from hopscope.circuits.parts import Estimate
-from hopscope.configs import Retrieval
+from hopscope.configs import Discovery, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
@@ -137,7 +137,7 @@ def test_parts_that_bring_no_symbol_bring_their_place_or_a_constant(found: Circu
 
     def told(by_place: float, by_role: float) -> Circuit:
         clean, place, role = (Estimate(mean=x, low=x, high=x) for x in (0.01, by_place, by_role))
-        mean = Averaged(site=site, clean=clean, by_place=place, by_role=role, floor=0.001)
+        mean = Averaged(site=site, clean=clean, by_place=place, by_role=role, floor=0.001, needed=3)
         its = account.model_copy(update={"cargo": silent, "averaged": (mean,)})
         return found.model_copy(update={"account": its})
 
@@ -152,6 +152,25 @@ def test_parts_that_bring_no_symbol_bring_their_place_or_a_constant(found: Circu
     assert any(line.startswith(needed) for line in said_of(told(0.01, 0.02)))
     assert accounted_for(told(0.5, 0.6)) == ()
     assert any(line.startswith(needed) for line in said_of(told(0.5, 0.6)))
+
+
+def test_what_an_account_calls_needed_is_what_its_circuit_does(
+    known: Planted, found: Circuit
+) -> None:
+    """The rows of value 0 in the last layer bring nothing; with them five times the model's loss
+    would not be called needed where the search asked for ten times.
+    """
+    (last,) = (part for part in found.parts if part.layer == 2)
+    idle = last.model_copy(update={"readers": (Role("value", 0),), "paths": ()})
+    settings = Discovery(needed=10, floor=0.01)
+    switches = found.switches.model_copy(update={"settings": settings})
+    circuit = found.model_copy(update={"parts": (idle,), "switches": switches})
+    account = accounted(known.model, circuit, examples=16).account
+    assert account is not None
+    (mean,) = account.averaged
+    assert mean.floor == pytest.approx(0.01 * known.task.guess())
+    five = {"clean": Estimate(mean=1, low=1, high=1), "by_role": Estimate(mean=5, low=5, high=5)}
+    assert mean.model_copy(update=five).brings == "constant"
 
 
 def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(

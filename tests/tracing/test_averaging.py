@@ -5,7 +5,7 @@ import torch
 
 from hopscope.circuits import Subject, budget, exam_of, subject_of
 from hopscope.circuits.carrying import Site
-from hopscope.configs import Model, Retrieval
+from hopscope.configs import Discovery, Model, Retrieval
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
@@ -63,18 +63,19 @@ def test_means_by_place_and_by_role_are_those_by_hand(
     site = Site(layer=layer, heads=(1,), readers=READERS)
     with torch.no_grad():
         place, role = (by_hand(subject, site, places=places) for places in (True, False))
-    (its,) = averaged(subject, exam_of(TASK, 12), [site])
+    (its,) = averaged(subject, exam_of(TASK, 12), [site], Discovery())
     assert its.by_place.mean == pytest.approx(place, abs=1e-6)
     assert its.by_role.mean == pytest.approx(role, abs=1e-6)
     assert its.clean.mean != pytest.approx(its.by_role.mean, abs=1e-6)
     monkeypatch.setattr(budget, "CALL_BYTES", 1)  # example by example
-    (again,) = averaged(subject, exam_of(TASK, 12), [site])
+    (again,) = averaged(subject, exam_of(TASK, 12), [site], Discovery())
     assert again.by_place.mean == pytest.approx(place, abs=1e-6)
 
 
 def test_a_head_that_carries_symbols_brings_neither_its_place_nor_a_constant() -> None:
     grown = planted(TASK)
     sites = [Site(layer=p.layer, heads=(p.head,), readers=(p.reader,)) for p in grown.paths]
-    found = averaged(walked(subject_of(grown.model)), exam_of(TASK, 32), sites)  # type: ignore[arg-type]
+    whole = walked(subject_of(grown.model))  # type: ignore[arg-type]
+    found = averaged(whole, exam_of(TASK, 32), sites, Discovery())
     assert [its.brings for its in found] == ["symbols"] * len(sites)
-    assert averaged(walked(subject_of(grown.model)), exam_of(TASK, 4), []) == ()  # type: ignore[arg-type]
+    assert averaged(whole, exam_of(TASK, 4), [], Discovery()) == ()
