@@ -3,9 +3,9 @@
 import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -66,6 +66,15 @@ class ResultsArguments:
 
     results: Path = Path("results")
     """Folder of what `hopscope reproduce` measured, with its figures."""
+
+
+def refuse_unused(chosen: Any, names: Iterable[str], where: str) -> None:
+    """Refuse flags that say something other than usual where nothing would come of it."""
+    usual = {each.name: each.default for each in fields(chosen)}
+    given = [f"--{n.replace('_', '-')}" for n in names if getattr(chosen, n) != usual[n]]
+    if given:
+        it = "it" if len(given) == 1 else "them"
+        raise ConfigError(f"{', '.join(given)} would be ignored {where}: leave {it} out")
 
 
 class Held(io.StringIO):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.arguments import JsonArguments, refuse_unused
 from hopscope.cli.drawing import REPORTS, FigureArguments, check_figures, draw
 from hopscope.cli.output import say, warn
 from hopscope.cli.subject import FoundArguments
@@ -44,7 +44,7 @@ class CircuitExportArguments(FoundArguments, FigureArguments):
 
 
 def show(chosen: CircuitShowArguments) -> int:
-    found = _of_file(chosen.run) or chosen.study().circuit
+    found = _of_file(chosen) or chosen.study().circuit
     from hopscope.circuits.search import DEFAULT
     from hopscope.cli.circuit_text import print_or_say
 
@@ -54,18 +54,21 @@ def show(chosen: CircuitShowArguments) -> int:
     return 0
 
 
-def _of_file(name: str) -> "Circuit | None":
-    """The circuit in a file, if the name is that of one."""
-    path = Path(name)
+def _of_file(chosen: FoundArguments) -> "Circuit | None":
+    """The circuit in a file, if the run's name is that of one."""
+    path = Path(chosen.run)
     if path.suffix != ".json" or not path.is_file():
         return None
+    refuse_unused(chosen, ("seed", "step", "circuit_file", "store"), "beside a circuit's file")
     from hopscope.circuits import Circuit
 
     return Circuit.load(path)
 
 
 def export(chosen: CircuitExportArguments) -> int:
-    if alone := _of_file(chosen.run):
+    if chosen.format not in FIGURES:
+        check_figures(chosen, None)
+    if alone := _of_file(chosen):
         return _export_alone(alone, chosen)
     examined = chosen.study()
     found = examined.circuit

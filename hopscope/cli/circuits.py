@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.arguments import JsonArguments, refuse_unused
 from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_path, write_numbers
 from hopscope.cli.output import note, say, say_json, teller
 from hopscope.cli.subject import FoundArguments, ModelArguments
@@ -15,6 +15,7 @@ from hopscope.store.writable import check_files
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit
+    from hopscope.circuits.emergence import Emergence
     from hopscope.report.look import Picture
     from hopscope.study import Study
 
@@ -66,9 +67,10 @@ class EmergenceArguments(FoundArguments, JsonArguments, FigureArguments):
     """Of a fleet, every member, side by side (after `discover --all`)."""
     figure: Path | None = None
     """Where the figure goes; unset: reports/RUN-emergence.svg. Beside it lie the order of the
-    paths, and the circuit in the colours of their time."""
+    paths, and the circuit in the colours of their time. With --all: FIGURE-seed-N for each member,
+    and none if unset."""
     out: Path | None = None
-    """Also write the numbers to this file, as JSON."""
+    """Also write the numbers to this file, as JSON; with --all, a list of all members."""
 
 
 def maps(chosen: MapsArguments) -> int:
@@ -83,6 +85,7 @@ def maps(chosen: MapsArguments) -> int:
     check_figures(chosen, path)
     check_files(chosen.out)
     if chosen.example is not None:
+        refuse_unused(chosen, ("examples", "circuit_file"), "with --example")
         if not 0 <= chosen.example < EXAMPLES:
             raise ConfigError(
                 f"--example is {chosen.example}; expected a number from 0 to {EXAMPLES - 1:,}"
@@ -110,18 +113,11 @@ def maps(chosen: MapsArguments) -> int:
 
 
 def discover(chosen: DiscoverArguments) -> int:
-    if chosen.repeat < 1:
-        raise ConfigError(f"--repeat is {chosen.repeat}; expected at least 1")
-    if chosen.repeat > 1 and (chosen.json or chosen.all):
-        raise ConfigError("--repeat prints a table of its own: leave out --json and --all")
+    _check_discovery(chosen)
     options = {"examples": chosen.examples, "seed": chosen.sample, "force": chosen.force}
     if chosen.all:
         from hopscope.cli.fleet import discover_all
 
-        if chosen.out or chosen.figure:
-            raise ConfigError(
-                "--all keeps every circuit with the run: leave out --out and --figure"
-            )
         discover_all(chosen, _progress(), json=chosen.json, **options)
         return 0
     examined = chosen.study()
@@ -149,23 +145,30 @@ def discover(chosen: DiscoverArguments) -> int:
     return 0
 
 
+def _check_discovery(chosen: DiscoverArguments) -> None:
+    if chosen.repeat < 1:
+        raise ConfigError(f"--repeat is {chosen.repeat}; expected at least 1")
+    if chosen.repeat > 1 and (chosen.json or chosen.all):
+        raise ConfigError("--repeat prints a table of its own: leave out --json and --all")
+    if chosen.all:
+        if chosen.out or chosen.figure:
+            raise ConfigError(
+                "--all keeps every circuit with the run: leave out --out and --figure"
+            )
+        refuse_unused(chosen, ["seed"], "with --all")
+        check_figures(chosen, None)
+
+
 def emergence(chosen: EmergenceArguments) -> int:
     if chosen.all:
-        from hopscope.cli.fleet import emergence_all
-
-        emergence_all(chosen, chosen.examples, json=chosen.json)
-        return 0
+        return _emergence_of_all(chosen)
     examined = chosen.study()
-    found = examined.circuit
+    _ = examined.circuit  # if there is none, nothing else is asked
     path = figure_path(chosen.figure, f"{examined.name}-emergence", alone=chosen.json)
-    paths = [path, _beside(path, "order"), _beside(path, "circuit-emergence")] if path else []
-    check_figures(chosen, *paths)
+    check_figures(chosen, *_paths(path))
     check_files(chosen.out)
     story = examined.emergence(chosen.examples)
     from hopscope.cli.circuit_text import print_emergence
-    from hopscope.report.circuit import circuit_figure
-    from hopscope.report.emergence import emergence_figure, order_figure
-    from hopscope.report.names import model_title
 
     tell = teller(json_alone=chosen.json)
     if chosen.json:
@@ -173,17 +176,56 @@ def emergence(chosen: EmergenceArguments) -> int:
     else:
         print_emergence(story)
         say()
-    if paths:
-        title = model_title(examined)
-        made: tuple[Callable[[], Picture], ...] = (
-            lambda: emergence_figure(story, f"emergence: {title}"),
-            lambda: order_figure(story, f"order: {title}"),
-            lambda: circuit_figure(found, story, f"circuit: {title}"),
-        )
-        for place, make in zip(paths, made, strict=True):
-            draw(chosen, place, make, tell)
+    if path:
+        _draw_story(chosen, path, examined, story)
     write_numbers(story.to_dict(), chosen.out, tell)
     return 0
+
+
+def _emergence_of_all(chosen: EmergenceArguments) -> int:
+    """Every member's emergence in one table and one file of numbers; figures for each, if asked."""
+    refuse_unused(chosen, ("seed", "circuit_file"), "with --all")
+    from hopscope.cli.fleet import emergence_all
+
+    members = chosen.study().members()
+    named = chosen.figure
+    places = {
+        each.seed: named and named.with_stem(f"{named.stem}-seed-{each.seed}") for each in members
+    }
+    check_figures(chosen, *(path for place in places.values() for path in _paths(place)))
+    check_files(chosen.out)
+    stories = emergence_all(members, chosen.examples, json=chosen.json)
+    for examined, story in stories:
+        if place := places[examined.seed]:
+            _draw_story(chosen, place, examined, story)
+    told = [{"seed": examined.seed, **story.to_dict()} for examined, story in stories]
+    write_numbers(told, chosen.out, teller(json_alone=chosen.json))
+    return 0
+
+
+def _draw_story(
+    chosen: EmergenceArguments, path: Path, examined: "Study", story: "Emergence"
+) -> None:
+    """The figures of a model's emergence, beside each other."""
+    from hopscope.report.circuit import circuit_figure
+    from hopscope.report.emergence import emergence_figure, order_figure
+    from hopscope.report.names import model_title
+
+    title = model_title(examined)
+    made: tuple[Callable[[], Picture], ...] = (
+        lambda: emergence_figure(story, f"emergence: {title}"),
+        lambda: order_figure(story, f"order: {title}"),
+        lambda: circuit_figure(examined.circuit, story, f"circuit: {title}"),
+    )
+    for place, make in zip(_paths(path), made, strict=True):
+        draw(chosen, place, make, teller(json_alone=chosen.json))
+
+
+def _paths(path: Path | None) -> list[Path | None]:
+    """The figures of an emergence."""
+    if path is None:
+        return [None]
+    return [path, _beside(path, "order"), _beside(path, "circuit-emergence")]
 
 
 def _beside(path: Path, name: str) -> Path:
@@ -206,7 +248,8 @@ def _print_stability(examined: "Study", first: "Circuit", chosen: DiscoverArgume
         )
         seen.update(found.paths)
     rows = [(str(path), f"{count} of {chosen.repeat}") for path, count in sorted(seen.items())]
-    table(["path", "found"], rows, title=f"\nin {chosen.repeat} searches, each on its own sample")
+    say()
+    table(["path", "found"], rows, title=f"in {chosen.repeat} searches, each on its own sample")
 
 
 def _tell_if_unlucky(examined: "Study", tell: Callable[[str], None]) -> None:

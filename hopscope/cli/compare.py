@@ -33,8 +33,7 @@ class CompareArguments(StoreArguments, JsonArguments, FigureArguments):
 
 
 def compare(chosen: CompareArguments) -> int:
-    if chosen.figure:
-        check_figures(chosen, chosen.figure)
+    check_figures(chosen, chosen.figure)
     store = Store(chosen.store)
     pair = store.find(chosen.first), store.find(chosen.second)  # asked before torch is loaded
     from hopscope.study import compare as compared

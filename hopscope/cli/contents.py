@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.arguments import JsonArguments, refuse_unused
 from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_path, write_numbers
 from hopscope.cli.output import say, say_json, teller
 from hopscope.cli.subject import ModelArguments
@@ -38,6 +38,8 @@ class ContentsArguments(ModelArguments, JsonArguments, FigureArguments):
 def contents(chosen: ContentsArguments) -> int:
     if chosen.examples is not None and chosen.examples < 2:
         raise ConfigError(f"--examples is {chosen.examples}; maps are fitted on at least 2")
+    if chosen.over_training:
+        refuse_unused(chosen, ["step"], "with --over-training")
     examined = chosen.study()
     name = f"{examined.name}-contents{'-over-training' * chosen.over_training}"
     path = figure_path(chosen.figure, name, alone=chosen.json)

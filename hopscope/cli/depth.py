@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.arguments import JsonArguments, refuse_unused
 from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import say, say_json
 from hopscope.configs.tasks import KINDS
@@ -47,16 +47,17 @@ class DepthArguments(JsonArguments, FigureArguments):
 
 
 def depth(chosen: DepthArguments) -> int:
+    check_figures(chosen, chosen.figure)
     if chosen.table is not None:
+        asked = ("hops", "facts", "task", "order", "bidirectional", "heads", "figure")
+        refuse_unused(chosen, asked, "with --table")
         from hopscope.cli.tables import print_rows
 
         print_rows([asdict(depths(hops)) for hops in _range(chosen.table)], {}, json=chosen.json)
         return 0
     _check_asked_once(chosen)
-    if chosen.figure:
-        if chosen.json:
-            raise ConfigError("--json tells what --figure would draw: give one of them")
-        check_figures(chosen, chosen.figure)
+    if chosen.figure and chosen.json:
+        raise ConfigError("--json tells what --figure would draw: give one of them")
     if chosen.json:
         return _say_layers(chosen)
     if chosen.hops is not None and chosen.hops > DRAWN:

@@ -4,10 +4,11 @@ with their numbers.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hopscope.cli.arguments import refuse_unused
 from hopscope.cli.output import say
 from hopscope.errors import ConfigError
 from hopscope.report.formats import Columns, Style, check_format
@@ -45,9 +46,12 @@ def figure_path(figure: Path | None, name: str, *, alone: bool) -> Path | None:
 
 
 def check_figures(chosen: FigureArguments, *paths: Path | None) -> None:
-    """Refuse files for figures whose format is unknown, or that cannot be written: asked before
-    anything is computed for them.
+    """Refuse files for figures whose format is unknown, or that cannot be written, and a look for
+    none: asked before anything is computed for them.
     """
+    if paths and not any(paths):
+        names = (each.name for each in fields(FigureArguments))
+        refuse_unused(chosen, names, "where no figure is drawn")
     if chosen.dpi not in DOTS:
         raise ConfigError(f"--dpi is {chosen.dpi}; expected {DOTS[0]} to {DOTS[-1]}")
     for path in filter(None, paths):

@@ -1,7 +1,7 @@
 """`hopscope discover --all` and `emergence --all`: every member of a fleet, side by side."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hopscope.cli.output import say, say_json
 from hopscope.cli.subject import ModelArguments
@@ -9,6 +9,10 @@ from hopscope.cli.tables import print_rows, table
 from hopscope.errors import NotLearned
 from hopscope.report.symbols import short_role
 from hopscope.theory import Path
+
+if TYPE_CHECKING:
+    from hopscope.circuits.emergence import Emergence
+    from hopscope.study import Study
 
 COLUMNS = ("seed", "loss", "with_the_circuit_alone", "solved", "paths", "unexplained")
 
@@ -35,16 +39,21 @@ def discover_all(
     print_rows(rows, {"loss": ".4f", "with_the_circuit_alone": ".4f"}, json=json)
 
 
-def emergence_all(chosen: ModelArguments, examples: int, *, json: bool) -> None:
-    """When every step (who reads whom) appeared in each member, and when hops were learned."""
+def emergence_all(
+    members: "Sequence[Study]", examples: int, *, json: bool
+) -> "list[tuple[Study, Emergence]]":
+    """When every step (who reads whom) appeared in each member, and when hops were learned; the
+    members that have a circuit with paths, each with its story.
+    """
+    stories = []
     when: dict[str, dict[int, float | None]] = {}
     hops: dict[str, dict[int, float | None]] = {}
-    members = chosen.study().members()
     found_in = [examined for examined in members if examined.has_circuit]
     for examined in found_in or members:  # if there is none, the first says what to do
         if not examined.circuit.paths:
             continue
         seed, story = examined.seed, examined.emergence(examples)
+        stories.append((examined, story))
         for path, step in reversed(story.order):
             reader, source = _ends(path)
             when.setdefault(f"{reader} ← {source}", {})[seed] = step
@@ -59,10 +68,11 @@ def emergence_all(chosen: ModelArguments, examples: int, *, json: bool) -> None:
                 for seed, at in found.items()
             ]
         )
-        return
+        return stories
     rows = [[step, *(_moment(found, one.seed) for one in members)] for step, found in ordered]
     table(("step", *(f"seed {one.seed}" for one in members)), rows)
     say("", "the training step at which attention passed 0.5; · where the circuit has no such path")
+    return stories
 
 
 def _ends(path: Path) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import JsonArguments
+from hopscope.cli.arguments import JsonArguments, refuse_unused
 from hopscope.cli.output import say, say_json
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
@@ -28,6 +28,7 @@ class PresetsArguments(JsonArguments):
 
 def presets(chosen: PresetsArguments) -> int:
     if chosen.out is not None:
+        refuse_unused(chosen, ["json"], "with --out")
         return _write(chosen.name, chosen.out)
     if chosen.name is None:
         rows: list[dict[str, Any]] = [

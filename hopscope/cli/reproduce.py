@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from hopscope.cli.arguments import JsonArguments, ResultsArguments, StoreArguments
+from hopscope.cli.arguments import (
+    JsonArguments,
+    ResultsArguments,
+    StoreArguments,
+    refuse_unused,
+)
 from hopscope.cli.output import say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of, seconds_of
 from hopscope.configs import Recipe
@@ -31,6 +36,12 @@ if TYPE_CHECKING:
     from hopscope.papers.measuring import Measuring
 
 
+TRAINS = (
+    "workers", "pack", "address", "gpus_per_run", "cpus_per_run", "device", "threads", "time_limit",
+)  # fmt: skip
+"""Flags that say how to train."""
+
+
 @dataclass(frozen=True)
 class ReproduceArguments(StoreArguments, ResultsArguments, JsonArguments, WorkersArguments):
     """Reproduce a figure, a paper, or both papers: run what is missing, measure, draw."""
@@ -50,24 +61,18 @@ class ReproduceArguments(StoreArguments, ResultsArguments, JsonArguments, Worker
 
 
 def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
-    seconds_of(chosen.time_limit)
+    _check(chosen)
     store, found = Store(chosen.store), papers.matching(chosen.target)
     results = papers.results(chosen.results)
-    if chosen.list and chosen.draw:
-        raise ConfigError("--list lists targets, and --draw draws them: choose one")
     if chosen.list:
         list_targets(found, chosen, store, results)
         return 0
-    if chosen.json:
-        raise ConfigError("--json is for --list; what is measured is in the results' files")
     if chosen.draw:
         draw_again(found, results)
         say(f"overview: {write_readme(papers, results)}")
         return 0
     from hopscope.runs.stop import REQUEUE
 
-    check_threads(chosen.threads)
-    pool_of(chosen)  # a mistake is better heard of now
     failed: list[HopscopeError] = []
     complete = True
     left = still_open(found, chosen.protocol, results)
@@ -87,6 +92,21 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
     if not complete:
         return REQUEUE
     return failed[0].exit_code if failed else 0
+
+
+def _check(chosen: ReproduceArguments) -> None:
+    """Refuse what makes no sense, before anything is trained."""
+    if chosen.list and chosen.draw:
+        raise ConfigError("--list lists targets, and --draw draws them: choose one")
+    if chosen.json and not chosen.list:
+        raise ConfigError("--json is for --list; what is measured is in the results' files")
+    if chosen.list:
+        refuse_unused(chosen, TRAINS, "with --list, which trains nothing")
+    if chosen.draw:
+        refuse_unused(chosen, (*TRAINS, "protocol"), "with --draw, which draws what is measured")
+    seconds_of(chosen.time_limit)
+    check_threads(chosen.threads)
+    pool_of(chosen)
 
 
 def write_readme(papers: Registry, results: Results) -> Path:

@@ -10,7 +10,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from hopscope.cli.arguments import JsonArguments, RunArguments, RunNames, StoreArguments
+from hopscope.cli.arguments import (
+    JsonArguments,
+    RunArguments,
+    RunNames,
+    StoreArguments,
+    refuse_unused,
+)
 from hopscope.cli.drawing import FigureArguments, check_figures, draw
 from hopscope.cli.output import emit, say, say_json, teller, warn
 from hopscope.configs import Recipe
@@ -60,16 +66,16 @@ class RmArguments(StoreArguments):
 
 
 def show(chosen: ShowArguments) -> int:
+    check_figures(chosen, chosen.figure)
     folder = Store(chosen.store).find(chosen.run)
     if chosen.config:
+        refuse_unused(chosen, ["figure"], "with --config")
         say(*folder.recipe.to_file().splitlines())
         return 0
     known = about(folder)
     trained = known is None or known.trained
-    if chosen.figure:
-        check_figures(chosen, chosen.figure)
-        if not trained:
-            raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
+    if chosen.figure and not trained:
+        raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
     from hopscope.cli.kinds import rows_of, show_run
     from hopscope.cli.tables import table
     from hopscope.runs import opened

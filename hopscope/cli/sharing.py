@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from hopscope.cli.arguments import refuse_unused
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import ModelArguments
 from hopscope.errors import ConfigError
@@ -42,6 +43,8 @@ def export(chosen: ExportArguments) -> int:
         raise ConfigError("--follow is for trackers; a model is exported at one step")
     if chosen.step is not None and to_tracker:
         raise ConfigError("--step is for --format transformers; trackers get every step")
+    if chosen.format in ("tensorboard", "transformers"):
+        refuse_unused(chosen, ["project"], f"with --format {chosen.format}")
     return _to_tracker(chosen) if to_tracker else _to_transformers(chosen)
 
 

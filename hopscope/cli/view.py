@@ -15,7 +15,7 @@ from typing import Annotated
 import tyro
 from packaging.requirements import Requirement
 
-from hopscope.cli.arguments import StoreArguments
+from hopscope.cli.arguments import StoreArguments, refuse_unused
 from hopscope.cli.health import lack
 from hopscope.cli.output import flush, note, say
 from hopscope.errors import ConfigError
@@ -73,6 +73,8 @@ def serve(chosen: ServeArguments) -> int:
 
 def view(chosen: ViewArguments) -> int:
     if chosen.out or chosen.single:
+        server = ("host", "port", "socket", "trusted_origin", "read_only", "no_browser")
+        refuse_unused(chosen, server, "with --out and --single, which start no server")
         return _saved(chosen)
     return _served(chosen, chosen.run, browser=not chosen.no_browser)
 

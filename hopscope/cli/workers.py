@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from hopscope.cli.arguments import DeviceArguments
+from hopscope.cli.arguments import DeviceArguments, refuse_unused
 from hopscope.cli.output import flush, say, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RAY = "ray"
 """The word that --workers takes instead of a number."""
+OF_RAY = ("address", "gpus_per_run", "cpus_per_run")
+"""Flags that are for Ray alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,8 @@ def pool_of(chosen: WorkersArguments) -> "Pool":
     """The pool that the flags ask for."""
     from hopscope.workers import Here, Processes
 
+    if chosen.workers != RAY:
+        refuse_unused(chosen, OF_RAY, f"without --workers {RAY}")
     if chosen.workers is None:
         if chosen.pack != "auto":
             raise ConfigError("--pack is for several runs: say --workers N as well")

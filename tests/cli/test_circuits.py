@@ -38,6 +38,7 @@ def test_the_whole_story(
 ) -> None:
     found = said(capsys, "discover", run.name, "--examples", "32", "--repeat", "2")
     assert "query ← value 1" in found
+    assert "\n\nin 2 searches, each on its own sample\n" in found
     assert "2 of 2" in found
     circuit = Circuit.from_json(Run(Store().find(run.name)).folder.read("circuit.json"))
     assert set(circuit.paths) == set(known.paths)
@@ -224,6 +225,16 @@ def test_a_fleet_is_examined_whole(
     assert "seed 3" in story
     assert "q ← v1" in story
     assert "hop 2 is learned" in story
+    asked = ("emergence", twins.name, "--all", "--examples", "8")
+    said(capsys, *asked, "--out", "all.json", "--figure", "all.svg")
+    kept = json.loads((here / "all.json").read_text())
+    assert {each["seed"] for each in kept} == {row["seed"] for row in told}
+    assert all(each["paths"] and each["steps"] == [0, 2, 4] for each in kept)
+    for each in kept:
+        for name in ("", "-order", "-circuit-emergence"):
+            assert (here / f"all-seed-{each['seed']}{name}.svg").stat().st_size
+    with pytest.raises(ConfigError, match="--seed would be ignored with --all: leave it out"):
+        command((*asked, "--seed", "5"))
 
 
 def test_a_circuit_in_a_file_takes_the_place_of_the_one_with_the_run(

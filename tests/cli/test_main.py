@@ -115,6 +115,47 @@ def test_a_mistake_is_one_line_and_an_exit_code(
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "train demo | --address x:1 --gpus-per-run 0.5 --cpus-per-run 2",
+        "train demo --workers 1 | --gpus-per-run 0.5",
+        "sweep plan sweep.json | --gpus-per-run 0.5",
+        "reproduce musat/fig2 --list | --workers 2 --time-limit 5",
+        "reproduce musat/fig2 --draw | --threads 1 --protocol full",
+        "view --out page | --host lab --port 80 --socket s --read-only --no-browser",
+        "circuit export gallery/demo --format json | --style dark --dpi 100",
+        "circuit export gallery/demo --format edges | --columns 1",
+        "circuit show circuit.json | --seed 1 --step 2 --circuit-file x.json",
+        "maps gallery/demo --json | --style dark",
+        "maps gallery/demo --example 1 | --examples 8 --circuit-file x.json",
+        "discover gallery/demo --all | --seed 0",
+        "discover gallery/demo --all | --dpi 100",
+        "contents gallery/demo --over-training | --step 100",
+        "compare gallery/demo gallery/demo | --style dark",
+        "show gallery/demo --config | --figure x.svg",
+        "depth --table 1..3 | --hops 3 --order forward --heads 1",
+        "depth | --style dark",
+        "presets demo --out demo.json | --json",
+        "export gallery/demo --format transformers | --project mine",
+    ],
+)
+def test_a_flag_of_which_nothing_would_come_is_refused(
+    root: Path, hopscope: Say, line: str
+) -> None:
+    (root / "sweep.json").write_text(Experiment().to_file())
+    (root / "circuit.json").write_text("{}")
+    _, flags = line.split(" | ")
+    code, out, err = hopscope(*line.replace("| ", "").split())
+    assert (code, out) == (2, "")
+    assert " would be ignored " in err
+    assert {w.strip(",") for w in err.partition(" would")[0].split()[1:]} == {
+        word for word in flags.split() if word.startswith("--")
+    }
+    assert err.count("\n") == 1
+    assert not (root / "runs").exists()
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["show", "nope"], ["runs"], ["sql", "select 1 as a"], ["claims"], ["gallery"],
