@@ -15,7 +15,7 @@ from hopscope.circuits.carrying import Cargo
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.limits import Limits
 from hopscope.circuits.mechanism import AS_IS, Aim, Mechanism, Target
-from hopscope.circuits.parts import HeadReport, Losses, Part, Switches
+from hopscope.circuits.parts import HeadReport, Kind, Losses, Part, Switches
 from hopscope.configs import Discovery, LlmMechanism
 from hopscope.facts import Role
 from hopscope.llm.heads import ANSWER
@@ -119,12 +119,16 @@ def _part(
         head=row.head,
         readers=(role,),
         paths=tuple(Path(row.layer, row.head, role, its) for its in sources if its != role),
-        kind="carries" if whole.carried(_asked(recipe)) else "locates",
-        cost=row.loss,
-        own_cost=row.loss,
+        kind=_kind(recipe, whole),
         alone_cost=row.loss,
-        votes=row.agree,
     )
+
+
+def _kind(recipe: LlmMechanism, whole: Cargo) -> Kind | None:
+    """Whether the answer needs what a row brings by its values, or by queries or keys."""
+    if whole.carried(_asked(recipe)):
+        return "carries"
+    return "locates" if whole.tells("queries") or whole.tells("keys") else None
 
 
 def _mechanism(
@@ -133,12 +137,16 @@ def _mechanism(
     layer: int,
     head: int,
 ) -> Mechanism:
-    """Where the circuit's rows of a head look; all else stays as the model has it."""
+    """Where the circuit's rows of a head look: the sources of what they bring, by the attention
+    that each gets. All else stays as the model has it.
+    """
     table = role_table(recipe.prompts)
     aims = []
     for row, sources in chosen:
         if (row.layer, row.head) == (layer, head):
-            parts = tuple((Target("own", its), 1 / len(sources)) for its in sources)
+            looks = {its: row.sources[table.index(its)] for its in sources}
+            total = sum(looks.values())
+            parts = tuple((Target("own", its), look / total) for its, look in looks.items())
             aims.append((table[row.role], Aim(parts) if parts else AS_IS))
     return Mechanism(tuple(aims), AS_IS)
 
@@ -152,11 +160,15 @@ def _losses(rows: Sequence[Measured]) -> Losses:
     moved = np.array([row["moved"] for row in proof], dtype=float)[..., 2]  # [q, name, variant]
     alone, none = (float((clean + moved[:, :, n]).mean()) for n in (ALONE, ALL))
     guess = log(1 / its.guessing)
-    limit = Limits.of(np.array([clean.mean()]), guess, Discovery()).mean
+    limits = Limits.of(np.array([clean.mean()]), guess, Discovery())
     return Losses(
-        clean=(float(clean.mean()),), ideal=(alone,), own=(alone,), ablated=(none,), guess=guess,
-        limit=limit,
-    )  # fmt: skip
+        clean=(float(clean.mean()),),
+        ideal=(alone,),
+        ablated=(none,),
+        guess=guess,
+        limit=limits.mean,
+        hop_limits=tuple(limits.hop.tolist()),
+    )
 
 
 def _holdings(recipe: LlmMechanism, rows: Sequence[Measured], layers: int) -> Holdings:

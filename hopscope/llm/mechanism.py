@@ -44,7 +44,7 @@ class Proof:
     knocked: Estimate
     """How far answers follow the circuit's rows, brought from the donor; all else is as it is."""
     random: tuple[float, ...]
-    """The same of as many random rows, draw by draw."""
+    """The same of as many random rows, draw by draw; draws that cannot be measured are absent."""
     drawn: Estimate
     """The same of random rows, of all draws that a question met."""
     alone: Estimate
@@ -107,7 +107,9 @@ class LlmFindings(Displayed):
 
     @cached_property
     def shares(self) -> dict[str, list[list[Estimate]]]:
-        """For each exchange, role and layer, how far answers follow the stream there."""
+        """For each exchange, role and layer, how far answers follow the stream there; an exchange
+        after which no answer can be measured is absent.
+        """
         return role_shares(self.recipe, self.rows)
 
     @cached_property
@@ -126,7 +128,9 @@ class LlmFindings(Displayed):
         return circuit_of(self.recipe, self.rows)
 
     def proofs(self, phase: str = "proof") -> list[Proof]:
-        """The circuit on fresh questions, or (elsewhere) on another formulation."""
+        """The circuit on fresh questions, or (elsewhere) on another formulation; exchanges after
+        which no answer can be measured are absent.
+        """
         rows = of_phase(self.rows, phase)
         prompts = self.recipe.prompts if phase == "proof" else self.recipe.elsewhere
         if not rows or prompts is None:
@@ -136,10 +140,11 @@ class LlmFindings(Displayed):
         for number, name in enumerate(proving(prompts)):
             sure, its = surety(rows, name), moved[:, number]
             draws = its[:, DRAWN:]
-            random = tuple(estimate(sure, one).mean for one in draws.T if np.isfinite(one).any())
+            random = tuple(share.mean for one in draws.T if (share := estimate(sure, one)))
             knocked, alone, everything = (estimate(sure, its[:, n]) for n in (KNOCKED, ALONE, ALL))
             drawn = estimate(sure, np.nanmean(draws, 1))
-            found.append(Proof(name, knocked, random, drawn, alone, everything, len(rows)))
+            if knocked and drawn and alone and everything:
+                found.append(Proof(name, knocked, random, drawn, alone, everything, len(rows)))
         return found
 
     @cached_property
@@ -151,7 +156,8 @@ class LlmFindings(Displayed):
         for number, (layer, role, n) in enumerate(cells):
             sure = surety(rows, all_names[n])
             share = estimate(sure, np.array([row["held"][number][0] for row in rows], dtype=float))
-            found.append(Confirmed(all_names[n], self.roles[role], layer, share, len(rows)))
+            if share:
+                found.append(Confirmed(all_names[n], self.roles[role], layer, share, len(rows)))
         return sorted(found, key=lambda its: (its.exchange, self.roles.index(its.role)))
 
     @property

@@ -121,7 +121,7 @@ def cargos(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[Cargo]:
             for w, way in enumerate(WAYS):
                 part = moved[:, n, number, w]
                 share, left = estimate(sure, part[:, 0]), estimate(sure, -part[:, 1])
-                if max(abs(share.mean), abs(left.mean)) >= KEPT:
+                if share and left and max(abs(share.mean), abs(left.mean)) >= KEPT:
                     moves.append(Move(symbol=symbol, way=way, hop=hop, share=share, left=left))
         found.append(Cargo(site=site, moves=tuple(moves)))
     return found

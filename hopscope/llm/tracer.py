@@ -1,6 +1,7 @@
 """Find how a language model comes to its answers, as the work of a run.
 
-    answers    does it answer better than by guessing? If not, there is nothing to find
+    answers    does it answer better than by guessing, also what proves the circuit? If not, there
+               is nothing to find
     roles      the residual stream at one role, before one layer, is the donor's; and the logit lens
     heads      where a role gains, what each head brings there is the donor's
     paths      for the rows that count: from which role, and what later heads take of it
@@ -89,8 +90,8 @@ class Tracer:
 
     def advance(self) -> Losses:
         """Measure a piece of the questions."""
-        phase, piece = next(self.pieces)
         with torch.no_grad():
+            phase, piece = next(self.pieces)
             found = PHASES[phase](self, piece)
         self.rows += [{"phase": phase, **row} for row in found]
         self.step += len(found)
@@ -113,22 +114,40 @@ class Tracer:
         self._check_weights()
         for phase, count in self.recipe.phases:
             done = len(of_phase(self.rows, phase))
-            if phase == "roles" and count:
-                check_answers(self.recipe, of_phase(self.rows, "answers"))
+            if phase == "roles" and not done:
+                self._check_answers()
             if before := CHECKED.get(phase):
-                check_sure(self.recipe, of_phase(self.rows, before[0]), before[1])
+                check_sure(self.recipe, of_phase(self.rows, before[0]), self.names, before[1])
             asked = self._pairs(phase)[:count] if done < count else []
             for first in range(done, count, PIECE):
                 yield phase, asked[first : first + PIECE]
 
+    def _check_answers(self) -> None:
+        """Refuse what the model guesses: also the questions of the proofs, before any patch."""
+        its, names_ = self.recipe, self.names
+        check_answers(its, its.prompts, of_phase(self.rows, "answers"), names_, "questions")
+        rows = self._asked("proof", its.prompts, names_)
+        check_answers(its, its.prompts, rows, names_, "proved")
+        if its.elsewhere is not None:
+            names_ = proving(its.elsewhere)
+            rows = self._asked("elsewhere", its.elsewhere, names_)
+            check_answers(its, its.elsewhere, rows, names_, "proved-elsewhere")
+
+    def _asked(self, phase: str, prompts: Prompts, its: Sequence[str]) -> list[Measured]:
+        """The questions of a phase, answered and not patched; nothing of it is kept."""
+        asked, found = self._pairs(phase), []
+        for first in range(0, len(asked), PIECE):
+            piece = asked[first : first + PIECE]
+            found += self._each(piece, lambda batch: self._answers(batch, its), prompts)
+        return found
+
     def _pairs(self, phase: str) -> list[Paired]:
-        its, seed = self.recipe, self.recipe.seeds[0]
+        its, seed, count = self.recipe, self.recipe.seeds[0], dict(self.recipe.phases)[phase]
         if phase == "proof":
-            start = self._first[-1].index + 1
-            return pairs(self.local, its.prompts, seed, start, its.tracing.proved)
+            return pairs(self.local, its.prompts, seed, self._first[-1].index + 1, count)
         if phase == "elsewhere":
             assert its.elsewhere is not None
-            return pairs(self.local, its.elsewhere, seed, 0, its.tracing.proved)
+            return pairs(self.local, its.elsewhere, seed, 0, count)
         return self._first
 
     @cached_property
@@ -160,10 +179,10 @@ class Tracer:
 
     def answers(self, piece: Sequence[Paired]) -> list[Measured]:
         """How the questions are answered as they are."""
-        return self._each(piece, self._answers)
+        return self._each(piece, lambda batch: self._answers(batch, self.names))
 
-    def _answers(self, batch: Batch) -> list[Measured]:
-        clean = batch.clean(self.names)
+    def _answers(self, batch: Batch, its: Sequence[str]) -> list[Measured]:
+        clean = batch.clean(its)
         right = batch.right()
         return [
             {
@@ -171,7 +190,7 @@ class Tracer:
                 "shape": [self.subject.layers, self.subject.heads],
                 "acceptable": len(pair.answers.acceptable),
                 "right": right[row],
-                "clean": self._clean(clean, self.names, row),
+                "clean": self._clean(clean, its, row),
             }
             for row, pair in enumerate(batch.pairs)
         ]

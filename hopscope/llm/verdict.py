@@ -31,7 +31,7 @@ class LookUps:
     roles: Sequence[Role]
     layers: Sequence[int]
     shares: Mapping[str, Sequence[Sequence[Estimate]]]
-    """[exchange][role][layer]"""
+    """[exchange][role][layer]; an exchange that was not measured is absent."""
 
     def held(self, role: Role, exchange: str) -> Span | None:
         """Before which layers the answer follows an exchange at a role by more than half."""
@@ -43,8 +43,16 @@ class LookUps:
                     strict=True)  # fmt: skip
         return self._span([own - later for own, later in pairs])
 
+    @property
+    def measured(self) -> bool:
+        """False if answers cannot follow some exchange that the verdict needs."""
+        between = [fact.value for fact in self.graph.facts[:-1]]
+        return {self._last, *(f"{symbol}{ON}" for symbol in between)} <= set(self.shares)
+
     def way(self) -> str:
-        """One of: stacked, in place, both, undecided."""
+        """One of: stacked, in place, both, undecided, not measured."""
+        if not self.measured:
+            return "not measured"
         between = [fact.value for fact in self.graph.facts[:-1]]
         stacked = any(self.ahead(role, symbol) for role in self._asking for symbol in between)
         placed = any(self.held(Role("value", n), self._last) for n, _ in enumerate(between))
@@ -54,6 +62,8 @@ class LookUps:
 
     def told(self) -> list[str]:
         """All of it in words, the way last."""
+        if not self.measured:
+            return [f"look-ups: {self.way()}"]
         told = []
         for number, fact in enumerate(self.graph.facts[:-1]):
             place = Role("value", number)

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from hopscope import intervals
 from hopscope.circuits.parts import Estimate
-from hopscope.configs import LlmMechanism
+from hopscope.configs import LlmMechanism, Prompts
 from hopscope.errors import NotLearned
 from hopscope.facts import Role
 from hopscope.llm.exchange import names
@@ -29,11 +29,14 @@ LOOKS = 0.1
 """The least share of a row's attention to a role whose part of the row is patched."""
 
 
-def estimate(sure: Float[np.ndarray, "question"], moved: Float[np.ndarray, "question"]) -> Estimate:
-    """The share of the way, with its interval; nothing of the way where nothing is sure."""
+def estimate(
+    sure: Float[np.ndarray, "question"], moved: Float[np.ndarray, "question"]
+) -> Estimate | None:
+    """The share of the way, with its interval; None where the answers are not the model's own, so
+    that no way can be measured.
+    """
     measured = np.isfinite(moved)  # not every question meets every random draw
-    found = share_of(torch.from_numpy(sure[measured]), torch.from_numpy(moved[measured]))
-    return found or Estimate(mean=0.0, low=0.0, high=0.0)
+    return share_of(torch.from_numpy(sure[measured]), torch.from_numpy(moved[measured]))
 
 
 def surety(rows: Sequence[Measured], name: str) -> Float[np.ndarray, "question"]:
@@ -81,43 +84,57 @@ def answered(rows: Sequence[Measured]) -> Answered:
     )
 
 
-def check_answers(recipe: LlmMechanism, rows: Sequence[Measured]) -> None:
-    """Refuse a model whose answers are no more the asked chain's than another's."""
-    found, unsure = answered(rows), _unsure(recipe, rows)
-    if unsure or found.interval[0] <= found.guessing:
+def check_answers(
+    recipe: LlmMechanism,
+    prompts: Prompts,
+    rows: Sequence[Measured],
+    names_: Sequence[str],
+    which: str,
+) -> None:
+    """Refuse a model that guesses the answers to these questions."""
+    found = answered(rows)
+    if found.interval[0] <= found.guessing:
         raise NotLearned(
-            f"{recipe.model} answers {recipe.prompts.label} at guessing level: {found}; no answer "
-            "can follow another: ask for fewer hops, for an opening, or take another model"
+            f"{recipe.model} answers {prompts.label} at guessing level: {found}: ask for fewer "
+            "hops, for an opening or another formulation, or take another model"
         )
+    check_sure(recipe, rows, names_, which)
 
 
-def check_sure(recipe: LlmMechanism, rows: Sequence[Measured], which: str) -> None:
-    """Refuse to go on from so few questions that their answers are not their own."""
-    if unsure := _unsure(recipe, rows):
+def check_sure(
+    recipe: LlmMechanism, rows: Sequence[Measured], names_: Sequence[str], which: str
+) -> None:
+    """Refuse to go on from questions whose answers are not the model's own: none could follow
+    another. `which` is the option that says how many there are.
+    """
+    its = {name: surety(rows, name) for name in names_}
+    unsure = [name for name, sure in its.items() if sure.sum() <= SURE * np.abs(sure).sum()]
+    if unsure:
         raise NotLearned(
-            f"{recipe.model} is as near to the partner's answer as to its own on the {len(rows)} "
-            f"questions that are {which} ({', '.join(unsure)}): take more (--{which})"
+            f"{recipe.model} is as near to the partner's answer as to its own on {len(rows)} "
+            f"questions ({', '.join(unsure)}): take more (--{which})"
         )
-
-
-def _unsure(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[str]:
-    """The exchanges whose partner's answer is as near as the own."""
-    its = {name: surety(rows, name) for name in followed(recipe)}
-    return [name for name, sure in its.items() if sure.sum() <= SURE * np.abs(sure).sum()]
 
 
 def role_shares(recipe: LlmMechanism, rows: Sequence[Measured]) -> dict[str, list[list[Estimate]]]:
-    """For each exchange, role and layer (before it), how far answers follow the stream there."""
+    """For each exchange, role and layer (before it), how far answers follow the stream there; an
+    exchange after which no way can be measured is absent.
+    """
     its = of_phase(rows, "roles")
     found = {}
     for number, name in enumerate(followed(recipe)):
         sure = surety(its, name)
         moved = np.array([row["moved"][number] for row in its], dtype=float)[..., 0]
-        found[name] = [
-            [estimate(sure, moved[:, role, layer]) for layer in range(moved.shape[2])]
-            for role in range(moved.shape[1])
-        ]
+        if all(by_role := [_along(sure, moved[:, role]) for role in range(moved.shape[1])]):
+            found[name] = by_role
     return found
+
+
+def _along(
+    sure: Float[np.ndarray, "question"], moved: Float[np.ndarray, "question layer"]
+) -> list[Estimate]:
+    """The share before each layer; none at all where no way can be measured."""
+    return [share for layer in moved.T if (share := estimate(sure, layer))]
 
 
 Cell = tuple[int, int, list[int]]
@@ -127,12 +144,12 @@ Cell = tuple[int, int, list[int]]
 def cells(recipe: LlmMechanism, rows: Sequence[Measured], layers: Sequence[int]) -> list[Cell]:
     """Layers and roles whose heads are worth patching: where a role gains, with what it gains."""
     found: dict[tuple[int, int], list[int]] = {}
-    for name, its in enumerate(role_shares(recipe, rows).values()):
+    for name, its in role_shares(recipe, rows).items():
         for role, by_layer in enumerate(its):
             for number, (before, behind) in enumerate(pairwise(by_layer)):
                 if behind.mean - before.mean >= recipe.tracing.gains:
                     for layer in range(layers[number], layers[number + 1]):
-                        found.setdefault((layer, role), []).append(name)
+                        found.setdefault((layer, role), []).append(followed(recipe).index(name))
     return [(*cell, found[cell]) for cell in sorted(found)]
 
 
@@ -142,15 +159,15 @@ def peaks(recipe: LlmMechanism, rows: Sequence[Measured], layers: Sequence[int])
     """
     table, known = role_table(recipe.prompts), recipe.prompts.graph().known
     found: dict[tuple[int, int], list[int]] = {}
-    for name, (exchange, its) in enumerate(role_shares(recipe, rows).items()):
-        for role, by_layer in enumerate(its if exchange not in known else ()):
+    for name, its in role_shares(recipe, rows).items():
+        for role, by_layer in enumerate(its if name not in known else ()):
             held = [n for n, share in enumerate(by_layer) if share.mean > HALF]
             if held:
                 best = held[-1] if held[0] == 0 else held[0]
             else:
                 best = max(range(1, len(by_layer)), key=lambda n: by_layer[n].mean)
             if held or table[role] in ASKING:
-                found.setdefault((layers[best], role), []).append(name)
+                found.setdefault((layers[best], role), []).append(followed(recipe).index(name))
     return [(*cell, found[cell]) for cell in sorted(found)]
 
 
@@ -162,13 +179,11 @@ class HeadRow:
     head: int
     role: int
     shares: dict[str, Estimate]
-    """For each exchange that it was patched with."""
+    """For each exchange that it was patched with, where answers can follow."""
     loss: Estimate
     """The loss if the row is the donor's, of that exchange which costs most."""
-    agree: float
-    """The share of questions whose answer moves the partner's way, by that exchange."""
-    sources: tuple[int, ...]
-    """The roles of the own chain that get a good share of the row's attention."""
+    sources: dict[int, float]
+    """The roles of the own chain that get a good share of the row's attention, with that share."""
 
     @property
     def most(self) -> Estimate:
@@ -177,7 +192,7 @@ class HeadRow:
 
 
 def head_rows(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[HeadRow]:
-    """All rows that were patched, the strongest first."""
+    """All rows that were patched and can be measured, the strongest first."""
     its = of_phase(rows, "heads")
     if not its:
         return []
@@ -191,15 +206,15 @@ def head_rows(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[HeadRow]:
         moved = np.array([row["moved"][cell] for row in its], dtype=float)  # [q, name, head, mark]
         for head in range(moved.shape[2]):
             shares = {
-                name: estimate(sure[name], moved[:, number, head, 0])
+                name: share
                 for number, name in enumerate(its_names)
+                if (share := estimate(sure[name], moved[:, number, head, 0]))
             }
             losses = clean[:, None] + moved[:, :, head, 2]
             worst = losses[:, losses.mean(0).argmax()]
-            sources = tuple(int(n) for n in np.flatnonzero(looks[cell, head] >= LOOKS))
-            farthest = max(range(len(its_names)), key=lambda n: shares[its_names[n]].mean)
-            agree = float((moved[:, farthest, head, 0] > 0).mean())
-            found.append(HeadRow(layer, head, role, shares, plain(worst), agree, sources))
+            sources = {n: float(look) for n, look in enumerate(looks[cell, head]) if look >= LOOKS}
+            if shares:
+                found.append(HeadRow(layer, head, role, shares, plain(worst), sources))
     return sorted(found, key=lambda row: -row.most.mean)
 
 

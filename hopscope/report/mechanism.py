@@ -73,8 +73,8 @@ def proof_rows(proofs: list[Proof]) -> tuple[list[str], list[list[str]]]:
                "all but the circuit", "everything"]  # fmt: skip
     rows = [
         [
-            exchanged(each.name), str(each.knocked),
-            str(each.drawn), f"{min(each.random):.3f} … {max(each.random):.3f}",
+            exchanged(each.name), str(each.knocked), str(each.drawn),
+            f"{min(each.random):.3f} … {max(each.random):.3f}" if each.random else "–",
             f"{each.beaten} of {len(each.random)}", str(each.alone), str(each.everything),
         ]
         for each in proofs

@@ -3,8 +3,9 @@
 import pytest
 
 from hopscope.circuits import Circuit, aim, discover
-from hopscope.circuits.mechanism import BY_POSITION, ITSELF, Aim, Mechanism, Target
+from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, Aim, Mechanism, Target
 from hopscope.circuits.parts import Estimate, HeadReport, Losses, paths_of
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted
 from hopscope.theory import Path
@@ -31,6 +32,8 @@ KEY, VALUE, QUERY = Role("key"), Role("value"), Role("query")
     ("mechanism", "name"),
     [
         (Mechanism(rest=ITSELF), "idle"),
+        (Mechanism(), "idle"),
+        (Mechanism(rest=AS_IS), ""),
         (Mechanism(((VALUE, aim("own", KEY)),)), "previous position"),
         (Mechanism(((VALUE, aim("own", Role("key", 1))),)), ""),
         (Mechanism(((QUERY, aim("own", KEY)),)), ""),
@@ -51,9 +54,24 @@ def test_paths_read_roles_of_their_own_chain_with_enough_attention() -> None:
 
 
 def test_means_are_over_hops() -> None:
-    losses = Losses(
-        clean=(0.1, 0.3), ideal=(0.2, 0.2), own=(0.0, 1.0), ablated=(1.0, 1.0), guess=1.0, limit=0.1
-    )
+    losses = losses_of(ideal=(0.2, 0.2), own=(0.0, 1.0))
     assert losses.mean("clean") == pytest.approx(0.2)
     assert losses.mean("own") == pytest.approx(0.5)
     assert str(Estimate(mean=0.5, low=0.4, high=0.6)) == "0.500 (0.400 … 0.600)"
+
+
+def losses_of(**hops: tuple[float, ...]) -> Losses:
+    kept = {"clean": (0.1, 0.3), "ablated": (1.0, 1.0), **hops}
+    return Losses(**kept, guess=1.0, limit=0.3, hop_limits=(0.25, 0.5))
+
+
+def test_a_hop_that_fails_is_not_hidden_by_the_mean() -> None:
+    losses = losses_of(ideal=(0.2, 0.35), own=(0.3, 0.1))
+    assert losses.mean("own") < losses.mean("ideal") <= losses.limit
+    assert losses.low("ideal")
+    assert not losses.low("own")
+
+
+def test_a_loss_that_was_not_measured_is_none() -> None:
+    with pytest.raises(CircuitError, match="was not measured"):
+        losses_of(ideal=(0.2, 0.2)).mean("own")

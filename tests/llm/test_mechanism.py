@@ -1,21 +1,26 @@
 """What is found in models whose circuit is known is their circuit, whichever way they look up."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hopscope.circuits import Circuit
-from hopscope.configs import LlmMechanism, Tracing
+from hopscope.configs import LlmMechanism, Prompts, Tracing
 from hopscope.facts import parse_role
 from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import LlmFindings, MechanismRun
+from hopscope.llm.rows import of_phase
 from hopscope.llm.tracer import trace
+from hopscope.report.words import remarks
 from hopscope.sharing.tracked import tracked
 from hopscope.store import RunFolder, Store
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
+RESULTS = Path(__file__).parents[2] / "results/llm"
 BEGIN = {"0.0 value 0 ← key 0", "0.0 value 1 ← key 1", "0.2 answer ← query"}
 TRUE = {
     True: BEGIN | {"1.0 answer ← value 0", "2.0 answer ← value 1"},
@@ -77,6 +82,76 @@ def test_the_circuit_is_the_one_that_was_planted(case: tuple[bool, LlmFindings])
     }
     assert len(carriers) == (1 if stacked else 2)
     assert Circuit.from_dict(circuit.to_dict()) == circuit
+
+
+def test_what_was_not_measured_is_absent(case: tuple[bool, LlmFindings]) -> None:
+    """Rows are patched in the model; of the circuit alone is known what all of it does, and heads
+    outside of it do what they do.
+    """
+    circuit = case[1].circuit
+    assert circuit.losses.own is circuit.finds_its_way is None
+    assert not any("nothing else tells them where to look" in line for line in remarks(circuit))
+    for part in circuit.parts:
+        assert part.cost is part.own_cost is part.votes is None
+        assert part.alone_cost is not None
+    assert all(report.name != "idle" for report in circuit.heads)
+
+
+def measured(model: str, **more: object) -> LlmFindings:
+    """What the committed rows of a model come to."""
+    rows = (RESULTS / f"mechanism-{model}-rows.jsonl").read_text().splitlines()
+    return LlmFindings(LlmMechanism(model=model, **more), [*map(json.loads, rows)])
+
+
+def test_a_row_of_two_sources_looks_at_them_as_it_was_measured_to() -> None:
+    tracing = Tracing(mapped=48, searched=24, every=6, gains=0.15, most=16)
+    prompts = Prompts(formulation="equations", hops=1, opening=True)
+    found = measured("smollm2-135m", prompts=prompts, questions=100, tracing=tracing)
+    looks = np.mean(
+        [
+            row["looks"][number][0]
+            for row in of_phase(found.rows, "heads")
+            for number, (layer, role, _) in enumerate(row["cells"])
+            if (layer, str(found.roles[role])) == (23, "answer")
+        ],
+        0,
+    )
+    value, query = (looks[found.roles.index(parse_role(role))] for role in ("value 0", "query"))
+    aim = found.circuit.mechanism(23, 0).of(parse_role("answer"))
+    told = {str(target): weight for target, weight in aim.parts}
+    assert told == pytest.approx(
+        {"value 0": value / (value + query), "query": query / (value + query)}
+    )
+    assert told["value 0"] == pytest.approx(0.61, abs=0.005)
+
+
+def test_a_row_is_of_a_kind_only_if_answers_were_seen_to_need_it_so() -> None:
+    tracing = Tracing(mapped=4, searched=4, every=2, gains=0.1, most=16, given=False)
+    prompts = Prompts(formulation="equations", hops=2, opening=True)
+    other = prompts.model_copy(update={"formulation": "lives-with"})
+    more = {"prompts": prompts, "elsewhere": other, "questions": 20, "tracing": tracing}
+    found = measured("qwen2.5-coder-1.5b", **more)
+    assert {part.name: part.kind for part in found.circuit.parts} == {
+        "18.3": None, "20.5": None, "21.8": None,
+        "22.7": "carries", "22.10": "carries", "23.3": "carries", "23.4": "carries",
+    }  # fmt: skip
+    assert [len(its.random) for its in found.proofs()] == [20, 20]
+    # Of 20 draws 3 met no question, and 3 only such as are answered for the partner.
+    assert [len(its.random) for its in found.proofs("elsewhere")] == [14, 14]
+
+
+def test_an_exchange_after_which_answers_are_not_its_own_is_absent(
+    case: tuple[bool, LlmFindings],
+) -> None:
+    """Not 0, which would say that no answer follows."""
+    _, found = case
+    guessed = {"x2": [1.0, 1.0, 1.0], "x1…": [1.0, 0.0, 1.0]}
+    rows = [{**row, "clean": row["clean"] | guessed} for row in found.rows]
+    there = LlmFindings(found.recipe, rows)
+    assert set(there.shares) == {"x0", "x1"}
+    assert there.proofs() == []
+    assert {its.exchange for its in there.confirmed} == {"x1"}
+    assert there.to_dict()["verdict"] == ["look-ups: not measured"]
 
 
 def test_the_circuit_is_proved(case: tuple[bool, LlmFindings]) -> None:

@@ -7,7 +7,7 @@ from hopscope.configs import Prompts
 from hopscope.errors import LlmError
 from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import Question, questions
-from hopscope.llm.silence import compare, effect, output_maps, silenced
+from hopscope.llm.silence import Comparison, Effect, compare, effect, output_maps, silenced
 
 EQUATIONS = Prompts(formulation="equations", hops=1)
 
@@ -38,6 +38,10 @@ def test_found_heads_beside_random_ones(tiny: LocalModel, asked: list[Question])
     assert found.clean.heads == ()
     assert len(found.random) == 3
     assert all((0, 0) not in each.heads and len(each.heads) == 2 for each in found.random)
-    assert found.rank == sum(each.accuracy <= found.found.accuracy for each in found.random)
     with pytest.raises(LlmError, match="5 heads were found, too many"):
         compare(tiny, asked[:2], [(0, h) for h in range(4)] + [(1, 0)], draws=1)
+
+
+def test_a_draw_that_lowers_the_accuracy_as_much_counts() -> None:
+    worse, same, better = (Effect((), accuracy, 0.0) for accuracy in (0.3, 0.5, 0.7))
+    assert Comparison(better, same, (worse, same, better)).rank == 2

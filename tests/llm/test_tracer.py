@@ -1,6 +1,6 @@
 """Rows are kept as they come, and whoever cannot be taken apart is refused in one line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,10 +8,9 @@ import pytest
 from hopscope.configs import LlmMechanism, Prompts, Tracing
 from hopscope.errors import ConfigError, Interrupted, NotLearned, RunDamaged, RunMismatch
 from hopscope.llm.local import LocalModel
-from hopscope.llm.mechanism import MechanismRun
-from hopscope.llm.rows import PART, ROWS, rows_of
+from hopscope.llm.rows import PART, ROWS, Measured, of_phase, rows_of
 from hopscope.llm.tracer import Tracer, trace
-from hopscope.llm.weighing import check_sure, followed
+from hopscope.llm.weighing import check_answers, check_sure, followed
 from hopscope.runs.life import complete
 from hopscope.runs.stop import Stop
 from hopscope.store import RunFolder, Store
@@ -73,20 +72,57 @@ def test_a_model_that_guesses_is_refused(
         trace(recipe, lambda: make_tiny("raw", 3), str(tmp_path))
 
 
+def test_another_formulation_that_it_guesses_is_refused_before_any_patch(
+    planted: Planted, recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    other = Prompts(formulation="equations", hops=2, opening=True)
+    both = recipe.model_copy(update={"elsewhere": other})
+    with pytest.raises(NotLearned, match=r"answers equations-d2-opened at guessing level: 1 of 3"):
+        trace(both, lambda: planted(True), str(tmp_path))
+    assert {row["phase"] for row in rows_of(Store(tmp_path).create(both))} == {"answers"}
+
+
+class GuessesAnew(Tracer):
+    """Of a model that knows none of the questions that are to prove its circuit."""
+
+    def _asked(self, phase: str, prompts: Prompts, its: Sequence[str]) -> list[Measured]:
+        return [{**row, "right": False} for row in super()._asked(phase, prompts, its)]
+
+
+def test_fresh_questions_that_it_guesses_are_refused_before_any_patch(
+    planted: Planted, recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    with pytest.raises(NotLearned, match=r"answers equations-d2 at guessing level: 0 of 3"):
+        complete(recipe, lambda folder: GuessesAnew(recipe, planted(True), folder), tmp_path)
+    assert {row["phase"] for row in rows_of(Store(tmp_path).create(recipe))} == {"answers"}
+
+
 def test_too_few_questions_are_refused(recipe: LlmMechanism) -> None:
     clean = {name: [1.0, 1.0, 0.0] for name in followed(recipe)}
-    unsure = [{"clean": {**clean, "x1": [1.0, 3.0, 0.0]}}] * 3
-    with pytest.raises(
-        NotLearned, match=r"on the 3 questions that are mapped \(x0, x2, x1…\): take"
-    ):
-        check_sure(recipe, unsure, "mapped")
+    unsure = [{"right": True, "acceptable": 4, "clean": {**clean, "x1": [1.0, 3.0, 0.0]}}] * 3
+    with pytest.raises(NotLearned, match=r"on 3 questions \(x0, x2, x1…\): take more \(--mapped\)"):
+        check_sure(recipe, unsure, followed(recipe), "mapped")
+    with pytest.raises(NotLearned, match=r"take more \(--proved\)"):
+        check_answers(recipe, recipe.prompts, unsure, followed(recipe), "proved")
 
 
-def test_damaged_rows_are_refused(traced: Callable[[bool], Path], recipe: LlmMechanism) -> None:
-    folder = Store(traced(False).parent).find(traced(False).name)
-    rows = rows_of(folder)
-    assert len(rows) == recipe.steps == 5 + 5 + 2 + 2 + 3
-    assert MechanismRun(folder).recipe == recipe
+def test_more_questions_of_another_formulation_can_be_asked(
+    planted: Planted, recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    tracing = recipe.tracing.model_copy(update={"proved_elsewhere": 5})
+    both = recipe.model_copy(update={"elsewhere": recipe.prompts, "tracing": tracing})
+    folder = trace(both, lambda: planted(True), str(tmp_path))
+    assert len(of_phase(rows_of(folder), "proof")) == 3
+    assert len(of_phase(rows_of(folder), "elsewhere")) == 5
+
+
+def test_a_question_that_was_measured_twice_is_refused(
+    recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    folder = Store(tmp_path).create(recipe)
+    folder.commit({f"{PART}00000000.jsonl": b'{"phase": "roles", "index": 0}\n' * 2}, step=2)
+    with pytest.raises(RunDamaged, match="phase roles has questions that were not asked, or twice"):
+        rows_of(folder)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Look-ups are stacked, in place, both, or nobody can tell: by tables of what roles hold."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,12 @@ def test_a_symbol_is_held_against_the_one_that_it_leads_to() -> None:
     assert found.ahead(ANSWER, "x2") == (2, 2)
     both = look_ups({("x…", "answer"): (0.0, 0.0, 1.0, 0.0)}, "a->x a->y x,y->z")
     assert both.ahead(ANSWER, "x") == (4, 4)
+
+
+def test_without_an_exchange_that_it_needs_the_way_is_not_measured() -> None:
+    found = look_ups(STACKED)
+    shares = {name: its for name, its in found.shares.items() if name != "x1…"}
+    assert replace(found, shares=shares).told() == ["look-ups: not measured"]
 
 
 def test_one_look_up_cannot_be_stacked() -> None:
