@@ -122,8 +122,8 @@ def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
 def _width(circuit: Circuit, part: Part) -> float:
     """By the cost of removal: as the circuit stands, or for what only locates, in the model."""
     carries = part.kind == "carries"
-    cost = part.cost.mean if carries else part.alone_cost.mean
-    share = min(1.0, cost / max(circuit.losses.guess, 1e-12))
+    cost = (part.cost if carries else None) or part.alone_cost
+    share = min(1.0, (cost.mean if cost else 0.0) / max(circuit.losses.guess, 1e-12))
     return THIN + ((THICK if carries else ASIDE) - THIN) * share
 
 
@@ -222,7 +222,7 @@ def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | No
             Line2D([], [], **shades, linewidth=THIN, label="costs nothing"),
             Line2D([], [], **shades, linewidth=THICK, label=guess),
         ]
-    if kinds - {"carries"} or by_symbol:
+    if kinds - {"carries", None} or by_symbol:
         said = "tells later heads where to look"
         color = LOCATES if story is None else line
         handles.append(Line2D([], [], color=color, linewidth=ASIDE, ls=(0, (3, 2)), label=said))

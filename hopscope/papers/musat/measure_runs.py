@@ -147,14 +147,14 @@ def joins_pair(part: Part) -> bool:
 
 
 def _removal(circuit: Circuit, part: Part) -> Removal:
+    ideal, alone = (round(cost.mean, 4) for cost in (part.cost, part.alone_cost) if cost)
     return Removal(
         head=part.at,
         what=circuit.described(part),
         joins_pair=joins_pair(part),
-        kind=part.kind,
-        ideal=round(part.cost.mean, 4),
-        own=round(part.own_cost.mean, 4),
-        alone=round(part.alone_cost.mean, 4),
+        kind=str(part.kind),
+        ideal=ideal,
+        alone=alone,
     )
 
 

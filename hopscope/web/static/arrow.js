@@ -13,7 +13,8 @@ export function arrow(path, all, { scene, state, tip }) {
     (its) => its.layer === path.layer && its.reader === path.reader && its.source === path.source,
   );
   const near = alike.indexOf(path) - (alike.length - 1) / 2;
-  const cost = path.part ? (path.kind === "carries" ? path.cost.mean : path.alone.mean) : 0.3;
+  const measured = (path.kind === "carries" && path.cost) || path.alone;
+  const cost = path.part ? (measured?.mean ?? 0) : 0.3;
   const guess = state.about.circuit?.losses.guess ?? 1;
   const size = THIN + (THICK - THIN) * Math.min(1, cost / guess);
   const curve = bent(scene, path, near * Math.max(20, size + 9));
@@ -59,14 +60,15 @@ function told(path, state) {
   const lines = [[`${path.layer}.${path.head}  ${path.reader} ← ${path.source}`]];
   if (now !== null) lines.push(["attention here", number(now)]);
   if (path.part) {
-    lines.push([
-      "loss without it, in the circuit",
-      `${number(path.cost.mean)} ± ${number(path.cost.mean - path.cost.low)}`,
-    ]);
-    lines.push([
-      "loss without it, in the model",
-      `${number(path.alone.mean)} ± ${number(path.alone.mean - path.alone.low)}`,
-    ]);
+    for (const [where, its] of [
+      ["circuit", path.cost],
+      ["model", path.alone],
+    ])
+      if (its)
+        lines.push([
+          `loss without it, in the ${where}`,
+          `${number(its.mean)} ± ${number(its.mean - its.low)}`,
+        ]);
     if (path.emerged !== null) lines.push(["attention passed one half", `step ${whole(path.emerged)}`]);
     if (path.carried.length) lines.push(["carries to the answer", path.carried.map(symbolName).join(", ")]);
     if (path.told.length) lines.push(["tells later heads", path.told.map(symbolName).join(", ")]);

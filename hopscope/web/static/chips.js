@@ -47,7 +47,9 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
           [`head ${name}`],
           ...does.map((its) => [
             `${its.readers.length >= roles.length ? "every role" : its.readers.join(", ")} ← ${its.what}`,
-            `${its.part.kind}, ${number(its.part.alone_cost.mean)} without it`,
+            [its.part.kind, its.part.alone_cost && `${number(its.part.alone_cost.mean)} without it`]
+              .filter(Boolean)
+              .join(", "),
           ]),
           used.has(name) ? null : ["The circuit does without it."],
           [state.isOff(layer, head) ? "Switched off. Click: on again." : "Click: switch the whole head off."],
