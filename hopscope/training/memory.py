@@ -4,15 +4,18 @@ A rough count of the largest tensors, from the shapes of the model; within a fac
 was measured. Nothing is built for it.
 """
 
+import torch
+
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
-from hopscope.training.precision import device_of, precision_of
+from hopscope.training.precision import precision_of
 
 STATE = 20
 """Bytes of each parameter: master, gradient, two moments, and a copy to compute with."""
 PACKED = 24
 """Bytes more while a checkpoint is written: weights and moments, each twice."""
+CPU = torch.device("cpu")
 GiB = 2**30
 
 
@@ -26,11 +29,11 @@ def parameters(experiment: Experiment) -> int:
     return model.layers * block + rows * model.d_model
 
 
-def training_bytes(experiment: Experiment) -> int:
-    """The most that a training holds at once."""
+def training_bytes(experiment: Experiment, device: torch.device = CPU) -> int:
+    """The most that a training holds at once in the memory of its device."""
     model, training = experiment.model, experiment.training
     ends, models = experiment.task.interface(), len(experiment.seeds)
-    number = 4 if precision_of(training, device_of("cpu")) == "float32" else 2
+    number = 4 if precision_of(training, device) == "float32" else 2
     kept = 6 * model.d_model + 5 * model.heads * model.head_width + 2 * ends.numbers
     if model.mlp:
         kept += 4 * model.mlp_width
@@ -40,7 +43,8 @@ def training_bytes(experiment: Experiment) -> int:
     example = 48 * ends.numbers * ends.length + 12 * ends.read * ends.outputs
     drawn = example * (training.batch + training.validation_examples)
     weights = parameters(experiment)
-    return models * (STATE * weights + max(PACKED * weights, activations) + drawn)
+    packed = PACKED * weights if device == CPU else 0
+    return models * (STATE * weights + max(packed, activations) + drawn)
 
 
 def examples_bytes(experiment: Experiment, examples: int) -> int:
@@ -50,15 +54,21 @@ def examples_bytes(experiment: Experiment, examples: int) -> int:
     return 4 * examples * ends.length * (layer + ends.numbers)
 
 
-def check_training(experiment: Experiment) -> None:
-    """Refuse what this machine cannot hold, before there is a run."""
+def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
+    """Refuse what this device or its machine cannot hold, before there is a run."""
     training, models = experiment.training, len(experiment.seeds)
     what = (
         f"training {models if models > 1 else 'a'} model{'s' * (models > 1)} of "
         f"{parameters(experiment):,} weights on {training.batch:,} examples of "
         f"{experiment.task.interface().length:,} positions a step"
     )
-    _check(what, training_bytes(experiment), "take a smaller model, batch, chain or fleet")
+    remedy = "take a smaller model, batch, chain or fleet"
+    if device.type == "cuda":
+        gpu = torch.cuda.mem_get_info(device)[1]
+        _check(what, training_bytes(experiment, device), remedy, gpu, "this GPU")
+        _check(what, models * PACKED * parameters(experiment), remedy)
+    else:
+        _check(what, training_bytes(experiment), remedy)
 
 
 def check_examples(experiment: Experiment, examples: int) -> None:
@@ -67,10 +77,12 @@ def check_examples(experiment: Experiment, examples: int) -> None:
     _check(what, examples_bytes(experiment, examples), "take fewer examples")
 
 
-def _check(what: str, needed: int, remedy: str) -> None:
-    memory = memory_bytes()
+def _check(
+    what: str, needed: int, remedy: str, memory: int | None = None, where: str = "this machine"
+) -> None:
+    memory = memory or memory_bytes()
     if needed > memory:
         raise ConfigError(
-            f"{what} would take about {needed / GiB:,.0f} GiB, and this machine has "
+            f"{what} would take about {needed / GiB:,.0f} GiB, and {where} has "
             f"{memory / GiB:,.0f}: {remedy}"
         )

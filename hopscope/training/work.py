@@ -1,12 +1,12 @@
 """The training of an experiment over facts, as the work of a run."""
 
+import time
 from collections.abc import Mapping
 
 import torch
 
 from hopscope.configs import Experiment
 from hopscope.errors import Diverged
-from hopscope.machine import keep_pages
 from hopscope.runs.checkpoint import last_good
 from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder
@@ -18,14 +18,13 @@ from hopscope.training.memory import check_training
 from hopscope.training.precision import device_of, precision_of
 from hopscope.training.state import pack, unpack
 
-SETTLE_EVERY = {"cpu": 1, "cuda": 100}
-"""Steps after which losses are fetched from the device: to fetch them waits for it."""
+SETTLED_AFTER = {"cpu": 0.0, "cuda": 0.5}
+"""Seconds after which losses are fetched from the device: to fetch them waits for it."""
 
 
 def prepare(experiment: Experiment, device: str) -> Begin:
     """What begins the training, on a device that is there and has room for it."""
-    if device_of(device).type == "cpu":
-        check_training(experiment)
+    check_training(experiment, device_of(device))
     return lambda folder: TrainingWork(experiment, folder, device)
 
 
@@ -33,7 +32,6 @@ class TrainingWork:
     """One process's share of a training."""
 
     def __init__(self, experiment: Experiment, folder: RunFolder, device: str) -> None:
-        keep_pages()
         self.folder = folder
         training = experiment.training
         self.planned = set(training.checkpoint_steps())
@@ -42,7 +40,9 @@ class TrainingWork:
         self.learner = Learner(experiment, where, precision_of(training, where))
         unpack(self.learner, folder)
         self.ledger = Ledger(experiment, self.step)
-        self.settle_every = SETTLE_EVERY[where.type]
+        self.settled_after = SETTLED_AFTER[where.type]
+        self.settled, self.settled_at = self.step, time.monotonic()
+        self.due = self.step + 1
         if not checkpoint_steps(folder):
             self._validate()
 
@@ -62,14 +62,24 @@ class TrainingWork:
         return self.learner.precision
 
     def advance(self) -> Losses | None:
-        """Train one step; return the latest losses every `settle_every` steps, else None."""
+        """Train one step; return the latest losses at planned steps and now and then, else None."""
         self.ledger.note("train", self.step + 1, self.learner.advance())
         if self.step in self.validated:
             self._validate()
-        if self.step % self.settle_every:
+        if self.step < self.due and self.step not in self.planned:
             return None
         self.ledger.settle(last_good(self.folder))
+        self._plan_next()
         return self.ledger.latest
+
+    def _plan_next(self) -> None:
+        """Choose when losses are due: a GPU is told of steps long before it takes them, so seconds
+        count steps that it has taken, at the pace of the last ones.
+        """
+        now = time.monotonic()
+        pace = (self.step - self.settled) / max(now - self.settled_at, 1e-9)
+        self.settled, self.settled_at = self.step, now
+        self.due = self.step + max(1, int(pace * self.settled_after))
 
     def files(self) -> Mapping[str, bytes]:
         """The files of a commit: a checkpoint, and the metrics since the last commit."""

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from hopscope.configs import (
     MQAR,
@@ -25,6 +26,7 @@ from hopscope.models import Transformer
 from hopscope.training import train
 from hopscope.training.memory import (
     check_examples,
+    check_training,
     parameters,
     training_bytes,
 )
@@ -107,6 +109,28 @@ def test_what_cannot_fit_is_refused_at_once_and_leaves_no_run(
     assert time.monotonic() - begun < 5
     assert f"this machine has {memory_bytes() / 2**30:,.0f}: take a smaller" in str(caught.value)
     assert not (tmp_path / "runs").exists()
+
+
+def a_gpu_of(monkeypatch: pytest.MonkeyPatch, gib: int) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    memory = {torch.device("cuda:1"): (0, gib * 2**30)}
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: memory[device])
+
+
+def test_a_gpu_refuses_what_it_has_no_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_gpu_of(monkeypatch, 1)
+    training = Training(validation_examples=2**18)
+    with pytest.raises(ConfigError, match="would take about .*, and this GPU has 1: take a small"):
+        train(Experiment(training=training), tmp_path / "runs", device="cuda:1")
+    a_gpu_of(monkeypatch, 2**40)  # but its weights are drawn and kept in the machine's memory
+    with pytest.raises(ConfigError, match="training 100000 models of .*, and this machine has"):
+        train(Experiment(seeds=tuple(range(100_000))), tmp_path / "runs", device="cuda:1")
+    assert not (tmp_path / "runs").exists()
+    check_training(Experiment(), torch.device("cuda:1"))
 
 
 def test_examples_have_bounds_too() -> None:

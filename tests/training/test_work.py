@@ -2,6 +2,7 @@ import shutil
 import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from hopscope.errors import (
     StoreUnwritable,
 )
 from hopscope.store import RunFolder, Store, sql
-from hopscope.training import Run, train
+from hopscope.tasks import Batch
+from hopscope.training import Run, train, work
 from hopscope.training.learner import Learner
 
 
@@ -71,6 +73,32 @@ def test_validation_is_sparse_before_the_last_hundred_steps(store: Store, tiny: 
     longer = tiny.training.model_copy(update={"steps": 112, "checkpoint_every": 60})
     run = train(tiny.model_copy(update={"training": longer}), store)
     assert run.losses("validation")[0].tolist() == [0, 4, 8, 12, *range(13, 113)]
+
+
+def test_losses_are_fetched_after_a_time_and_at_the_end(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    update = Learner.update
+
+    def slow(learner: Learner, batch: Batch) -> torch.Tensor:
+        nonlocal now
+        now += 0.1
+        return update(learner, batch)
+
+    class Notes(Stops):
+        def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+            seen.append(step)
+
+    seen: list[int] = []
+    monkeypatch.setattr(Learner, "update", slow)
+    monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setitem(work.SETTLED_AFTER, "cpu", 0.45)  # as on a GPU
+    settings = {"steps": 20, "checkpoint_every": 10}
+    longer = tiny.training.model_copy(update=settings)
+    run = train(tiny.model_copy(update={"training": longer}), store, watcher=Notes(0))
+    assert seen == [1, 5, 9, 10, 14, 18, 20]
+    assert run.losses("train")[0].tolist() == list(range(1, 21))
 
 
 def test_asking_again_returns_the_run(store: Store, tiny: Experiment) -> None:
