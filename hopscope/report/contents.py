@@ -10,7 +10,7 @@ from matplotlib.patches import Patch, Rectangle
 from hopscope.facts import Role, symbol_name
 from hopscope.milestones import HALF
 from hopscope.report.look import COLOURS, DIM, FAINT, LINES, Picture, drawn, picture
-from hopscope.report.symbols import roles_told, short_role
+from hopscope.report.symbols import chain_order, roles_told, short_role
 from hopscope.tracing.contents import Contents
 from hopscope.tracing.contents_story import ContentsStory
 
@@ -24,13 +24,12 @@ LEAST = 0.03
 """A share below this is not drawn."""
 FULL, LITTLE = 0.95, 0.1
 """Shares from which a symbol is simply there, and up to which it is not told."""
-KINDS = ("key", "value", "decoy key", "decoy value")
 
 
 @drawn
 def contents_figure(found: Contents, of: str = "") -> Picture:
     """A cell for every layer and role, in it a bar for each symbol, as high as it is held."""
-    roles = chain_order(found)
+    roles = _roles(found)
     figure = picture(
         of or "what each role holds",
         "How much of each symbol of its own chain a linear map reads off at each role, after each "
@@ -79,19 +78,10 @@ def _cell(
             axes.add_patch(bar)
 
 
-def chain_order(found: Contents | ContentsStory) -> list[Role]:
-    """The roles that stand somewhere, in the order of a chain: query, then each fact."""
-    shown = [r for n, r in enumerate(found.roles) if np.isfinite(found_own(found)[..., n, :]).any()]
-    return sorted(
-        (role for role in shown if role.kind in (*KINDS, "query")),
-        key=lambda r: (
-            r.kind != "query",
-            r.kind[0] == "d",
-            r.fact,
-            KINDS.index(r.kind) if r.kind != "query" else 0,
-            r.slot,
-        ),
-    )
+def _roles(found: Contents | ContentsStory) -> list[Role]:
+    """The roles that stand somewhere."""
+    own = found_own(found)
+    return chain_order(r for n, r in enumerate(found.roles) if np.isfinite(own[..., n, :]).any())
 
 
 def found_own(found: Contents | ContentsStory) -> np.ndarray:
@@ -101,7 +91,7 @@ def found_own(found: Contents | ContentsStory) -> np.ndarray:
 
 def contents_rows(found: Contents) -> tuple[list[str], list[list[str]]]:
     """Columns and rows of a table: for each layer, last first, what each role holds."""
-    roles = chain_order(found)
+    roles = _roles(found)
     names = ["input", *(f"layer {n}" for n in range(found.layers))]
     rows = [
         [names[layer], *(_shares(found, role, layer) for role in roles)]
@@ -128,7 +118,7 @@ def brought_rows(found: Contents) -> list[tuple[str, str, str]]:
         return []
     rows = []
     for layer, head in np.ndindex(found.heads.own.shape[:2]):
-        for role in chain_order(found):
+        for role in _roles(found):
             its = found.heads.own[layer, head, found.roles.index(role)]
             told = [
                 f"{symbol} {its[found.symbols.index(symbol)]:.2f}"
@@ -172,8 +162,8 @@ def story_rows(story: ContentsStory) -> list[tuple[str, str, str]]:
 @drawn
 def story_figure(story: ContentsStory, of: str = "") -> Picture:
     """For each role, how much of each symbol it holds in the course of the training."""
-    roles = [r for r in chain_order(story) if any(r == role for role, _, _ in story.learned())]
-    roles = roles or chain_order(story)
+    roles = [r for r in _roles(story) if any(r == role for role, _, _ in story.learned())]
+    roles = roles or _roles(story)
     figure = picture(
         of or "when each role came to hold what",
         "How much of each symbol of its own chain each role holds in the layer that holds the most "

@@ -1,6 +1,6 @@
 """Roles, symbols and numbers in a few characters, as figures and tables show them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hopscope.facts import NUMBERED, Role
 
@@ -18,6 +18,23 @@ def short_role(role: Role) -> str:
         return _initials(role.kind)
     slot = f".{role.slot}" if role.slot else ""
     return f"{_initials(role.kind)}{role.fact}{slot}"
+
+
+def chain_order(roles: Iterable[Role]) -> list[Role]:
+    """These roles in the order of a chain: query, then keys and value of each fact, then decoys;
+    of one number, names of a task of one's own come after ours, by alphabet.
+
+    >>> [short_role(r) for r in chain_order([Role("letter"), Role("value"), Role("key")])]
+    ['k0', 'v0', 'l']
+    """
+    ours = ("query", *NUMBERED)
+
+    def place(role: Role) -> tuple[bool, bool, int, int, str, int]:
+        number = ours.index(role.kind) if role.kind in ours else len(ours)
+        decoy = role.kind.startswith("decoy")
+        return role.kind != "query", decoy, role.fact, number, role.kind, role.slot
+
+    return sorted(roles, key=place)
 
 
 def roles_told(roles: Sequence[Role]) -> str:

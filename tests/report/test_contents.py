@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hopscope.configs import KHop, Model, Retrieval
+from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.report.contents import (
@@ -36,6 +37,18 @@ def test_contents_have_a_bar_for_each_symbol_that_is_held(known: Planted) -> Non
     assert ("0.0", "value 0", "x0 1.00") in brought_rows(found)
     assert ("0.1", "value 0", "x0 1.00") in brought_rows(found)
     assert not any(row[2].startswith("x0") for row in brought_rows(found) if row[1] == "query")
+
+
+def test_roles_of_a_task_of_ones_own_are_shown_too(known: Planted) -> None:
+    found = contents(known.model, known.task, 80)
+    named = tuple(Role("letter", r.fact) if r.kind == "value" else r for r in found.roles)
+    own = replace(found, roles=named)
+    assert contents_rows(own)[0] == ["after", "q", "k0", "l", "k1", "l1"]
+    assert [row[1:] for row in contents_rows(own)[1]] == [
+        row[1:] for row in contents_rows(found)[1]
+    ]
+    bars, of_ours = (len(contents_figure(each).axes[0].patches) for each in (own, found))
+    assert bars == of_ours
 
 
 def test_an_untrained_model_is_said_to_guess(known: Planted) -> None:
