@@ -40,11 +40,12 @@ def check_threads(count: int | None) -> None:
 
 
 def keep_pages() -> bool:
-    """Tell the C allocator to keep what it has; False where there is no glibc to tell.
+    """Tell the C allocator of this process to keep what it has, for good; False without glibc.
 
     glibc otherwise returns large blocks to the system after every operation. Training and
     discovery allocate and free the same tens of megabytes a hundred times a second; fetching
-    their pages anew each time can cost as much as the arithmetic.
+    their pages anew each time can cost as much as the arithmetic. The command line and its workers
+    call this; a library leaves it to the program: its memory never shrinks from then on.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -1,14 +1,30 @@
 """The machine, beside what the kernel says of it."""
 
 import ctypes
-import pathlib
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from hopscope.machine import keep_pages, memory_bytes
+from hopscope.machine import memory_bytes
 
-MEMINFO = pathlib.Path("/proc/meminfo")
+MEMINFO = Path("/proc/meminfo")
+HAS_MALLOPT = sys.platform.startswith("linux") and hasattr(ctypes.CDLL(None), "mallopt")
+LIBRARY = """
+import hopscope as h
+from hopscope.models.planted import planted
+h.train(h.Experiment(training=h.Training(steps=1, batch=4, validation_examples=8)))
+p = planted(h.Retrieval(hops=1, chains=2, dim=4, symbols='one-hot'))
+h.discover(p.model, p.task, examples=64)"""
+FREED = """
+def resident():
+    return int(open('/proc/self/statm').read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+before = resident()
+block = numpy.ones(2**26)  # 512 MiB
+del block
+print(resident() - before)"""
+"""What the process still holds of a large block that was freed."""
 
 
 @pytest.mark.skipif(not MEMINFO.exists(), reason="only Linux has /proc/meminfo")
@@ -17,8 +33,18 @@ def test_memory_is_all_that_the_kernel_knows_of() -> None:
     assert memory_bytes() == pytest.approx(int(line.split()[1]) * 1024, rel=0.01)
 
 
-def test_pages_are_kept_where_there_is_glibc(monkeypatch: pytest.MonkeyPatch) -> None:
-    has_mallopt = sys.platform.startswith("linux") and hasattr(ctypes.CDLL(None), "mallopt")
-    assert keep_pages() == has_mallopt
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert not keep_pages()
+@pytest.mark.skipif(not HAS_MALLOPT, reason="only glibc can be told")
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        ("from hopscope.machine import keep_pages; assert keep_pages()", True),
+        (LIBRARY, False),
+    ],
+)
+def test_memory_is_kept_where_it_is_asked_for(tmp_path: Path, before: str, kept: bool) -> None:
+    """The command line asks for it; a library function must leave its process as it was."""
+    code = f"import numpy, os\n{before}\n{FREED}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert (int(done.stdout) > 2**28) == kept

@@ -14,11 +14,13 @@ from hopscope.cli.commands import HELP, Command, asked, form_of, function_of, he
 from hopscope.cli.interruption import Interruption, noted_interruption
 from hopscope.cli.output import drop_output, flush, forgive_encodings, note, say, warn
 from hopscope.errors import HopscopeError, Interrupted, OutputLost, RunWarning
+from hopscope.machine import keep_pages
 
 
 def main() -> None:
     """The entry point: one line for whatever a user can cause, and an exit code."""
     forgive_encodings()
+    keep_pages()
     warnings.showwarning = _show_warning
     with noted_interruption() as interruption:
         try:

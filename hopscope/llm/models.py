@@ -179,7 +179,6 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
         import transformers
 
         from hopscope.llm.attention import WRITTEN, register
-        from hopscope.machine import keep_pages
     except ImportError as error:
         raise ModelUnavailable(
             "language models need transformers: pip install hopscope[llm]"
@@ -188,7 +187,6 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
     transformers.utils.logging.set_verbosity_error()
     if attention == "fast":
         register()
-        keep_pages()
     options: dict[str, Any] = {"local_files_only": True}
     if gguf is not None:
         options["gguf_file"] = gguf

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from hopscope.configs import Config
+from hopscope.machine import keep_pages
 from hopscope.store import Store
 from hopscope.store.files import writing
 from hopscope.store.lock import LOCK, locked
@@ -66,6 +67,7 @@ def arrived(text: str, mark: str) -> str:
             "system that all nodes mount at the same path, and say so with --store"
         )
         return Arrived(refused=refused).model_dump_json()
+    keep_pages()
     with _printed(log_of(job)):
         return Arrived(reports=tuple(done(job))).model_dump_json()
 

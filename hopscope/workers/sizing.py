@@ -146,8 +146,9 @@ def measure(recipe: Experiment, most: int, device: str) -> Measured:
 
     from hopscope.training.precision import device_of
 
-    graphic = device_of(device).type == "cuda"
-    room = torch.cuda.get_device_properties(0).total_memory if graphic else memory_bytes()
+    where = device_of(device)
+    graphic = where.type == "cuda"
+    room = torch.cuda.mem_get_info(where)[1] if graphic else memory_bytes()
     seconds: dict[int, float] = {}
     memory: dict[int, int] = {}
     for size in sizes(most):
@@ -161,7 +162,7 @@ def measure(recipe: Experiment, most: int, device: str) -> Measured:
             break
     if not seconds:  # perhaps somebody else's program fills the GPU now: nothing to remember
         raise ConfigError(f"one model of {recipe.title()} does not fit into the free memory")
-    gpus = torch.cuda.device_count() if graphic else 0
+    gpus = (torch.cuda.device_count() if where.index is None else 1) if graphic else 0
     return Measured(seconds=seconds, memory=memory, room=room, gpus=gpus)
 
 
@@ -188,10 +189,10 @@ def _step(recipe: Experiment, size: int, device: str) -> tuple[float, int]:
         learner.advance().sum().item()  # waits for a GPU
         taken.append(time.perf_counter() - begun)
     if where.type == "cuda":
-        bytes_ = int(torch.cuda.max_memory_reserved())
+        bytes_ = int(torch.cuda.max_memory_reserved(where))
         del learner
         torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+        torch.cuda.reset_peak_memory_stats(where)
     else:
         bytes_ = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return min(taken[WARM_UPS:]), bytes_
@@ -204,7 +205,7 @@ def main() -> None:
     asked = json.load(sys.stdin)
     recipe = packable(read_recipe(asked["recipe"]))
     assert recipe is not None
-    keep_pages()  # as trainings do
+    keep_pages()  # as workers do
     with using_threads(asked["threads"]):
         found = measure(recipe, asked["most"], asked["device"])
     sys.stdout.write(found.canonical_json())

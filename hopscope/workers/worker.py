@@ -16,11 +16,13 @@ from contextlib import suppress
 from typing import TextIO
 
 from hopscope.errors import RunWarning
+from hopscope.machine import keep_pages
 from hopscope.workers.job import Job, Report, done
 
 
 def main() -> None:
     """Do the jobs that come, and tell how they went."""
+    keep_pages()
     # What libraries print must not come between the reports.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

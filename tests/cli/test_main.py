@@ -69,7 +69,7 @@ def test_help_imports_neither_torch_nor_the_commands() -> None:
         (["train", "demo", "--training.lr", "abc"], "--training.lr is 'abc'; expected a number"),
         (["train", "demo", "--model.d-model", "1000000"], "GiB, and this machine has"),
         (["train", "demo", "--training.batch", "100000000"], "GiB, and this machine has"),
-        (["train", "demo", "--task.hops", "1000000"], "GiB, and this machine has"),
+        (["train", "demo", "--task.chains", "10000000"], "GiB, and this machine has"),
         (["maps", "x", "--step", "abc"], "--step is 'abc'; expected a whole number"),
         (["maps", "x", "--examples"], "examples needs a value"),
         (["depth", "--hops", "abc"], "--hops is 'abc'; expected a whole number"),
