@@ -59,7 +59,6 @@ ELSEWHERE = {
     "tracing/story.py": "cli/test_explain.py",
     "circuits/encoder.py": "circuits/test_block_walk.py",
     "circuits/layer_steps.py": "circuits/test_block_walk.py",
-    "circuits/glances.py": "circuits/test_first.py",
     "tracing/lot.py": "tracing/test_reading.py",
     "tracing/marking.py": "tracing/test_linear.py",
     "tracing/streams.py": "tracing/test_reading.py",

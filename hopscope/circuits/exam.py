@@ -147,16 +147,12 @@ class Exam:
 
     def by_place(self, relation: str) -> bool:
         """True if a position alone says where a relation leads from it: in every example to the
-        same place, or everywhere by the same offset. Then no head that follows it can be told from
-        one that goes by position.
+        same place, or everywhere by the same offset. A head by position would do the same.
         """
         leads = _named("relation", relation, self.relations)
-        if len(leads) < 2:
-            return False
-        if bool((leads == leads[0]).all()):
-            return True
-        if leads.dim() == 3:
-            return False
+        same = len(leads) > 1 and bool((leads == leads[0]).all())
+        if same or len(leads) < 2 or leads.dim() == 3:
+            return same
         offsets = torch.arange(self.length, device=leads.device) - leads
         return len(offsets[leads >= 0].unique()) == 1
 

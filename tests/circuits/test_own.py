@@ -75,25 +75,6 @@ def test_as_many_hops_as_answers_of_a_short_example_are_no_mistake() -> None:
     assert exam.marks(torch.randn(4, 5, CLASSES)).shape == (4, 3)
 
 
-def test_a_hop_that_the_sketch_lacks_is_refused(two_hops: Planted) -> None:
-    """It is asked from the 40th example on alone, and the sketch has 32 of 128."""
-    ours = as_own(TWO_HOPS)
-
-    def late(count: int, seed: int) -> Drawn:
-        hop = (torch.arange(count) >= 40).long()
-        drawn = ours.draw(count, seed)
-        return replace(drawn, hop=hop[:, None].expand(drawn.targets.shape[:2]))
-
-    names = [str(role) for role in TWO_HOPS.roles()]
-    task = OwnTask(late, roles=names, guess=TWO_HOPS.guess(), hops=2, loss=one_number)
-    with pytest.raises(CircuitError, match=r"hop 1 \(of 0 … 1\) has no answer in 32 examples"):
-        discover(two_hops.model, task)
-
-
-def one_number(outputs: Tensor, targets: Tensor) -> Tensor:
-    return both_hops(outputs, targets).mean(-1)
-
-
 def test_answers_are_read_at_chosen_positions() -> None:
     def chosen(count: int, seed: int) -> Drawn:
         return replace(draw(count, seed), answers_at=[4, 1], targets=torch.zeros(count, 2).long(),
@@ -146,41 +127,6 @@ def test_the_circuit_of_a_task_told_by_hand_is_that_of_ours(two_hops: Planted) -
     assert found.paths == ours.paths
     assert found.flow == ours.flow
     assert found.losses == ours.losses
-
-
-def test_a_relation_that_leads_everywhere_alike_is_no_look_up(two_hops: Planted) -> None:
-    """Each value stands behind its key: whether a head looks it up, or goes one back, nobody
-    can tell.
-    """
-    ours = as_own(TWO_HOPS)
-
-    def related(count: int, seed: int) -> Drawn:
-        drawn = ours.draw(count, seed)
-        back = (torch.arange(drawn.inputs.shape[1]) - 1).expand(count, -1)
-        return replace(drawn, relations={"of its key": back})
-
-    task = OwnTask(related, roles=[str(role) for role in TWO_HOPS.roles()], guess=TWO_HOPS.guess(),
-                   hops=2, loss=both_hops)  # fmt: skip
-    with pytest.warns(UserWarning, match="the relation 'of its key' leads to the same place or of"):
-        found = discover(two_hops.model, task, examples=32)
-    told = [found.described(part) for part in found.parts]
-    assert told
-    assert not any("of its key" in each for each in told)
-
-
-@pytest.mark.parametrize(
-    ("leads", "fixed"),
-    [
-        ([[-1, 0, 1], [-1, 0, 1]], True),  # the same place
-        ([[-1, 0, 1], [-1, -1, 1]], True),  # one back, where it leads anywhere
-        ([[-1, 0, 1], [-1, 0, 0]], False),
-        ([[2, -1, 0], [2, -1, -1]], False),  # the mirrored place, in some examples
-    ],
-)
-def test_a_position_says_where_a_relation_leads(leads: list[list[int]], fixed: bool) -> None:
-    exam = replace(exam_of(own(), 2), relations={"on": torch.tensor(leads)},
-                   roles=Roles(*[torch.zeros(2, 3).long()] * 2))  # fmt: skip
-    assert exam.by_place("on") == fixed
 
 
 def broken(**changes: Any) -> Callable[[int, int], Drawn]:
