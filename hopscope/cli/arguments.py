@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tyro
 
@@ -56,8 +56,9 @@ class ThreadArguments:
 class DeviceArguments(ThreadArguments):
     """What computes."""
 
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute; auto takes a GPU when there is one."""
+    device: Annotated[str, tyro.conf.arg(metavar="DEVICE")] = "auto"
+    """Where to compute: cpu, cuda, or one of several GPUs, as cuda:1; auto takes a GPU when there
+    is one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,5 +124,6 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "TARGET": _targets,
     "MODEL": _models,
     "GALLERY": _gallery,
+    "DEVICE": lambda: ("auto", "cpu", "cuda"),
 }
 """The names that stand for a value; those of runs are looked up when they are needed."""

@@ -46,10 +46,12 @@ class WorkersArguments(DeviceArguments):
 
 def pool_of(chosen: WorkersArguments) -> "Pool":
     """The pool that the flags ask for."""
+    from hopscope.training.precision import device_of
     from hopscope.workers import Here, Processes
 
     if chosen.workers != RAY:
         refuse_unused(chosen, OF_RAY, f"without --workers {RAY}")
+        device_of(chosen.device)
     if chosen.workers is None:
         if chosen.pack != "auto":
             raise ConfigError("--pack is for several runs: say --workers N as well")

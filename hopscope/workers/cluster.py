@@ -17,7 +17,7 @@ from hopscope.errors import ConfigError, Interrupted
 from hopscope.machine import check_threads, cores
 from hopscope.store import Store
 from hopscope.workers.arrival import Arrived, Mark, log_of
-from hopscope.workers.job import Job, Report
+from hopscope.workers.job import Job, Report, check_unnumbered
 from hopscope.workers.packing import check_pack
 from hopscope.workers.pool import Pack
 from hopscope.workers.session import LOCAL, connected
@@ -78,6 +78,8 @@ class Cluster:
         """The reports of all jobs as they come in; None when a moment has passed without one."""
         if not jobs:
             return
+        for job in jobs:
+            check_unnumbered(job.device)
         if not self.gpus and any(job.device == "cuda" for job in jobs):
             raise ConfigError("device is 'cuda', but gpus of each job is 0: ask for some")
         mark = Mark.of(Store(jobs[0].store))

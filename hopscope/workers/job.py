@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hopscope import errors
 from hopscope.configs import Config, Recipe, read_recipe
-from hopscope.errors import HopscopeError, Interrupted, StoreError
+from hopscope.errors import ConfigError, HopscopeError, Interrupted, StoreError
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -42,6 +42,15 @@ class Job(Config):
         written = tuple(recipe.written().decode() for recipe in recipes)
         path = str(store.root.absolute())
         return cls(recipes=written, store=path, device=device, threads=threads)
+
+
+def check_unnumbered(device: str) -> None:
+    """Refuse to name one GPU where each worker is given its own, and sees no other."""
+    if ":" in device:
+        raise ConfigError(
+            f"device is {device!r}, but each worker is given a GPU of its own: use --device cuda; "
+            "CUDA_VISIBLE_DEVICES says of which"
+        )
 
 
 class Trouble(Config):

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING
 
 from hopscope.errors import ConfigError, Interrupted
 from hopscope.machine import check_threads, cores
-from hopscope.workers.job import Job, Report, reports_of
+from hopscope.workers.job import Job, Report, check_unnumbered, reports_of
 from hopscope.workers.packing import check_pack
 from hopscope.workers.pool import Pack
 from hopscope.workers.task import Task
@@ -92,10 +92,13 @@ def gpus_for(devices: set[str]) -> list[str]:
         return []
     import torch
 
+    from hopscope.training.precision import device_of
+
+    for name in devices:
+        check_unnumbered(name)
+        device_of(name)
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     found = [str(number) for number in range(torch.cuda.device_count())]
-    if not found and "cuda" in devices:
-        raise ConfigError("device is 'cuda', but torch sees no GPU: use --device cpu")
     return named.split(",")[: len(found)] if named and found else found
 
 

@@ -53,7 +53,11 @@ def test_a_training_begins_where_a_shorter_one_ended(root: Path, hopscope: Say) 
     constant = [*flags, "--training.schedule", "constant"]
     assert hopscope("train", "demo", *constant, "--training.steps", "4")[0] == 0
     (short,) = {*Store().names()} - {short}
-    code, out, _ = hopscope("train", "demo", *constant, "--training.steps", "6", "--prolong", short)
+    longer = ["train", "demo", *constant, "--training.steps", "6", "--prolong", short]
+    code, _, err = hopscope(*longer, "--device", "cuda:7")
+    assert (code, len(Store().names())) == (2, 2)
+    assert "device is 'cuda:7', but torch sees no GPU: use --device cpu" in err
+    code, out, _ = hopscope(*longer)
     assert code == 0
     assert "final loss" in out
     assert "step 4 of 6" in out

@@ -162,6 +162,8 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
         Processes(2, threads=3)
     with pytest.raises(ConfigError, match="device is 'cuda', but torch sees no GPU"):
         told(Processes(2), [jobs[0].model_copy(update={"device": "cuda"})])
+    with pytest.raises(ConfigError, match="'cuda:1', but each worker is given a GPU of its own"):
+        told(Processes(2), [jobs[0].model_copy(update={"device": "cuda:1"})])
 
 
 def test_each_worker_has_a_gpu(fake, jobs, tmp_path: Path, monkeypatch) -> None:
