@@ -5,7 +5,7 @@ were measured wait beside it, in `PAPER/FIGURE.PROTOCOL.part.jsonl`.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hopscope.errors import ResultsError, ResultsMissing, ResultsUnreadable
@@ -84,14 +84,14 @@ class Results:
             return None
 
     def shown(self, target: str) -> Table | None:
-        """What is drawn of a target: its complete table; while none can be read, the part with the
-        most runs, of tiny models only if there is no other.
+        """What is drawn of a target: of its complete table and of parts, what has the most runs;
+        of tiny models only if there is no other.
         """
-        try:
-            complete = self.readable(target)
-            return complete or max(self.parts(target), key=_tells, default=None)
-        except ResultsError:
-            return None
+        complete = self.readable(target)
+        found = [] if complete is None else [complete]
+        with suppress(ResultsError):  # a part that cannot be read hides no complete table
+            found += self.parts(target)
+        return max(found, key=_tells, default=None)
 
     def check(self, target: str, protocol: Protocol) -> None:
         """May a table of this protocol be written? One of a better protocol is not replaced."""

@@ -198,19 +198,23 @@ def test_an_installed_package_has_its_results_inside(
     assert that_came_with_it() == tmp_path / "hopscope" / "results"
 
 
-def test_of_parts_the_one_with_the_most_runs_is_shown(results: Results) -> None:
-    """But one of tiny models only if there is no other."""
+def test_the_most_runs_are_shown(results: Results) -> None:
+    """But tiny models only if there are no others, however complete their table is."""
     rows = tuple(Numbered(run=f"run-{n}", n=n) for n in range(3))
-    parts = {
-        protocol: replace(PART, protocol=protocol, rows=rows[:runs])
+    smoke, full, reduced = (
+        replace(PART, protocol=protocol, rows=rows[:runs])
         for protocol, runs in (("smoke", 3), ("full", 1), ("reduced", 2))
-    }
-    for protocol in ("smoke", "full", "reduced"):
-        results.save_part(parts[protocol])
-        assert results.shown(NAME) == parts[protocol]
+    )
+    results.save(smoke)
+    assert results.shown(NAME) == smoke
+    for part in (full, reduced):
+        results.save_part(part)
+        assert results.shown(NAME) == part
+    results.save(replace(reduced, rows=rows))
+    assert results.shown(NAME) == replace(reduced, rows=rows)
 
 
-def test_what_is_shown_is_the_complete_table_or_the_best_part(results: Results) -> None:
+def test_all_that_there_is_of_a_target(results: Results) -> None:
     assert results.shown(NAME) is None
     assert results.so_far(NAME) == []
     assert not results.any()
@@ -222,10 +226,13 @@ def test_what_is_shown_is_the_complete_table_or_the_best_part(results: Results) 
     assert results.so_far(NAME) == [less, PART]
     complete = Table(NAME, "smoke", (Numbered(n=1),))
     results.save(complete)
-    assert results.shown(NAME) == complete
     assert results.so_far(NAME) == [complete, less, PART]
     filled(results, b"no table")
     assert results.shown(NAME) == PART
+    results.part_path(NAME, "full").write_bytes(b"no part")
+    assert results.shown(NAME) is None
+    results.save(less)
+    assert results.shown(NAME) == less
 
 
 def test_a_table_that_a_gpu_made_names_it() -> None:
