@@ -61,7 +61,8 @@ def main() -> None:
         told = followed(subject, asked, name, variants)
         halves = (told[: len(later)], told[len(later) :])
         for layer, spared, all_ in zip(chosen.layers, *halves, strict=True):
-            found = {"all_but_circuit": spared.model_dump(), "all": all_.model_dump()}
+            both = {"all_but_circuit": spared, "all": all_}
+            found = {its: share.model_dump() if share else None for its, share in both.items()}
             row = {"exchange": name, "from_layer": layer, "questions": len(asked)}
             print(json.dumps(row | found), flush=True)
 
@@ -69,8 +70,10 @@ def main() -> None:
 @torch.no_grad()
 def followed(
     subject: Dissected, asked: Sequence[Paired], name: str, variants: Tensor
-) -> list[Estimate]:
-    """How far answers go to the donor's if these rows [variant, layer, head, role] are."""
+) -> list[Estimate | None]:
+    """How far answers go to the donor's if these rows [variant, layer, head, role] are; None: not
+    measured.
+    """
     sure, moved = [], []
     for batch in batches(subject, asked, variants.shape[-1]):
         clean = batch.clean([name])[0]
