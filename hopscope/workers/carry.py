@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,18 +150,22 @@ def _until_interrupted(coming: Iterator[Report | None]) -> Iterator[Report | Non
 
 def sizes(pool: Pool, device: str, measurement: Measurement = measured) -> Size:
     """How large fleets may be for a pool: as it says, or as was measured."""
+    pack = pool.pack
+
+    @cache
+    def slots() -> int:  # asked at most once: a Ray has to be joined for it
+        return pool.slots
 
     def size(recipe: Experiment, count: int) -> int:
         if pack != "auto":  # the same fleets, and so the same bits, with any number of workers
             return min(pack, count)
-        most = -(-count // pool.slots)
+        most = -(-count // slots())
         if most == 1:
             return 1
-        threads = pool.share or max(1, cores() // pool.slots)
+        threads = pool.share or max(1, cores() // slots())
         found = measurement(recipe, most, device, threads)
-        return best_size(found, count, pool.slots)
+        return best_size(found, count, slots())
 
-    pack = pool.pack
     return size
 
 
