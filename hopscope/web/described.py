@@ -1,6 +1,7 @@
 """A training over facts in words and plain data: all that is known without computing; no torch."""
 
 from dataclasses import asdict
+from shlex import quote
 from typing import Any
 
 from hopscope.circuits.circuit import Circuit
@@ -139,10 +140,11 @@ def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]
     """What gives the numbers of the panes that show a model's whole story; where step, example and
     switches count as well, the page says it itself (`static/commands.js`).
     """
-    which = f"{folder.name} --seed {seed}" if len(recipe.seeds) > 1 else folder.name
+    name = quote(folder.name)
+    which = f"{name} --seed {seed}" if len(recipe.seeds) > 1 else name
     followed = len(checkpoint_steps(folder)) > 1
     story = " --over-training" * followed
-    time = f"emergence {which}" if followed else f"show {folder.name}"
+    time = f"emergence {which}" if followed else f"show {name}"
     return {
         "circuit": f"hopscope circuit show {which}",
         "time": f"hopscope {time} --json",
@@ -153,7 +155,7 @@ def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]
 def pythons(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
     """The same in Python."""
     chosen = f", seed={seed}" if len(recipe.seeds) > 1 else ""
-    model = f'import hopscope\nmodel = hopscope.load("{folder.name}"{chosen})\n'
+    model = f"import hopscope\nmodel = hopscope.load({folder.name!r}{chosen})\n"
     followed = len(checkpoint_steps(folder)) > 1
     return {
         "circuit": f"{model}print(model.circuit)",

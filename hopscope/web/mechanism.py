@@ -4,6 +4,7 @@ heads that bring it, and how they were proved.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ class Traced:
             },
             "panes": ["mechanism"],
             "arrays": ["findings"] * self.folder.manifest.complete,
-            "command": {"mechanism": f"hopscope show {name}"},
-            "python": {"mechanism": f'import hopscope\nhopscope.load("{name}").findings.verdict()'},
+            "command": {"mechanism": f"hopscope show {quote(name)}"},
+            "python": {"mechanism": f"import hopscope\nhopscope.load({name!r}).findings.verdict()"},
         }
 
     def at_hand(self, name: str) -> bytes | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from hopscope.configs import MarkovExperiment
@@ -52,12 +53,12 @@ class Ngram:
             "panes": ["ngram", "example", "time"],
             "arrays": ARRAYS,
             "command": dict.fromkeys(
-                ("ngram", "example", "time"), f"hopscope markov figures {name}"
+                ("ngram", "example", "time"), f"hopscope markov figures {quote(name)}"
             ),
             "python": {
-                "ngram": f'import hopscope\nhopscope.load("{name}").course({self.seed})',
-                "example": f'import hopscope\nhopscope.load("{name}").state({self.seed})',
-                "time": f'import hopscope\nhopscope.load("{name}").losses()',
+                "ngram": f"import hopscope\nhopscope.load({name!r}).course({self.seed})",
+                "example": f"import hopscope\nhopscope.load({name!r}).state({self.seed})",
+                "time": f"import hopscope\nhopscope.load({name!r}).losses()",
             },
         }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from hopscope.errors import RunMissing, StoreError
+from hopscope.errors import RunDamaged, RunMissing, StoreError
 from hopscope.store import Listed, RunFolder, Store, gallery
 from hopscope.store.folder import GALLERY
 from hopscope.store.listing import committed, listed
@@ -23,6 +23,8 @@ from hopscope.store.lock import is_locked
 from hopscope.store.manifest import MANIFEST
 
 HASH = re.compile(r"(?:.*-)?([0-9a-f]{10})", re.ASCII | re.DOTALL)
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""What a run's folder may be called here: its name stands in commands that are copied."""
 Signature = tuple[int, ...]
 MOMENT = 0.2
 """Seconds for which one call looks at runs that nobody looked at yet."""
@@ -105,6 +107,8 @@ class Shelf:
     def folder(self, id_: str) -> RunFolder:
         """The folder of the run of this id; one that is damaged says so."""
         entry = self.find(id_)
+        if problem := misnamed(entry.path):
+            raise RunDamaged(problem)
         return entry.run.folder or RunFolder(entry.path)
 
     def look(self) -> None:
@@ -151,7 +155,7 @@ class Shelf:
         if seen is not None and seen[:2] == (now, tags):
             return seen[2]
         same = seen is not None and seen[0] == now
-        found = replace(seen[2], tags=tags) if same and seen else listed(path, tags)
+        found = replace(seen[2], tags=tags) if same and seen else _listed(path, tags)
         self._seen[path] = (now, tags, found)
         return found
 
@@ -163,6 +167,20 @@ class Shelf:
         """Is it another run than it was, or none?"""
         seen = self._seen.get(entry.path)
         return seen is not None and seen[0] != signature(entry.path, entry.run.state != "complete")
+
+
+def _listed(path: Path, tags: tuple[str, ...]) -> Listed:
+    """One run of a store; damaged where its name may not stand in a command."""
+    found, problem = listed(path, tags), misnamed(path)
+    return replace(found, state="damaged", folder=None, problem=problem) if problem else found
+
+
+def misnamed(path: Path) -> str:
+    """What is wrong with the name of a run's folder, in one line; empty: nothing."""
+    if NAME.fullmatch(path.name):
+        return ""
+    name = ascii(path.name[:60])
+    return f"a run's folder is called {name}; expected letters, digits, '.', '_', '-': rename it"
 
 
 def signature(path: Path, asked: bool) -> Signature:

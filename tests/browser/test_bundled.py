@@ -3,6 +3,7 @@
 The run is gallery/demo with three of its checkpoints, under a name that tries to be markup.
 """
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,26 @@ def test_it_opens_from_a_file_and_asks_nobody(
     assert page.evaluate("() => hopscope.state.error") is None
 
 
+def test_an_address_puts_nothing_into_a_command(page: Any, saved: tuple[str, str]) -> None:
+    """What is copied has the heads that the run has; what the address says beside is told once."""
+    address = "#/run/gallery-demo?off=1.3:$(touch%20x);1.0:value+0;9.0&head=77.7&step=7&ex=-1"
+    opened(page, saved[1], f"{address}&seed=99")
+    page.wait_for_function("() => hopscope.state.seed === null && !hopscope.live.busy")
+    line = page.get_attribute("#pane-losses .line:not(.python) code", "title")
+    words = shlex.split(line)
+    assert [words[at + 1] for at, word in enumerate(words) if word == "--head"] == [
+        "1.0:value 0=uniform"
+    ]
+    assert "touch" not in "".join(page.locator(".foot code").all_inner_texts())
+    told = page.inner_text(".error")
+    for part in ("off=1.3:$(touch x)", "off=9.0", "head=77.7", "step=7", "ex=-1", "seed=99"):
+        assert part in told
+    page.wait_for_function("() => !location.hash.includes('touch')")
+    page.evaluate("() => { location.hash = '#/run/gallery-demo?off=1.2:`x`' }")
+    page.wait_for_function("() => hopscope.state.error.text.includes('off=1.2:`x`')")
+    assert page.evaluate("() => hopscope.state.off") == []
+
+
 def test_in_a_notebook_it_lives_in_a_frame(
     page: Any, data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,13 +198,15 @@ def test_the_whole_demo_takes_less_than_two_megabytes(
     assert 1_000_000 < file.stat().st_size < 2_000_000
 
 
-def test_an_address_with_another_seed_is_refused(page: Any, saved: tuple[str, str]) -> None:
+def test_an_address_with_another_seed_opens_the_one_that_is_there(
+    page: Any, saved: tuple[str, str]
+) -> None:
     opened(page, saved[1], f"#/run/{ID}?seed=0")
     page.goto("about:blank")
     page.goto(f"{saved[1]}#/run/{ID}?seed=9")
     page.wait_for_selector(".error:visible")
-    assert page.inner_text(".error span") == "this page holds seed 0 alone"
-    assert page.evaluate("() => hopscope.state.about") is None
+    assert page.inner_text(".error span").endswith(": seed=9")
+    page.wait_for_function("() => hopscope.state.about && hopscope.state.seed === null")
 
 
 def test_the_mark_goes_back_to_the_first_example(page: Any, saved: tuple[str, str]) -> None:

@@ -1,5 +1,6 @@
 """The lines under a pane give what it shows: the command in a terminal, and the Python."""
 
+import ast
 import json
 import shlex
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hostile import KEYS, TEXTS
 from short import FLEET, ID
 
 from hopscope.cli.main import run as command
@@ -159,3 +161,45 @@ def test_losses_where_nothing_was_trained(
     shown = measured(page)
     words, _ = said(page, "losses")
     np.testing.assert_allclose(hops(printed(capsys, [*words, "--json"])[0]), shown, atol=1e-6)
+
+
+LINES = """async (texts) => {
+  const made = await import("/commands.js");
+  return texts.map((text) => {
+    const about = { name: text, id: text, seeds: [0] };
+    const off = [{ layer: 1, head: 3, reader: text, as: "uniform" }];
+    const state = { about, off, tokens: [text], order: null, ex: 0, step: null, seed: null };
+    return [
+      made.ofMap(state, "own", [1, 3]),
+      made.ofExample(state, [1, 3]),
+      made.ofExample({ ...state, off: [], tokens: null }, [1, 3]),
+      made.ofNoted(about, 0, 5),
+      made.ofSeed(about, 0, { reader: text, source: text }),
+      made.ofChanged(state, 64),
+    ];
+  });
+}"""
+"""All lines that the page writes, with these texts wherever a text stands in them."""
+
+
+def test_whatever_is_named_is_one_literal(page: Any, site: str) -> None:
+    page.goto(f"{site}/blank")
+    for text, made in zip(TEXTS, page.evaluate(LINES, list(TEXTS)), strict=True):
+        for line in filter(None, (each["shell"] for each in made)):
+            words = shlex.split(line)
+            quoted = text.replace("'", "''")
+            assert text in words or f"where run = '{quoted}' and" in words[2], line
+            assert "--head" not in words or f"1.3:{text}=uniform" in words, line
+        for lines in filter(None, (each["python"] for each in made)):
+            nodes = list(ast.walk(ast.parse(lines)))
+            found = [each.value for each in nodes if isinstance(each, ast.Constant)]
+            assert text in found, lines
+            assert "changes" not in lines or f"1.3:{text}=uniform" in found, lines
+            names = {a.name for each in nodes if isinstance(each, ast.Import) for a in each.names}
+            assert names <= {"hopscope"}, lines
+
+
+def test_a_key_of_the_terminal_is_in_no_command(page: Any, site: str) -> None:
+    page.goto(f"{site}/blank")
+    for made in page.evaluate(LINES, list(KEYS)):
+        assert {each["shell"] for each in made} == {""}

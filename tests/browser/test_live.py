@@ -30,7 +30,7 @@ BEGIN = """async (rows) => {
     asked: 0,
     run: async (id) => ({
       ...{ id, task: { roles: ["query"] }, checkpoints: source.steps, emerged: {} },
-      ...{ arrays: ["maps"], at_hand: [] },
+      ...{ model: { layers: 1, heads: 1 }, arrays: ["maps"], at_hand: [] },
     }),
     arrays: (id, name, seed, { signal }) => new Promise((done, fail) => {
       const tensors = new Map(maps(source.steps));

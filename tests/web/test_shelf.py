@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hostile import KEYS, TEXTS
 
 from hopscope.configs import Experiment
 from hopscope.errors import RunDamaged, RunMissing, RunTooNew
@@ -124,3 +125,17 @@ def test_copies_have_ids_of_their_own(store: Store, tiny: Experiment) -> None:
 
 def test_a_store_that_is_not_there_has_the_gallery(tmp_path: Path) -> None:
     assert len(Shelf(Store(tmp_path / "none")).since()["rows"]) == len(gallery.names())
+
+
+def test_a_name_that_no_command_may_hold_is_damaged(store: Store, tiny: Experiment) -> None:
+    folder = store.create(tiny)
+    names = [text for text in (*TEXTS, *KEYS) if "/" not in text and "\0" not in text]
+    for name in names:
+        shutil.copytree(folder.path, store.root / name)
+    shelf = Shelf(store)
+    rows = {row["name"]: row for row in shelf.since()["rows"]}
+    assert rows[folder.name]["state"] == "stopped"
+    for name in names:
+        assert (rows[name]["state"], "rename it" in rows[name]["problem"]) == ("damaged", True)
+        with pytest.raises(RunDamaged, match="expected letters, digits, '.', '_', '-': rename it"):
+            shelf.folder(rows[name]["id"])

@@ -187,10 +187,7 @@ function tell(pane, state) {
     mark(label, { "aria-label": off ? `${told}, switched off` : told });
   }
   pane.nodes.tell();
-  pane.told(
-    `hopscope ${about.command?.circuit?.replace(/^hopscope /, "") ?? `circuit show ${about.name}`}`,
-    about.python?.circuit ?? `hopscope.load("${about.name}").circuit`,
-  );
+  pane.told(about.command.circuit, about.python.circuit);
 }
 
 /** Which weights the circuit was found in, beside those that are shown. */

@@ -9,16 +9,29 @@ function which({ step, steps, at, seed }) {
 }
 
 /** The same as the flags of a command. */
-export function flags(state) {
-  return which(state)
-    .map(([name, value]) => ` --${name} ${value}`)
-    .join("");
+function flags(state) {
+  return which(state).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
 const given = (fields) => fields.map(([name, value]) => `${name}=${value}`);
 
-/** A text, or several, as Python writes them. */
-const text = (its) => JSON.stringify(its);
+/** A command for a shell, each word quoted as by Python's `shlex.quote`. A word with a control
+ *  character has no command: pasted into a terminal, it would be a key (Ctrl-C) even within quotes. */
+export function shell(...words) {
+  const all = words.map(String);
+  if (all.some((its) => /\p{Cc}/u.test(its))) return "";
+  return all
+    .map((its) => (/^[\w@%+=:,./-]+$/.test(its) ? its : `'${its.replaceAll("'", `'"'"'`)}'`))
+    .join(" ");
+}
+
+/** A text as Python writes it, in ASCII: a JSON string, but with \\U… beyond four hexadecimal digits. */
+export function text(its) {
+  return JSON.stringify(its).replace(/[^ -~]/gu, (letter) => {
+    const code = letter.codePointAt(0).toString(16);
+    return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
+  });
+}
 const texts = (all) => `(${all.map((its) => `${text(its)},`).join(" ")})`;
 
 /** What gives the role map of a head. */
@@ -26,7 +39,7 @@ export function ofMap(state, kind, [layer, head]) {
   const { name } = state.about;
   const loaded = `hopscope.load(${[text(name), ...given(which(state))].join(", ")})`;
   return {
-    shell: `hopscope maps ${name}${flags(state)} --json`,
+    shell: shell("hopscope", "maps", name, ...flags(state), "--json"),
     python: `import hopscope\n${loaded}.maps().${kind}[${layer}, ${head}]`,
   };
 }
@@ -41,7 +54,7 @@ export function ofExample(state, [layer, head]) {
   const asked = given([["index", ex], ...which(state), ...changed, ...typed, ...shuffled]);
   const drawn = ![changed, typed, shuffled].some((its) => its.length);
   return {
-    shell: drawn ? `hopscope maps ${about.name}${flags(state)} --example ${ex} --json` : "",
+    shell: drawn ? shell("hopscope", "maps", about.name, ...flags(state), "--example", ex, "--json") : "",
     python: [
       "from hopscope.store import Store",
       "from hopscope.web.questions import ExampleQuestion",
@@ -57,11 +70,11 @@ export function ofExample(state, [layer, head]) {
 /** What gives the losses that the training noted on its validation examples. The gallery is in no
  *  store that SQL asks. */
 export function ofNoted({ name, seeds }, member, step) {
-  const where = `run = '${name}' and seed = ${seeds[member]} and split = 'validation' and step = ${step}`;
+  const where = `run = '${name.replaceAll("'", "''")}' and seed = ${seeds[member]} and split = 'validation' and step = ${step}`;
   return {
     shell: name.startsWith("gallery/")
       ? ""
-      : `hopscope sql "select hop, loss from metrics where ${where} order by hop"`,
+      : shell("hopscope", "sql", `select hop, loss from metrics where ${where} order by hop`),
     python: [
       "import hopscope",
       `steps, losses = hopscope.load(${text(name)}).run.losses("validation")`,
@@ -70,10 +83,19 @@ export function ofNoted({ name, seeds }, member, step) {
   };
 }
 
+/** What gives the attention from one role to another in each head of one model of a fleet. */
+export function ofSeed({ name }, seed, { reader, source }) {
+  const between = `between(${text(reader)}, ${text(source)})`;
+  return {
+    shell: shell("hopscope", "maps", name, "--seed", seed, "--json"),
+    python: `import hopscope\nhopscope.load(${text(name)}, seed=${seed}).maps().${between}`,
+  };
+}
+
 /** What gives losses with heads changed; with none, those of the model stand above those of a head. */
 export function ofChanged(state, examples) {
   const { about, off } = state;
   const heads = off.length ? off.map(asFlag) : ["0.0=uniform"];
-  const asked = `${heads.map((its) => ` --head "${its}"`).join("")} --examples ${examples}`;
-  return { shell: `hopscope ablate ${about.name}${flags(state)}${asked}`, python: "" };
+  const asked = [...heads.flatMap((its) => ["--head", its]), "--examples", examples];
+  return { shell: shell("hopscope", "ablate", about.name, ...flags(state), ...asked), python: "" };
 }

@@ -1,5 +1,6 @@
 // Several seeds of one recipe, side by side: in which layer and head of each does one role read another?
 
+import { ofSeed } from "./commands.js";
 import { fill, h, s, select } from "./dom.js";
 import { draw, squares } from "./heat.js";
 import { Maps } from "./maps.js";
@@ -137,13 +138,8 @@ function show(pane, state, place) {
       );
     }),
   );
-  const { name } = state.about;
-  const seed = state.seed ?? seeds[0];
-  pane.told(
-    `hopscope maps ${name} --seed ${seed} --json`,
-    `import hopscope\n` +
-      `hopscope.load("${name}", seed=${seed}).maps().between("${its.reader}", "${its.source}")`,
-  );
+  const { shell, python } = ofSeed(state.about, state.seed ?? seeds[0], its);
+  pane.told(shell, python);
   pane.refreshNumbers();
 }
 

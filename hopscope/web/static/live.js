@@ -92,7 +92,8 @@ export class Live {
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
-      const about = await source.run(id, { signal, seed });
+      const about = await this.described(id, seed, signal);
+      if (!about) return; // opened anew, without the seed
       if (typeof about.task !== "object") about.task = null; // the name of a task that has no facts
       const steps = about.checkpoints ?? [];
       const has = new Set(about.arrays ?? []);
@@ -125,6 +126,7 @@ export class Live {
       // A line of a kind goes with the next answer of that kind, and not because the model learned.
       const error = again && state.error?.kind ? state.error : null;
       state.set({ ...gone, about, steps, contents, opening: false, error }, "none");
+      state.fit(about);
       // What is at hand first. All else is computed, by what the example waits for as well.
       const ready = new Set(about.at_hand ?? about.arrays);
       const drawn = ["losses", "parameters", "findings", "maps", "contents"];
@@ -138,6 +140,20 @@ export class Live {
       for (const name of [ready.has("contents") ? null : "contents", about.emerged ? null : "emergence"])
         if (name && !signal.aborted) await ask(name);
     });
+  }
+
+  /** The description of a run; null if there is the run and not the seed, which is left out then. */
+  async described(id, seed, signal) {
+    const { state, source } = this;
+    try {
+      return await source.run(id, { signal, seed });
+    } catch (error) {
+      if (seed === null || signal.aborted || !isRefusal(error)) throw error;
+      await source.run(id, { signal });
+      state.dropped.push(`seed=${seed}`);
+      state.set({ seed: null }, "replace");
+      return null;
+    }
   }
 
   /** From now on questions about the run may be asked. */

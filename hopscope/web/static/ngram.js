@@ -137,11 +137,7 @@ function showValues(pane, state, place) {
   pane.svg = svg;
   fill(place, svg);
   pane.hint(`epoch ${whole(state.steps[state.at])} · parents at lags ${parents(state).join(", ")} (bold)`);
-  const run = state.about.name;
-  pane.told(
-    state.about.command?.ngram ?? `hopscope markov show ${run}`,
-    state.about.python?.ngram ?? `import hopscope\nhopscope.load("${run}").course(${state.seed ?? 0})`,
-  );
+  pane.told(state.about.command.ngram, state.about.python.ngram);
   pane.refreshNumbers();
 }
 

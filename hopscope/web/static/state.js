@@ -1,7 +1,7 @@
 // One object that everything looks at: what the address says (view) and what was fetched (data).
 // Whoever draws something names the keys that it depends on, and is called when one changes.
 
-import { START, format, parse } from "./url.js";
+import { START, fitted, format, parse } from "./url.js";
 
 const VIEW = Object.keys(START);
 const REST = 120;
@@ -9,7 +9,8 @@ export const OF_HEADS = ["mean", "resample"]; // what a whole head can do, and o
 
 export class State {
   constructor() {
-    Object.assign(this, parse(location.hash));
+    this.dropped = []; // of the address, and not yet told
+    Object.assign(this, parse(location.hash, this.dropped));
     this.watchers = [];
     this.changed = new Set();
     this.undone = [];
@@ -24,9 +25,24 @@ export class State {
    *  not been asked yet: the page begins anew with it. */
   goTo(address) {
     if (address.startsWith("#token=")) return location.reload();
-    const found = parse(address);
+    this.dropped = [];
+    const found = parse(address, this.dropped);
+    const stays = this.about?.id === found.run && this.seed === found.seed; // else it is opened first
     if (!same(this.off, found.off)) this.undone = []; // the history has taken back what it held
     this.set(found, "none");
+    if (stays) this.fit(this.about);
+  }
+
+  /** Keep of what the address said only what this run has, and tell what was dropped. */
+  fit(about) {
+    const { patch, dropped } = fitted(this, about);
+    const all = [...this.dropped, ...dropped];
+    this.dropped = [];
+    if (!all.length) return;
+    const told = all.join(", ").slice(0, 120);
+    const text = `A part of the address was left out, since this run has nothing of that name: ${told}`;
+    this.set({ ...patch, error: { text, kind: "address" } }, "none");
+    this.remember("replace");
   }
 
   /** Call `run(keys)` once a frame when one of the keys changed. */

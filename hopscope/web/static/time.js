@@ -59,8 +59,7 @@ function tools(pane, state) {
       ),
     );
   else fill(pane.tools);
-  const run = state.about.name;
-  pane.told(state.about.command?.time ?? `hopscope emergence ${run}`, state.about.python?.time ?? "");
+  pane.told(state.about.command.time, state.about.python.time);
 }
 
 function build(pane, state, place, rail) {

@@ -30,8 +30,9 @@ const MOST_TOKENS = 4096; // as there
 const MOST_OFF = 4096; // more than a server takes, which says so: fewer would be another state
 const ITEM = /^(\d{1,3})\.(\d{1,3})(?::([^=:;]{1,40}))?(?:=([a-z]{1,10}))?$/;
 
-/** The state that an address tells; whatever cannot be read is left at its start. */
-export function parse(hash) {
+/** The state that an address tells; whatever cannot be read is left at its start, and added to the
+ *  list `dropped`. */
+export function parse(hash, dropped = []) {
   const found = { ...START, off: [] };
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const run = /^run\/([^/]{1,200})$/.exec(path);
@@ -40,16 +41,18 @@ export function parse(hash) {
   for (const [name, pattern] of Object.entries(PLAIN)) {
     const text = asked.get(name);
     if (text !== null && pattern.test(text)) found[name] = text;
+    else if (text) dropped.push(`${name}=${text}`);
   }
   for (const name of ["step", "seed", "ex", "order"]) {
     const text = asked.get(name) ?? "";
     if (/^\d{1,10}$/.test(text) && Number(text) < MOST) found[name] = Number(text);
+    else if (text) dropped.push(`${name}=${text}`);
   }
-  found.off = (asked.get("off") ?? "")
-    .split(";")
-    .slice(0, MOST_OFF)
-    .map((text) => item(text, found.as))
-    .filter(Boolean);
+  for (const text of (asked.get("off") ?? "").split(";").slice(0, MOST_OFF)) {
+    const its = item(text, found.as);
+    if (its) found.off.push(its);
+    else if (text) dropped.push(`off=${text}`);
+  }
   const tokens = asked.get("tokens");
   if (tokens !== null) found.tokens = tokens ? tokens.split(" ").slice(0, MOST_TOKENS) : [];
   return found;
@@ -74,6 +77,26 @@ export function item(text, as = "uniform") {
     reader: reader ?? "",
     as: way && PLAIN.as.test(way) ? way : as,
   };
+}
+
+/** What of a state a run does not have: the state without it, and a list of it in words. */
+export function fitted({ off, head, step }, { task, model, checkpoints }) {
+  const has = (its) =>
+    task &&
+    its.layer < model.layers &&
+    its.head < model.heads &&
+    (!its.reader || task.roles.includes(its.reader));
+  const patch = { off: off.filter(has) };
+  const dropped = off.filter((its) => !has(its)).map((its) => `off=${named(its)}`);
+  if (head && !has(item(head) ?? {})) {
+    patch.head = "";
+    dropped.push(`head=${head}`);
+  }
+  if (task && step !== null && !checkpoints.includes(step)) {
+    patch.step = null;
+    dropped.push(`step=${step}`);
+  }
+  return { patch, dropped };
 }
 
 /** The name of a change, without what is done instead. */
