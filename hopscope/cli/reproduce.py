@@ -285,7 +285,7 @@ def draw_again(found: Sequence[Target], results: Results) -> None:
     if not known:
         which = f"none of {len(found)} targets is" if len(found) > 1 else f"{found[0].name} is not"
         raise ResultsMissing(
-            f"nothing to draw: {which} measured in {results.root}: leave out --draw"
+            f"nothing to draw: {which} measured in {results.root}: --results names another folder"
         )
     for table in filter(None, map(results.shown, known)):
         draw(table, results)

@@ -72,6 +72,8 @@ def serve(chosen: ServeArguments) -> int:
 
 
 def view(chosen: ViewArguments) -> int:
+    if chosen.out and chosen.out.suffix == ".html":
+        raise ConfigError(f"--out is {chosen.out}; expected a folder: --single writes one file")
     if chosen.out or chosen.single:
         server = ("host", "port", "socket", "trusted_origin", "read_only", "no_browser")
         refuse_unused(chosen, server, "with --out and --single, which start no server")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hopscope.errors import ConfigError
+from hopscope.names import hint
 
 SHOWN = 100
 """Letters of a value that an error shows."""
@@ -38,7 +39,7 @@ class Config(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise ConfigError(_one_line(type(self).__name__, error)) from error
+            raise ConfigError(_one_line(type(self), error)) from error
 
     def canonical_json(self) -> str:
         """The one spelling of this config: sorted keys, no spaces, defaults written out."""
@@ -58,19 +59,20 @@ class Config(BaseModel):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            raise ConfigError(_one_line(cls.__name__, error)) from error
+            raise ConfigError(_one_line(cls, error)) from error
 
 
-def _one_line(name: str, error: ValidationError) -> str:
+def _one_line(of: type[Config], error: ValidationError) -> str:
     first = error.errors()[0]
     place = shortened(".".join(str(part) for part in first["loc"]))
     what = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        what = "unknown field; see `hopscope presets` for the fields there are"
+        known = of.model_fields if len(first["loc"]) == 1 else ()
+        what = f"unknown field; {hint(place, known, 'docs/fields.md lists the fields there are')}"
     elif first["type"] != "value_error":
         what = f"{what}, got {shortened(repr(first['input']))}"
     more = "" if error.error_count() == 1 else f" (and {error.error_count() - 1} more)"
-    return f"{name}{'.' if place else ''}{place}: {what}{more}"
+    return f"{of.__name__}{'.' if place else ''}{place}: {what}{more}"
 
 
 def shortened(text: str) -> str:

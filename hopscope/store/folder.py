@@ -100,7 +100,7 @@ class RunFolder(Displayed):
         if not isinstance(found, wanted):
             raise RunMismatch(
                 f"{self.name} is a run of kind {found.kind}, expected one of kind {wanted.kind}: "
-                "`hopscope runs` lists the runs"
+                f"`hopscope show {self.name}` shows it"
             )
         return found
 

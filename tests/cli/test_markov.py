@@ -122,4 +122,4 @@ def test_commands_for_circuits_say_that_this_is_no_run_of_theirs(say: Say) -> No
     say("markov", "train", *SMALL)
     code, _, err = say("discover", "markov")
     assert code == 2
-    assert "is a run of kind ngram, expected one of kind facts" in err
+    assert "is a run of kind ngram, expected one of kind facts: `hopscope show " in err

@@ -60,7 +60,8 @@ def test_where_nothing_is_measured_there_is_nothing_to_draw(
 ) -> None:
     code, out, err = say(target, "--draw")
     assert (code, out) == (2, "")
-    assert err == f"hopscope: nothing to draw: {which} measured in found: leave out --draw\n"
+    told = f"nothing to draw: {which} measured in found: --results names another folder"
+    assert err == f"hopscope: {told}\n"
 
 
 def test_to_list_and_to_draw_are_two_things(say: Say) -> None:

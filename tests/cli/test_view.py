@@ -82,6 +82,7 @@ def test_a_port_that_is_taken_is_one_line(root: Path, hopscope: Say) -> None:
     [
         (["serve", "--host", "0.0.0.0"], "of this machine; expected --trusted-origin"),
         (["view", "--host", "lab"], "--host is 'lab'; expected an address"),
+        (["view", "--out", "v.html"], "--out is v.html; expected a folder: --single writes"),
         (["view", "nothing"], "no run matches 'nothing'"),
         (["serve", "--socket", "none/s"], "cannot make the socket"),
         (["serve", "--trusted-origin", "lab"], "--trusted-origin is 'lab'; expected the URL"),

@@ -17,7 +17,7 @@ def test_a_change_gives_another_config_and_is_checked() -> None:
     assert settings == Discovery()
     with pytest.raises(ConfigError, match="Discovery.needed: .* than or equal to 1, got 0.5"):
         settings.changed(needed=0.5)
-    with pytest.raises(ConfigError, match="Discovery.neded: unknown field"):
+    with pytest.raises(ConfigError, match="Discovery.neded: unknown field; did you mean needed"):
         settings.changed(neded=4)
 
 
