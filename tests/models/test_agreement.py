@@ -9,12 +9,20 @@ from hopscope.models.agreement import agreements
 PATHS = [path for path in compiled.possible() if path != "torch"]
 
 
+@pytest.mark.skipif(not PATHS, reason="there are no kernels here")
 def test_the_kernels_of_this_machine_agree() -> None:
     found = agreements()
     assert [each.path for each in found] == PATHS
     for each in found:
         assert 0 < each.error < each.allowed < 0.05
         assert each.agrees
+
+
+@pytest.mark.cuda
+def test_the_kernels_of_a_gpu_agree() -> None:
+    gpu = agreements()[-1]
+    assert gpu.path == "triton"
+    assert 0 < gpu.error < gpu.allowed < 0.05
 
 
 @pytest.mark.skipif(not PATHS, reason="there are no kernels here")

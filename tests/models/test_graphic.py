@@ -1,11 +1,8 @@
 """The kernels for a GPU, held to plain torch: interpreted on a CPU, compiled where there is one."""
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +17,6 @@ from hopscope.tasks import total
 from hopscope.training.learner import Learner
 
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
-KERNELS = "hopscope.models.triton_kernels"
-
-
 GPU = torch.cuda.is_available()
 """Without one, Triton interprets its kernels (`conftest.py` says so before anybody imports it)."""
 DEVICE = "cuda" if GPU else "cpu"
@@ -30,18 +24,9 @@ pytestmark = [pytest.mark.cuda] if GPU else []
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _kernels() -> Iterator[None]:
-    """Loaded around the import hook of jaxtyping, behind which Triton does not find what they
-    call; and tensors are made on the device.
-    """
-    spec = spec_from_file_location(KERNELS, Path(graphic.__file__).with_name("triton_kernels.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    kernels = module_from_spec(spec)
-    spec.loader.exec_module(kernels)
-    with pytest.MonkeyPatch.context() as change, torch.device(DEVICE):
-        change.setitem(sys.modules, KERNELS, kernels)
-        change.setattr(models, "triton_kernels", kernels, raising=False)
+def _on_the_device() -> Iterator[None]:
+    """Tensors are made where the kernels run."""
+    with torch.device(DEVICE):
         yield
 
 
@@ -119,7 +104,7 @@ def test_kernels_start_on_the_device_of_their_tensors(monkeypatch: pytest.Monkey
             return defaultdict(lambda: lambda *given, **sizes: started.append((name, current)))
 
     monkeypatch.setattr(torch.cuda, "device_of", device_of)
-    monkeypatch.setattr(models, "triton_kernels", Kernels())
+    monkeypatch.setattr(models, "triton_kernels", Kernels(), raising=False)
     x, gain = numbers(2, 5, 32).detach(), numbers(32).detach()
     _, statistics = graphic.norm(x, gain, gain, 1e-5)
     graphic.norm_back(x, gain, statistics, x)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.configs import Experiment
+from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Task, Training
 from hopscope.errors import (
     ConfigError,
     Diverged,
@@ -121,6 +121,30 @@ def test_a_stopped_run_ends_as_if_it_had_not_been_stopped(
     assert folder.manifest.step == step
     assert folder.verify() == []
     assert content(train(tiny, tmp_path / "cut")) == whole
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("seeds", [(0,), (5, 1)], ids=["one", "fleet"])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize(
+    "task", [Retrieval(hops=2, chains=2), KHop(length=12), MQAR(length=18)], ids=lambda x: x.kind
+)
+def test_on_a_gpu_a_stopped_run_ends_with_the_same_bits(
+    tmp_path: Path, tiny: Experiment, monkeypatch: pytest.MonkeyPatch,
+    task: Task, precision: str, seeds: tuple[int, ...],
+) -> None:  # fmt: skip
+    monkeypatch.setitem(work.SETTLED_AFTER, "cuda", 0.0)  # a watcher sees every step
+    training = {**tiny.training.model_dump(), "precision": precision}
+    model = Model(layers=2, heads=2, d_model=64)  # that Triton's kernels can compute
+    config = Experiment(task=task, model=model, training=Training(**training), seeds=seeds)
+    whole = train(config, tmp_path / "whole", device="cuda")
+    with pytest.raises(Interrupted, match="at step 7"):
+        train(config, tmp_path / "cut", device="cuda", watcher=Stops(7))
+    cut = train(config, tmp_path / "cut", device="cuda")
+    assert content(cut) == content(whole)
+    (stretch,) = cut.folder.manifest.computed
+    assert "CUDA" in stretch.torch
+    assert stretch.kernels.startswith("triton ")
 
 
 def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(

@@ -112,6 +112,9 @@ def test_a_gpu_is_asked_for_by_its_number(store: Store) -> None:
     job = Job.of((RECIPES[0],), store, "cuda", 1)
     with pytest.raises(ConfigError, match="device is 'cuda', but gpus of each job is 0"):
         next(Cluster().reports([job], Stop()))
+    job = job.model_copy(update={"device": "cuda:1"})
+    with pytest.raises(ConfigError, match="each worker is given a GPU of its own"):
+        next(Cluster(gpus=1).reports([job], Stop()))
 
 
 @pytest.mark.parametrize(
