@@ -61,7 +61,7 @@ def _to_tracker(chosen: ExportArguments) -> int:
     else:
         sending = send(runs, to)
     for sent in sending:
-        new = f"{sent.steps:,} new steps" if sent.steps else "nothing new"
+        new = f"new numbers at {sent.steps:,} steps" if sent.steps else "nothing new"
         say(f"{chosen.format}: {sent.name}: {new}, {sent.where}")
     return 0
 

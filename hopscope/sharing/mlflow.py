@@ -54,9 +54,11 @@ class MlflowLog:
 
     def __init__(self, home: Mlflow, run: Tracked, experiment: str) -> None:
         self._home, self._run, self.where = home, run, home.where
+        self._names: set[str] = set()
         found = home.client.search_runs([experiment], f"tags.`{HASH}` = '{run.id}'", max_results=1)
         if found:
             self._id, self.last = found[0].info.run_id, int(found[0].data.tags.get(STEP, -1))
+            self._names.update(found[0].data.metrics)
             return
         tags = {HASH: run.id, **({"hopscope.group": run.group} if run.group else {})}
         made = home.client.create_run(experiment, run_name=run.name, tags=tags)
@@ -64,6 +66,9 @@ class MlflowLog:
         param = library("mlflow.entities").Param
         settings = [param(name, str(value)[:LONGEST]) for name, value in run.settings.items()]
         home.client.log_batch(self._id, params=settings)
+
+    def has(self, series: str) -> bool:
+        return metric_name(series) in self._names
 
     def add(self, rows: Sequence[Row]) -> None:
         """Log numbers, so many in a request; the step goes with them, so that whoever is
@@ -80,8 +85,9 @@ class MlflowLog:
                     for step, values in part
                     for name, value in values.items()
                 ]
-                step = entities.RunTag(STEP, str(part[-1][0]))
+                step = entities.RunTag(STEP, str(max(self.last, part[-1][0])))
                 self._home.client.log_batch(self._id, metrics=numbers, tags=[step])
+                self._names.update(metric_name(name) for _, values in part for name in values)
         except self._home.failures as error:
             raise _refused(self._run, error) from error
 

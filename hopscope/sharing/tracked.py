@@ -61,16 +61,16 @@ class Tracked:
         named = {"seed" if name == "seeds" else name: value for name, value in flat(fields)}
         return {"run": self.folder.name, "kind": recipe.kind, **named}
 
-    def rows(self, after: int = -1) -> list[Row]:
-        """What is known of every step after this one, in order. What is not a number is left out:
-        some trackers cannot keep it.
+    def rows(self) -> list[Row]:
+        """What is known of every step, in order. What is not a number is left out: some trackers
+        cannot keep it.
         """
         known = self.folder.manifest.step
         found: dict[int, dict[str, float]] = {}
         for series in SERIES.get(self.folder.recipe.kind, (_losses,)):
             for name, steps, curve in series(self, known):
                 for step, value in zip(map(int, steps), map(float, curve), strict=True):
-                    if after < step <= known and math.isfinite(value):
+                    if step <= known and math.isfinite(value):
                         found.setdefault(step, {})[name] = value
         return sorted(found.items())
 

@@ -1,10 +1,11 @@
 """Runs are sent to trackers after the fact, from what is kept of them: training knows no tracker.
 
 Each tracker is a file with a class, made from a `Place`, whose `begin` finds or makes the run of
-one model there. A run that is sent twice is one run: only steps are added that are not there yet.
+one model there. A run that is sent twice is one run: only numbers are added that are not there yet,
+of a series that is there those of later steps.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,8 +26,11 @@ class Log(Protocol):
     where: str
     """Where it is to be seen."""
 
+    def has(self, series: str) -> bool:
+        """Are there numbers of this series?"""
+
     def add(self, rows: Sequence[Row]) -> None:
-        """Add steps, each after the last one that is there."""
+        """Add numbers by step, in order: after the last one, but of series that are new."""
 
     def close(self) -> None:
         """All is added."""
@@ -54,7 +58,7 @@ class Sent:
 
     name: str
     steps: int
-    """How many steps were new."""
+    """How many steps got new numbers."""
     where: str
 
 
@@ -119,9 +123,16 @@ def check(runs: Sequence[Tracked]) -> None:
 
 
 def _add(run: Tracked, log: Log) -> int:
-    """Add what is missing; how many steps these are."""
-    rows = run.rows(after=log.last)
+    """Add what is missing; at how many steps something was."""
+    rows = [(step, new) for step, values in run.rows() if (new := _missing(log, step, values))]
     if rows:
         log.add(rows)
-        log.last = rows[-1][0]
+        log.last = max(log.last, rows[-1][0])
     return len(rows)
+
+
+def _missing(log: Log, step: int, values: Mapping[str, float]) -> dict[str, float]:
+    """The numbers of a step that are not there."""
+    if step > log.last:
+        return dict(values)
+    return {name: value for name, value in values.items() if not log.has(name)}

@@ -43,6 +43,11 @@ class TrackioLog:
         self.where = f"project {home.place.project} (`trackio show`)"
         latest = home.storage.get_max_step_for_run(home.place.project, run.name)
         self.last = -1 if latest is None else int(latest)
+        logs = () if latest is None else home.storage.get_logs(home.place.project, run.name)
+        self._names = {name for values in logs for name in values}
+
+    def has(self, series: str) -> bool:
+        return series in self._names
 
     def add(self, rows: Sequence[Row]) -> None:
         """Log each step, and wait until all is in the database."""
@@ -59,6 +64,7 @@ class TrackioLog:
             )
             for step, values in rows:
                 self._home.trackio.log(values, step=step)
+                self._names.update(values)
             self._home.trackio.finish()
 
     def close(self) -> None:

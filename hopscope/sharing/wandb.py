@@ -76,12 +76,18 @@ class Online:
     def __init__(self, home: Wandb, run: Tracked) -> None:
         self._made = home.opened(run)
         self.last = self._made.step - 1 if self._made.resumed else -1
+        self._names = {name for name in self._made.summary.keys() if name[0] != "_"}  # noqa: SIM118  (not a dict)
         self.where = str(self._made.url)
+
+    def has(self, series: str) -> bool:
+        return not self._names or series in self._names
 
     def add(self, rows: Sequence[Row]) -> None:
         """Log each step."""
+        _check(rows, self.last)
         for step, values in rows:
             self._made.log(values, step=step)
+        self._names.update(name for _, values in rows for name in values)
 
     def close(self) -> None:
         """Wait until all has gone out."""
@@ -90,35 +96,54 @@ class Online:
 
 class Offline:
     """One run on this machine. The library writes each portion to a folder of its own, and knows
-    nothing of earlier ones: in each we note how far it goes.
+    nothing of earlier ones: in each we note how far it goes, and of which series.
     """
 
     def __init__(self, home: Wandb, run: Tracked) -> None:
         self._home, self._run = home, run
         self._made: Any = None
         noted = sorted((home.folder / "wandb").glob(f"offline-run-*-{run.id}/{NOTE}"))
-        self.last = max(map(_noted, noted), default=-1)
+        known = [_noted(note) for note in noted]
+        self.last = max((last for last, _ in known), default=-1)
+        self._names = {name for _, names in known for name in names}
         self.where = f"{noted[-1].parent}" if noted else ""
+
+    def has(self, series: str) -> bool:
+        return not self._names or series in self._names
 
     def add(self, rows: Sequence[Row]) -> None:
         """Log each step."""
+        _check(rows, self.last)
         if self._made is None:
             self._made = self._home.opened(self._run)
             self.where = str(Path(self._made.dir).parent)
         for step, values in rows:
             self._made.log(values, step=step)
+        self._names.update(name for _, values in rows for name in values)
 
     def close(self) -> None:
         """Wait until all is written, and note how far."""
         if self._made is not None:
             self._made.finish()
-            write_bytes(Path(self.where) / NOTE, str(self.last).encode())
+            note = "\n".join([str(self.last), *sorted(self._names)])
+            write_bytes(Path(self.where) / NOTE, note.encode())
 
 
-def _noted(note: Path) -> int:
-    """How far a portion goes."""
+def _check(rows: Sequence[Row], last: int) -> None:
+    """Refuse steps up to the last one, which wandb would lose."""
+    early = sorted({name for step, values in rows if step <= last for name in values})
+    if early:
+        raise SharingError(
+            f"wandb takes only steps after {last:,} now, and {early[0]} was not sent before: remove "
+            "the run there and export it again, or choose another --project"
+        )
+
+
+def _noted(note: Path) -> tuple[int, list[str]]:
+    """How far a portion goes, and the series in it."""
     try:
-        return int(read_bytes(note))
+        last, *names = read_bytes(note).decode().splitlines()
+        return int(last), names
     except (StoreError, ValueError) as error:
         raise SharingError(
             f"{note} does not say up to which step its portion goes: write that number into it, or "

@@ -38,12 +38,12 @@ def test_a_run_goes_to_tensorboard(root: Path, hopscope: Called) -> None:
     assert code == 0
     (file,) = root.rglob("*tfevents*")
     place = file.parent.relative_to(root)
-    assert out == f"tensorboard: {place.name}: 2,501 new steps, {place}\n"
+    assert out == f"tensorboard: {place.name}: new numbers at 2,501 steps, {place}\n"
     assert place.parent == Path("exports/tensorboard")
 
 
 def test_one_model_of_a_fleet_goes_alone(half: RunFolder, hopscope: Called) -> None:
-    assert "-seed-1: 2 new steps" in hopscope("export", "khop", "--seed", "1")[1]
+    assert "-seed-1: new numbers at 2 steps" in hopscope("export", "khop", "--seed", "1")[1]
     code, out, err = hopscope("export", "khop", "--seed", "7")
     assert (code, out) == (2, "")
     assert "--seed is 7; khop-d1" in err
@@ -71,7 +71,7 @@ def test_ctrl_c_ends_the_following(
     monkeypatch.setattr(sharing.time, "sleep", interrupted)
     code, out, err = hopscope("export", "khop", "--follow", "--out", "logs")
     assert code == 130
-    assert out.count("2 new steps") == 2
+    assert out.count("new numbers at 2 steps") == 2
     assert err.splitlines() == [
         f"{half.name} is not being trained at this moment: waiting (Ctrl-C ends it)",
         "hopscope: interrupted",

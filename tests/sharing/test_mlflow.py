@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +50,9 @@ class Server:
 
     def create_run(self, experiment: str, run_name: str, tags: dict[str, str]) -> Any:
         info = SimpleNamespace(run_id=run_name, ended=False)
-        made = SimpleNamespace(info=info, data=SimpleNamespace(tags=tags), numbers={}, params={})
+        made = SimpleNamespace(
+            info=info, data=SimpleNamespace(tags=tags, metrics={}), numbers={}, params={}
+        )
         self.runs[run_name] = made
         return made
 
@@ -63,7 +66,7 @@ class Server:
         for key, value, _, step in metrics:
             assert re.fullmatch(r"[/\w.\- :]+", key)
             assert (key, step) not in run.numbers
-            run.numbers[key, step] = value
+            run.numbers[key, step] = run.data.metrics[key] = value
         run.params |= dict(params)
         run.data.tags |= dict(tags)
 
@@ -106,6 +109,16 @@ def test_whoever_was_interrupted_goes_on_behind_what_is_there(
     steps = [step for name, step in server.runs[runs[0].name].numbers if name == "train/loss/x1"]
     assert steps == list(range(1, 2501))
     assert server.uri == f"sqlite:///{tmp_path}/kept/mlflow.db"
+
+
+def test_a_series_that_is_kept_later_is_added(
+    fleet: RunFolder, server: Server, late: Callable[[], None]
+) -> None:
+    runs, to = tracked(fleet)[:1], tracker("mlflow", Place())
+    list(send(runs, to))
+    late()
+    assert [sent.steps for _ in range(2) for sent in send(runs, to)] == [2, 0]
+    assert server.runs[runs[0].name].data.tags["hopscope.step"] == "6"
 
 
 def test_names_are_changed_as_little_as_it_takes() -> None:

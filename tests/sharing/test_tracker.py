@@ -29,10 +29,12 @@ class Page:
 
     def __init__(self, book: Book, rows: list[Row]) -> None:
         self.book, self.rows = book, rows
-        self.last = rows[-1][0] if rows else -1
+        self.last = max((step for step, _ in rows), default=-1)
+
+    def has(self, series: str) -> bool:
+        return any(series in values for _, values in self.rows)
 
     def add(self, rows: Sequence[Row]) -> None:
-        assert rows[0][0] > (self.rows[-1][0] if self.rows else -1)
         self.rows += rows
 
     def close(self) -> None:
@@ -45,6 +47,16 @@ def test_a_run_that_is_sent_twice_is_there_once(fleet: RunFolder) -> None:
     assert [sent.steps for sent in send(runs, book)] == [0, 0]
     assert book.runs == {run.id: run.rows() for run in runs}
     assert book.open == 0
+
+
+def test_a_series_that_is_kept_later_is_added(fleet: RunFolder, late: Callable[[], None]) -> None:
+    book, runs = Book(), tracked(fleet)[:1]
+    list(send(runs, book))
+    late()
+    assert [sent.steps for _ in range(2) for sent in send(runs, book)] == [2, 0]
+    told = {(step, name): v for step, own in book.runs[runs[0].id] for name, v in own.items()}
+    assert told == {(step, name): v for step, own in runs[0].rows() for name, v in own.items()}
+    assert [step for step, _ in book.runs[runs[0].id]] == [*range(7), 0, 4]
 
 
 def test_a_run_without_numbers_is_refused(empty: RunFolder) -> None:

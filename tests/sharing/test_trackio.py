@@ -1,6 +1,7 @@
 """trackio: a stand-in that keeps runs by name, one open at a time, as the real one does."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,6 +39,9 @@ class Library:
         self.runs.setdefault(self.asked["name"], []).extend(self.waiting)
         self.waiting = None
 
+    def get_logs(self, project: str, run: str) -> list[dict[str, float]]:
+        return [{**values, "step": step} for step, values in self.runs[run]]
+
     def get_max_step_for_run(self, project: str, run: str) -> int | None:
         assert project == "mine"
         return max((step for step, _ in self.runs.get(run, [])), default=None)
@@ -64,6 +68,18 @@ def test_a_model_is_one_run_however_often_it_is_sent(
     assert trackio.asked["group"] == fleet.name
     assert trackio.asked["config"]["seed"] == 5
     assert capsys.readouterr().out == ""
+
+
+def test_a_series_that_is_kept_later_is_added(
+    fleet: RunFolder, trackio: Library, tmp_path: Path, late: Callable[[], None]
+) -> None:
+    runs, to = tracked(fleet)[:1], tracker("trackio", Place("mine", tmp_path / "kept"))
+    list(send(runs, to))
+    late()
+    assert [sent.steps for _ in range(2) for sent in send(runs, to)] == [2, 0]
+    assert trackio.runs[runs[0].name][7:] == [
+        (0, {"attention/0.1/late": 0.5}), (4, {"attention/0.1/late": 0.25}),
+    ]  # fmt: skip
 
 
 def test_runs_that_are_kept_elsewhere_are_not_doubled(

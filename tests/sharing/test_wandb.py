@@ -1,6 +1,7 @@
 """Weights & Biases: a stand-in that knows what the real one told us (see docs/log.md)."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,6 +53,10 @@ class Opened:
         self.open = True
 
     @property
+    def summary(self) -> dict[str, float]:
+        return {name: v for values in self.rows.values() for name, v in values.items()}
+
+    @property
     def step(self) -> int:
         return max(self.rows, default=-1) + 1
 
@@ -94,6 +99,21 @@ def test_offline_only_what_is_new_is_written(
     assert (first.steps, again.steps) == (7, 0)
     assert Path(first.where).resolve() == Path(again.where).resolve()
     assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_earlier_steps_are_refused_and_not_lost(
+    fleet: RunFolder, service: Service, monkeypatch: pytest.MonkeyPatch, mode: str,
+    late: Callable[[], None],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("WANDB_MODE", mode)
+    runs = tracked(fleet)[:1]
+    list(send(runs, tracker("wandb", Place())))
+    late()
+    with pytest.raises(
+        SharingError, match="only steps after 6 now, and attention/0.1/late was not"
+    ):
+        list(send(runs, tracker("wandb", Place())))
 
 
 def test_a_note_that_says_nothing_is_one_line(
