@@ -33,6 +33,16 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def cache_root() -> Path:
+    """The folder of what is fetched or measured once: $HOPSCOPE_CACHE, or ~/.cache/hopscope."""
+    try:
+        return Path(os.environ.get("HOPSCOPE_CACHE") or Path.home() / ".cache" / "hopscope")
+    except RuntimeError as error:
+        raise ConfigError(
+            "the cache is below the home folder, and there is none: set HOPSCOPE_CACHE to a folder"
+        ) from error
+
+
 def check_threads(count: int | None) -> None:
     """Refuse a number of threads that makes no sense."""
     if count is not None and not 1 <= count <= MOST_THREADS:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.machine import memory_bytes
+from hopscope.errors import ConfigError
+from hopscope.machine import cache_root, memory_bytes
 
 MEMINFO = Path("/proc/meminfo")
 HAS_MALLOPT = sys.platform.startswith("linux") and hasattr(ctypes.CDLL(None), "mallopt")
@@ -48,3 +49,18 @@ def test_memory_is_kept_where_it_is_asked_for(tmp_path: Path, before: str, kept:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert (int(done.stdout) > 2**28) == kept
+
+
+def test_the_cache_is_where_it_is_said_or_below_the_home_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for said, folder in (("here", Path("here")), ("", Path.home() / ".cache" / "hopscope")):
+        monkeypatch.setenv("HOPSCOPE_CACHE", said)
+        assert cache_root() == folder
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(ConfigError, match="there is none: set HOPSCOPE_CACHE to a folder"):
+        cache_root()

@@ -39,7 +39,8 @@ class ModelsPushArguments(RunArguments):
 
 def listing(chosen: ModelsListArguments) -> int:
     from hopscope.cli.tables import print_rows
-    from hopscope.llm.models import KNOWN, cache_root, cached
+    from hopscope.llm.models import KNOWN, cached
+    from hopscope.machine import cache_root
 
     rows = [
         {

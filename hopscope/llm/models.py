@@ -7,7 +7,6 @@ the same bytes everywhere. OWNER/NAME is a model of the hub, kept there as well.
 """
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -23,6 +22,7 @@ from typing import Any, Literal
 
 from hopscope.errors import ModelUnavailable, RunWarning
 from hopscope.llm import hub
+from hopscope.machine import cache_root
 from hopscope.store.files import writing
 
 Attention = Literal["fast", "sdpa", "eager"]
@@ -57,11 +57,6 @@ KNOWN = {
         summary="Qwen2.5-Coder-1.5B-Instruct, 28 layers × 12 heads; fetches 1.1 GB, keeps 7.1 GB",
     ),
 }
-
-
-def cache_root() -> Path:
-    """The folder of what was fetched: $HOPSCOPE_CACHE, or ~/.cache/hopscope."""
-    return Path(os.environ.get("HOPSCOPE_CACHE", Path.home() / ".cache" / "hopscope"))
 
 
 def cached(name: str) -> Path:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from hopscope.configs import Config, Experiment, read_recipe
 from hopscope.errors import ConfigError, RunDamaged
-from hopscope.machine import keep_pages, memory_bytes, processor
+from hopscope.machine import cache_root, keep_pages, memory_bytes, processor
 from hopscope.store.files import read_bytes, sha256, write_bytes
 from hopscope.workers.packing import packable
 
@@ -107,18 +107,7 @@ def _path(recipe: Experiment, most: int, device: str, threads: int | None) -> Pa
     machine = {"processor": processor(), "cores": os.cpu_count(), "torch": version("torch"),
                "gpus": os.environ.get("CUDA_VISIBLE_DEVICES")}  # fmt: skip
     key = sha256(json.dumps({**asked, **machine}, sort_keys=True).encode())[:20]
-    root = Path(os.environ.get("HOPSCOPE_CACHE") or _home() / ".cache" / "hopscope")
-    return root / "fleets" / f"{recipe.title()}-{key}.json"
-
-
-def _home() -> Path:
-    try:
-        return Path.home()
-    except RuntimeError as error:
-        raise ConfigError(
-            "measurements are kept below the home folder, and there is none: set HOPSCOPE_CACHE to "
-            "a folder, or give a number of models with --pack"
-        ) from error
+    return cache_root() / "fleets" / f"{recipe.title()}-{key}.json"
 
 
 def _measured_elsewhere(asked: Mapping[str, Any]) -> Measured:

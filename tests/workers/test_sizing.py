@@ -82,18 +82,6 @@ def test_what_cannot_be_measured_is_one_line(
         measured(tiny, 8, "cpu", 1)
 
 
-def test_without_a_home_it_says_where_to_keep_them(
-    tiny: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def homeless() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("HOPSCOPE_CACHE", raising=False)
-    monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(ConfigError, match="and there is none: set HOPSCOPE_CACHE to a folder"):
-        measured(tiny, 8, "cpu", 1)
-
-
 def test_what_does_not_fit_is_not_remembered(
     tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
