@@ -182,7 +182,7 @@ def test_the_paths_of_three_hops() -> None:
             "symbols are gaussian with dim 4, .* use one-hot, or sphere",
         ),
         (lambda: planted(sphere(2, dim=16)), "sphere with dim 16, .* dim >= 64"),
-        (lambda: planted(one_hot(600, chains=2)), "make 2402 positions; .* up to 2000"),
+        (lambda: planted(one_hot(120, chains=9)), "make 2169 positions; .* up to 2000"),
         (lambda: planted(KHop()), "task is khop; planted are retrieval and conditional"),
         (lambda: planted(ConditionalRetrieval(facts=("a->b",))), "the facts are a->b; planted"),
         (
