@@ -1,11 +1,14 @@
 """Batches: examples stay with their roles and answers when they are dealt to models."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
+from torch import Tensor
 
 from hopscope.configs import MQAR, Retrieval, Task
 from hopscope.errors import ConfigError
-from hopscope.tasks import dataset
+from hopscope.tasks import Batch, dataset
 
 
 def test_a_stack_holds_the_same_examples_model_by_model() -> None:
@@ -19,6 +22,25 @@ def test_a_stack_holds_the_same_examples_model_by_model() -> None:
         assert torch.equal(stacked.targets[model], batch.targets[rows])
         assert torch.equal(stacked.roles.role[model], batch.roles.role[rows])
         assert torch.equal(stacked.roles.chain[model], batch.roles.chain[rows])
+
+
+@dataclass(frozen=True)
+class Weighed(Batch):
+    """Examples of a task of one's own."""
+
+    weight: Tensor
+
+
+def test_a_tensor_of_ones_own_goes_with_its_examples() -> None:
+    drawn = dataset(Retrieval(hops=2, chains=2), 0, 6, "train")
+    batch = Weighed(drawn.inputs, drawn.targets, drawn.roles, torch.arange(6.0))
+    part = batch.stacked(2).part(slice(1, 3))
+    assert isinstance(part, Weighed)
+    assert part.weight.tolist() == [[1, 2], [4, 5]]
+    other = batch.mapped(torch.zeros_like)
+    other.mapped(Tensor.copy_, batch)
+    assert torch.equal(other.weight, batch.weight)
+    assert torch.equal(other.roles.chain, batch.roles.chain)
 
 
 @pytest.mark.parametrize("task", [Retrieval(hops=2, chains=2), MQAR()])
