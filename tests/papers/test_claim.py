@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from musat_rows import ABC, DEPTH, IC, KNOWN, NONIC, bent, saved, tables, with_
+from musat_rows import ABC, ASKED, IC, KNOWN, NONIC, bent, saved, tables, with_
 
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.musat.claims import CLAIMS
@@ -35,12 +35,13 @@ def test_a_table_without_rows_is_not_measured(tmp_path: Path) -> None:
 
 
 def test_full_tables_decide(tmp_path: Path) -> None:
-    for claim, found in findings(saved(tmp_path, tables(), "full")).values():
-        known = [*claim.targets, *claim.beside]
-        judged = claim.judge([Table(name, "full", tuple(tables()[name])) for name in known])
-        assert replace(found, basis="") == judged
-        if claim.targets != (DEPTH,):
-            assert claim.targets[0] in found.basis
+    for claim, found in findings(saved(tmp_path / "as it should be", tables(), "full")).values():
+        assert found.verdict == ("under a reading" if ASKED in claim.targets else "reproduced")
+        assert claim.targets[0] in found.basis
+    results = saved(tmp_path / "bent", bent(NONIC, 1, final=[0.69]), "full")
+    verdicts = {name: found.verdict for name, (_, found) in findings(results).items()}
+    assert verdicts["musat/nonic-above-0.7"] == "not reproduced"
+    assert verdicts["musat/ic-essential"] == "reproduced"
 
 
 def test_a_part_counts_where_the_judge_takes_it(tmp_path: Path) -> None:
