@@ -20,7 +20,7 @@ from hopscope.cli.health import lack
 from hopscope.cli.output import flush, note, say
 from hopscope.errors import ConfigError
 from hopscope.store import Store
-from hopscope.store.writable import check_files, check_folder
+from hopscope.store.writable import check_folder
 from hopscope.web.address import HERE, PORT, Address, decided, names_of
 
 NEEDED = ("starlette>=1.10", "uvicorn>=0.54")
@@ -109,20 +109,19 @@ def _served(chosen: ServeArguments, run: str, *, browser: bool) -> int:
 
 def _saved(chosen: ViewArguments) -> int:
     """The page as files; the extra of the server is not needed."""
-    from hopscope.web.bundle import bundle, single
+    from hopscope.web.bundle import bundle, check_own, files_in, single
     from hopscope.web.views import Views
 
     if chosen.out:
         check_folder(chosen.out)
+        check_own(*files_in(chosen.out))
     if chosen.single:
-        check_files(chosen.single)
+        check_own(chosen.single)
     views = Views(Store(chosen.store), read_only=True)
     id_ = views.id_of(chosen.run or FIRST)
     pages = []
     if chosen.out:
-        pages.append(
-            next(file for file in bundle(views, id_, chosen.out) if file.suffix == ".html")
-        )
+        pages.append(bundle(views, id_, chosen.out)[-1])
     if chosen.single:
         pages.append(single(views, id_, chosen.single))
     for page in pages:

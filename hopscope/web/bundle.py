@@ -5,7 +5,8 @@
     site/data.js        the run
     site/….css, ….svg   as they are
 
-A single file holds the same inline, and the policy names each script and style by its hash.
+A single file holds the same inline, and the policy names each script and style by its hash. Every
+file begins with a mark; a file without it is somebody else's, and is not written over.
 """
 
 import base64
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hopscope.errors import ConfigError
-from hopscope.store.files import write_bytes
+from hopscope.store.files import write_bytes, writing
 from hopscope.store.writable import check_files
 from hopscope.web.carried import carried
 from hopscope.web.joined import joined
@@ -33,7 +34,9 @@ ICON = re.compile(r'<link rel="icon" href="([\w-]+\.svg)" type="image/svg\+xml">
 URL = re.compile(r'url\("([\w-]+\.svg)"\)')
 SCRIPT = re.compile(r'<script type="module" src="[\w-]+\.js"></script>\n')
 LOADED = '<script src="data.js" defer></script>\n<script src="page.js" defer></script>\n'
-"""What every page in a folder loads, and is known by."""
+WORDS = b" written by hopscope view, which may write it anew "
+MARKUP, CODE = b"<!--" + WORDS + b"-->\n", b"/*" + WORDS + b"*/\n"
+"""Marks of our own files: of HTML and SVG, of scripts and styles."""
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script, or a line of it, written so that they do not."""
 
@@ -42,35 +45,44 @@ def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:
     """Write the page of a run into a folder, made if need be; the files that were written."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; expected a folder, or --single for one file")
-    _check_own(folder / "index.html")
+    check_own(*files_in(folder))
     page = _text("index.html")
-    assets = [*STYLE.findall(page), *ICON.findall(page)]
     data, script = data_script(carried(views, id_)), page_script()
     # The word `file:` lets the page load its own two scripts where it is opened from a disk.
     policy = _policy("'self' file:", "'self' file:")
-    files = {name: (STATIC / name).read_bytes() for name in assets}
-    files |= {"data.js": data.encode(), "page.js": script.encode()}
-    files["index.html"] = _filled(page, policy, LOADED, {}).encode()
+    made = {"data.js": data, "page.js": script, "index.html": _filled(page, policy, LOADED, {})}
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():  # the page last: what it loads is there by then
-        write_bytes(folder / name, content)
-    return [folder / name for name in files]
+    for path in files_in(folder):
+        text = made[path.name] if path.name in made else _text(path.name)
+        mark = MARKUP if path.suffix in (".html", ".svg") else CODE
+        write_bytes(path, mark + text.encode())
+    return files_in(folder)
 
 
-def _check_own(page: Path) -> None:
-    """Refuse to write over a page that is not hopscope's own."""
-    check_files(page)
-    if page.exists() and LOADED.encode() not in page.read_bytes():
-        raise ConfigError(
-            f"{page} is not a page that hopscope wrote, and would be lost: name another folder"
-        )
+def files_in(folder: Path) -> list[Path]:
+    """The files of a page in a folder; the page itself is last, when all that it loads is there."""
+    page = _text("index.html")
+    names = [*STYLE.findall(page), *ICON.findall(page), "data.js", "page.js", "index.html"]
+    return [folder / name for name in names]
+
+
+def check_own(*paths: Path) -> None:
+    """Refuse to write over files that are not hopscope's own."""
+    check_files(*paths)
+    for path in filter(Path.exists, paths):
+        with writing(path), path.open("rb") as file:
+            if not file.read(len(MARKUP)).startswith((MARKUP, CODE)):
+                raise ConfigError(
+                    f"{path} is there, and hopscope did not write it: name another file or folder"
+                )
 
 
 def single(views: "Views", id_: str, file: Path) -> Path:
     """Write the page of a run as one file, with everything inside."""
     if file.is_dir():
         raise ConfigError(f"{file} is a folder; expected the name of a file, such as page.html")
-    write_bytes(file, inline(views, id_).encode())
+    check_own(file)
+    write_bytes(file, MARKUP + inline(views, id_).encode())
     return file
 
 

@@ -275,13 +275,18 @@ def test_a_page_of_somebody_else_is_not_written_over(
     views: Views, data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hopscope.web.bundle.carried", lambda *_: data)
-    for name in ("index.html", "page.css"):
-        (tmp_path / name).write_text("<!doctype html><title>hopscope</title>")
-    with pytest.raises(ConfigError, match=r"index\.html is not a page that hopscope wrote"):
-        bundle(views, ID, tmp_path)
-    assert {path.read_text() for path in tmp_path.iterdir()} == {
-        "<!doctype html><title>hopscope</title>"
-    }
-    (tmp_path / "index.html").unlink()
-    written = bundle(views, ID, tmp_path)
-    assert bundle(views, ID, tmp_path) == written  # its own, anew
+    written = bundle(views, ID, tmp_path / "site")
+    assert bundle(views, ID, tmp_path / "site") == written  # its own, anew
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for name in (path.name for path in written):
+        (mine / name).write_text("/* mine */")
+        with pytest.raises(ConfigError, match=f"{name} is there, and hopscope did not write it"):
+            bundle(views, ID, mine)
+        assert [path.name for path in mine.iterdir()] == [name]
+        with pytest.raises(ConfigError, match="name another file or folder"):
+            single(views, ID, mine / name)
+        assert (mine / name).read_text() == "/* mine */"
+        (mine / name).unlink()
+    page = single(views, ID, tmp_path / "page.html")
+    assert single(views, ID, page) == page

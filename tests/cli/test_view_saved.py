@@ -31,6 +31,8 @@ def test_a_run_becomes_files(tmp_path: Path, tiny: Experiment, hopscope: Say) ->
     [
         (("nowhere", "--out", "site"), "nowhere"),
         (("gallery/demo", "--single", "."), "is a folder; expected a file"),
+        (("gallery/demo", "--out", "site", "--single", "mine"), "hopscope did not write it"),
+        (("gallery/demo", "--single", "page.html", "--out", "."), "hopscope did not write it"),
     ],
 )
 def test_what_cannot_be_written(
@@ -41,8 +43,13 @@ def test_what_cannot_be_written(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in ("mine", "data.js"):
+        (tmp_path / name).write_text("mine")
     code, out, err = hopscope("view", *words)
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
-    assert [*tmp_path.glob("*.html"), *tmp_path.glob("site")] == []
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "mine": "mine",
+        "data.js": "mine",
+    }
