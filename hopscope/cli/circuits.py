@@ -165,7 +165,7 @@ def emergence(chosen: EmergenceArguments) -> int:
     examined = chosen.study()
     _ = examined.circuit  # if there is none, nothing else is asked
     path = figure_path(chosen.figure, f"{examined.name}-emergence", alone=chosen.json)
-    check_figures(chosen, *_paths(path))
+    check_figures(chosen, *(_paths(path) if path else [None]))
     check_files(chosen.out)
     story = examined.emergence(chosen.examples)
     from hopscope.cli.circuit_text import print_emergence
@@ -188,15 +188,14 @@ def _emergence_of_all(chosen: EmergenceArguments) -> int:
     from hopscope.cli.fleet import emergence_all
 
     members = chosen.study().members()
-    named = chosen.figure
-    places = {
-        each.seed: named and named.with_stem(f"{named.stem}-seed-{each.seed}") for each in members
-    }
-    check_figures(chosen, *(path for place in places.values() for path in _paths(place)))
+    places = {}
+    if named := chosen.figure:
+        places = {each.seed: named.with_stem(f"{named.stem}-seed-{each.seed}") for each in members}
+    check_figures(chosen, None, *(path for place in places.values() for path in _paths(place)))
     check_files(chosen.out)
     stories = emergence_all(members, chosen.examples, json=chosen.json)
     for examined, story in stories:
-        if place := places[examined.seed]:
+        if place := places.get(examined.seed):
             _draw_story(chosen, place, examined, story)
     told = [{"seed": examined.seed, **story.to_dict()} for examined, story in stories]
     write_numbers(told, chosen.out, teller(json_alone=chosen.json))
@@ -221,10 +220,8 @@ def _draw_story(
         draw(chosen, place, make, teller(json_alone=chosen.json))
 
 
-def _paths(path: Path | None) -> list[Path | None]:
+def _paths(path: Path) -> list[Path]:
     """The figures of an emergence."""
-    if path is None:
-        return [None]
     return [path, _beside(path, "order"), _beside(path, "circuit-emergence")]
 
 

@@ -102,11 +102,12 @@ def _check(chosen: ReproduceArguments) -> None:
         raise ConfigError("--json is for --list; what is measured is in the results' files")
     if chosen.list:
         refuse_unused(chosen, TRAINS, "with --list, which trains nothing")
-    if chosen.draw:
+    elif chosen.draw:
         refuse_unused(chosen, (*TRAINS, "protocol"), "with --draw, which draws what is measured")
-    seconds_of(chosen.time_limit)
-    check_threads(chosen.threads)
-    pool_of(chosen)
+    else:
+        seconds_of(chosen.time_limit)
+        check_threads(chosen.threads)
+        pool_of(chosen)
 
 
 def write_readme(papers: Registry, results: Results) -> Path:
