@@ -58,7 +58,8 @@ class Finding(Displayed):
     """Our value, as the paper writes its own."""
     verdict: Verdict
     evidence: str
-    """Runs, protocol, and for "under a reading" which; for "not measured" what would."""
+    """Runs, protocol, and for "under a reading" which; for "not measured" what would decide, or why
+    ours does not."""
     basis: str = ""
     """How many models and seeds were measured for each table that the judge was given, and what
     training them cost."""

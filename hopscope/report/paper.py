@@ -35,7 +35,7 @@ MEANING: Mapping[Verdict, str] = {
     "not reproduced": "our value is another",
     "under a reading": "the paper leaves a choice open, or less was run than the paper did; it is "
     "so under what is named",
-    "not measured": "no result decides it yet; what would is named",
+    "not measured": "no result of ours decides it; what would, or why ours do not, is named",
 }
 STYLE = """
 :root { --good: #1b6b3f; --bad: #b3261e; --open: #8a5800; --card: #f5f5f1 }
