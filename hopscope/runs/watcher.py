@@ -8,7 +8,6 @@ from hopscope.store import RunFolder
 
 
 @runtime_checkable
-@runtime_checkable
 class Watcher(Protocol):
     """Someone who looks on while a run is carried out."""
 
