@@ -3,7 +3,7 @@
 from hopscope.circuits import Circuit
 from hopscope.circuits.parts import Part
 from hopscope.facts import Role
-from hopscope.report.symbols import short_role
+from hopscope.report.symbols import chain_order, short_role
 
 PART_COLUMNS = ("head", "what it does", "", "without it", "in the model", "agreed")
 WITHOUT_PATH = {"position": "pos", "itself": "self"}
@@ -40,11 +40,7 @@ def ordered_roles(circuit: Circuit) -> list[Role]:
     """The roles in the order of a chain: query, then key and value of each hop."""
     used = {role for path in circuit.paths for role in (path.reader, path.source)}
     used |= {role for part in pathless(circuit) for role in part.readers}
-    known = [role for role in circuit.roles if role in used]
-    return sorted(
-        known,
-        key=lambda r: (r.kind != "query", r.kind.startswith("decoy"), r.fact, *_place(r.kind)),
-    )
+    return chain_order(role for role in circuit.roles if role in used)
 
 
 def pathless(circuit: Circuit) -> list[Part]:
@@ -57,12 +53,6 @@ def pathless(circuit: Circuit) -> list[Part]:
         for part in circuit.parts
         if not part.paths and part.kind != "background" and len(part.readers) < every
     ]
-
-
-def _place(kind: str) -> tuple[int, str]:
-    """Names of a task of one's own come after ours, by alphabet."""
-    order = ("query", "key", "value", "decoy key", "decoy value")
-    return (order.index(kind), "") if kind in order else (len(order), kind)
 
 
 def many_heads(circuit: Circuit) -> bool:
