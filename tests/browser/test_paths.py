@@ -21,3 +21,15 @@ def test_rows_of_another_step_and_of_another_seed(page: Any, site: str) -> None:
     found = page.evaluate(GHOSTS, [[*first, *second], names])
     early, late = [["query", "value 0", 0.5]], [["query", "value 0", 1], ["value 0", "query", 0.25]]
     assert found == [early, early, late, late, [], [], []]
+
+
+EVENTS = """async (about) => {
+  const { events } = await import("/events.js");
+  return events(about).map((its) => [its.name, its.text, its.step]);
+}"""
+
+
+def test_a_hop_that_is_learned_is_the_one_that_was_asked(page: Any, site: str) -> None:
+    page.goto(f"{site}/blank")
+    about = {"task": {"hops": ["hop 5"]}, "circuit": None, "learned": [40]}
+    assert page.evaluate(EVENTS, about) == [["hop 5", "hop 5 is learned", 40]]
