@@ -1,18 +1,13 @@
 """`hopscope reproduce`: run what is missing, measure, draw."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from hopscope.cli.arguments import (
-    JsonArguments,
-    ResultsArguments,
-    StoreArguments,
-    refuse_unused,
-)
+from hopscope.cli.arguments import JsonArguments, ResultsArguments, StoreArguments, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of, seconds_of
 from hopscope.configs import Recipe
@@ -35,10 +30,7 @@ from hopscope.store import RunFolder, Store
 if TYPE_CHECKING:
     from hopscope.papers.measuring import Measuring
 
-
-TRAINS = (
-    "workers", "pack", "address", "gpus_per_run", "cpus_per_run", "device", "threads", "time_limit",
-)  # fmt: skip
+TRAINS = (*(each.name for each in fields(WorkersArguments)), "time_limit")
 """Flags that say how to train."""
 
 

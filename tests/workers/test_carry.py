@@ -4,7 +4,6 @@ import signal
 import threading
 from inspect import unwrap
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -23,8 +22,6 @@ from hopscope.errors import ConfigError, Diverged, Interrupted, ModelUnavailable
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store, lease
 from hopscope.workers import Here, Outcome, carry_out
-from hopscope.workers.carry import sizes
-from hopscope.workers.sizing import Measured
 
 STEPS = 6
 TRAINING = Training(
@@ -283,22 +280,3 @@ def test_one_recipe_is_no_list_and_a_store_may_be_named(tmp_path: Path, tiny: Ex
     with pytest.raises(ConfigError, match="recipes is one Experiment; expected a list"):
         unwrap(carry_out)(tiny, tmp_path)
     assert carry_out([tiny], str(tmp_path)).complete
-
-
-class Counted(Here):
-    """A pool that counts how often it is asked for its slots."""
-
-    asked: ClassVar[list[int]] = []
-
-    @property
-    def slots(self) -> int:
-        self.asked.append(1)
-        return 2
-
-
-def test_a_pool_is_asked_once_for_its_slots() -> None:
-    found = Measured(seconds={1: 1.0, 2: 1.0}, memory={1: 1, 2: 1}, room=10)
-    size = sizes(Counted(pack="auto"), "cpu", lambda *_: found)
-    Counted.asked.clear()  # by those who check types
-    assert [size(RECIPES[0], 4) for _ in range(3)] == [2, 2, 2]
-    assert len(Counted.asked) == 1

@@ -7,7 +7,8 @@ import torch
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError
-from hopscope.workers import sizing
+from hopscope.workers import Here, sizing
+from hopscope.workers.carry import sizes as fleet_sizes
 from hopscope.workers.sizing import Measured, best_size, measure, measured, sizes
 
 GIB = 2**30
@@ -91,3 +92,22 @@ def test_what_does_not_fit_is_not_remembered(
     monkeypatch.setattr(sizing, "_step", full)
     with pytest.raises(ConfigError, match="one model of .* does not fit into the free memory"):
         measure(tiny, 2, "cpu")
+
+
+class Counted(Here):
+    """A pool that counts how often it is asked for its slots."""
+
+    asked = 0
+
+    @property
+    def slots(self) -> int:
+        Counted.asked += 1
+        return 2
+
+
+def test_a_pool_is_asked_once_for_its_slots() -> None:
+    found = Measured(seconds={1: 1.0, 2: 1.0}, memory={1: 1, 2: 1}, room=10)
+    size = fleet_sizes(Counted(pack="auto"), "cpu", lambda *_: found)
+    Counted.asked = 0  # those who check types have asked
+    assert [size(Experiment(), 4) for _ in range(3)] == [2, 2, 2]
+    assert Counted.asked == 1
