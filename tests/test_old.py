@@ -2,7 +2,6 @@
 
     runs-1       folders of format 1, written by the version before format 2
     runs-2       the same trainings, as they are written today
-    circuit-1    a circuit of the gallery as it first was; circuit-2: as it is
     about-1      the card of a model of the gallery
     results-1    the first rows of tables of results
 
@@ -16,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hopscope.circuits import Circuit
-from hopscope.configs import Discovery, Experiment, MarkovExperiment, Retrieval
+from hopscope.configs import Experiment, MarkovExperiment, Retrieval
 from hopscope.markov.run import MarkovRun
 from hopscope.papers.registry import PAPERS
 from hopscope.runs import opened, train
@@ -77,22 +75,6 @@ def test_a_commit_brings_an_old_run_into_todays_format(store: Store) -> None:
     assert again.manifest.format == 2
     assert again.verify() == []
     assert {name: again.read(name) for name in old} == old
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_circuits_of_every_format(number: int) -> None:
-    found = Circuit.load(OLD / f"circuit-{number}.json")
-    assert len(found.paths) == 6
-    assert found.solved
-    said = found.differs_from(Discovery())
-    if number == 1:
-        assert found.switches.settings is None
-        assert "by an earlier version of hopscope, which did not keep its settings" in str(said)
-    today, first = Circuit.load(OLD / "circuit-2.json"), Circuit.load(OLD / "circuit-1.json")
-    assert today.paths == first.paths
-    assert [part.kind for part in today.parts] == [part.kind for part in first.parts]
-    # To write it gives what was read, in today's format.
-    assert Circuit.from_json(found.to_bytes()) == found
 
 
 def test_the_card_of_a_model() -> None:

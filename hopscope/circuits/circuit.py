@@ -7,9 +7,7 @@ docs/circuits.md. No torch is needed to read or show one.
 import json
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
-
-from pydantic import BeforeValidator
+from typing import Any, Literal
 
 from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
@@ -32,20 +30,14 @@ from hopscope.facts import Role
 from hopscope.store.files import read_bytes, write_bytes
 from hopscope.theory import Path
 
-FORMAT: Literal[3] = 3
-"""The version of the format of circuit files. Format 1 called a path's reader and source `query`
-and `key`, and held neither the settings nor the version that a circuit was found with; format 2
-held no account. Both are still read."""
-
-
-def _format(kept: object) -> object:
-    return FORMAT if kept in (1, 2) else kept
+FORMAT: Literal[4] = 4
+"""The version of the format of circuit files."""
 
 
 class Circuit(Displayed, Config):
     """The mechanisms of all heads of a model, with what each is worth, measured."""
 
-    format: Annotated[Literal[3], BeforeValidator(_format)] = FORMAT
+    format: Literal[4] = FORMAT
     model: str
     """SHA-256 of the model's weights."""
     task: Task | None
@@ -71,7 +63,7 @@ class Circuit(Displayed, Config):
         """True if the model knows more than guessing, and its loss is still low when every head
         follows its mechanism.
         """
-        return self.knows_more and self.losses.mean("ideal") <= self.losses.limit
+        return self.knows_more and self.losses.low("ideal")
 
     @property
     def knows_more(self) -> bool:
@@ -79,11 +71,11 @@ class Circuit(Displayed, Config):
         return self.losses.mean("clean") < self.losses.guess
 
     @property
-    def finds_its_way(self) -> bool:
-        """True if the loss is still low when the rows that matter attend on their own, and all
-        others are gone: then nothing else tells them where to look.
+    def finds_its_way(self) -> bool | None:
+        """True if the loss is still low when the circuit's rows compute their attention from what
+        the circuit alone provides: nothing else tells them where to look. None: not measured.
         """
-        return self.losses.mean("own") <= self.losses.limit
+        return None if self.losses.own is None else self.losses.low("own")
 
     @property
     def explained(self) -> float:
@@ -125,15 +117,8 @@ class Circuit(Displayed, Config):
         this version of hopscope, in one line; None if it does not.
         """
         kept, version = self.switches.settings, self.switches.version
-        if (
-            kept is None and version is not None
-        ):  # no search found it, but a language model's patches
+        if kept is None:  # no search found it, but a language model's patches
             return None
-        if kept is None or version is None:
-            return (
-                "this circuit was found by an earlier version of hopscope, which did not keep its "
-                "settings: run discover again to compare"
-            )
         told = [] if version == __version__ else [f"hopscope {version} (this is {__version__})"]
         if changed := kept.differences(settings):
             told.append(f"other settings: {changed}")
@@ -158,12 +143,12 @@ class Circuit(Displayed, Config):
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Circuit":
-        """What `to_dict` wrote, in this version or an earlier one."""
+        """The circuit that `to_dict` wrote."""
         return cls(**kept)
 
     @classmethod
     def load(cls, path: FilePath | str) -> "Circuit":
-        """Read what `save` wrote, in this version or an earlier one."""
+        """Read what `save` wrote."""
         return cls.from_json(read_bytes(FilePath(path)))
 
     def __repr__(self) -> str:
@@ -181,8 +166,10 @@ class Circuit(Displayed, Config):
         )
         lines = [head]
         for part in self.parts:
-            worth = f"{part.kind}, {part.cost.mean:.3f} without it"
-            lines.append(f"  {part.name}  {self.described(part)}  ({worth})")
+            cost = part.cost or part.alone_cost
+            worth = (part.kind, f"{cost.mean:.3f} without it" if cost else None)
+            told = ", ".join(filter(None, worth))
+            lines.append(f"  {part.name}  {self.described(part)}" + f"  ({told})" * bool(told))
         return "\n".join(lines)
 
     def described(self, part: Part) -> str:

@@ -89,8 +89,16 @@ def _summary(search: Search, of: Measured) -> Losses:
         for name in ("clean", "ideal", "own", "ablated")
     )
     guess = search.guess
-    limit = Limits.of(np.array(clean), guess, search.settings).mean
-    return Losses(clean=clean, ideal=ideal, own=own, ablated=ablated, guess=guess, limit=limit)
+    limits = Limits.of(np.array(clean), guess, search.settings)
+    return Losses(
+        clean=clean,
+        ideal=ideal,
+        own=own,
+        ablated=ablated,
+        guess=guess,
+        limit=limits.mean,
+        hop_limits=tuple(limits.hop.tolist()),
+    )
 
 
 def _shared(step: Step, units: list[Unit], losses: Examples) -> Shared:

@@ -33,7 +33,6 @@ from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import FactGraph, Role
-from hopscope.machine import keep_pages
 from hopscope.theory import Path, follow
 
 FEW = 4
@@ -58,7 +57,6 @@ def discover(
     that names relations or conditions is searched only if the first answer, which is read off the
     maps, leaves it unsolved.
     """
-    keep_pages()
     settings = settings.changed(**changes)
     _check_asks(task)
     subject = subject_of(model)
@@ -121,7 +119,7 @@ def _searched(search: Search, untouched: State) -> tuple[Draft, tuple[Alternativ
     """What the search finds among all rows of the model."""
     own = needed_rows(search, untouched)
     search.progress.step(f"what explains {len(own.live)} rows of attention")
-    states = Conditions(explained(search, own), own, untouched)
+    states = Conditions(explained(search, own), untouched)
     search.progress.step("what of it is needed, and what could stand in")
     draft = settled(search, drafted(states, search.settings.path_share))
     return draft, alternatives(search, draft)

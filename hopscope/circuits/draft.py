@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hopscope.circuits.ablation import Head
-from hopscope.circuits.mechanism import FROM_MODEL, Mechanism
+from hopscope.circuits.mechanism import Aim, Mechanism
 from hopscope.circuits.parts import paths_of
 from hopscope.circuits.state import Row, Sources, State
 from hopscope.facts import Role
@@ -16,16 +16,13 @@ Step = tuple[Role, Role]
 
 @dataclass(frozen=True)
 class Unit:
-    """A removable unit of a draft: one row that forms paths, or all rows of one head that form
-    none. A unit is kept or removed whole.
+    """A removable unit of a draft: one row that forms paths, or rows of one head that form none and
+    look at the same. A unit is kept or removed whole.
     """
 
     head: Head
     rows: tuple[Row, ...]
     paths: tuple[Path, ...] = ()
-    informed: bool = True
-    """False if the attention depends on nothing (uniform and the like): such rows cannot tell
-    later heads where to look."""
     named: bool = False
     """True if the rows form no paths, and yet follow something that the task names: a relation."""
 
@@ -41,16 +38,18 @@ class Conditions:
 
     ideal: State
     """Every head follows its mechanism."""
-    own: State
-    """Needed rows keep the model's attention, and all others are ablated."""
     untouched: State
     """The model: all rows keep its attention."""
+
+    @property
+    def own(self) -> State:
+        """The circuit's rows compute their attention themselves; everything else is ablated."""
+        return self.ideal.computed
 
     def without(self, unit: Unit, sources: Sources) -> "Conditions":
         """The same states with one unit removed from each."""
         return Conditions(
             ideal=self.ideal.doing_nothing(unit.rows),
-            own=self.own.looking_elsewhere(unit.rows, sources),
             untouched=self.untouched.looking_elsewhere(unit.rows, sources),
         )
 
@@ -64,23 +63,17 @@ class Draft:
     averaged: frozenset[Head] = frozenset()
     """Heads without work that were given their average attention back."""
 
-    def removed(self, unit: Unit, sources: Sources) -> "Draft":
-        """The draft without a unit.
-
-        In the state `own`, rows that form no paths, or cannot tell others where to look, stay: the
-        heads that were trained beside them expect what they add.
-        """
-        less = self.states.without(unit, sources)
-        own = less.own if unit.paths and self.locates(unit) else self.states.own
+    def removed(self, unit: Unit) -> "Draft":
+        """The draft without a unit; the model itself stays as it is."""
         rest = tuple(other for other in self.units if other != unit)
-        return replace(self, states=Conditions(less.ideal, own, self.states.untouched), units=rest)
+        ideal = self.states.ideal.doing_nothing(unit.rows)
+        return replace(self, states=replace(self.states, ideal=ideal), units=rest)
 
     def locates(self, unit: Unit) -> bool:
         """True if the unit can tell later heads where to look: a path in a later layer reads at
-        the unit's positions, or is read there.
+        the unit's positions, or from them. What the unit itself looks at does not matter: a head
+        that attends evenly, or to itself, adds something by which others may find their places.
         """
-        if not unit.informed:
-            return False
         if any(other.named and other.head[0] > unit.head[0] for other in self.units):
             return True  # relations hold at every position
         readers = {role for _, role in unit.rows}
@@ -101,7 +94,9 @@ class Draft:
 
 
 def drafted(states: Conditions, path_share: float) -> Draft:
-    """All rows in units: those that form paths one by one; of each head, the others together."""
+    """All rows in units: those that form paths one by one; of each head, those others together
+    that look at the same.
+    """
     units: list[Unit] = []
     for head, mechanism in states.ideal.mechanisms.items():
         paths = paths_of(head, mechanism, path_share)
@@ -114,14 +109,9 @@ def drafted(states: Conditions, path_share: float) -> Draft:
 
 
 def _pathless(head: Head, mechanism: Mechanism, readers: Sequence[Role]) -> list[Unit]:
-    """The other rows: those that follow position or place, and those that follow nothing."""
-    units = []
-    for informed in (True, False):
-        rows = tuple(
-            (head, role)
-            for role, its in mechanism.aims
-            if role not in readers and (its.targets[0].where in FROM_MODEL) == informed
-        )
-        if rows:
-            units.append(Unit(head, rows, informed=informed))
-    return units
+    """The other rows: those with the same aim together."""
+    rows: dict[Aim, list[Row]] = {}
+    for role, its in mechanism.aims:
+        if role not in readers:
+            rows.setdefault(its, []).append((head, role))
+    return [Unit(head, tuple(its)) for its in rows.values()]

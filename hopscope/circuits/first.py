@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hopscope.circuits.draft import Conditions, Draft, Unit
-from hopscope.circuits.mechanism import AS_IS, BY_POSITION, Aim
+from hopscope.circuits.mechanism import BY_POSITION, Aim
 from hopscope.circuits.parts import paths_of
 from hopscope.circuits.search import Search
 from hopscope.circuits.state import Row, State
@@ -57,14 +57,8 @@ def first_answer(search: Search, untouched: State) -> First:
     state = _completed(search, untouched, state, choices)
     state = _lightened(search, state)
     losses = search.losses([state])[0]
-    conditions = Conditions(state, attending(state), untouched)
-    draft = Draft(conditions, steps_of(state, search.settings.path_share))
+    draft = Draft(Conditions(state, untouched), steps_of(state, search.settings.path_share))
     return First(draft, float(losses.mean()), bool(search.limits.keep(losses)))
-
-
-def attending(state: State) -> State:
-    """The state in which the rows that have an aim attend on their own."""
-    return state.looking_at_each(dict.fromkeys(state.live, AS_IS))
 
 
 def steps_of(state: State, share: float) -> tuple[Unit, ...]:
@@ -81,7 +75,7 @@ def steps_of(state: State, share: float) -> tuple[Unit, ...]:
             if (head, path.reader) in rows
         ]
         named = aim != BY_POSITION and not paths
-        units.append(Unit(rows[0][0], tuple(rows), tuple(paths), aim != BY_POSITION, named))
+        units.append(Unit(rows[0][0], tuple(rows), tuple(paths), named))
     return tuple(units)
 
 
@@ -161,7 +155,7 @@ def _lightened(search: Search, state: State) -> State:
 
 def _both(search: Search, states: list[State]) -> Float[np.ndarray, "state 2"]:
     """The losses with all attention written down, and with what is left attending on its own."""
-    every = [each for state in states for each in (state, attending(state))]
+    every = [each for state in states for each in (state, state.computed)]
     found: np.ndarray = search.losses(every, roughly=True).mean(-1).reshape(-1, 2)
     return found
 

@@ -1,10 +1,11 @@
 """What of an explained circuit is needed; the rest is removed.
 
 A unit is needed if removing it multiplies the loss by 3 (`Discovery.needed`) in any of three
-states: `ideal` (every head replaced by its mechanism), `own` (needed rows keep the model's
-attention, all others ablated), `untouched` (the model). The last two count for heads whose only
-work is to tell later heads where to look: `ideal` hides these, since there all attention is
-written down; `untouched` hides them where a backup head does the same, and `own` does not.
+states: `ideal` (every head replaced by its mechanism), `own` (the circuit's rows compute their
+attention from what the circuit alone provides, all else is ablated), `untouched` (the model). The
+last two count for heads that can tell later heads where to look: `ideal` hides these, since there
+all attention is written down; `untouched` hides them where a backup head does the same, and `own`
+does not. A unit is needed as well if the rest finds its way with it, and not without it.
 """
 
 from dataclasses import replace
@@ -56,14 +57,22 @@ def _lighter(search: Search, draft: Draft, strength: Strengths) -> tuple[Draft, 
     for unit in (draft.units[n] for n in order if strength[n] < settings.needed):
         if unit.head in draft.averaged:
             continue
-        trial = draft.removed(unit, search.sources)
-        if not search.limits.keep(search.losses([trial.states.ideal]) / settings.margin)[0]:
+        trial = draft.removed(unit)
+        if not _keeps(search, draft, trial):
             continue
         after = strengths(search, trial)
         weak = _weak_paths(search, draft, strength) - bool(unit.paths)
         if _weak_paths(search, trial, after) <= weak:
             return trial, after
     return None
+
+
+def _keeps(search: Search, draft: Draft, trial: Draft) -> bool:
+    """True if the trial still solves the task; and finds its way, if the draft does."""
+    states = [trial.states.ideal, trial.states.own, draft.states.own]
+    losses = search.losses(states) / search.settings.margin
+    solves, finds_its_way, did = search.limits.keep(losses).tolist()
+    return bool(solves and (finds_its_way or not did))
 
 
 def _averaged(search: Search, draft: Draft, strength: Strengths) -> tuple[Draft, Strengths]:

@@ -1,26 +1,18 @@
 """What a circuit is made of: its heads, its parts, and what was measured of them."""
 
-from typing import Annotated, Literal
-
-from pydantic import BeforeValidator
+from typing import Literal
 
 from hopscope.circuits.ablation import Head
-from hopscope.circuits.mechanism import Mechanism
+from hopscope.circuits.mechanism import ITSELF, UNIFORM, Mechanism
 from hopscope.configs import Config, Discovery
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.theory import Path
 
-
-def _path(kept: object) -> object:
-    """A path of format 1 in the words of format 2."""
-    if not isinstance(kept, dict):
-        return kept
-    return {{"query": "reader", "key": "source"}.get(name, name): it for name, it in kept.items()}
-
-
 PATH_SHARE = Discovery().path_share
 """The least share of a row's attention that makes its target a path, unless told otherwise."""
-KeptPath = Annotated[Path, BeforeValidator(_path)]
+Which = Literal["clean", "ideal", "own", "ablated"]
+"""A state of the model whose losses a circuit keeps (`Losses`)."""
 Kind = Literal["carries", "locates", "weak", "background"]
 
 
@@ -39,12 +31,13 @@ class HeadReport(Config):
     @property
     def name(self) -> str:
         """The mechanism in a few words, if there are such. *Previous position* is the field's
-        previous-token head: every value reads the key of its own fact.
+        previous-token head: every value reads the key of its own fact. *Idle* is a head that
+        attends evenly, or to itself; one that stays as in the model is not.
         """
         mechanism = self.mechanism
         targets = {aim.targets[0] for _, aim in mechanism.aims if len(aim.parts) == 1}
         if not mechanism.aims:
-            return "idle"
+            return "idle" if mechanism.rest in (UNIFORM, ITSELF) else ""
         if all(_reads_own_key(reader, paths) for reader, paths in _sources(mechanism).items()):
             return "previous position"
         if {target.where for target in targets} == {"position"}:
@@ -68,11 +61,14 @@ class Part(Config):
 
     | kind       | what removing the part does to the loss                                        |
     | carries    | multiplies it by 3 or more when all other heads follow the circuit             |
-    | locates    | multiplies it by 3 or more only where later heads find their sources           |
-    |            | themselves: the part tells them where to look (as a previous-token head does)  |
-    | weak       | less than that, for a row that forms a path; yet the task needs it             |
-    | background | less than that, for other rows: they add to every position something that      |
-    |            | later heads were trained with                                                  |
+    | locates    | multiplies it by 3 or more only where later heads compute their attention (in  |
+    |            | the circuit or in the model), and a later path reads at its positions or from  |
+    |            | them: the part tells heads where to look (as a previous-token head does)       |
+    | weak       | neither, for a row that forms a path; yet the task needs it                    |
+    | background | neither, for other rows: they add something that later heads were trained with |
+
+    In a language model a row *carries* if the answer follows its values, and *locates* if the
+    answer follows or leaves by the queries or keys of later heads (`Move`).
     """
 
     layer: int
@@ -81,17 +77,19 @@ class Part(Config):
     """Other heads of the layer that do the same; the part is all of them together."""
     readers: tuple[Role, ...]
     """The roles whose rows of attention are meant."""
-    paths: tuple[KeptPath, ...] = ()
-    kind: Kind
-    cost: Estimate
-    """Loss without the part when all other heads follow the circuit."""
-    own_cost: Estimate
-    """Loss without the part when needed rows keep the model's attention and all others are
-    ablated."""
-    alone_cost: Estimate
-    """Loss of the model as it is, without this part alone."""
-    votes: float
-    """Share of the fresh batches in which the part is of the same kind."""
+    paths: tuple[Path, ...] = ()
+    kind: Kind | None = None
+    """None: none of these was found."""
+    cost: Estimate | None = None
+    """Loss without the part when all other heads follow the circuit; None: not measured."""
+    own_cost: Estimate | None = None
+    """Loss without the part when the circuit's rows attend by themselves and all else is ablated;
+    None: not measured."""
+    alone_cost: Estimate | None = None
+    """Loss of the model without this part alone (of a language model: with a donor's row in its
+    place, on the questions of the search); None: not measured."""
+    votes: float | None = None
+    """Share of the fresh batches in which the part is of the same kind; None: not measured."""
 
     @property
     def at(self) -> Head:
@@ -114,8 +112,8 @@ class Alternative(Config):
     field says.
     """
 
-    path: KeptPath
-    instead_of: KeptPath
+    path: Path
+    instead_of: Path
     loss: float
     """Loss of the circuit with the one in place of the other."""
 
@@ -145,20 +143,35 @@ class Losses(Config):
     clean: tuple[float, ...]
     """Losses of the model as it is."""
     ideal: tuple[float, ...]
-    """Losses when every head follows its mechanism."""
-    own: tuple[float, ...]
-    """Losses when needed rows keep the model's attention and all others are ablated."""
+    """Losses when every head follows its mechanism (of a language model: when every row outside of
+    the circuit is a donor's)."""
+    own: tuple[float, ...] | None = None
+    """Losses when the circuit's rows compute their attention from what the circuit alone provides,
+    and everything else is ablated; None: not measured."""
     ablated: tuple[float, ...]
-    """Losses when every head is ablated."""
+    """Losses when every head is ablated (of a language model: when every row is a donor's)."""
     guess: float
     """The loss of an answer that ignores how the facts connect."""
     limit: float
     """The task counts as solved up to this mean loss."""
+    hop_limits: tuple[float, ...]
+    """And up to this loss of each hop."""
 
-    def mean(self, which: Literal["clean", "ideal", "own", "ablated"]) -> float:
+    def mean(self, which: Which) -> float:
         """The mean over the hops."""
-        hops: tuple[float, ...] = getattr(self, which)
+        hops = self._hops(which)
         return sum(hops) / len(hops)
+
+    def low(self, which: Which) -> bool:
+        """True if the task counts as solved with these losses: on average, and hop by hop."""
+        hops = zip(self._hops(which), self.hop_limits, strict=True)
+        return self.mean(which) <= self.limit and all(loss <= limit for loss, limit in hops)
+
+    def _hops(self, which: Which) -> tuple[float, ...]:
+        hops: tuple[float, ...] | None = getattr(self, which)
+        if hops is None:
+            raise CircuitError(f"the loss {which!r} of this circuit was not measured")
+        return hops
 
 
 class FlowCheck(Config):
@@ -168,7 +181,7 @@ class FlowCheck(Config):
     """Symbols that the query comes to hold."""
     missed: tuple[str, ...]
     """Symbols that the query asks for and does not come to hold."""
-    jumps: tuple[KeptPath, ...]
+    jumps: tuple[Path, ...]
     """Paths whose reader and source have nothing in common by which to find one another."""
 
 
@@ -176,17 +189,17 @@ class Switches(Config):
     """All that was chosen for a search, so that every number can be measured again."""
 
     examples: int
-    """Examples of the search, as in `settings`, which circuits of format 1 lack."""
+    """Examples of the search."""
     batches: int
-    """Batches of fresh examples, as in `settings`."""
+    """Batches of fresh examples on which the circuit was measured."""
     seed: int
     """The seed by which the examples were drawn."""
     forced: bool
     """Was a model to be searched that had not learned its task?"""
     settings: Discovery | None = None
-    """All thresholds of the search; None in circuits of format 1, which did not keep them."""
-    version: str | None = None
-    """The version of hopscope that searched; None in circuits of format 1."""
+    """All thresholds of the search; None: patches found it, in a language model."""
+    version: str
+    """The version of hopscope that searched."""
 
 
 def paths_of(head: Head, mechanism: Mechanism, share: float = PATH_SHARE) -> tuple[Path, ...]:

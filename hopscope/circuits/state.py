@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hopscope.circuits.ablation import Ablation, Head
-from hopscope.circuits.mechanism import Aim, Mechanism, aim
+from hopscope.circuits.mechanism import AS_IS, Aim, Mechanism, aim
 from hopscope.facts import Role
 
 Row = tuple[Head, Role]
@@ -48,17 +48,17 @@ class State:
         """The heads none of whose rows has an aim."""
         return [head for head, mechanism in self.mechanisms.items() if not mechanism.aims]
 
+    @property
+    def computed(self) -> "State":
+        """The state in which the rows that do something compute their attention themselves, from
+        what this state provides; all else does nothing, as here.
+        """
+        return self.looking_at(self.live, AS_IS)
+
     def looking_at(self, rows: Iterable[Row], new: Aim) -> "State":
         """The state with this aim for some rows."""
         changed = dict(self.mechanisms)
         for head, role in rows:
-            changed[head] = changed[head].with_aim(role, new)
-        return State(changed)
-
-    def looking_at_each(self, aims: Mapping[Row, Aim]) -> "State":
-        """The state with an aim for each of some rows."""
-        changed = dict(self.mechanisms)
-        for (head, role), new in aims.items():
             changed[head] = changed[head].with_aim(role, new)
         return State(changed)
 

@@ -1,7 +1,7 @@
 """A circuit in words: a grid of text, a row per part, and remarks."""
 
 from hopscope.circuits import Circuit
-from hopscope.circuits.parts import Part
+from hopscope.circuits.parts import Losses, Part, Which
 from hopscope.facts import Role
 from hopscope.report.symbols import chain_order, short_role
 
@@ -61,15 +61,15 @@ def many_heads(circuit: Circuit) -> bool:
 
 
 def part_rows(circuit: Circuit) -> list[tuple[str, ...]]:
-    """A row per part: head, what it does, kind, losses without it, votes."""
+    """A row per part: head, what it does, kind, losses without it, votes; – if not measured."""
     return [
         (
             part.name,
             circuit.described(part),
-            part.kind,
-            f"{part.cost.mean:.3f} ± {part.cost.mean - part.cost.low:.3f}",
-            f"{part.alone_cost.mean:.3f}",
-            f"{part.votes:.0%}",
+            part.kind or "–",
+            f"{part.cost.mean:.3f} ± {part.cost.mean - part.cost.low:.3f}" if part.cost else "–",
+            f"{part.alone_cost.mean:.3f}" if part.alone_cost else "–",
+            "–" if part.votes is None else f"{part.votes:.0%}",
         )
         for part in circuit.parts
     ]
@@ -89,7 +89,7 @@ def headline(circuit: Circuit) -> list[str]:
     look?
     """
     losses = circuit.losses
-    ideal, own = losses.mean("ideal"), losses.mean("own")
+    ideal = losses.mean("ideal")
     solved = "solved" if circuit.solved else "not all is explained"
     clean = losses.mean("clean")
     way = f"{circuit.explained:.0%} of the way from guessing to the model"
@@ -104,21 +104,36 @@ def headline(circuit: Circuit) -> list[str]:
             f"there is nothing to explain: the model has {clean:.3f}, guessing "
             f"{losses.guess:.3f}; {ideal:.3f} with this attention alone"
         )
-    if circuit.finds_its_way:
-        finds = f"no more than {losses.limit:.3f}: nothing else tells them where to look"
-    else:
-        finds = f"above {losses.limit:.3f}: they need other attention to find where to look"
-    free = (
-        "if the circuit's rows attend as in the model, and all other attention does nothing, the "
-        f"loss is {own:.3f}, {finds}"
-    )
-    lines = [alone, free]
+    lines = [alone, *_failing_hops(losses, "ideal")]
+    if losses.own is not None:
+        own = losses.mean("own")
+        within = "not more than" if own <= losses.limit else "above"
+        finds = "nothing else tells them where to look"
+        if not circuit.finds_its_way:
+            finds = "they need other attention to find where to look"
+        lines.append(
+            "if its heads compute their attention from what the circuit alone provides, the loss "
+            f"is {own:.3f}, {within} {losses.limit:.3f}: {finds}"
+        )
+        lines += _failing_hops(losses, "own")
     if ideal >= min(losses.mean("ablated"), losses.guess):
         lines.append(
             f"warning: this circuit is no better than none: {ideal:.3f} with it, "
             f"{losses.mean('ablated'):.3f} with no attention, {losses.guess:.3f} guessing"
         )
     return lines
+
+
+def _failing_hops(losses: Losses, which: Which) -> list[str]:
+    """A line for each hop whose loss is too high though the mean is low."""
+    if losses.mean(which) > losses.limit:
+        return []
+    hops = zip(getattr(losses, which), losses.hop_limits, strict=True)
+    return [
+        f"hop {number} fails: {loss:.3f}, where {limit:.3f} would count as solved"
+        for number, (loss, limit) in enumerate(hops, 1)
+        if loss > limit
+    ]
 
 
 def remarks(found: Circuit) -> list[str]:

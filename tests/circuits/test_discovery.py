@@ -1,13 +1,30 @@
 """Discovery on models whose circuits are known, and on those that have none."""
 
-import pytest
+from dataclasses import replace
 
-from hopscope.circuits import Ablator, Circuit, attention_maps, discover, exam_of, subject_of
+import pytest
+import torch
+from torch import Tensor
+
+from hopscope import load
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Circuit,
+    Drawn,
+    OwnTask,
+    attention_maps,
+    discover,
+    exam_of,
+    subject_of,
+)
+from hopscope.circuits.mechanism import AS_IS
 from hopscope.circuits.subject import TransformerSubject
 from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval
 from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
+from hopscope.tasks import dataset
 
 
 def found_paths(circuit: Circuit) -> set[object]:
@@ -71,6 +88,39 @@ def test_the_same_seed_finds_the_same_and_another_the_same_paths(
     assert again == circuit
     assert other != circuit
     assert other.paths == circuit.paths
+
+
+def test_previous_token_rows_are_needed_where_keys_have_one_role_for_all() -> None:
+    """Where a role cannot be named, a row is explained by the position before: it still tells
+    later heads where to look.
+    """
+    run = load("gallery/planted")
+    names = ["origin" if role.kind == "key" else str(role) for role in run.task.roles()]
+    roles = list(dict.fromkeys(names))
+    number = torch.tensor([roles.index(name) for name in names])
+
+    def draw(examples: int, seed: int) -> Drawn:
+        batch = dataset(run.task, seed, examples, "validation")
+        role = number[batch.roles.role.long()]
+        return Drawn(batch.inputs, batch.targets, role, batch.roles.chain)
+
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+        return (outputs.view_as(targets) - targets).square().mean((-1, -2))
+
+    task = OwnTask(draw, roles=roles, guess=run.task.guess(), loss=loss)
+    circuit = discover(run.model, task, examples=64)
+    assert {str(role) for part in circuit.parts if part.layer == 0 for role in part.readers} == {
+        "value 0", "value 1", "value 2"
+    }  # fmt: skip
+    alone = {
+        report.at: replace(
+            report.mechanism, aims=tuple((r, AS_IS) for r in report.mechanism.readers)
+        )
+        for report in circuit.heads
+    }
+    ablator = Ablator(subject_of(run.model), exam_of(task, 64, seed=9))
+    assert float(ablator.losses([Ablation.of(alone)]).mean()) < circuit.losses.limit
+    assert circuit.finds_its_way
 
 
 def test_a_circuit_knows_its_model(circuit: Circuit, two_hops: Planted) -> None:

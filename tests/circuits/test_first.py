@@ -19,7 +19,7 @@ from hopscope.circuits import (
     exam_of,
     subject_of,
 )
-from hopscope.circuits.first import attending, first_answer, steps_of
+from hopscope.circuits.first import first_answer, steps_of
 from hopscope.circuits.glances import _mixtures, _seen
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, UNIFORM, along
 from hopscope.circuits.painter import Painter
@@ -148,7 +148,7 @@ def test_the_first_answer_is_what_its_loss_says(two_hops: Planted, task: OwnTask
     assert first.solved
     states = first.draft.states
     assert first.loss == pytest.approx(float(search.losses([states.ideal]).mean()))
-    assert attending(states.ideal).live == states.ideal.live
+    assert states.own.live == states.ideal.live
     assert {states.own[head].of(role) for head, role in states.ideal.live} == {AS_IS}
 
 

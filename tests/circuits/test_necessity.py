@@ -8,10 +8,11 @@ import pytest
 from hopscope.circuits import Ablator, Mechanism, aim
 from hopscope.circuits.draft import Conditions, Draft, drafted
 from hopscope.circuits.limits import Limits
-from hopscope.circuits.mechanism import BY_POSITION, UNIFORM
+from hopscope.circuits.mechanism import AS_IS, BY_POSITION, UNIFORM
 from hopscope.circuits.necessity import settled, strengths
 from hopscope.circuits.search import Search
 from hopscope.circuits.state import State
+from hopscope.configs import Discovery
 from hopscope.facts import Role
 
 QUERY, VALUE = Role("query"), Role("value")
@@ -23,7 +24,7 @@ def draft(ablator: Ablator) -> Draft:
     search = Search(ablator)
     mechanisms = {head: Mechanism() for head in search.heads}
     mechanisms[2, 0] = Mechanism(((QUERY, aim("own", VALUE)),))
-    return drafted(Conditions(State(mechanisms), search.untouched(), search.untouched()), 0.2)
+    return drafted(Conditions(State(mechanisms), search.untouched()), 0.2)
 
 
 def test_strength_is_the_highest_ratio_in_the_states_that_count(
@@ -59,3 +60,30 @@ def test_heads_that_help_are_put_back_until_the_path_shows(ablator: Ablator, dra
     found = dict(zip([unit.head for unit in after.units], strengths(search, after), strict=True))
     assert found == pytest.approx({(0, 1): 4, (1, 1): 4, (2, 0): 5})
     assert after.states.ideal[2, 0] == draft.states.ideal[2, 0]
+
+
+def test_a_unit_stays_if_the_rest_finds_its_way_with_it_alone(
+    ablator: Ablator, draft: Draft
+) -> None:
+    class Guided(Search):
+        """A model whose path finds its place by a row of another head, and needs it for nothing
+        else: without it the loss rises a little where attention is computed.
+        """
+
+        limits = Limits(0.25, np.full(2, 0.25))
+
+        def losses(self, states: Sequence[State], roughly: bool = False) -> np.ndarray:
+            computed = [AS_IS in {its for _, its in state[2, 0].aims} for state in states]
+            guided = [bool(state[0, 1].aims) for state in states]
+            path = [bool(state[2, 0].aims) for state in states]
+            found = [
+                0.8 - 0.6 * p + 0.1 * (c and not g)
+                for c, g, p in zip(computed, guided, path, strict=True)
+            ]
+            return np.array([[each] * 2 for each in found])
+
+    ideal = draft.states.ideal.looking_at([((0, 1), VALUE)], BY_POSITION)
+    search = Guided(ablator, settings=Discovery(margin=1.0))
+    after = settled(search, drafted(Conditions(ideal, draft.states.untouched), 0.2))
+    assert {unit.head for unit in after.units} == {(0, 1), (2, 0)}
+    assert after.states.own[0, 1].of(VALUE) == AS_IS

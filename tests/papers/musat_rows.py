@@ -113,8 +113,7 @@ def changed_row(order: str, changed: str, second: int | None, seed: int = 0) -> 
 
 def removal(layer: int, what: str, ideal: float, *, joins: bool = False) -> Removal:
     return Removal(
-        head=(layer, 0), what=what, joins_pair=joins, kind="answer", ideal=ideal, own=ideal,
-        alone=ideal,
+        head=(layer, 0), what=what, joins_pair=joins, kind="answer", ideal=ideal, alone=ideal
     )  # fmt: skip
 
 

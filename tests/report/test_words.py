@@ -36,15 +36,23 @@ def test_of_a_model_that_only_guesses_nothing_is_solved(circuit: Circuit) -> Non
 def test_remarks_say_whether_the_rows_find_by_themselves_where_to_look(circuit: Circuit) -> None:
     limit = circuit.losses.limit
     for own, told in (
-        (limit, f"no more than {limit:.3f}: nothing else tells them where to look"),
+        (limit, f"not more than {limit:.3f}: nothing else tells them where to look"),
         (2 * limit, f"above {limit:.3f}: they need other attention to find where to look"),
     ):
         losses = circuit.losses.model_copy(update={"own": (own, own)})
         said = remarks(circuit.model_copy(update={"losses": losses}))
         assert said[1] == (
-            "if the circuit's rows attend as in the model, and all other attention does nothing, "
-            f"the loss is {own:.3f}, {told}"
+            "if its heads compute their attention from what the circuit alone provides, the loss "
+            f"is {own:.3f}, {told}"
         )
+
+
+def test_remarks_name_a_hop_that_fails(circuit: Circuit) -> None:
+    low, high = (0.0, circuit.losses.limit), circuit.losses.hop_limits
+    losses = circuit.losses.model_copy(update={"ideal": low, "hop_limits": (high[0], low[1] / 2)})
+    found = circuit.model_copy(update={"losses": losses})
+    assert not found.solved
+    assert any(line.startswith("hop 2 fails: 0.0") for line in remarks(found))
 
 
 def test_remarks_say_what_is_not_explained(circuit: Circuit) -> None:

@@ -216,8 +216,6 @@ class Removal(Record):
     kind: str
     ideal: StrictFloat
     """The loss if all other heads are replaced by their mechanisms."""
-    own: StrictFloat
-    """The loss if the circuit's other rows attend as in the model, and all else does nothing."""
     alone: StrictFloat
     """The loss of the model as it is, without this part alone."""
 
