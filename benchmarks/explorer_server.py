@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 CALL = "from hopscope.cli.main import main; main()"
-URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]+)")
+URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#once=")
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,14 @@ def started(store: Path | None = None) -> Iterator[Server]:
         root = store or Path(folder, "runs")
         line = [sys.executable, "-c", CALL, "serve", "--store", str(root)]
         clean = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
+        token = Path(folder, "token")
+        clean["HOPSCOPE_TOKEN_FILE"] = str(token)
         with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=clean) as process:
             assert process.stdout is not None
             match = URL.match(process.stdout.readline())
             assert match is not None
             try:
-                yield Server(int(match[1]), match[2], psutil.Process(process.pid))
+                key = token.read_text().strip()
+                yield Server(int(match[1]), key, psutil.Process(process.pid))
             finally:
                 process.terminate()

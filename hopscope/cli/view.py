@@ -34,8 +34,8 @@ PAGE = """<!doctype html><html lang="en"><title>hopscope</title>
 
 @dataclass(frozen=True)
 class ServeArguments(StoreArguments):
-    """Show the models of a store to browsers, until Ctrl-C; whoever has the URL that is printed may
-    look, and nobody else.
+    """Show the models of a store to browsers, until Ctrl-C; whoever opens the URL that is printed
+    may look, and nobody else. It opens one tab; the next URL is printed then.
     """
 
     host: str = HERE
@@ -89,15 +89,17 @@ def _served(chosen: ServeArguments, run: str, *, browser: bool) -> int:
     from hopscope.web.policy import Policy
     from hopscope.web.serving import explorer, public
     from hopscope.web.serving import serve as answer
-    from hopscope.web.token import token
+    from hopscope.web.token import Once, token
     from hopscope.web.views import Views
 
-    views, word = Views(Store(chosen.store), chosen.read_only), token()
-    place = f"#token={word}{f'&/run/{views.id_of(run)}' if run else ''}"
+    views, key = Views(Store(chosen.store), chosen.read_only), token()
+    state = f"&/run/{views.id_of(run)}" if run else ""
     with listening(address) as (opened, found):
-        policy = Policy(word, names_of(found, trusted), public())
-        app = explorer(views, policy, note, read_only=chosen.read_only)
-        url = (f"{trusted[0]}/" if trusted else found.url) + place
+        root = f"{trusted[0]}/" if trusted else found.url
+        once = Once(key, lambda word: note(f"for the next tab: {root}#once={word}{state}"))
+        policy = Policy(key, names_of(found, trusted), public())
+        app = explorer(views, policy, note, read_only=chosen.read_only, once=once)
+        url = f"{root}#once={once.word}{state}"
         say(url)
         if forward := forwarding(found, os.environ.get("SSH_CONNECTION", "")):
             say(f"from your own machine, first: {forward}")

@@ -22,11 +22,12 @@ from starlette.types import Receive, Scope, Send
 from hopscope.errors import HopscopeError
 from hopscope.web import shell
 from hopscope.web.guard import ClientLeft
-from hopscope.web.policy import API, Refused
+from hopscope.web.policy import API, EXCHANGE, Refused
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.refusal import refusal
 from hopscope.web.strict import read_json
 from hopscope.web.tensors import plain
+from hopscope.web.token import Once
 from hopscope.web.worker import Left, Stop, Worker
 
 ARRAYS = "application/octet-stream"
@@ -275,14 +276,25 @@ async def _body(request: Request) -> bytes:
     return data
 
 
-def routed(api: Api) -> Router:
-    """The app without its guard."""
+def routed(api: Api, once: Once | None = None) -> Router:
+    """The app without its guard; `once` exchanges the word of an address for the token."""
 
     async def nothing(*_: Any) -> None:
         raise Refused(404, "there is nothing here")
 
-    routes = [*api.routes(), *shell.routes()]
+    exchange = [] if once is None else [_exchange(once)]
+    routes = [*api.routes(), *exchange, *shell.routes()]
     return Site(routes, redirect_slashes=False, default=nothing)
+
+
+def _exchange(once: Once) -> Route:
+    """Where the word of an address is exchanged."""
+
+    async def exchange(request: Request) -> Response:
+        word = read_json(await request.body()).get("word")
+        return Response(written({"token": once.exchanged(word)}), media_type="application/json")
+
+    return Route(EXCHANGE, exchange, methods=["POST"])
 
 
 class Site(Router):

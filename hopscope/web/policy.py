@@ -5,7 +5,8 @@
     upgrade   plain HTTP only: no WebSocket, no h2c
     site      no other site asks, as far as the browser says (fetch metadata)
     origin    no page of another origin asks
-    token     whoever asks was given the URL; the page itself, which holds no data, is public
+    token     whoever asks was given the URL; the page itself, which holds no data, is public, and
+              where the URL's word is exchanged for the token, that word is asked for instead
     path      a path is letters, digits and `.-_~`, and needs no second look
     method    GET, POST, PUT
     body      what is sent is JSON of a length that is told in one way
@@ -25,6 +26,11 @@ from hopscope.web.address import Authority, Origin
 MOST_HEADERS = 100
 HEADER_BYTES = 16 * 1024
 API = "/api"
+EXCHANGE = f"{API}/token"
+WITHOUT_KEY = (
+    "no token, or a wrong one (an address opens one tab, within 10 minutes): open the newest "
+    "address that hopscope printed"
+)
 METHODS = ("GET", "POST", "PUT")
 PATH = re.compile(rb"/(?:(?:[\w.~-]|%20)+(?:/(?:[\w.~-]|%20)+)*)?", re.ASCII)
 DOTS = re.compile(rb"/\.+(?:/|$)")
@@ -137,11 +143,11 @@ def origin(policy: Policy, asked: Asked) -> None:
 
 def token(policy: Policy, asked: Asked) -> None:
     """Whoever asks was given the URL."""
-    if asked.raw_path.decode("latin-1") in policy.public:
+    if asked.raw_path.decode("latin-1") in (*policy.public, EXCHANGE):
         return
     given, wanted = asked.all(b"authorization"), f"Bearer {policy.token}".encode()
     if len(given) != 1 or not hmac.compare_digest(given[0], wanted):
-        raise Refused(401, "the token is missing or wrong: open the URL that was printed")
+        raise Refused(401, WITHOUT_KEY)
 
 
 def path(_: Policy, asked: Asked) -> None:

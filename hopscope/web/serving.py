@@ -20,6 +20,7 @@ from hopscope.web.guard import Guard, Limits
 from hopscope.web.listening import WAITING
 from hopscope.web.policy import HEADER_BYTES, Policy
 from hopscope.web.refusal import refusal
+from hopscope.web.token import Once
 from hopscope.web.worker import Worker
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -59,11 +60,12 @@ def explorer(
     *,
     limits: Limits | None = None,
     read_only: bool = False,
+    once: Once | None = None,
 ) -> Explorer:
     """An app that answers from these views, to whom this policy lets through."""
     limits = limits or Limits()
     short, looking, long = (Worker(limits.waiting, limits.computing) for _ in range(3))
-    site = routed(Api(views, short, looking, long, read_only))
+    site = routed(Api(views, short, looking, long, read_only), once)
     guard = Guard(site, policy, partial(refusal, told=views.told), note, limits)
     return Explorer(
         guard, [each for each in site.routes if isinstance(each, Route)], (short, looking, long)

@@ -1,16 +1,50 @@
-"""The token that every request has to bring: made anew at every start, or kept in a file."""
+"""The token that every request has to bring: made anew at every start, or kept in a file.
 
+The printed address holds a word instead, which the page exchanges for the token, once. Browsers
+keep addresses in their history: a word that was used is of no use there.
+"""
+
+import hmac
 import os
 import re
 import secrets
 import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from hopscope.errors import ConfigError
+from hopscope.web.policy import WITHOUT_KEY, Refused
 
 VARIABLE = "HOPSCOPE_TOKEN_FILE"
 FORM = re.compile(r"[\w-]{32,200}", re.ASCII)
 FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+LASTS = 600.0
+"""Seconds in which a word can be exchanged."""
+
+
+class Once:
+    """The word that is exchanged for the token, once; the next word is told then."""
+
+    def __init__(
+        self,
+        token: str,
+        tell: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._token, self._tell, self._clock = token, tell, clock
+        self.word, self._made = secrets.token_urlsafe(32), clock()
+
+    def exchanged(self, word: object) -> str:
+        """The token. A word that came too late is replaced as well."""
+        if not hmac.compare_digest(str(word).encode(), self.word.encode()):
+            raise Refused(401, WITHOUT_KEY)
+        late = self._clock() - self._made > LASTS
+        self.word, self._made = secrets.token_urlsafe(32), self._clock()
+        self._tell(self.word)
+        if late:
+            raise Refused(401, WITHOUT_KEY)
+        return self._token
 
 
 def token() -> str:

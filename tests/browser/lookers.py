@@ -15,6 +15,7 @@ from hopscope.web.address import Address
 from hopscope.web.listening import listening
 from hopscope.web.policy import Policy
 from hopscope.web.serving import Server, explorer, public
+from hopscope.web.token import Once
 from hopscope.web.views import Views
 
 TOKEN = "t" * 43
@@ -23,10 +24,11 @@ SOON = 60_000
 
 
 @contextmanager
-def served(root: Path) -> Iterator[str]:
+def served(root: Path, once: Once | None = None) -> Iterator[str]:
     """The address of a real server of this store, to which the token has to be added."""
     notes: list[str] = []
-    made = explorer(Views(Store(root)), Policy(token=TOKEN, public=public()), notes.append)
+    policy = Policy(token=TOKEN, public=public())
+    made = explorer(Views(Store(root)), policy, notes.append, once=once)
     with listening(Address()) as (opened, address):
         server = Server(made)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))

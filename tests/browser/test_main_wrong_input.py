@@ -7,7 +7,8 @@ import pytest
 
 from hopscope.store import Store
 from hopscope.web.frame import Frame
-from tests.browser.lookers import TOKEN, asked, opened, settled
+from hopscope.web.token import Once
+from tests.browser.lookers import TOKEN, asked, opened, served, settled
 
 
 @pytest.mark.parametrize("pane", ["foo", "fleet"])
@@ -25,6 +26,22 @@ def test_an_address_with_a_token_may_be_pasted_into_an_open_page(page: Any, expl
         page.evaluate(f"location.hash = '#token={TOKEN}&/run/gallery-demo?step=600'")
     settled(page)
     assert page.url.endswith("#/run/gallery-demo?step=600")
+
+
+def test_an_address_opens_one_tab(page: Any, tmp_path: Path) -> None:
+    """What the browser keeps in its history opens no other."""
+    once = Once(TOKEN)
+    with served(tmp_path / "runs", once) as address:
+        url = f"{address}/#once={once.word}&/run/gallery-planted"
+        page.goto(url)
+        settled(page)
+        assert page.url == f"{address}/#/run/gallery-planted"
+        page.reload()
+        settled(page)
+        other = page.context.new_page()
+        other.goto(url)
+        other.wait_for_selector(".error:visible")
+        assert "open the newest address that hopscope printed" in other.inner_text(".error")
 
 
 def test_the_mark_leads_to_the_first_run(page: Any, explorer: str) -> None:

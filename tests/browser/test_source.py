@@ -14,7 +14,7 @@ from tests.browser.conftest import BLANK, STATIC
 
 ASK = """async ([method, ...rest]) => {
   const { openSource } = await import("/source.js");
-  const source = openSource();
+  const source = await openSource();
   try {
     const found = await source[method](...rest);
     if (found?.tensors) return { about: found.about, names: [...found.tensors.keys()] };
@@ -69,6 +69,7 @@ SAID = {
     "/api/runs/a/over-time": (200, LINES, '{"n": 1}\n\n{"n": "über"}\n{"n": 3}'.encode()),
     "/api/runs/b/over-time": (200, LINES, b'{"n": 1}\n{"error": "no such head", "status": 422}\n'),
     "/api/runs/c/over-time": (200, LINES, b'{"n": 1}\n{"n": '),
+    "/api/token": (200, "application/json", b'{"token": "s3cret"}'),
     "/api/runs/gone": (404, "application/json", b'{"error": "no such run", "status": 404}'),
     "/api/runs/dumb": (502, "text/html", b"<h1>bad gateway</h1>"),
 }
@@ -90,13 +91,15 @@ def address(server: Any) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
-def test_the_token_leaves_the_address_and_outlives_a_reload(page: Any, server: Any) -> None:
-    page.goto(f"{address(server)}/#token=s3cret&/run/gallery-demo?off=1.0")
+def test_a_word_becomes_a_token_that_outlives_a_reload(page: Any, server: Any) -> None:
+    """Neither stays in the address."""
+    page.goto(f"{address(server)}/#once=w0rd&/run/gallery-demo?off=1.0")
     assert page.evaluate(ASK, ["runs", "c 1"]) == {"fine": True}
     assert page.url == f"{address(server)}/#/run/gallery-demo?off=1.0"
     page.reload()
     page.evaluate(ASK, ["keep", "a b", "my view", {"step": 3}])
     assert server.asked == [
+        ["POST", "/api/token", None, '{"word":"w0rd"}'],
         ["GET", "/api/runs?since=c%201", "Bearer s3cret", ""],
         ["PUT", "/api/runs/a%20b/views/my%20view", "Bearer s3cret", '{"step":3}'],
     ]
@@ -174,7 +177,7 @@ def test_a_question_is_given_up(page: Any, server: Any) -> None:
         """async () => {
           const { openSource } = await import("/source.js");
           const giving = new AbortController();
-          const asked = openSource().ablate("a", {}, { signal: giving.signal });
+          const asked = (await openSource()).ablate("a", {}, { signal: giving.signal });
           giving.abort();
           return asked.catch((error) => error.name);
         }"""

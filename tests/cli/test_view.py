@@ -1,5 +1,6 @@
 """`hopscope view` and `serve`: one line with the URL, and whatever is unsafe refused before."""
 
+import json
 import os
 import re
 import signal
@@ -22,7 +23,7 @@ from hopscope.web.address import Address
 
 Say = Callable[..., tuple[int, str, str]]
 CALL = "from hopscope.cli.main import main; main()"
-URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]{43})(&/run/[\w-]+)?")
+URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#once=([\w-]{43})(&/run/[\w-]+)?")
 
 
 @contextmanager
@@ -47,22 +48,32 @@ def test_the_line_that_is_printed_leads_to_the_run(root: Path) -> None:
     with started(root, *words, SSH_CONNECTION="10.0.0.9 50000 10.0.0.1 2222") as (process, line):
         match = URL.fullmatch(line)
         assert match is not None, (line, process.stderr.read())
-        port, token, run = match.groups()
+        port, word, run = match.groups()
         assert run == "&/run/gallery-demo"
         assert process.stdout.readline().startswith(
             f"from your own machine, first: ssh -N -p 2222 -L {port}:127.0.0.1:{port} "
         )
-        url = f"http://127.0.0.1:{port}/api/runs/gallery-demo"
+        api, body = f"http://127.0.0.1:{port}/api", json.dumps({"word": word}).encode()
+        exchange = Request(f"{api}/token", body, {"Content-Type": "application/json"})
+        with urlopen(exchange, timeout=20) as answer:
+            token = json.loads(answer.read())["token"]
+        with pytest.raises(HTTPError, match="401"):
+            urlopen(exchange, timeout=20)
+        url = f"{api}/runs/gallery-demo"
         asked = Request(url, headers={"Authorization": f"Bearer {token}"})
         with urlopen(asked, timeout=20) as answer:
             assert b'"gallery/demo"' in answer.read()
         with pytest.raises(HTTPError, match="401"):
             urlopen(url, timeout=20)
         arguments = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        assert word.encode() not in arguments
         assert token.encode() not in arguments
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
-        assert (process.returncode, out, err) == (0, "", "")
+        assert (process.returncode, out) == (0, "")
+        again = URL.fullmatch(err.removeprefix("for the next tab: ").rstrip("\n"))
+        assert again is not None, err
+        assert (again[1], again[2] != word, again[3]) == (port, True, run)
     assert not (root / "runs").exists()  # to look makes nothing
 
 
@@ -151,14 +162,14 @@ def test_the_command_behind_ssh() -> None:
 def test_the_browser_is_led_by_a_file_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(webbrowser, "open", seen.append)
-    url = "http://127.0.0.1:8384/#token=abc&/run/x"
+    url = "http://127.0.0.1:8384/#once=abc&/run/x"
     with view.opened_in_browser(url, wanted=True):
         (uri,) = seen
         page = Path(uri.removeprefix("file://"))
         assert page.stat().st_mode & 0o777 == 0o600
         assert page.parent.stat().st_mode & 0o777 == 0o700
-        assert "url=http://127.0.0.1:8384/#token=abc&amp;/run/x" in page.read_text()
-        assert "token" not in uri
+        assert "url=http://127.0.0.1:8384/#once=abc&amp;/run/x" in page.read_text()
+        assert "once" not in uri
     assert not page.exists()
     with view.opened_in_browser(url, wanted=False):
         assert len(seen) == 1

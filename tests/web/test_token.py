@@ -1,12 +1,14 @@
-"""The token of a server, and the file that may hold it."""
+"""The token of a server, the file that may hold it, and the word that is exchanged for it."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+from asking import TOKEN, Ask, ask_all, made
 
 from hopscope.errors import ConfigError
-from hopscope.web.token import FORM, token
+from hopscope.web.token import FORM, LASTS, Once, token
 
 
 @pytest.fixture
@@ -80,3 +82,41 @@ def test_a_file_that_cannot_be_made_is_named(tmp_path: Path, place: Path) -> Non
     os.environ["HOPSCOPE_TOKEN_FILE"] = str(tmp_path / "none" / "token")
     with pytest.raises(ConfigError, match="cannot be made: No such file or directory"):
         token()
+
+
+def exchange(word: object, **changed: object) -> Ask:
+    ask = Ask("POST", b"/api/token", token=(), body=json.dumps({"word": word}).encode())
+    return ask.but(**changed)
+
+
+def test_a_word_is_exchanged_once_and_the_next_is_told() -> None:
+    told = list[str]()
+    once = Once(TOKEN, told.append)
+    first = once.word
+    app = made(once=once).app
+    wrong = [exchange(each) for each in (None, 1, "", TOKEN, first[:-1], f"{first}x", [first])]
+    foreign = [
+        exchange(first, host=(b"evil.test",)),
+        exchange(first, more=((b"origin", b"http://evil.test"),)),
+        exchange(first, more=((b"sec-fetch-site", b"cross-site"),)),
+        exchange(first, kind=(b"text/plain",)),
+        exchange(first, method="GET"),
+    ]
+    assert all(answer.refused for answer in ask_all(app, wrong + foreign))
+    assert (once.word, told) == (first, [])
+    good, again = ask_all(app, [exchange(first), exchange(first)])
+    assert (good.status, good.json()) == (200, {"token": TOKEN})
+    assert (again.status, again.json()["error"].count("newest address")) == (401, 1)
+    assert told == [once.word] != [first]
+    (answer,) = ask_all(app, [exchange(told[0])])
+    assert answer.json() == {"token": TOKEN}
+
+
+def test_a_word_that_comes_late_is_refused_and_the_next_is_told() -> None:
+    told, now = list[str](), [0.0]
+    once = Once(TOKEN, told.append, lambda: now[0])
+    now[0] = LASTS + 1
+    app = made(once=once).app
+    (late,) = ask_all(app, [exchange(once.word)])
+    (good,) = ask_all(app, [exchange(told[0])])
+    assert (late.status, good.status) == (401, 200)

@@ -25,7 +25,7 @@ export function shell(...words) {
     .join(" ");
 }
 
-/** A text as Python writes it, in ASCII: a JSON string, but with \\U… beyond four hexadecimal digits. */
+/** A text as Python writes it, in ASCII: a JSON string, with \U… for letters beyond U+FFFF. */
 export function text(its) {
   return JSON.stringify(its).replace(/[^ -~]/gu, (letter) => {
     const code = letter.codePointAt(0).toString(16);
@@ -70,7 +70,8 @@ export function ofExample(state, [layer, head]) {
 /** What gives the losses that the training noted on its validation examples. The gallery is in no
  *  store that SQL asks. */
 export function ofNoted({ name, seeds }, member, step) {
-  const where = `run = '${name.replaceAll("'", "''")}' and seed = ${seeds[member]} and split = 'validation' and step = ${step}`;
+  const run = name.replaceAll("'", "''");
+  const where = `run = '${run}' and seed = ${seeds[member]} and split = 'validation' and step = ${step}`;
   return {
     shell: name.startsWith("gallery/")
       ? ""

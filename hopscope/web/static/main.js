@@ -27,7 +27,7 @@ const FIRST = "gallery-demo";
 const THEMES = ["auto", "light", "dark"];
 
 async function begin() {
-  const source = openSource();
+  const source = await openSource();
   const state = new State();
   const live = new Live(state, source);
   const tip = tipOf(state);

@@ -23,8 +23,8 @@ export function answerWith(source) {
 }
 
 /** Whoever answers this page. */
-export function openSource() {
-  return registered ?? new Server(takeToken());
+export async function openSource() {
+  return registered ?? new Server(await takeToken());
 }
 
 /** A file of arrays, and the JSON in its metadata. */
@@ -33,14 +33,27 @@ export function unpacked(buffer) {
   return { about: metadata.json === undefined ? null : JSON.parse(metadata.json), tensors };
 }
 
-/** The token of the address (#token=…&/run/…), which it is taken out of at once. It is kept for
+/** Does this address hold what gives access to a server? */
+export const gives = (address) => /^#(once|token)=/.test(address);
+
+/** The token, for the word of the address (#once=…&/run/…), which the server takes once; or the token
+ *  itself, where somebody wrote it there (#token=…). The address keeps neither; the token is kept for
  *  this tab alone, so that the page can be loaded again. */
-export function takeToken() {
-  const [, token, rest] = /^#token=([^&]*)&?(.*)$/s.exec(location.hash) ?? [];
-  if (token === undefined) return sessionStorage.getItem(KEPT) ?? "";
-  sessionStorage.setItem(KEPT, token);
+async function takeToken() {
+  const [, way, word, rest] = /^#(once|token)=([^&]*)&?(.*)$/s.exec(location.hash) ?? [];
+  if (!way) return sessionStorage.getItem(KEPT) ?? "";
   history.replaceState(null, "", `${location.pathname}${location.search}${rest ? `#${rest}` : ""}`);
-  return token;
+  const token = way === "token" ? word : await exchanged(word);
+  if (token) sessionStorage.setItem(KEPT, token);
+  return token || (sessionStorage.getItem(KEPT) ?? "");
+}
+
+/** The token for a word; empty if it is refused, which the server says again to the next question. */
+async function exchanged(word) {
+  const headers = { "Content-Type": "application/json" };
+  const body = JSON.stringify({ word });
+  const answer = await fetch("api/token", { method: "POST", headers, body }).catch(() => null);
+  return answer?.ok ? (await answer.json()).token : "";
 }
 
 /** A server of `hopscope view` or `hopscope serve`. */

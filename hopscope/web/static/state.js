@@ -1,6 +1,7 @@
 // One object that everything looks at: what the address says (view) and what was fetched (data).
 // Whoever draws something names the keys that it depends on, and is called when one changes.
 
+import { gives } from "./source.js";
 import { START, fitted, format, parse } from "./url.js";
 
 const VIEW = Object.keys(START);
@@ -21,10 +22,10 @@ export class State {
     addEventListener("hashchange", () => this.goTo(location.hash));
   }
 
-  /** What somebody typed, pasted or went back to. An address with a token is of a server that has
-   *  not been asked yet: the page begins anew with it. */
+  /** What somebody typed, pasted or went back to. An address with a token, or a word for one, is of
+   *  a server that has not been asked yet: the page begins anew with it. */
   goTo(address) {
-    if (address.startsWith("#token=")) return location.reload();
+    if (gives(address)) return location.reload();
     this.dropped = [];
     const found = parse(address, this.dropped);
     const stays = this.about?.id === found.run && this.seed === found.seed; // else it is opened first
