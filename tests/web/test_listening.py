@@ -117,3 +117,12 @@ def test_a_socket_that_somebody_else_put_there_meanwhile_stays(tmp_path: Path) -
         path.unlink()
         path.write_text("another's")
     assert path.read_text() == "another's"
+
+
+def test_small_answers_go_out_at_once() -> None:
+    with (
+        listening(Address()) as (opened, address),
+        socket.create_connection((address.host, address.port)),
+        opened.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
