@@ -33,7 +33,7 @@ class Question(Config):
     """Which examples: another number draws others."""
     changes: Changes = ()
     """What heads do instead."""
-    circuit: bool = False
+    circuit: Annotated[bool, Field(strict=True)] = False
     """Change heads of the circuit instead of the model as it is."""
 
     @classmethod

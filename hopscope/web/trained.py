@@ -113,10 +113,11 @@ class Trained:
 
         entry = self.folder.manifest.files[checkpoint_name(step)]
         run, seeds = Run(self.folder), self.recipe.seeds
+        number = seeds.index(self.seed)  # refuses a seed that the run has not, even of a single one
         whole = self.memory.get(
             ("model", entry.sha256), lambda: run.model_at(step), lambda _: 2 * entry.size
         )
-        return whole.member(seeds.index(self.seed)) if len(seeds) > 1 else whole
+        return whole.member(number) if len(seeds) > 1 else whole
 
     def ablator(self, step: int, examples: int, sample: int) -> "Ablator":
         """What measures ablations of the model on these examples."""

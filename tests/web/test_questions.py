@@ -27,6 +27,8 @@ def test_a_question_is_read_from_its_bytes() -> None:
         (b'{"examples": 0}', "greater than or equal to 1, got 0"),
         (b'{"examples": true}', "expected a number, got True"),
         (b'{"examples": "4"}', "expected a number, got '4'"),
+        (b'{"circuit": "yes"}', "AblateQuestion.circuit"),
+        (b'{"circuit": 1}', "AblateQuestion.circuit"),
         (b'{"step": -1}', "greater than or equal to 0, got -1"),
         (b'{"exmaples": 1}', "a question has no 'exmaples'; it has step, seed, sample"),
         (b'{"changes": ["\\ud800"]}', "AblateQuestion.changes.0"),

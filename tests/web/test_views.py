@@ -119,6 +119,11 @@ def test_what_each_pane_says_can_be_done(
         exec(lines, {})
 
 
+def test_a_seed_that_the_run_has_not_has_no_example(views: Views) -> None:
+    with pytest.raises(ConfigError, match="seed is 99; gallery/demo has the seeds 0"):
+        views.example("gallery-demo", ExampleQuestion(seed=99))
+
+
 def test_maps_are_those_of_the_command(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
     maps, told = unpacked(views.arrays(DEMO, "maps"))
     wanted = said(capsys, "maps", "gallery/demo", "--step", "1000")
