@@ -86,6 +86,15 @@ class Circuit(Displayed, Config):
         return (guess - self.losses.mean("ideal")) / (guess - clean) if self.knows_more else 0.0
 
     @property
+    def left_in(self) -> tuple[str, str]:
+        """What was left in the model for the losses `ideal` and `ablated`, in words: a search
+        writes all attention down, patches of a language model bring a donor's rows.
+        """
+        if self.switches.settings is None:
+            return "with every other row a donor's", "with every row a donor's"
+        return "with this attention alone", "with no attention"
+
+    @property
     def unexplained(self) -> tuple[Part, ...]:
         """Parts that no hypothesis explains: their rows keep the model's attention."""
         return tuple(part for part in self.parts if "model" in self._wheres(part))
@@ -105,11 +114,11 @@ class Circuit(Displayed, Config):
         return Ablation.of({report.at: report.mechanism for report in self.heads})
 
     def check_model(self, digest: str) -> None:
-        """Refuse another model than the one with this digest."""
+        """Refuse other weights than those with this digest."""
         if digest != self.model:
             raise CircuitError(
-                f"this circuit was found in another model (weights {self.model[:12]}…, these are "
-                f"{digest[:12]}…): run discover on this one"
+                f"this circuit was found in another model or at another step (weights "
+                f"{self.model[:12]}…, these are {digest[:12]}…): run discover on this one"
             )
 
     def differs_from(self, settings: Discovery) -> str | None:
@@ -160,9 +169,10 @@ class Circuit(Displayed, Config):
 
     def __str__(self) -> str:
         losses = self.losses
+        alone, none = self.left_in
         head = (
-            f"loss {losses.mean('clean'):.4f} as it is, {losses.mean('ideal'):.4f} with this "
-            f"attention alone, {losses.mean('ablated'):.3f} with none"
+            f"loss {losses.mean('clean'):.4f} as it is, {losses.mean('ideal'):.4f} {alone}, "
+            f"{losses.mean('ablated'):.3f} {none}"
         )
         lines = [head]
         for part in self.parts:

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hopscope.configs import Discovery
+from hopscope.errors import CircuitError
 
 
 @dataclass(frozen=True)
@@ -25,4 +26,9 @@ class Limits:
 
     def keep(self, losses: Float[np.ndarray, "*variant hop"]) -> Bool[np.ndarray, "*variant"]:
         """True where the task is solved."""
+        if losses.shape[-1] != len(self.hop):
+            raise CircuitError(
+                f"the exam has losses of {losses.shape[-1]} hops on some examples and of "
+                f"{len(self.hop)} on others: give every draw the same hops"
+            )
         return np.asarray((losses.mean(-1) <= self.mean) & (losses <= self.hop).all(-1))

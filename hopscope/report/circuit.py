@@ -88,7 +88,7 @@ def _name(circuit: Circuit) -> str:
 
 
 def _caption(circuit: Circuit, story: Emergence | None) -> str:
-    losses, diamonds = circuit.losses, pathless(circuit)
+    losses, (alone, none), diamonds = circuit.losses, circuit.left_in, pathless(circuit)
     others = [part for part in circuit.parts if not part.paths and part not in diamonds]
     beside, aside = _listed(circuit, diamonds), _listed(circuit, others)
     squares = " Squares: what a position holds." if circuit.account is not None else ""
@@ -96,8 +96,8 @@ def _caption(circuit: Circuit, story: Emergence | None) -> str:
     return (
         "An arrow leads from the role that is read to the role that reads, one layer up; its width "
         f"says what removing it costs.{squares}{when} {roles_told(ordered_roles(circuit))} "
-        f"Loss {losses.mean('clean'):.3f} as it is, {losses.mean('ideal'):.3f} with this attention "
-        f"alone, {losses.mean('ablated'):.2f} with none, {losses.guess:.2f} by guessing."
+        f"Loss {losses.mean('clean'):.3f} as it is, {losses.mean('ideal'):.3f} {alone}, "
+        f"{losses.mean('ablated'):.2f} {none}, {losses.guess:.2f} by guessing."
         + (f" Diamonds, rows without a path: {beside}." if beside else "")
         + (f" Not drawn: {aside}." if aside else "")
     )

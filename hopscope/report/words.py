@@ -77,10 +77,10 @@ def part_rows(circuit: Circuit) -> list[tuple[str, ...]]:
 
 def loss_line(circuit: Circuit) -> str:
     """A line with the four losses: of the model, of the circuit, without attention, of guessing."""
-    losses = circuit.losses
+    losses, (alone, none) = circuit.losses, circuit.left_in
     return (
-        f"loss: {losses.mean('clean'):.4f} as it is · {losses.mean('ideal'):.4f} with this "
-        f"attention alone · {losses.mean('ablated'):.3f} with none · {losses.guess:.3f} guessing"
+        f"loss: {losses.mean('clean'):.4f} as it is · {losses.mean('ideal'):.4f} {alone} · "
+        f"{losses.mean('ablated'):.3f} {none} · {losses.guess:.3f} guessing"
     )
 
 
@@ -88,23 +88,22 @@ def headline(circuit: Circuit) -> list[str]:
     """Is the task solved by the circuit's attention, and do its rows find by themselves where to
     look?
     """
-    losses = circuit.losses
+    losses, (alone, none) = circuit.losses, circuit.left_in
     ideal = losses.mean("ideal")
     solved = "solved" if circuit.solved else "not all is explained"
     clean = losses.mean("clean")
     way = f"{circuit.explained:.0%} of the way from guessing to the model"
     if circuit.explained > 1.01:
         way = f"less than the model's own {clean:.3f}"
-    alone = (
-        f"{solved}: {ideal:.3f} with this attention alone, where {losses.limit:.3f} would count as "
-        f"solved; {way}"
-    )
+    if circuit.explained < 0:
+        way = f"more than guessing, {losses.guess:.3f}"
+    first = f"{solved}: {ideal:.3f} {alone}, where {losses.limit:.3f} would count as solved; {way}"
     if not circuit.knows_more:
-        alone = (
+        first = (
             f"there is nothing to explain: the model has {clean:.3f}, guessing "
-            f"{losses.guess:.3f}; {ideal:.3f} with this attention alone"
+            f"{losses.guess:.3f}; {ideal:.3f} {alone}"
         )
-    lines = [alone, *_failing_hops(losses, "ideal")]
+    lines = [first, *_failing_hops(losses, "ideal")]
     if losses.own is not None:
         own = losses.mean("own")
         within = "not more than" if own <= losses.limit else "above"
@@ -119,7 +118,7 @@ def headline(circuit: Circuit) -> list[str]:
     if ideal >= min(losses.mean("ablated"), losses.guess):
         lines.append(
             f"warning: this circuit is no better than none: {ideal:.3f} with it, "
-            f"{losses.mean('ablated'):.3f} with no attention, {losses.guess:.3f} guessing"
+            f"{losses.mean('ablated'):.3f} {none}, {losses.guess:.3f} guessing"
         )
     return lines
 

@@ -5,6 +5,7 @@ import pytest
 
 from hopscope.circuits.limits import Limits
 from hopscope.configs import Discovery
+from hopscope.errors import CircuitError
 
 SETTINGS = Discovery(low_share=0.1, low_factor=2, hop_share=0.2, hop_factor=3)
 
@@ -23,3 +24,9 @@ def test_a_low_mean_hides_no_hop_that_fails() -> None:
     losses = np.array([[0.1, 0.9], [0.5, 0.5], [0.7, 0.1], [0.6, 0.6], [0.0, 1.0]])
     assert limits.keep(losses).tolist() == [True, True, False, False, False]
     assert limits.keep(losses.reshape(1, 5, 2)).tolist() == [[True, True, False, False, False]]
+
+
+def test_losses_of_other_hops_are_refused() -> None:
+    limits = Limits(0.5, np.array([0.6, 0.9]))
+    with pytest.raises(CircuitError, match="losses of 1 hops on some examples and of 2 on others"):
+        limits.keep(np.zeros((3, 1)))
