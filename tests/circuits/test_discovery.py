@@ -109,9 +109,11 @@ def test_previous_token_rows_are_needed_where_keys_have_one_role_for_all() -> No
 
     task = OwnTask(draw, roles=roles, guess=run.task.guess(), loss=loss)
     circuit = discover(run.model, task, examples=64)
-    assert {str(role) for part in circuit.parts if part.layer == 0 for role in part.readers} == {
+    first = [part for part in circuit.parts if part.layer == 0]
+    assert {str(role) for part in first for role in part.readers} == {
         "value 0", "value 1", "value 2"
     }  # fmt: skip
+    assert {part.kind for part in first} == {"locates"}
     alone = {
         report.at: replace(
             report.mechanism, aims=tuple((r, AS_IS) for r in report.mechanism.readers)
