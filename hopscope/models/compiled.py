@@ -217,10 +217,13 @@ def why_no_triton(device: torch.device) -> str:
 
 def try_triton(device: torch.device) -> None:
     """Run a small kernel."""
-    from hopscope.models import graphic
+    from hopscope.models import triton_kernels
 
-    rows = torch.ones(1, 1, LANES, dtype=torch.bfloat16, device=device)
-    graphic.norm(rows, rows[0, 0], rows[0, 0], 1e-5)
+    row, statistics = torch.ones(LANES, device=device), torch.empty(2, device=device)
+    with torch.cuda.device(device):  # Triton takes the current one
+        triton_kernels.norm[1, 1](
+            row, row, row, torch.empty_like(row), statistics, 1, LANES, 1e-5, ROWS=1, WIDTH=LANES
+        )
     torch.cuda.synchronize(device)
 
 

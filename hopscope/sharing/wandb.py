@@ -134,8 +134,8 @@ def _check(rows: Sequence[Row], last: int) -> None:
     early = sorted({name for step, values in rows if step <= last for name in values})
     if early:
         raise SharingError(
-            f"wandb takes only steps after {last:,} now, and {early[0]} was not sent before: remove "
-            "the run there and export it again, or choose another --project"
+            f"wandb takes only steps after {last:,} now, and {early[0]} was not sent before: "
+            "remove the run there and export it again, or choose another --project"
         )
 
 

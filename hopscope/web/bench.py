@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ class Bench:
 
     def description(self) -> dict[str, Any]:
         bench, name = self.recipe, self.folder.name
+        asked = "from runs where name = '{}'".format(name.replace("'", "''"))
         return {
             "llm": {
                 "model": bench.model,
@@ -57,13 +59,13 @@ class Bench:
             "panes": ["llm", "example"],
             "arrays": ["answers"],
             "command": {
-                "llm": f"hopscope show {name}",
-                "example": f"hopscope sql \"from runs where name = '{name}'\"",
+                "llm": f"hopscope show {quote(name)}",
+                "example": f"hopscope sql {quote(asked)}",
             },
             "python": {
                 "llm": f"import hopscope\nfrom hopscope.llm.results import results\n"
-                f'results(hopscope.load("{name}").folder)',
-                "example": f'import hopscope\nhopscope.load("{name}").answers',
+                f"results(hopscope.load({name!r}).folder)",
+                "example": f"import hopscope\nhopscope.load({name!r}).answers",
             },
         }
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from hostile import KEYS, TEXTS
 
-from hopscope.configs import LlmMechanism, Prompts
+from hopscope.configs import LlmBench, LlmMechanism, Prompts
 from hopscope.store import RunFolder, Store, gallery
+from hopscope.web.bench import Bench
 from hopscope.web.mechanism import Traced
 from hopscope.web.memory import Memory
 from hopscope.web.ngram import Ngram
@@ -24,13 +25,15 @@ def test_a_name_is_one_literal_in_every_line(
         Trained(gallery.find("demo"), Memory(2**20)),
         Ngram(gallery.find("ngram"), Memory(2**20)),
         Traced(Store(tmp_path).create(LlmMechanism(model="x", prompts=prompts)), Memory(2**20)),
+        Bench(Store(tmp_path).create(LlmBench(model="x", prompts=(prompts,))), Memory(2**20)),
     ]
     for text in (*TEXTS, *KEYS):
         monkeypatch.setattr(RunFolder, "name", text)
         for run in runs:
             found = run.description()
             for line in found["command"].values():
-                assert text in shlex.split(line), line
+                asked = "from runs where name = '{}'".format(text.replace("'", "''"))
+                assert {text, asked} & {*shlex.split(line)}, line
             for lines in found["python"].values():
                 assert text in literals(lines), lines
 
