@@ -40,24 +40,18 @@ def test_a_model_of_a_fleet_has_a_name_and_settings_of_its_own(fleet: RunFolder)
     assert not [value for value in second.settings.values() if isinstance(value, dict | list)]
 
 
-def test_attention_along_the_paths_is_told_where_it_is_kept(demo: RunFolder) -> None:
+def test_attention_and_parameters_are_told_where_they_are_kept(demo: RunFolder) -> None:
     (run,) = tracked(demo)
-    assert run.id in run.name
-    assert run.group is None
     kept = json.loads(demo.read("emergence.json"))
     path = kept["paths"][0]
     name = f"attention/{path['layer']}.{path['head']}/{path['reader']}←{path['source']}"
     told = {step: own[name] for step, own in run.rows() if name in own}
     assert told == dict(zip(kept["steps"], path["attention"], strict=True))
-
-
-def test_an_n_gram_run_tells_its_parameters() -> None:
-    folder = find("ngram")
-    run = tracked(folder)[0]
-    kept = values(folder, run.seed)
-    told = [own["parameters/a"] for _, own in run.rows() if "parameters/a" in own]
-    assert np.allclose(told, kept["a"])
-    assert {"train/loss", "validation/loss"} <= {name for _, own in run.rows() for name in own}
+    ngram = tracked(find("ngram"))[0]
+    rows = [own for _, own in ngram.rows()]
+    told = [own["parameters/a"] for own in rows if "parameters/a" in own]
+    assert np.allclose(told, values(ngram.folder, ngram.seed)["a"])
+    assert {"train/loss", "validation/loss"} <= {name for own in rows for name in own}
 
 
 def test_a_benchmark_tells_its_accuracy_so_far(store: Store) -> None:
