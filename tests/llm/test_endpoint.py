@@ -1,7 +1,12 @@
+"""The protocol of an endpoint: what is asked, tried again, refused and told, and never the key."""
+
 import json
+import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
@@ -9,10 +14,12 @@ import pytest
 
 from hopscope.errors import ConfigError, EndpointFailed
 from hopscope.llm.answers import answered
-from hopscope.llm.backend import Backend
+from hopscope.llm.backend import Backend, ScoringBackend
 from hopscope.llm.endpoint import Endpoint, EndpointSettings
 
 URL = "http://127.0.0.1:8080/v1"
+KEY = "sk-very/secret-1234"
+ESCAPED = KEY.replace("/", r"\/")
 Answer = Callable[[httpx.Request], httpx.Response]
 
 
@@ -75,60 +82,55 @@ def test_a_chat_question_is_one_user_message() -> None:
         "seed": 0,
     }
     assert "Authorization" not in request.headers
-
-
-def test_a_raw_prompt_goes_to_completions() -> None:
-    server = Server(httpx.Response(200, json={"choices": [{"text": " Ann"}]}))
-    assert server.ask(["Who is"], chat=False, url=URL + "/") == [" Ann"]
-    (request,) = server.requests
-    assert str(request.url) == URL + "/completions"
-    body = json.loads(request.content)
-    assert body["prompt"] == "Who is\nAnswer:"
-    assert "messages" not in body
-
-
-def test_a_raw_answer_can_be_opened_and_a_chat_cannot() -> None:
-    server = Server(httpx.Response(200, json={"choices": [{"text": " Ann"}]}))
-    with server.open(chat=False) as endpoint:
-        assert endpoint.complete(["Who?"], 0.0, [0], ["It is"]) == [" Ann"]
-    assert json.loads(server.requests[0].content)["prompt"] == "Who?\nAnswer: It is"
-    with Server().open() as endpoint, pytest.raises(ConfigError, match="begins its answers itself"):
-        endpoint.complete(["Who?"], 0.0, [0], ["It is"])
-
-
-@pytest.mark.parametrize("said", [" 3\n\nThe value of a is 3.", "\n\n3\nThe", "3"])
-def test_an_answer_ends_with_its_line_as_that_of_a_local_model_does(said: str) -> None:
-    answer = {"text": said, "message": {"content": said}}
-    server = Server(httpx.Response(200, json={"choices": [answer]}))
-    for chat_ in (True, False):
-        assert [answered(text, ["0", "3"]) for text in server.ask(chat=chat_)] == ["3"]
-
-
-def test_an_endpoint_is_a_backend() -> None:
-    with Server().open() as endpoint:
+    with server.open() as endpoint:
         assert isinstance(endpoint, Backend)
-        assert endpoint.name == "tiny"
+        assert not isinstance(endpoint, ScoringBackend)
+        with pytest.raises(ConfigError, match="begins its answers itself"):
+            endpoint.complete(["Who?"], 0.0, [0], ["It is"])
 
 
-def test_an_empty_answer_is_an_answer_and_no_prompt_no_question() -> None:
+def test_a_raw_prompt_goes_to_completions_and_its_answer_can_be_opened() -> None:
+    server = Server(httpx.Response(200, json={"choices": [{"text": " Ann"}]}))
+    with server.open(chat=False, url=URL + "/") as endpoint:
+        assert endpoint.complete(["Who?", "Who?"], 0.0, [0, 0], ["", "It is"]) == [" Ann"] * 2
+    assert {str(request.url) for request in server.requests} == {URL + "/completions"}
+    bodies = [json.loads(request.content) for request in server.requests]
+    assert {body["prompt"] for body in bodies} == {"Who?\nAnswer:", "Who?\nAnswer: It is"}
+    assert not any("messages" in body for body in bodies)
+
+
+def test_an_answer_ends_with_its_line_and_may_be_empty() -> None:
+    for said in (" 3\n\nThe value of a is 3.", "\n\n3\nThe", "3"):
+        answer = {"text": said, "message": {"content": said}}
+        server = Server(httpx.Response(200, json={"choices": [answer]}))
+        for chat_ in (True, False):
+            assert [answered(text, ["0", "3"]) for text in server.ask(chat=chat_)] == ["3"]
     assert Server(chat("")).ask() == [""]
-    server = Server(chat("x"))
-    assert server.ask([]) == []
-    assert server.requests == []
+    assert Server().ask([]) == []
 
 
-def test_answers_keep_the_order_of_the_questions() -> None:
-    def slow_first(request: httpx.Request) -> httpx.Response:
-        time.sleep(0.1 if question(request) == "0" else 0)
+def test_answers_keep_the_order_of_the_questions_and_are_handed_out_as_they_arrive() -> None:
+    later = threading.Event()
+
+    def first_waits(request: httpx.Request) -> httpx.Response:
+        if question(request) == "0":
+            assert later.wait(5)
+        elif question(request) == "19":
+            later.set()
         return chat(f"to {question(request)}")
 
-    server = Server(slow_first)
+    server = Server(first_waits)
     assert server.ask([str(i) for i in range(20)]) == [f"to {i}" for i in range(20)]
     seeds = {question(request): json.loads(request.content)["seed"] for request in server.requests}
     assert seeds == {str(i): i for i in range(20)}
+    later.clear()
+    indices = []
     with server.open(concurrency=2) as endpoint:
-        indices = [index for index, _ in endpoint.complete_each("012", 0.0, [0, 0, 0])]
-    assert indices[-1] == 0  # handed out as they arrive
+        for index, _ in endpoint.complete_each("012", 0.0, [0, 0, 0]):
+            indices.append(index)
+            later.set()
+    assert sorted(indices) == [0, 1, 2]
+    assert indices[0] != 0
 
 
 def test_no_more_questions_at_once_than_agreed() -> None:
@@ -142,7 +144,6 @@ def test_no_more_questions_at_once_than_agreed() -> None:
             now += 1
             most = max(most, now)
         gate.wait()
-        time.sleep(0.01)
         with lock:
             now -= 1
         return chat("x")
@@ -151,50 +152,75 @@ def test_no_more_questions_at_once_than_agreed() -> None:
     assert most == 3
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503])
-def test_what_may_pass_is_tried_again_with_doubling_pauses(status: int) -> None:
-    server = Server(*[httpx.Response(status)] * 4, chat("Ann"))
-    assert server.ask() == ["Ann"]
-    assert len(server.requests) == 5
-    for longest, slept in zip([1, 2, 4, 8], server.slept, strict=True):
-        assert longest / 2 <= slept <= longest
+def test_what_may_pass_is_tried_again_with_doubling_pauses() -> None:
+    passing = [*map(httpx.Response, (429, 500, 502, 503)), httpx.ConnectError("refused")]
+    for trouble in (*passing, httpx.ReadTimeout("")):
+        server = Server(*[trouble] * 4, chat("Ann"))
+        assert server.ask() == ["Ann"]
+        for longest, slept in zip([1, 2, 4, 8], server.slept, strict=True):
+            assert longest / 2 <= slept <= longest
 
 
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [
-        (429, r"answered 429 (busy) (try 3 of 3): lower requests_per_second or concurrency, or"),
-        (503, r"answered 503 (busy) (try 3 of 3): see the server's own log, or ask later"),
-    ],
-)
-def test_the_last_try_says_the_status_and_what_to_do(status: int, text: str) -> None:
-    server = Server(httpx.Response(status, text="busy\n"))
-    assert text in server.fail(attempts=3)
-    assert (len(server.requests), len(server.slept)) == (3, 2)
+LAST = [
+    (httpx.Response(429, text="busy\n"), "answered 429 (busy) (try 3 of 3): lower requests_per_se"),
+    (httpx.Response(503, text="busy\n"), "answered 503 (busy) (try 3 of 3): see the server's own"),
+    (httpx.ConnectError("refused"), "cannot be reached: refused (try 3 of 3): start the server"),
+    (httpx.RemoteProtocolError("gone"), "cannot be reached: gone (try 3 of 3)"),
+    (httpx.ReadTimeout(""), "was silent for 7 s (try 3 of 3): see whether the server is busy"),
+]
+AT_ONCE = [
+    (httpx.Response(401), "401: no key was given; set the environment variable HOPSCOPE_API_KEY"),
+    (httpx.Response(403), "403: no key was given; set the environment variable HOPSCOPE_API_KEY"),
+    (
+        httpx.Response(404, text="no such\nmodel"),
+        "path is unknown; correct the model or the URL (n",
+    ),
+    (
+        httpx.Response(400, text="too\n long\x1b[31m" + "x" * 300),
+        "answered 400 (too long?[31m" + "x" * 187 + "): change what is asked, or the settings",
+    ),
+    (
+        httpx.Response(307, headers={"Location": "http://elsewhere/v1"}),
+        "answered 307, a redirect to http://elsewhere/v1: redirects are not followed; correct",
+    ),
+    (httpx.Response(302), "a redirect to nowhere"),
+    (
+        lambda _: httpx.Response(
+            200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip")
+        ),
+        "sent an unreadable answer",
+    ),
+]
+NO_ANSWERS = [
+    b"", b"<html>\nHello</html>", b"\xff\xfe\xfa", b"[" * 100_000, b"[]", b"null",
+    b'{"error": "busy"}', b'{"choices": []}', b'{"choices": [{"message": {"content": null}}]}',
+    b'{"choices": [{"message": {"content": ["a"]}}]}', b'{"choices": [{"text": "of the other"}]}',
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (httpx.ConnectError("refused"), "cannot be reached: refused (try 2 of 2): start the serv"),
-        (httpx.RemoteProtocolError("gone"), "cannot be reached: gone (try 2 of 2)"),
-        (httpx.ReadTimeout(""), "was silent for 7 s (try 2 of 2): see whether the server is busy"),
-    ],
-)
-def test_lost_connections_are_tried_again(error: Exception, text: str) -> None:
-    assert Server(error, chat("Ann")).ask() == ["Ann"]
-    assert text in Server(error).fail(attempts=2, timeout=7.0)
+def test_every_failure_is_one_line_that_says_what_to_do() -> None:
+    for outcome, text in LAST:
+        server = Server(outcome)
+        assert text in server.fail(attempts=3, timeout=7.0)
+        assert (len(server.requests), len(server.slept)) == (3, 2)
+    for outcome, text in AT_ONCE:
+        server = Server(outcome)
+        assert text in server.fail()
+        assert (len(server.requests), server.slept) == (1, [])
+    for body in NO_ANSWERS:
+        server = Server(httpx.Response(200, content=body))
+        quote = " ".join(body.decode(errors="replace").split())[:100]
+        text = f"answered {quote!r}, which is no JSON with a text at choices[0].message.content"
+        assert text in server.fail()
+        assert len(server.requests) == 1
 
 
-def test_the_server_says_how_long_to_wait() -> None:
+def test_the_server_and_the_rate_say_how_long_to_wait() -> None:
     busy = [httpx.Response(429, headers={"Retry-After": after}) for after in ("7", "3600", "0")]
     server = Server(*busy, chat("Ann"))
     assert server.ask() == ["Ann"]
     assert server.slept[:2] == [7, 60]
     assert 2 <= server.slept[2] <= 4  # our own pause is longer
-
-
-def test_requests_are_spaced_by_the_rate() -> None:
     server = Server(httpx.Response(503), chat("x"))
     server.ask(["?"] * 3, requests_per_second=0.01, concurrency=1)
     (pause, *waits) = sorted(server.slept)  # no real time passes, so each waits for all before it
@@ -202,66 +228,15 @@ def test_requests_are_spaced_by_the_rate() -> None:
     assert waits == pytest.approx([100, 200, 300], abs=5)
 
 
-@pytest.mark.parametrize(
-    ("response", "text"),
-    [
-        (httpx.Response(401), "401: no key was given; set the environment variable HOPSCOPE_API_K"),
-        (httpx.Response(403), "403: no key was given; set the environment variable HOPSCOPE_API_K"),
-        (
-            httpx.Response(404, text="no such\nmodel"),
-            "404: the model 'tiny' or the path is unknown; correct the model or the URL (no such m",
-        ),
-        (
-            httpx.Response(400, text="too\n long\x1b[31m" + "x" * 300),
-            "answered 400 (too long?[31m" + "x" * 187 + "): change what is asked, or the settings",
-        ),
-        (
-            httpx.Response(307, headers={"Location": "http://elsewhere/v1"}),
-            "answered 307, a redirect to http://elsewhere/v1: redirects are not followed; correct",
-        ),
-        (httpx.Response(302), "a redirect to nowhere"),
-    ],
-)
-def test_what_will_not_pass_fails_at_once(response: httpx.Response, text: str) -> None:
-    server = Server(response)
-    assert text in server.fail()
-    assert (len(server.requests), server.slept) == (1, [])
-
-
-NO_ANSWERS = [
-    b"", b"<html>\nHello</html>", b"\xff\xfe\xfa", b"[" * 100_000, b"[]", b"null",
-    b'{"error": "busy"}',
-    b'{"choices": []}',
-    b'{"choices": [{"message": {"content": null}}]}',
-    b'{"choices": [{"message": {"content": ["a"]}}]}',
-    b'{"choices": [{"text": "of the other kind"}]}',
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("body", NO_ANSWERS)
-def test_an_answer_that_is_none_is_quoted(body: bytes) -> None:
-    server = Server(httpx.Response(200, content=body))
-    text = server.fail()
-    quote = " ".join(body.decode(errors="replace").split())[:100]
-    assert f"answered {quote!r}, which is no JSON with a text at choices[0].message.content" in text
-    assert len(server.requests) == 1
-
-
-def test_an_answer_that_cannot_be_unpacked_fails() -> None:
-    def torn(request: httpx.Request) -> httpx.Response:
-        stream = httpx.ByteStream(b"no gzip")
-        return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=stream)
-
-    assert "sent an unreadable answer" in Server(torn).fail()
-
-
 def test_one_failure_loses_no_other_answer() -> None:
-    under_way = threading.Barrier(3, timeout=5)
+    under_way, failed = threading.Barrier(3, timeout=5), threading.Event()
 
     def third_fails(request: httpx.Request) -> httpx.Response:
         under_way.wait()
         if question(request) == "2":
+            failed.set()
             return httpx.Response(400, text="first")
+        assert failed.wait(5)
         time.sleep(0.1)  # answers that arrive after the failure are still handed out
         return chat(question(request)) if question(request) == "0" else httpx.Response(503)
 
@@ -286,15 +261,100 @@ def test_a_caller_who_walks_away_asks_no_more() -> None:
     assert len(server.requests) < 50
 
 
-def test_a_fault_of_our_own_is_not_hidden() -> None:
+def test_faults_of_our_own_and_of_the_caller_are_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
         Server(ZeroDivisionError()).ask(["?"] * 3)
-
-
-def test_questions_that_make_no_sense_are_refused_before_the_first_is_asked() -> None:
     with Server().open() as endpoint:
         with pytest.raises(ConfigError, match="2 prompts with 1 seeds: give one for each"):
             endpoint.complete_each(["a", "b"], 0.0, [1])
         for temperature in (-1.0, float("nan"), float("inf")):
             with pytest.raises(ConfigError, match="the temperature is .*: give a finite number"):
                 endpoint.complete_each(["a"], temperature, [1])
+
+
+OUTCOMES = [
+    httpx.Response(401, text=KEY),
+    httpx.Response(404, text=f"wrong key {KEY}"),
+    httpx.Response(400, text="x" * 190 + KEY),
+    httpx.Response(400, text="your key is " + ESCAPED),
+    httpx.Response(400, json={"as JSON in JSON": ESCAPED}),
+    httpx.Response(503, text=KEY),
+    httpx.Response(302, headers={"Location": f"http://elsewhere/{KEY}"}),
+    httpx.Response(200, text=f"<html>{KEY}</html>"),
+    httpx.ConnectError(f"Bearer {KEY}"),
+]
+
+
+def test_the_key_is_sent_and_never_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTHER_KEY", KEY + "\n")
+    caplog.set_level(logging.DEBUG)
+    for outcome in OUTCOMES:
+        server = Server(outcome)
+        knobs = {"url": "https://example.com/v1", "key_variable": "OTHER_KEY", "attempts": 1}
+        with server.open(**knobs) as endpoint:
+            with pytest.raises(EndpointFailed) as failure:
+                endpoint.complete(["Who?"], 0.0, [0])
+            told = [repr(endpoint), repr(endpoint.settings)]
+        assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+        told += traceback.format_exception(failure.value)
+        for piece in ("secret", "sk-"):
+            assert piece not in "".join(told) + caplog.text, outcome
+    assert "HTTP Request" in caplog.text
+    text = "the key was refused; set the environment variable OTHER_KEY to a valid key"
+    assert text in Server(httpx.Response(401)).fail(**knobs)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append((self.headers["Authorization"], body))
+        content = f"to {body['messages'][0]['content']}"
+        reply = json.dumps({"choices": [{"message": {"content": content}}]}).encode()
+        self.send_response(200 if self.path == "/v1/chat/completions" else 404)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *what: object) -> None:
+        pass
+
+
+@pytest.fixture
+def real() -> Iterator[Any]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.asked = []
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_server_that_is_there_is_asked_once_for_each_prompt(
+    real: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for proxy in ("HTTP_PROXY", "ALL_PROXY"):  # nobody listens there
+        monkeypatch.setenv(proxy, "http://127.0.0.1:1")
+    monkeypatch.setenv("HOPSCOPE_API_KEY", KEY)
+    url = f"http://127.0.0.1:{real.server_port}"
+    prompts = [str(i) for i in range(30)]
+    with Endpoint(EndpointSettings(url + "/v1", "tiny")) as endpoint:
+        assert endpoint.complete(prompts, 0.0, range(30)) == [f"to {i}" for i in prompts]
+    assert sorted(int(body["messages"][0]["content"]) for _, body in real.asked) == [*range(30)]
+    assert {key for key, _ in real.asked} == {f"Bearer {KEY}"}
+    with (
+        Endpoint(EndpointSettings(url, "tiny")) as endpoint,
+        pytest.raises(EndpointFailed, match="404: the model 'tiny' or the path is unknown"),
+    ):
+        endpoint.complete(["?"], 0.0, [0])
+    real.server_close()
+    gone = EndpointSettings(url, "tiny", attempts=2)
+    with (
+        Endpoint(gone, sleep=lambda seconds: None) as endpoint,
+        pytest.raises(EndpointFailed, match=r"cannot be reached: .*refused.* \(try 2 of 2\)"),
+    ):
+        endpoint.complete(["?"], 0.0, [0])
