@@ -12,9 +12,7 @@ TWO = Prompts(formulation="equations", hops=2)
 EVERY = [
     TWO,
     Prompts(formulation="lives-with", hops=2),
-    Prompts(formulation="kingdoms"),
-    Prompts(formulation="functions"),
-    Prompts(formulation="relatives"),
+    *(Prompts(formulation=name) for name in ("kingdoms", "functions", "relatives")),
 ]
 
 

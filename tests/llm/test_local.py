@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from hopscope.errors import LlmError
-from hopscope.llm.answers import answered, forms, normal
+from hopscope.llm.answers import answered, forms
 from hopscope.llm.backend import raw_text
 from hopscope.llm.local import LocalModel
-from hopscope.llm.tree import Tree
 
 PROMPTS = ["a = 1 b = a b = ?", "c = 2 d", "e = 3 f = e g = f h = g h ?"]
 ANSWERS = [["0", "1", "2"], ["New York", "Berlin"], ["0", "New", "New York", "3"]]
@@ -32,12 +31,20 @@ def alone(local: LocalModel, text: str, answer: str) -> float:
     return total
 
 
-def test_all_answers_in_one_pass_are_each_alone(tiny: LocalModel) -> None:
-    found = tiny.probabilities(PROMPTS, ANSWERS)
-    for prompt, answers, values in zip(PROMPTS, ANSWERS, found, strict=True):
-        expected = [alone(tiny, tiny.text(prompt), answer) for answer in answers]
-        assert values == pytest.approx(expected, rel=1e-4)
-        assert 0 < sum(values) < 1
+def test_all_answers_in_one_pass_are_each_alone(
+    tiny: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for prompts in (PROMPTS, [f"a = 1 b = a c = b {end}" for end in ("a = ?", "b = ? c", "?")]):
+        expected = [
+            pytest.approx([alone(tiny, tiny.text(prompt), answer) for answer in answers], rel=1e-4)
+            for prompt, answers in zip(prompts, ANSWERS, strict=True)
+        ]
+        found = tiny.probabilities(prompts, ANSWERS)
+        assert found == expected
+        assert all(0 < sum(values) < 1 for values in found)
+        with monkeypatch.context() as small:
+            small.setattr("hopscope.llm.local.BATCH_TOKENS", 1)
+            assert tiny.probabilities(prompts, ANSWERS) == expected
 
 
 def test_an_opening_is_part_of_the_prompt(tiny: LocalModel) -> None:
@@ -50,28 +57,12 @@ def test_an_opening_is_part_of_the_prompt(tiny: LocalModel) -> None:
     assert said != tiny.complete(PROMPTS, 0.0, [0] * 3)
 
 
-def test_what_prompts_begin_with_in_common_changes_nothing(tiny: LocalModel) -> None:
-    prompts = [f"a = 1 b = a c = b {end}" for end in ("a = ?", "b = ? c", "?")]
-    together = tiny.probabilities(prompts, ANSWERS)
-    for prompt, answers, values in zip(prompts, ANSWERS, together, strict=True):
-        expected = [alone(tiny, tiny.text(prompt), answer) for answer in answers]
-        assert values == pytest.approx(expected, rel=1e-4)
-
-
 def test_answers_come_alone_as_they_come_together(tiny: LocalModel) -> None:
     for temperature in (0.0, 1.0):
         together = tiny.complete(PROMPTS * 4, temperature, range(12))
         alone_ = [tiny.complete([p], temperature, [s])[0] for s, p in enumerate(PROMPTS * 4)]
         assert together == alone_
-
-
-def test_batches_do_not_change_a_probability(
-    tiny: LocalModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    together = tiny.probabilities(PROMPTS, ANSWERS)
-    monkeypatch.setattr("hopscope.llm.local.BATCH_TOKENS", 1)
-    for one, other in zip(together, tiny.probabilities(PROMPTS, ANSWERS), strict=True):
-        assert one == pytest.approx(other, rel=1e-4)
+        assert (len({*together[::3]}) > 1) == bool(temperature)
 
 
 def test_sampling_comes_to_the_exact_probabilities(tiny: LocalModel) -> None:
@@ -97,42 +88,6 @@ def test_greedy_takes_the_likeliest_token(tiny: LocalModel) -> None:
         words.append(token)
         sequence.append(token)
     assert text == tiny.tokenizer.decode(words)
-
-
-def test_a_seed_fixes_what_is_sampled(tiny: LocalModel) -> None:
-    once = tiny.complete(PROMPTS, 1.0, [1, 2, 3])
-    assert tiny.complete(PROMPTS, 1.0, [1, 2, 3]) == once
-    assert tiny.complete(PROMPTS * 5, 1.0, range(15)) != once * 5
-
-
-def test_a_tree_shares_beginnings() -> None:
-    tree = Tree()
-    for tokens in ([5, 6], [5, 7], [8], [5, 6]):
-        tree.add(tokens)
-    assert tree.tokens == [5, 6, 7, 8]
-    assert tree.parents == [-1, 0, 0, -1]
-    assert tree.above(tree.ends[5, 7]) == [2, 0]
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("Berlin", "Berlin"),
-        (" **berlin.** ", "Berlin"),
-        ("BERLIN\n", "Berlin"),
-        ("Berlins", "Berlin"),
-        ("new  york", "New York"),
-        ("3.", "3"),
-        ("-3", "3"),
-        ("The answer is 3", None),
-        ("", None),
-        ("...", None),
-        ("30", None),
-    ],
-)
-def test_what_counts_as_an_answer(text: str, answer: str | None) -> None:
-    assert answered(text, ["3", "Berlin", "New York", "Paris"]) == answer
-    assert normal("S") == "s"
 
 
 def test_what_cannot_be_asked_is_said(make_tiny: Callable[[str], LocalModel]) -> None:
