@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,15 +37,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests are not traced for coverage, which would cost half as much again: the lines that
-    they reach, quick tests reach as well.
-    """
+    """Tests for a GPU say what they need where there is none."""
     no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU, and -m cuda")
     for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker("no_cover")
         if item.get_closest_marker("cuda"):
             item.add_marker(no_gpu)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was not tested, and how to get it."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports)
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"not tested: {count} of the tests: {reason}")
 
 
 def pytest_collection_finish() -> None:

@@ -1,91 +1,121 @@
-"""What README and the pages say: every command is there with its flags, every name can be imported,
-every file that is linked exists.
+"""What README and the pages say is so: commands and their flags, names, files, rows of circuits;
+and whatever is public is on a page.
 
-Commands that need neither training nor network are run here, blocks of Python in
-test_pages_python.py, pages that are notebooks when they are built.
+Commands and blocks of Python run in test_pages_commands.py and test_pages_python.py, pages that are
+notebooks when they are built.
 """
 
 import ast
+import inspect
 import re
 import shlex
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from pages import BLOCK, PAGES, ROOT, blocks, commands
 
-from hopscope.cli.commands import COMMANDS as THERE
+import hopscope
 from hopscope.cli.commands import asked
 from hopscope.cli.flags import arguments_of
-from hopscope.cli.main import run
+from hopscope.report.account import account_rows
 
-COMMANDS = commands()
-LIGHT = re.compile(
-    r"(circuit show|emergence|maps|ablate|verify|compare|show|runs) gallery/"
-    r"|contents gallery/demo(?! --over-training)"
-    r"|(depth .*|presets|gallery|reproduce --list|claims.*|readings)$"
-)
-"""Commands that answer in seconds, from what comes with hopscope."""
+DOCS = ROOT / "docs"
+IN_GLOSSARY = (
+    "hopscope", "hopscope.circuits", "hopscope.runs", "hopscope.store", "hopscope.study",
+    "hopscope.theory", "hopscope.tracing", "hopscope.workers",
+)  # fmt: skip
+ROOMS = (*IN_GLOSSARY, "hopscope.configs", "hopscope.markov", "hopscope.models", "hopscope.tasks")
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
 """The file that a link leads to, if it is one of ours."""
 
 
-def test_there_are_many() -> None:
-    assert len(COMMANDS) > 60
-    assert sum(LIGHT.match(line) is not None for line in COMMANDS) > 12
+def test_every_command_is_there_with_its_flags() -> None:
+    wrong = {}
+    for line in commands():
+        command, rest = asked(shlex.split(line))
+        assert command is not None, line
+        known = {flag for argument in arguments_of(command) for flag in argument.flags}
+        given = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        if command.name in ("train", "markov train"):
+            given = {flag for flag in given if "." not in flag and flag != "--seeds"}
+        if given - known:
+            wrong[line] = given - known
+    assert wrong == {}
 
 
-@cache
-def flags_of(name: str) -> set[str]:
-    return {flag for argument in arguments_of(THERE[name]) for flag in argument.flags}
+def test_every_file_that_is_linked_is_there() -> None:
+    pages = [*PAGES, *ROOT.glob("[A-Z]*.md"), ROOT / "results" / "README.md"]
+    linked = {
+        (p, p.parent / to) for p in pages for to in LINK.findall(BLOCK.sub("", p.read_text()))
+    }
+    assert [(page.name, to) for page, to in linked if not to.exists()] == []
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_is_there_with_its_flags(line: str) -> None:
-    command, rest = asked(shlex.split(line))
-    assert command is not None, line
-    known = flags_of(command.name)
-    given = {word.partition("=")[0] for word in rest if word.startswith("--")}
-    fields = {flag for flag in given if "." in flag or flag == "--seeds"}
-    assert given - known - (fields if command.name in ("train", "markov train") else set()) == set()
-
-
-@pytest.mark.parametrize("line", [*filter(LIGHT.match, COMMANDS)])
-def test_what_is_light_runs(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(shlex.split(line)) == 0
-    assert capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "page",
-    [*PAGES, *ROOT.glob("[A-Z]*.md"), ROOT / "results" / "README.md"],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
-def test_every_file_that_is_linked_is_there(page: Path) -> None:
-    prose = BLOCK.sub("", page.read_text())
-    linked = {page.parent / name for name in LINK.findall(prose)}
-    assert [str(path) for path in linked if not path.exists()] == []
-
-
-def imported() -> list[tuple[str, str]]:
-    """Every name of hopscope that a block of Python imports, with its module."""
-    found: dict[tuple[str, str], None] = {}
+def test_every_name_that_is_imported_is_there() -> None:
     for page in PAGES:
         for text in blocks(page, "python", "ipython3"):
             lines = (line for line in text.splitlines() if not line.startswith((":", "%")))
             for node in ast.walk(ast.parse("\n".join(lines))):
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    found |= dict.fromkeys((node.module, each.name) for each in node.names)
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hopscope"):
+                    module = import_module(str(node.module))
+                    for each in node.names:
+                        there = hasattr(module, each.name)
+                        assert there or import_module(f"{node.module}.{each.name}"), page
                 elif isinstance(node, ast.Import):
-                    found |= dict.fromkeys((each.name, "") for each in node.names)
-    return [(module, name) for module, name in found if module.split(".")[0] == "hopscope"]
+                    for each in node.names:
+                        assert not each.name.startswith("hopscope") or import_module(each.name)
 
 
-@pytest.mark.parametrize(("module", "name"), imported())
-def test_every_name_that_is_imported_is_there(module: str, name: str) -> None:
-    found = import_module(module)
-    assert not name or hasattr(found, name) or import_module(f"{module}.{name}")
+def test_every_public_name_is_documented() -> None:
+    """It says in a sentence what it is, on the page of the API and in the glossary."""
+    api, glossary = (DOCS / "api.md").read_text(), (DOCS / "glossary.md").read_text()
+    on_page = {*re.findall(r"auto(?:function|class):: \S+\.(\w+)", api)}
+    for name in re.findall(r"automodule:: (\S+)\n   :members:\n", api):
+        on_page |= {*getattr(import_module(name), "__all__", vars(import_module(name)))}
+    first_cells = [line.split("|")[1] for line in glossary.splitlines() if line[:1] == "|"]
+    explained = {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
+    public = {room: {*import_module(room).__all__} for room in ROOMS}
+    for room, names in public.items():
+        for name in names:
+            own = getattr(import_module(room), name)
+            said = inspect.isclass(own) or inspect.isfunction(own)
+            assert not said or len((own.__doc__ or "").split()) >= 3, name
+        assert names - on_page == set(), room
+    assert {name for room in IN_GLOSSARY for name in public[room]} == explained
+
+
+def test_what_the_page_on_the_architecture_names_is_there() -> None:
+    package = Path(hopscope.__file__).parent
+    page = (DOCS / "architecture.md").read_text()
+    places = (package, ROOT, package / "models", package / "models" / "native")
+    files = {*re.findall(r"`(?:hopscope/)?((?:\w+/)*\w+\.(?:py|c|h))[:`]", page)}
+    assert [file for file in files if not any((place / file).exists() for place in places)] == []
+    for file, name in re.findall(r"`((?:\w+/)*\w+)\.py:([\w.]+)`", page):
+        found = import_module(f"hopscope.{file}".replace("/", ".").removesuffix(".__init__"))
+        for part in name.split("."):
+            found = getattr(found, part)
+
+
+def test_every_row_of_an_account_is_on_the_page_of_its_circuit() -> None:
+    models = ("figure-5", "three-heads", "transformer-a", "transformer-b", "transformer-c")
+    pages = {**dict(zip(models, models, strict=True)), "transformer-d": "transformer-d-fan-in"}
+    for page, model in pages.items():
+        told = (DOCS / "travels" / f"{page}.md").read_text()
+        rows = account_rows(hopscope.load(f"gallery/{model}").circuit)
+        assert rows
+        assert [row for row in rows if f"| {' | '.join(row)} |" not in told] == [], page
+
+
+def test_the_citation_is_what_its_format_requires_and_of_this_version() -> None:
+    found = pytest.importorskip("yaml").safe_load((ROOT / "CITATION.cff").read_text())
+    assert (found["cff-version"], found["type"]) == ("1.2.0", "software")
+    assert (found["version"], found["license"]) == (hopscope.__version__, "Apache-2.0")
+    assert found["message"]
+    person = {"family-names", "given-names", "orcid", "affiliation", "email"}
+    for work in (found, *found["references"]):
+        assert work["title"]
+        assert work["authors"]
+        for author in work["authors"]:
+            assert author.keys() <= person or author.keys() <= {"name", "website", "email"}
+            assert author.get("family-names") or author.get("name")

@@ -19,6 +19,7 @@ SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.name)
 def test_the_example_runs(path: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(path), *SIZES.get(path.name, [])]

@@ -26,25 +26,19 @@ def test_facts_are_sorted_into_the_order_of_look_ups() -> None:
     assert str(Role("query", 1)) == "query 1"
 
 
-@pytest.mark.parametrize(
-    ("facts", "text"),
-    [
+def test_what_is_no_fact_graph_is_refused() -> None:
+    for facts, text in (
         (["a->b", "b->a"], "the facts a->b, b->a need each other"),
         (["a->b", "c->b"], "two facts lead to 'b'"),
         (["a b"], "cannot read the fact 'a b'"),
         (["a,->b"], "cannot read the fact"),
         (["a->b,c"], "cannot read the fact 'a->b,c': write keys and one value"),
-        (["a->b->c"], "cannot read the fact 'a->b->c': write keys and one value"),
+        (["a->b->c"], "cannot read the fact 'a->b->c'"),
         (["a,a->b"], "names a key twice"),
         ([], "at least one fact"),
-    ],
-)
-def test_what_is_no_fact_graph_is_refused(facts: list[str], text: str) -> None:
-    with pytest.raises(FactError, match=text):
-        parse_facts(facts)
-
-
-def test_a_chain_needs_a_hop() -> None:
+    ):
+        with pytest.raises(FactError, match=text):
+            parse_facts(facts)
     with pytest.raises(FactError, match="hops is 0"):
         chain_of_facts(0)
 
@@ -61,9 +55,6 @@ def test_a_role_is_read_from_its_text() -> None:
     for text in ("1 key", "key", "value x", "", "a<b", "letter 1 "):
         with pytest.raises(FactError, match=f"there is no role '{text}': roles are query, key 0"):
             parse_role(text)
-
-
-@pytest.mark.parametrize("name", ["", "key 1", "value x", "a<b", "1st", "letter "])
-def test_a_name_that_could_not_be_read_again_is_refused(name: str) -> None:
-    with pytest.raises(FactError, match="a role cannot be called"):
-        Role(name)
+    for name in ("", "key 1", "value x", "a<b", "1st", "letter "):  # could not be read again
+        with pytest.raises(FactError, match="a role cannot be called"):
+            Role(name)

@@ -8,12 +8,10 @@ import pytest
 from nbclient import NotebookClient
 from pages import ROOT, blocks
 
-TUTORIALS = ROOT / "docs" / "tutorials"
-
 
 def cells(name: str) -> list[str]:
     """The code of a tutorial, cell by cell."""
-    texts = blocks(TUTORIALS / f"{name}.md", "ipython3")
+    texts = blocks(ROOT / "docs" / "tutorials" / f"{name}.md", "ipython3")
     return ["\n".join(line for line in text.splitlines() if line[:1] != ":") for text in texts]
 
 
@@ -25,22 +23,19 @@ def test_a_tutorial_is_run_twice_in_one_folder(tmp_path: Path) -> None:
         made = [nbformat.v4.new_code_cell(text) for text in cells("a_sweep_and_sql")]
         notebook = nbformat.v4.new_notebook(cells=made)
         NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
-        shown.append([answer for cell in made for answer in texts(cell)])
+        outputs = [out for cell in made for out in cell.outputs]
+        answers = [out for out in outputs if out.output_type == "execute_result"]
+        shown.append([out.data["text/plain"] for out in answers])
     assert shown[0] == shown[1]
-
-
-def texts(cell: nbformat.NotebookNode) -> list[str]:
-    """What a cell answers in a terminal's words."""
-    return [out.data["text/plain"] for out in cell.outputs if out.output_type == "execute_result"]
 
 
 def test_without_its_extra_a_tutorial_says_in_a_line_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first, *_ = cells("your_own_model")
-    missing = {"transformer_lens"}
     monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: None if name in missing else find_spec(name)
+        "importlib.util.find_spec",
+        lambda name: None if name == "transformer_lens" else find_spec(name),
     )
     with pytest.raises(SystemExit, match=r"^transformer_lens is missing: pip install "):
         exec(first, {})

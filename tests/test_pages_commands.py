@@ -1,7 +1,6 @@
 """The commands of the pages that train, search or write run too, shortened, on a store of a moment.
 
-Those that are light run in test_documented.py. What needs a network, a cluster or a browser is
-listed here with the tests of what it does.
+What needs a network, a cluster or a browser is listed here with the tests of what it does.
 """
 
 import re
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from pages import ROOT, blocks, commands
-from test_documented import LIGHT
 
 import hopscope
 import hopscope.papers
@@ -29,7 +27,7 @@ ELSEWHERE = {
 SHORTER = {
     r"\bRUN --all": "fleet --all --examples 16",
     r"\bRUN\b": "demo-run",
-    r"gallery/transformer-a": "gallery/demo",
+    r"^(contents|maps) gallery/transformer-a": r"\1 gallery/demo",
     r"^emergence mqar": "emergence demo-run",
     r"^contents (\S+)": r"contents \1 --examples 64",
     r"^(discover|explain|baselines|ablate) (?!fleet)(\S+)": r"\1 \2 --examples 16",
@@ -41,11 +39,7 @@ SHORTER = {
     r"--shards 8": "--shards 3",
 }
 """So that it is a matter of seconds: a pattern, and what stands there instead."""
-HERE = [
-    line
-    for line in commands()
-    if not LIGHT.match(line) and not any(re.match(each, line) for each in ELSEWHERE)
-]
+HERE = [line for line in commands() if not any(re.match(each, line) for each in ELSEWHERE)]
 
 
 def shorter(line: str) -> str:
@@ -82,17 +76,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def recipes() -> str:
     """The file of recipes that the page on many runs shows."""
-    (text,) = (
-        its for its in blocks(ROOT / "docs" / "many_runs.md", "python") if "# recipes.py" in its
-    )
+    shown = blocks(ROOT / "docs" / "many_runs.md", "python")
+    (text,) = (its for its in shown if "# recipes.py" in its)
     return text.replace("steps=1_000", "steps=2").replace("range(8)", "range(1)")
-
-
-def test_each_pattern_is_still_needed() -> None:
-    assert [
-        each for each in ELSEWHERE if not any(re.match(each, line) for line in commands())
-    ] == []
-    assert [each for each in SHORTER if not any(re.search(each, line) for line in HERE)] == []
 
 
 @pytest.mark.slow

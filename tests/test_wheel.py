@@ -12,6 +12,7 @@ from hopscope.papers.registry import PAPERS
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_the_tables_of_both_papers_are_inside(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):

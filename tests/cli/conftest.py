@@ -10,6 +10,7 @@ from reproducing import End, Say, ends, registry
 
 from hopscope.cli.commands import COMMANDS
 from hopscope.cli.main import call, main
+from hopscope.cli.main import run as command
 from hopscope.cli.output import warn
 from hopscope.configs import Experiment, Recipe, Retrieval, Training
 from hopscope.errors import HopscopeError
@@ -30,9 +31,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def hopscope(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str, str]]:
+def hopscope(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
     """Exit code, output and errors of a command."""
 
     def called(*arguments: str) -> tuple[int, str, str]:
@@ -41,6 +40,18 @@ def hopscope(
             main()
         captured = capsys.readouterr()
         return int(stop.value.code or 0), captured.out, captured.err
+
+    return called
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command prints, which succeeds."""
+
+    def called(*arguments: str) -> str:
+        capsys.readouterr()
+        assert command(arguments) == 0
+        return capsys.readouterr().out
 
     return called
 

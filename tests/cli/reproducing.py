@@ -1,4 +1,4 @@
-"""What tests of `hopscope reproduce` share: a target of two short trainings."""
+"""What tests of commands share; and of `hopscope reproduce`: a target of two short trainings."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,9 @@ from hopscope.store import RunFolder
 from hopscope.training import Run
 
 Say = Callable[..., tuple[int, str, str]]
-"""The command with folders of its own: exit code, output, errors."""
+"""A command: exit code, output, errors."""
+Said = Callable[..., str]
+"""A command that succeeds: its output."""
 
 
 class End(Row):
