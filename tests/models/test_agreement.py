@@ -1,12 +1,11 @@
 from typing import Any
 
 import pytest
+from kernel_paths import PATHS
 from torch import Tensor
 
 from hopscope.models import compiled, halves
 from hopscope.models.agreement import agreements
-
-PATHS = [path for path in compiled.possible() if path != "torch"]
 
 
 @pytest.mark.skipif(not PATHS, reason="there are no kernels here")

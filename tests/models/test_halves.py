@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from kernel_paths import PATHS, off
 from torch import Tensor, nn
 
 from hopscope.configs import Interface, Model
@@ -9,8 +10,6 @@ from hopscope.models import compiled, halves
 from hopscope.models.layers import Attention, Mlp, Norm
 from hopscope.models.transformer import Transformer
 
-ROUNDING = 2**-8  # of bf16, relative
-PATHS = [path for path in compiled.possible() if path != "torch"]
 CONFIG = Model(layers=2, heads=2, d_model=128, init="fan-in")
 
 
@@ -22,16 +21,6 @@ def filled(layer: nn.Module, seed: int) -> nn.Module:
         numbers = torch.empty(parameter.shape).normal_(0, scale, generator=generator)
         parameter.data = numbers.bfloat16().to(parameter.dtype)
     return layer
-
-
-def off(ours: Tensor | None, exact: Tensor | None) -> float:
-    """The largest error, in roundings of the largest number."""
-    assert ours is not None
-    assert exact is not None
-    assert ours.dtype == torch.bfloat16
-    assert ours.shape == exact.shape
-    error = (ours.detach().double() - exact.detach()).abs().max()
-    return float(error / (ROUNDING * exact.detach().abs().max()))
 
 
 def half(kind: str, fleet: tuple[int, ...]) -> nn.ModuleList:
@@ -91,28 +80,24 @@ def test_the_result_does_not_depend_on_threads(path: str, kind: str, read: int) 
             assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", compiled.possible())
 def test_what_they_are_not_made_for_is_left_to_the_layers(path: str) -> None:
     x, vector = torch.zeros(1, 8, 64).bfloat16(), torch.zeros(64).bfloat16()
     square, norm, heads = torch.zeros(64, 64).bfloat16(), (vector, vector), (2, True, 8, 1e-5)
-    pair = square, vector
+    pair, fits = (square, vector), halves.Heads(*heads)
+    maps, nine = (pair, square, pair, pair), fits._replace(read=9)  # of eight positions
+    wide, half = (square, vector.float()), square[:32]
     with compiled.using(path):
-        assert halves.suit_mlp(x, norm, pair, pair)
+        assert halves.suit_mlp(x, norm, pair, pair) == (path != "torch")
+        assert halves.suit_attention(x, norm, maps, fits) == (path != "torch")
         assert not halves.suit_mlp(x.float(), norm, pair, pair)
         assert not halves.suit_mlp(x, (vector, vector.float()), pair, pair)
-        fits = halves.Heads(*heads)
-        assert halves.suit_attention(x, norm, (pair, square, pair, pair), fits)
-        assert not halves.suit_attention(x.float(), norm, (pair, square, pair, pair), fits)
-        assert not halves.suit_attention(x, norm, (pair, square.float(), pair, pair), fits)
-        assert not halves.suit_attention(x, norm, (pair, square[:32], pair, pair), fits)
-        assert not halves.suit_attention(
-            x, norm, (pair, square, (square, vector.float()), pair), fits
-        )
-        more = fits._replace(read=9)  # of eight positions
-        assert not halves.suit_attention(x, norm, (pair, square, pair, pair), more)
-    with compiled.using("torch"):
-        assert not halves.suit_mlp(x, norm, pair, pair)
-        assert not halves.suit_attention(x, norm, (pair, square, pair, pair), fits)
+        assert not halves.suit_attention(x.float(), norm, maps, fits)
+        assert not halves.suit_attention(x, norm, maps, nine)
+        for other in (
+            (pair, square.float(), pair, pair), (pair, half, pair, pair), (pair, square, wide, pair)
+        ):  # fmt: skip
+            assert not halves.suit_attention(x, norm, other, fits)
 
 
 @pytest.mark.parametrize("path", compiled.possible())

@@ -6,28 +6,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_paths import numbers, on_every_path
+from kernel_paths import model_and_batch, numbers, off, on_every_path
 from torch import Tensor
 from torch.nn import functional
 
-from hopscope.configs import Model, Retrieval
 from hopscope.models import Transformer, compiled, kernels
-from hopscope.tasks import Batch, examples, sampler_of
-
-ROUNDING = 2**-8  # of bf16, relative
-
 
 WIDTHS = st.sampled_from([16, 32, 48, 128])
-
-
-def off(ours: Tensor | None, exact: Tensor | None) -> float:
-    """The largest error, in roundings of the largest number (of 0.01 where that is smaller)."""
-    assert ours is not None
-    assert exact is not None
-    assert ours.dtype == torch.bfloat16
-    assert ours.shape == exact.shape
-    largest = exact.detach().abs().max().clamp_min(0.01)
-    return float((ours.detach().double() - exact.detach()).abs().max() / (ROUNDING * largest))
 
 
 def hold(
@@ -63,37 +48,30 @@ def looked_up(query: Tensor, key: Tensor, value: Tensor, heads: int, causal: boo
 
 
 @on_every_path
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 128), st.integers(1, 3), WIDTHS, st.booleans(), st.data())
-def test_attention_from_all_positions(
+def test_attention(
     path: str, seq: int, heads: int, width: int, causal: bool, data: st.DataObject
 ) -> None:
-    fleet = data.draw(st.sampled_from([(), (2,)]))
+    """From all positions, of a fleet too, or from the last ones."""
     torch.manual_seed(seq)
-    joined = numbers(*fleet, data.draw(st.integers(1, 3)), seq, 3 * heads * width)
-    hold(
-        path,
-        lambda x: kernels.attend(x, None, heads, causal),
-        lambda x: looked_up(*x.chunk(3, -1), heads, causal),
-        joined,
-    )
-
-
-@on_every_path
-@settings(max_examples=40, deadline=None)
-@given(st.integers(1, 128), st.integers(1, 3), WIDTHS, st.booleans(), st.data())
-def test_attention_from_the_last_positions(
-    path: str, seq: int, heads: int, width: int, causal: bool, data: st.DataObject
-) -> None:
-    read = data.draw(st.integers(1, seq))
-    torch.manual_seed(seq)
-    hold(
-        path,
-        lambda x, query: kernels.attend(x, query, heads, causal),
-        lambda x, query: looked_up(query, *x.chunk(2, -1), heads, causal),
-        numbers(2, seq, 2 * heads * width),
-        numbers(2, read, heads * width),
-    )
+    if data.draw(st.booleans()):
+        fleet, batch = data.draw(st.sampled_from([(), (2,)])), data.draw(st.integers(1, 3))
+        hold(
+            path,
+            lambda x: kernels.attend(x, None, heads, causal),
+            lambda x: looked_up(*x.chunk(3, -1), heads, causal),
+            numbers(*fleet, batch, seq, 3 * heads * width),
+        )
+    else:
+        read = data.draw(st.integers(1, seq))
+        hold(
+            path,
+            lambda x, query: kernels.attend(x, query, heads, causal),
+            lambda x, query: looked_up(query, *x.chunk(2, -1), heads, causal),
+            numbers(2, seq, 2 * heads * width),
+            numbers(2, read, heads * width),
+        )
 
 
 @on_every_path
@@ -171,17 +149,6 @@ def test_an_mlp(path: str, seq: int, width: int, hidden: int, data: st.DataObjec
         numbers(*fleet, width, hidden, scale=hidden**-0.5),
         numbers(*fleet, width),
     )
-
-
-def model_and_batch(models: tuple[int, ...]) -> tuple[Transformer, Batch]:
-    task = Retrieval(hops=2, chains=2)
-    sampler = sampler_of(task)
-    config = Model(layers=2, heads=2, d_model=64, init="fan-in")
-    model = Transformer(config, task.interface(), models=models)
-    if not models:
-        model = Transformer.seeded(config, task.interface(), 0)
-    batch = examples(sampler, 0, torch.arange(8 * max(1, len(models))))
-    return model.bfloat16(), batch.stacked(len(models)) if models else batch
 
 
 @on_every_path

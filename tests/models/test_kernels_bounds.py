@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernel_paths import PATHS
 
 from hopscope.models import compiled
 
@@ -60,9 +61,6 @@ for path in sys.argv[1:]:
         call_all()
     print(path)
 """
-
-
-PATHS = [path for path in compiled.possible() if path != "torch"]
 
 
 @pytest.mark.skipif(not PATHS, reason="no kernels in C")

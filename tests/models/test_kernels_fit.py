@@ -2,71 +2,39 @@
 
 import pytest
 import torch
-from kernel_paths import numbers, on_every_path
+from kernel_paths import model_and_batch, numbers, on_every_path
 from torch import Tensor
 
-from hopscope.configs import Model, Retrieval
-from hopscope.models import Transformer, compiled, kernels
-from hopscope.tasks import Batch, examples, sampler_of
+from hopscope.models import compiled, kernels
 
 
-def model_and_batch(models: tuple[int, ...]) -> tuple[Transformer, Batch]:
-    task = Retrieval(hops=2, chains=2)
-    sampler = sampler_of(task)
-    config = Model(layers=2, heads=2, d_model=64, init="fan-in")
-    model = Transformer(config, task.interface(), models=models)
-    if not models:
-        model = Transformer.seeded(config, task.interface(), 0)
-    batch = examples(sampler, 0, torch.arange(8 * max(1, len(models))))
-    return model.bfloat16(), batch.stacked(len(models)) if models else batch
-
-
-@on_every_path
+@pytest.mark.parametrize("path", compiled.possible())
 def test_what_they_are_not_made_for_is_left_to_torch(path: str) -> None:
-    fits, weight, bias = numbers(1, 128, 64), numbers(128, 64), numbers(128)
+    long, x, vector, bias = numbers(1, 128, 64), numbers(2, 8, 64), numbers(64), numbers(128)
+    weight = numbers(128, 64)
+    up, down = (weight, bias), (numbers(64, 128), vector)
+    suit, affine, attention = kernels.suit, kernels.suit_affine, kernels.suit_attention
+    mlp, norm = kernels.suit_mlp, kernels.suit_norm
+    taken = [
+        (suit, (long,)), (attention, (long, 16)), (affine, (long, weight, bias)),
+        (affine, (x, weight, bias)), (mlp, (x, up, down)), (norm, (x, vector, vector)),
+    ]  # fmt: skip
+    left = [
+        (suit, (long.float(),)), (suit, (long, torch.ones(64))), (suit, (numbers(1, 4, 40),)),
+        (attention, (numbers(1, 129, 64), 16)), (attention, (long, 8)), (attention, (long, 144)),
+        (affine, (long, numbers(8, 64), numbers(8))), (affine, (x[..., :48], weight, bias)),
+        (affine, (x, weight, bias.float())), (affine, (x, weight, bias[:64])),
+        (affine, (x[None], weight, bias)), (affine, (x[0], weight, bias)),
+        (affine, (x[None], weight.expand(3, -1, -1), bias.expand(3, -1))),
+        (mlp, (x, up, up)), (mlp, (x, up, (down[0], vector.float()))),
+        (norm, (x, bias, bias)), (norm, (x, vector, torch.ones(64))),
+        (norm, (x[None], numbers(3, 64), numbers(3, 64))),
+    ]  # fmt: skip
     with compiled.using(path):
-        assert kernels.suit(fits)
-        assert kernels.suit_attention(fits, 16)
-        assert kernels.suit_affine(fits, weight, bias)
-        assert not kernels.suit(fits.float())
-        assert not kernels.suit(fits, torch.ones(64))
-        assert not kernels.suit(numbers(1, 4, 40))
-        assert not kernels.suit_attention(numbers(1, 129, 64), 16)
-        assert not kernels.suit_attention(fits, 8)
-        assert not kernels.suit_attention(fits, 144)
-        assert not kernels.suit_affine(fits, numbers(8, 64), numbers(8))
-
-
-def test_without_them_all_is_left_to_torch() -> None:
-    """As on a processor without AVX-512 BF16, and after an installation without a compiler."""
-    x, weight, bias = numbers(1, 128, 64), numbers(64, 64), numbers(64)
-    with compiled.using("torch"):
-        assert not kernels.suit(x)
-        assert not kernels.suit_attention(x, 16)
-        assert not kernels.suit_affine(x, weight, bias)
-        assert not kernels.suit_mlp(x, (weight, bias), (weight, bias))
-        assert not kernels.suit_norm(x, numbers(64), numbers(64))
-
-
-@on_every_path
-def test_what_does_not_fit_together_is_left_to_torch(path: str) -> None:
-    x, weight, bias = numbers(2, 8, 64), numbers(128, 64), numbers(128)
-    up, down = (weight, bias), (numbers(64, 128), numbers(64))
-    with compiled.using(path):
-        assert kernels.suit_affine(x, weight, bias)
-        assert not kernels.suit_affine(x[..., :48], weight, bias)
-        assert not kernels.suit_affine(x, weight, bias.float())
-        assert not kernels.suit_affine(x, weight, bias[:64])
-        assert not kernels.suit_affine(x[None], weight, bias)
-        assert not kernels.suit_affine(x[0], weight, bias)
-        assert not kernels.suit_affine(x[None], weight.expand(3, -1, -1), bias.expand(3, -1))
-        assert kernels.suit_mlp(x, up, down)
-        assert not kernels.suit_mlp(x, up, up)
-        assert not kernels.suit_mlp(x, up, (down[0], down[1].float()))
-        assert kernels.suit_norm(x, numbers(64), numbers(64))
-        assert not kernels.suit_norm(x, numbers(128), numbers(128))
-        assert not kernels.suit_norm(x, numbers(64), torch.ones(64))
-        assert not kernels.suit_norm(x[None], numbers(3, 64), numbers(3, 64))
+        for number, (fits, given) in enumerate(taken):
+            assert fits(*given) == (path != "torch"), number
+        for number, (fits, given) in enumerate(left):
+            assert not fits(*given), number
 
 
 @on_every_path
@@ -79,7 +47,7 @@ def test_the_default_dtype_does_not_matter(path: str, default: torch.dtype) -> N
             model(batch.inputs).square().sum().backward()
         return [p.grad for p in model.parameters() if p.grad is not None]
 
-    model, batch = model_and_batch(())
+    model, batch = model_and_batch()
     usual = gradients()
     before = torch.get_default_dtype()
     torch.set_default_dtype(default)
@@ -92,20 +60,15 @@ def test_the_default_dtype_does_not_matter(path: str, default: torch.dtype) -> N
 
 
 @on_every_path
-def test_outputs_can_be_changed_in_place(path: str) -> None:
-    x = numbers(2, 8, 64).requires_grad_()
-    with compiled.using(path):
-        y = kernels.affine(x, numbers(64, 64), numbers(64))
-    y += 1
-    y.sum().backward()
-    assert x.grad is not None
-
-
-@on_every_path
-def test_no_examples_are_no_error(path: str) -> None:
-    x, weight, bias = numbers(0, 8, 64), numbers(128, 64), numbers(128)
-    weight.requires_grad_(), bias.requires_grad_()
-    with compiled.using(path):
-        kernels.affine(x, weight, bias).sum().backward()
-    assert weight.grad is not None
-    assert not weight.grad.any()
+def test_outputs_can_be_changed_in_place_and_no_examples_are_no_error(path: str) -> None:
+    for batch in (2, 0):
+        x, weight, bias = (each.requires_grad_() for each in (
+            numbers(batch, 8, 64), numbers(128, 64), numbers(128),
+        ))  # fmt: skip
+        with compiled.using(path):
+            y = kernels.affine(x, weight, bias)
+        y += 1
+        y.sum().backward()
+        assert x.grad is not None
+        assert weight.grad is not None
+        assert weight.grad.any() == (batch > 0)

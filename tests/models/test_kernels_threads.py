@@ -5,27 +5,14 @@ from threading import Thread
 
 import pytest
 import torch
-from kernel_paths import numbers, on_every_path
+from kernel_paths import model_and_batch, numbers, on_every_path
 from torch import Tensor
 
-from hopscope.configs import Model, Retrieval
-from hopscope.models import Transformer, compiled, kernels
-from hopscope.tasks import Batch, examples, sampler_of
-
-
-def model_and_batch(models: tuple[int, ...]) -> tuple[Transformer, Batch]:
-    task = Retrieval(hops=2, chains=2)
-    sampler = sampler_of(task)
-    config = Model(layers=2, heads=2, d_model=64, init="fan-in")
-    model = Transformer(config, task.interface(), models=models)
-    if not models:
-        model = Transformer.seeded(config, task.interface(), 0)
-    batch = examples(sampler, 0, torch.arange(8 * max(1, len(models))))
-    return model.bfloat16(), batch.stacked(len(models)) if models else batch
+from hopscope.models import compiled, kernels
 
 
 def gradients_of_a_transformer() -> list[Tensor]:
-    model, batch = model_and_batch(())
+    model, batch = model_and_batch()
     model(batch.inputs).square().sum().backward()
     return [p.grad for p in model.parameters() if p.grad is not None]
 
@@ -61,28 +48,24 @@ def test_the_result_does_not_depend_on_threads(
 
 
 @on_every_path
-def test_others_may_use_the_tiles_in_between(path: str) -> None:
+def test_any_thread_can_call_them_and_others_may_use_the_tiles_in_between(path: str) -> None:
     """torch's products in bf16 take tiles of other sizes on a processor with AMX."""
-    with compiled.using(path):
-        before = gradients_of_maps()
-        left, right = numbers(40, 72), numbers(72, 24)
-        product = left @ right
-        between = gradients_of_maps()
-        assert torch.equal(product, left @ right)
-    assert all(torch.equal(a, b) for a, b in zip(before, between, strict=True))
+    left, right = numbers(40, 72), numbers(72, 24)
 
-
-@on_every_path
-def test_any_thread_can_call_them(path: str) -> None:
-    def elsewhere() -> None:
+    def call() -> None:
         with compiled.using(path):
-            there.extend(gradients_of_maps())
+            gradients.append(gradients_of_maps())
 
-    there: list[Tensor] = []
-    thread = Thread(target=elsewhere)
+    gradients: list[list[Tensor]] = []
+    call()
+    product = left @ right
+    call()
+    assert torch.equal(product, left @ right)
+    thread = Thread(target=call)
     thread.start()
     thread.join()
-    with compiled.using(path):
-        here = gradients_of_maps()
-    assert len(there) > 0
-    assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
+    here, again, elsewhere = gradients
+    assert len(here) > 0
+    for a, b, c in zip(here, again, elsewhere, strict=True):
+        assert torch.equal(a, b)
+        assert torch.equal(a, c)

@@ -139,11 +139,12 @@ def test_gradients_are_those_of_maps_apart(
 
 
 def test_a_member_starts_with_the_weights_of_its_seed() -> None:
-    fleet = Transformer(Model(d_model=8), VECTORS, models=(3, 5))
-    for member, seed in enumerate((3, 5)):
-        alone = Transformer.seeded(Model(d_model=8), VECTORS, seed)
-        for name, weight in alone.state_dict().items():
-            assert torch.equal(fleet.state_dict()[name][member], weight), name
+    for init in ("gpt2", "torch"):
+        config = Model(d_model=8, init=init)
+        fleet = Transformer(config, VECTORS, models=(3, 5)).state_dict()
+        for member, seed in enumerate((3, 5)):
+            for name, weight in Transformer.seeded(config, VECTORS, seed).state_dict().items():
+                assert torch.equal(fleet[name][member], weight), name
 
 
 def test_reading_fewer_positions_changes_nothing_else() -> None:
@@ -152,18 +153,13 @@ def test_reading_fewer_positions_changes_nothing_else() -> None:
     assert torch.allclose(model(inputs), model(inputs, read=7)[:, -3:], atol=1e-6)
 
 
-def test_attention_is_seen_whole() -> None:
-    model = shaken(Transformer.seeded(Model(layers=2, d_model=8), VECTORS, 0))
-    seen = model.attention(some_inputs(VECTORS, 5))
-    assert seen.shape == (2, 5, 4, 7, 7)
-    assert torch.allclose(seen.sum(-1), torch.ones(2, 5, 4, 7))
-    assert (seen.triu(1) == 0).all()
-
-
-def test_replaced_attention_is_used() -> None:
+def test_attention_is_seen_whole_and_what_replaces_it_is_used() -> None:
     model = shaken(Transformer.seeded(Model(layers=2, d_model=8), VECTORS, 0))
     inputs = some_inputs(VECTORS, 5)
     seen = model.attention(inputs)
+    assert seen.shape == (2, 5, 4, 7, 7)
+    assert torch.allclose(seen.sum(-1), torch.ones(2, 5, 4, 7))
+    assert (seen.triu(1) == 0).all()
     layers: list[int] = []
 
     def same(layer: int, pattern: Tensor) -> Tensor:
@@ -182,19 +178,17 @@ def test_replaced_attention_is_used() -> None:
     assert not torch.allclose(model(changed), model(inputs))
 
 
-def test_an_edit_of_the_wrong_shape_is_refused() -> None:
-    model = Transformer.seeded(Model(d_model=8), VECTORS, 0)
-    with pytest.raises(ModelError, match="edit of layer 0 returned NoneType; expected attention"):
-        model(some_inputs(VECTORS, 2), attention=lambda _, __: None)
-    with pytest.raises(ModelError, match="edit of layer 0 returned shape .2, 4, 7, 3., expected"):
-        model(some_inputs(VECTORS, 2), attention=lambda _, pattern: pattern[..., :3])
-
-
-def test_members_are_asked_of_fleets_within_range() -> None:
-    with pytest.raises(ModelError, match="only a fleet has members"):
-        Transformer(Model(), VECTORS).member(0)
-    with pytest.raises(ModelError, match="member 2 of a fleet of 2"):
-        Transformer(Model(), VECTORS, models=(0, 1)).member(2)
+def test_what_cannot_be_asked_of_a_model_is_refused() -> None:
+    model, inputs = Transformer.seeded(Model(d_model=8), VECTORS, 0), some_inputs(VECTORS, 2)
+    fleet = Transformer(Model(), VECTORS, models=(0, 1))
+    for ask, text in (
+        (lambda: model(inputs, attention=lambda _, __: None), "layer 0 returned NoneType; expect"),
+        (lambda: model(inputs, attention=lambda _, a: a[..., :3]), "returned shape .2, 4, 7, 3., "),
+        (lambda: model.member(0), "only a fleet has members"),
+        (lambda: fleet.member(2), "member 2 of a fleet of 2"),
+    ):
+        with pytest.raises(ModelError, match=text):
+            ask()
 
 
 @pytest.mark.parametrize("init", ["gpt2", "fan-in"])
@@ -237,8 +231,3 @@ def test_maps_may_begin_as_those_of_torch_do() -> None:
             assert ours.abs().max() <= 1 / math.sqrt(inputs)
     assert (model.get_parameter("blocks.0.mlp_norm.weight") == 1).all()
     assert not model.get_parameter("norm.bias").any()
-    given = Transformer.seeded(config.model_copy(update={"input_std": 0.5}), wide, 0)
-    assert given.get_parameter("input.weight").std().item() == pytest.approx(0.5, rel=0.03)
-    fleet = Transformer(config, wide, models=(3, 0))
-    for name, weight in model.state_dict().items():
-        assert torch.equal(fleet.state_dict()[name][1], weight), name

@@ -27,12 +27,6 @@ def test_hops_land_where_a_slow_walk_lands(tokens: list[int], hops: int) -> None
         assert reached[place].tolist() == expected
 
 
-def test_the_drawing_in_the_docstring() -> None:
-    tokens = torch.tensor([[2, 0, 1, 0, 2, 0]])  # c a b a c a
-    last = landings(tokens, 2)[0, -1].tolist()
-    assert tokens[0, last].tolist() == [2, 0]
-
-
 @pytest.mark.parametrize("curriculum", [True, False])
 def test_answers_and_roles_follow_the_landings(curriculum: bool) -> None:
     task = KHop(hops=3, alphabet=4, length=20, curriculum=curriculum)

@@ -8,13 +8,13 @@ from hopscope.errors import CircuitError
 from hopscope.tasks import dataset, hop_losses, total
 
 
-@pytest.mark.parametrize("symbols", ["gaussian", "sphere", "one-hot"])
-def test_the_mean_of_the_candidates_reaches_the_guessing_level(symbols: str) -> None:
-    task = Retrieval(hops=2, symbols=symbols, dim=12)
-    batch = dataset(task, 0, 20_000)
-    candidates = batch.targets.mean(dim=1, keepdim=True).expand_as(batch.targets)
-    losses = hop_losses(task, candidates.flatten(2), batch)
-    assert losses.tolist() == pytest.approx([task.guess()] * 2, rel=0.01)
+def test_the_mean_of_the_candidates_reaches_the_guessing_level() -> None:
+    for symbols in ("gaussian", "sphere", "one-hot"):
+        task = Retrieval(hops=2, symbols=symbols, dim=12)
+        batch = dataset(task, 0, 20_000)
+        candidates = batch.targets.mean(dim=1, keepdim=True).expand_as(batch.targets)
+        losses = hop_losses(task, candidates.flatten(2), batch)
+        assert losses.tolist() == pytest.approx([task.guess()] * 2, rel=0.01), symbols
 
 
 def test_losses_are_means_over_examples_queries_and_numbers() -> None:
@@ -52,10 +52,6 @@ def test_several_known_symbols_are_answered_at_the_last() -> None:
     outputs = torch.full((4, 4, 4), math.nan)
     outputs[:, 1::2] = batch.targets.flatten(2)
     assert hop_losses(task, outputs, batch).tolist() == [0.0]
-
-
-def test_guessing_a_token_costs_the_log_of_the_alphabet() -> None:
-    assert KHop(alphabet=5).guess() == pytest.approx(math.log(5))
 
 
 def test_a_model_of_another_number_of_classes_is_named() -> None:

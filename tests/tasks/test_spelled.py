@@ -38,24 +38,17 @@ def test_an_example_in_words_is_the_example(task: Task) -> None:
 
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_what_is_typed_as_it_was_drawn_is_the_example(task: Task) -> None:
-    shown = spelled(task, 5, 3)
-    again = spelled(task, 5, 3, words=shown.texts)
-    torch.testing.assert_close(again.inputs, shown.inputs)
-    torch.testing.assert_close(again.roles.role, shown.roles.role)
-    assert again.asked == shown.asked
-    decoys = {number for number, role in enumerate(task.roles()) if role.kind.startswith("decoy")}
-    own = torch.tensor([role not in decoys for role in shown.roles.role.tolist()])
-    torch.testing.assert_close(again.roles.chain[own], shown.roles.chain[own])
-
-
-@pytest.mark.parametrize("task", TASKS, ids=repr)
-def test_another_order_has_the_same_symbols(task: Task) -> None:
-    shown, other = spelled(task, 5, 3), spelled(task, 5, 3, order=8)
-    assert other.texts != shown.texts
-    assert sorted(other.texts) == sorted(shown.texts)
-    for one, its in ((other, spelled(task, 5, 3, words=other.texts, order=8)),):
-        torch.testing.assert_close(its.inputs, one.inputs)
-        assert its.asked == one.asked
+    shown, reordered = spelled(task, 5, 3), spelled(task, 5, 3, order=8)
+    assert reordered.texts != shown.texts
+    assert sorted(reordered.texts) == sorted(shown.texts)
+    for given, order in ((shown, None), (reordered, 8)):
+        again = spelled(task, 5, 3, words=given.texts, order=order)
+        torch.testing.assert_close(again.inputs, given.inputs)
+        torch.testing.assert_close(again.roles.role, given.roles.role)
+        assert again.asked == given.asked
+        roles = given.roles
+        own = [not task.roles()[role].kind.startswith("decoy") for role in roles.role.tolist()]
+        torch.testing.assert_close(again.roles.chain[own], roles.chain[own])
 
 
 def test_a_typed_fact_changes_what_is_true() -> None:
@@ -99,14 +92,15 @@ def test_a_typed_key_asks_for_its_value() -> None:
 
 
 def test_a_symbol_that_the_task_does_not_have_is_refused() -> None:
-    with pytest.raises(ConfigError, match="there is no symbol 'z' here; the symbols are a, b, c"):
-        spelled(KHop(alphabet=3, length=4), 0, 0, words=tuple("abcz"))
-    with pytest.raises(ConfigError, match="there is no symbol 'none' here"):
-        spelled(KHop(alphabet=3, length=4), 0, 0, words=("a", "b", "c", "none"))
-    with pytest.raises(ConfigError, match="there is no symbol 'c1' here; the symbols are a0, a1"):
-        spelled(Retrieval(chains=2), 0, 0, words=("c1",))
-    with pytest.raises(ConfigError, match="the sequence has 3 symbols; expected 4"):
-        spelled(KHop(alphabet=3, length=4), 0, 0, words=tuple("abc"))
+    letters = KHop(alphabet=3, length=4)
+    for task, words, text in (
+        (letters, "abcz", "there is no symbol 'z' here; the symbols are a, b, c"),
+        (letters, ("a", "b", "c", "none"), "there is no symbol 'none' here"),
+        (letters, "abc", "the sequence has 3 symbols; expected 4"),
+        (Retrieval(chains=2), ("c1",), "there is no symbol 'c1' here; the symbols are a0, a1"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            spelled(task, 0, 0, words=tuple(words))
 
 
 def test_symbols_are_called_by_chain_and_name() -> None:

@@ -8,23 +8,6 @@ from hopscope.errors import Diverged
 from hopscope.training.ledger import Ledger
 
 
-def test_nothing_noted_is_no_file() -> None:
-    ledger = Ledger(Experiment(task=Retrieval(hops=2)), 0)
-    ledger.settle("none")
-    assert ledger.take(5) == {}
-
-
-def test_parts_are_named_for_the_steps_they_cover() -> None:
-    ledger = Ledger(Experiment(task=Retrieval(hops=2)), 3)
-    ledger.note("train", 4, torch.tensor([[0.5, 0.7]]))
-    ledger.settle("none")
-    assert list(ledger.take(4)) == ["metrics/part-00000003-00000004.parquet"]
-    assert ledger.latest["train"].tolist() == [[0.5, pytest.approx(0.7)]]
-    ledger.note("train", 5, torch.tensor([[0.5, 0.7]]))
-    ledger.settle("none")
-    assert list(ledger.take(5)) == ["metrics/part-00000004-00000005.parquet"]
-
-
 @pytest.mark.parametrize(("value", "what"), [(math.nan, "is not a number"), (1e4, "is 1e\\+04")])
 def test_the_first_bad_loss_is_named(value: float, what: str) -> None:
     ledger = Ledger(Experiment(task=Retrieval(hops=3, curriculum=False), seeds=(5, 6)), 0)

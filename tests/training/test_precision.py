@@ -12,25 +12,18 @@ from hopscope.training.precision import device_of, precision_of
 def test_auto_is_bf16_only_where_it_is_native(
     monkeypatch: pytest.MonkeyPatch, native: bool, expected: str
 ) -> None:
-    cpu = torch.device("cpu")
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: native)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    assert precision_of(Training(), cpu) == expected
-    assert precision_of(Training(precision="float32"), cpu) == "float32"
-    assert precision_of(Training(precision="bf16"), cpu) == "bf16"
-
-
-@pytest.mark.parametrize(("native", "expected"), [(True, "bf16"), (False, "float32")])
-def test_nor_is_it_emulated_on_a_gpu(
-    monkeypatch: pytest.MonkeyPatch, native: bool, expected: str
-) -> None:
-    second = torch.device("cuda:1")
+    cpu, second = torch.device("cpu"), torch.device("cuda:1")
 
     def capability(device: torch.device) -> tuple[int, int]:
         return (8, 0) if native and device == second else (7, 5)
 
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: native)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     monkeypatch.setattr(torch.cuda, "get_device_capability", capability)
-    assert precision_of(Training(), second) == expected
+    for device in (cpu, second):
+        assert precision_of(Training(), device) == expected
+        for asked in ("float32", "bf16"):
+            assert precision_of(Training(precision=asked), device) == asked
 
 
 def gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:

@@ -44,36 +44,26 @@ def test_a_prolonged_run_is_one_trained_in_one_go(
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
+    ("own", "changes", "problem"),
     [
-        ({"lr": 0.5}, r"is another training: its training\.lr is .*, expected 0\.5"),
-        ({"schedule": "cosine"}, r"is another training: its training\.schedule is constant"),
-        ({"steps": 12}, r"is at step 12: there is nothing to go on from to 12 steps"),
-        ({"checkpoint_every": 3}, r"no checkpoint of step 3, .* own training\.checkpoint_every"),
+        ({}, {"lr": 0.5}, r"is another training: its training\.lr is .*, expected 0\.5"),
+        ({}, {"schedule": "cosine"}, r"is another training: its training\.schedule is constant"),
+        ({"schedule": "cosine"}, {}, r"its training\.schedule is cosine"),
+        ({}, {"steps": 12}, r"is at step 12: there is nothing to go on from to 12 steps"),
+        ({}, {"checkpoint_every": 3}, "no checkpoint of step 3, .* own training.checkpoint"),
+        # Of a training of 120 steps, the first 20 are not among the last 100.
+        ({"steps": 120, "validate_every": 50, "checkpoint_every": 100},
+         {"steps": 200, "validate_every": 7}, "no validation of step 7, .*training.validate"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_beginning_is_refused(
-    store: Store, tiny: Experiment, changes: dict[str, Any], problem: str
+    store: Store, tiny: Experiment, own: dict[str, Any], changes: dict[str, Any], problem: str
 ) -> None:
-    folder = train(tiny, store).folder
-    with pytest.raises(RunMismatch, match=problem):
-        prolong(folder, changed(tiny, **{"steps": 20, **changes}), store)
-    assert store.names() == [folder.name]
-
-
-def test_missing_validations_are_refused(store: Store, tiny: Experiment) -> None:
-    # Of a training of 120 steps, the first 20 are not among the last 100.
-    short = changed(tiny, steps=120, validate_every=50, checkpoint_every=100)
+    short = changed(tiny, **own)
     folder = train(short, store).folder
-    with pytest.raises(RunMismatch, match=r"no validation of step 7, .*training\.validate_every"):
-        prolong(folder, changed(short, steps=200, validate_every=7), store)
-
-
-def test_a_rate_that_knows_the_end_is_refused(store: Store, tiny: Experiment) -> None:
-    cosine = changed(tiny, schedule="cosine")
-    folder = train(cosine, store).folder
-    with pytest.raises(RunMismatch, match=r"its training\.schedule is cosine"):
-        prolong(folder, changed(cosine, steps=20), store)
+    with pytest.raises(RunMismatch, match=problem):
+        prolong(folder, changed(short, **{"steps": 20, **changes}), store)
+    assert store.names() == [folder.name]
 
 
 def test_a_run_that_has_begun_is_not_overwritten(store: Store, tiny: Experiment) -> None:
