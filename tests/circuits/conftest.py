@@ -1,8 +1,8 @@
-"""Examples of two hops, and what measures many ablations of a random model on them."""
+"""Examples of two hops, what measures ablations on them, and the circuit of a planted model."""
 
 import pytest
 
-from hopscope.circuits import Ablator, Exam, exam_of, subject_of
+from hopscope.circuits import Ablator, Circuit, Exam, discover, exam_of, subject_of
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 
@@ -15,3 +15,8 @@ def exam(two_hops: Planted) -> Exam:
 @pytest.fixture
 def ablator(random_model: Transformer, exam: Exam) -> Ablator:
     return Ablator(subject_of(random_model), exam)
+
+
+@pytest.fixture(scope="session")
+def circuit(two_hops: Planted) -> Circuit:
+    return discover(two_hops.model, two_hops.task, examples=32)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from test_own import as_own
 from torch import Tensor
 
 from hopscope import load
@@ -12,19 +13,19 @@ from hopscope.circuits import (
     Ablator,
     Circuit,
     Drawn,
+    Mechanism,
     OwnTask,
+    aim,
     attention_maps,
     discover,
     exam_of,
     subject_of,
 )
 from hopscope.circuits.mechanism import AS_IS
-from hopscope.circuits.subject import TransformerSubject
 from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval
 from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
-from hopscope.tasks import dataset
 
 
 def found_paths(circuit: Circuit) -> set[object]:
@@ -67,23 +68,70 @@ def test_a_planted_conditional_circuit_is_recovered_exactly() -> None:
     assert found_paths(discover(model.model, task, examples=32)) == set(model.paths)
 
 
-@pytest.fixture(scope="module")
-def circuit(two_hops: Planted) -> Circuit:
-    return discover(two_hops.model, two_hops.task, examples=32)
+def test_a_small_planted_circuit_is_recovered_exactly(circuit: Circuit, two_hops: Planted) -> None:
+    assert set(circuit.paths) == set(two_hops.paths)
+    assert circuit.alternatives == ()
+    assert not circuit.unexplained
+    assert all(part.votes == 1 for part in circuit.parts)
+    assert {part.at: part.kind for part in circuit.parts} == {
+        (0, 0): "locates", (1, 0): "carries", (2, 0): "carries",
+    }  # fmt: skip
+    assert {report.at: report.name for report in circuit.heads}[0, 0] == "previous position"
 
 
-def test_a_circuit_put_onto_its_model_has_the_loss_it_says(
+def test_the_losses_and_costs_of_a_circuit_are_those_of_ablations_made_by_hand(
     circuit: Circuit, two_hops: Planted
 ) -> None:
-    ablator = Ablator(subject_of(two_hops.model), exam_of(two_hops.task, 64, seed=5))
-    losses = ablator.losses([circuit.ablation()]).mean((0, 1))
-    assert losses.tolist() == pytest.approx(list(circuit.losses.ideal), abs=1e-6)
+    ablator = Ablator(two_hops.model, exam_of(two_hops.task, 512, seed=9))
+    whole = {head: its for head, its in circuit.ablation().changes if isinstance(its, Mechanism)}
+
+    def loss(changes: dict[tuple[int, int], Mechanism]) -> float:
+        return float(ablator.losses([Ablation.of({**changes})]).mean())
+
+    assert circuit.losses.mean("ideal") == pytest.approx(loss(whole), abs=1e-6)
+    nothing = {head: Mechanism(rest=its.rest) for head, its in whole.items()}
+    assert circuit.losses.mean("ablated") == pytest.approx(loss(nothing), rel=0.1)
+    assert circuit.losses.limit == pytest.approx(two_hops.task.guess() / 15)
+    for part in circuit.parts:
+        without = whole[part.at]
+        for role in part.readers:
+            without = without.without(role)
+        assert part.cost.mean == pytest.approx(loss({**whole, part.at: without}), rel=0.1, abs=1e-6)
+        for cost in (part.cost, part.own_cost, part.alone_cost):
+            assert cost is None or cost.low <= cost.mean <= cost.high
+    assert any(part.cost.low < part.cost.mean for part in circuit.parts)
+    idle = {head for head, its in whole.items() if not its.aims}
+    assert {(each.layer, each.head) for each in circuit.restored} == idle
+    for each in circuit.restored:
+        rest = {head: its for head, its in whole.items() if head != (each.layer, each.head)}
+        assert each.loss == pytest.approx(loss(rest), abs=1e-6)
+
+
+def test_a_twin_stands_in_for_a_path_with_the_loss_that_it_has_in_its_place() -> None:
+    """Every head has a twin in its layer that does the same."""
+    twins = planted(task_of(2, 2), twins=True)
+    circuit = discover(twins.model, twins.task, examples=32)
+    assert circuit.alternatives
+    ablator = Ablator(twins.model, exam_of(twins.task, 128, seed=4))
+    for other in circuit.alternatives:
+        old, new = other.instead_of, other.path
+        assert new in twins.paths
+        assert new not in circuit.paths
+        assert old in circuit.paths
+        assert replace(new, layer=old.layer, head=old.head) == old
+        changes = {report.at: report.mechanism for report in circuit.heads}
+        at, its = (old.layer, old.head), (new.layer, new.head)
+        changes[at] = changes[at].without(old.reader)
+        changes[its] = changes[its].with_aim(new.reader, aim("own", new.source))
+        loss = float(ablator.losses([Ablation.of({**changes})]).mean())
+        assert loss == pytest.approx(other.loss, abs=1e-4)
+        assert loss <= circuit.losses.limit
 
 
 def test_the_same_seed_finds_the_same_and_another_the_same_paths(
     circuit: Circuit, two_hops: Planted
 ) -> None:
-    again = discover(two_hops.model, two_hops.task, examples=32)
+    again = discover(two_hops.model, two_hops.task, settings=Discovery(examples=32))
     other = discover(two_hops.model, two_hops.task, examples=32, seed=1)
     assert again == circuit
     assert other != circuit
@@ -95,14 +143,14 @@ def test_previous_token_rows_are_needed_where_keys_have_one_role_for_all() -> No
     later heads where to look.
     """
     run = load("gallery/planted")
+    ours = as_own(run.task)
     names = ["origin" if role.kind == "key" else str(role) for role in run.task.roles()]
     roles = list(dict.fromkeys(names))
     number = torch.tensor([roles.index(name) for name in names])
 
     def draw(examples: int, seed: int) -> Drawn:
-        batch = dataset(run.task, seed, examples, "validation")
-        role = number[batch.roles.role.long()]
-        return Drawn(batch.inputs, batch.targets, role, batch.roles.chain)
+        drawn = ours.draw(examples, seed)
+        return replace(drawn, roles=number[torch.as_tensor(drawn.roles).long()], answers_at=None)
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs.view_as(targets) - targets).square().mean((-1, -2))
@@ -137,8 +185,7 @@ def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted
     model = Transformer.seeded(config, two_hops.task.interface(), 0)
     with pytest.raises(NotLearned, match=r"its loss is 0\.\d+ where guessing gives 0\.083"):
         discover(model, two_hops.task, examples=8)
-    circuit = discover(model, two_hops.task, examples=8, force=True)
-    assert circuit.switches.forced
+    assert discover(model, two_hops.task, examples=8, force=True).switches.forced
 
 
 def test_a_task_on_which_guessing_is_perfect_is_refused_and_its_maps_are_not() -> None:
@@ -150,32 +197,23 @@ def test_a_task_on_which_guessing_is_perfect_is_refused_and_its_maps_are_not() -
     assert attention_maps(model, task, 4).own.shape[:2] == (2, 1)
 
 
-def test_a_digest_is_made_before_anything_is_searched(two_hops: Planted) -> None:
-    class Nameless(TransformerSubject):
-        def digest(self) -> str:
-            raise RuntimeError("no digest")
-
-    unlearned = Transformer.seeded(Model(layers=1, heads=1), two_hops.task.interface(), 0)
-    with pytest.raises(RuntimeError, match="no digest"):
-        discover(Nameless(unlearned), two_hops.task, examples=8)
-
-
-def test_more_examples_than_the_machine_holds_are_refused_at_once(two_hops: Planted) -> None:
+def test_more_examples_than_the_machine_holds_are_refused_at_once(
+    two_hops: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Examples alone, or what a search takes for them, although the examples have room."""
     with pytest.raises(CircuitError, match=r"examples of 10 positions would take about .* GiB"):
         discover(two_hops.model, two_hops.task, examples=2 * 10**9)
+    monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**24)
+    with pytest.raises(CircuitError, match=r"a search with [\d,]+ examples would take about"):
+        discover(two_hops.model, two_hops.task, examples=1_000)
 
 
-def test_settings_are_given_whole_or_by_name_and_kept(two_hops: Planted) -> None:
-    settings = Discovery(examples=16, batches=2)
-    by_name = discover(two_hops.model, two_hops.task, examples=16, batches=2)
-    assert discover(two_hops.model, two_hops.task, settings=settings) == by_name
-    assert by_name.switches.settings == settings
+def test_settings_are_kept_and_checked(two_hops: Planted) -> None:
+    settings = Discovery(examples=16, batches=2, needed=1e6)
+    strict = discover(two_hops.model, two_hops.task, examples=16, batches=2, needed=1e6)
+    assert strict.switches.settings == settings
+    assert {part.kind for part in strict.parts if part.paths} == {"weak"}
     with pytest.raises(ConfigError, match="Discovery.needed: .* got 0.5"):
         discover(two_hops.model, two_hops.task, needed=0.5)
     with pytest.raises(ConfigError, match="Discovery.exmples: unknown field"):
         discover(two_hops.model, two_hops.task, exmples=16)
-
-
-def test_a_threshold_that_no_part_reaches_makes_every_path_weak(two_hops: Planted) -> None:
-    strict = discover(two_hops.model, two_hops.task, examples=16, needed=1e6)
-    assert {part.kind for part in strict.parts if part.paths} == {"weak"}

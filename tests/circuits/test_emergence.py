@@ -1,15 +1,23 @@
-"""Stories told by hand: their order, their epochs, and what is kept of them."""
+"""Emergence against maps taken by hand at every checkpoint, and what is kept of it."""
 
+import inspect
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-import hopscope
+from hopscope.circuits import Circuit, attention_maps, discover, subject_of
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.tracking import emergence
+from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+from hopscope.models import Transformer
+from hopscope.models.planted import Planted
 from hopscope.theory import Path
 
 PATHS = (Path(0, 1, Role("value", 0), Role("key", 0)), Path(1, 0, Role("query"), Role("key")))
@@ -17,6 +25,37 @@ STORY = Emergence(
     PATHS, (0, 10, 20), np.array([[0.1, 0.3, 0.7], [0.2, 0.3, 0.4]]), np.full((3, 1), 0.7), 0.75,
     4.0, (12,),
 )  # fmt: skip
+RECIPE = Experiment(training=Training(examples=2**10, batch=64))
+
+
+@dataclass(frozen=True)
+class Growing:
+    """A planted model that is blown up from nothing: a training without luck."""
+
+    model: Transformer
+    checkpoints: tuple[int, ...] = (0, 10, 20, 30)
+    made: Callable[[Transformer, int], Any] = lambda model, step: model
+    """What is made of the model of a step."""
+
+    def model_at(self, step: int) -> Any:
+        grown = Transformer(self.model.config, self.model.interface)
+        share = (step / 30) ** 4
+        weights = {
+            name: tensor * share if ".attention.query." in name else tensor
+            for name, tensor in self.model.state_dict().items()
+        }
+        grown.load_state_dict(weights)
+        return self.made(grown, step)
+
+
+@dataclass(frozen=True)
+class Told(Growing):
+    """The same, of which more is known."""
+
+    recipe: Experiment = RECIPE
+
+    def learned(self) -> list[list[int | None]]:
+        return [[7, None], [3, 4]]
 
 
 def test_paths_come_in_order_and_those_that_never_did_last() -> None:
@@ -24,11 +63,12 @@ def test_paths_come_in_order_and_those_that_never_did_last() -> None:
     assert STORY.order == [(PATHS[0], 15.0), (PATHS[1], None)]
     assert late.order == [(PATHS[1], 15.0), (PATHS[0], None)]
     assert STORY.emerged(PATHS[1]) is None
-
-
-def test_epochs_are_counted_where_they_are_known() -> None:
     assert (STORY.epoch(15.0), STORY.epoch(None)) == (3.75, None)
     assert replace(STORY, steps_per_epoch=None).epoch(15.0) is None
+    with pytest.raises(CircuitError, match="hop is 0; this task asks 1"):
+        STORY.learned(0)
+    with pytest.raises(CircuitError, match="is no path of this circuit"):
+        STORY.emerged(Path(0, 0, Role("value", 1), Role("query")))
 
 
 def test_a_story_is_read_as_it_was_written() -> None:
@@ -36,17 +76,94 @@ def test_a_story_is_read_as_it_was_written() -> None:
         again = Emergence.from_dict(json.loads(json.dumps(story.to_dict())))
         assert again.to_dict() == story.to_dict()
         assert (again.order, again.learned_at) == (story.order, story.learned_at)
-
-
-def test_a_story_of_an_earlier_version_says_nothing_of_hops() -> None:
     kept = STORY.to_dict()
     del kept["learned_at"]
     assert Emergence.from_dict(kept).learned_at is None
 
 
-def test_a_hop_or_path_that_is_not_there_is_named() -> None:
-    story = hopscope.load("gallery/demo").emergence(examples=2)
-    with pytest.raises(CircuitError, match="hop is 0; this task asks 1, 2"):
-        story.learned(0)
-    with pytest.raises(CircuitError, match="is no path of this circuit"):
-        story.emerged(Path(0, 0, Role("value", 1), Role("query")))
+def test_every_path_is_followed_through_every_checkpoint(
+    two_hops: Planted, circuit: Circuit
+) -> None:
+    history = Growing(two_hops.model)
+    story = emergence(history, circuit, examples=16, steps_per_epoch=5.0)
+    for column, step in enumerate(history.checkpoints):
+        maps = attention_maps(history.model_at(step), two_hops.task, examples=16)
+        for row, path in enumerate(story.paths):
+            expected = maps.between(path.reader, path.source)[path.layer, path.head]
+            assert story.attention[row, column] == pytest.approx(expected, abs=1e-6)
+    first, step = story.order[0]
+    assert step is not None
+    assert story.emerged(first) == step
+    assert story.epoch(step) == step / 5
+    assert story.losses[-1].mean() < 1e-6 < story.losses[0].mean()
+
+
+def test_the_hop_that_is_asked_alone_is_named(circuit: Circuit) -> None:
+    task = Retrieval(hops=2, chains=2, dim=4, curriculum=False)
+    model = Transformer.seeded(Model(layers=1, heads=1, d_model=8), task.interface(), 0)
+    found = discover(model, task, examples=16, force=True)
+    read, path = (Role("query"),), Path(0, 0, Role("query"), Role("value"))
+    part = circuit.parts[0].model_copy(
+        update={"layer": 0, "head": 0, "readers": read, "paths": (path,)}
+    )
+    circuit = found.model_copy(update={"parts": (part,)})
+    assert emergence(Growing(model), circuit, examples=16).asked == (2,)
+
+
+def test_members_of_fleets_and_models_from_elsewhere_are_followed(
+    two_hops: Planted, circuit: Circuit
+) -> None:
+    def fleet(alone: Transformer, step: int) -> Transformer:
+        both = Transformer(alone.config, alone.interface, models=(0, 1))
+        state = {n: torch.stack((torch.zeros_like(t), t)) for n, t in alone.state_dict().items()}
+        both.load_state_dict(state)
+        return both
+
+    planted = two_hops.model
+    alone = emergence(Growing(planted), circuit, examples=8)
+    member = emergence(Growing(planted, made=fleet), circuit, member=1, examples=8)
+    assert np.allclose(alone.attention, member.attention, atol=1e-6)
+    elsewhere = Growing(planted, made=lambda model, step: subject_of(model))
+    assert emergence(elsewhere, circuit, examples=8).to_dict() == alone.to_dict()
+    with pytest.raises(CircuitError, match="a TransformerSubject is no fleet: leave out member"):
+        emergence(elsewhere, circuit, member=0, examples=8)
+
+
+def test_hops_are_learned_and_epochs_last_as_the_training_says(
+    two_hops: Planted, circuit: Circuit
+) -> None:
+    told = emergence(Told(two_hops.model), circuit, examples=4)
+    assert (told.learned(1), told.learned(2), told.epoch(32.0)) == (7, None, 2)
+    silent = emergence(Growing(two_hops.model), circuit, examples=4)
+    assert (silent.learned_at, silent.epoch(32.0)) == (None, None)
+    with pytest.raises(CircuitError, match="is not known, as this training kept no losses"):
+        silent.learned(1)
+
+
+def test_what_cannot_be_followed_is_refused(two_hops: Planted, circuit: Circuit) -> None:
+    def damaged(model: Transformer, step: int) -> Transformer:
+        with torch.no_grad():
+            model.head.bias[0] = torch.nan if step == 20 else 0
+        return model
+
+    planted, follow = two_hops.model, inspect.unwrap(emergence)
+    no_task, no_paths = ({"task": None}, {"parts": ()})
+    for history, its, line in (
+        (Growing(planted, (30,)), circuit, "emergence needs at least 2 checkpoints, got 1"),
+        (Growing(planted), circuit.model_copy(update=no_task), "the circuit names no task"),
+        (Growing(planted), circuit.model_copy(update=no_paths), "the circuit has no paths"),
+        (Growing(planted, made=damaged), circuit, "at step 20: the model's loss is not a finite"),
+        (3, 4, "takes a run and a circuit found in it; got int and int"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            follow(history, its, examples=4)
+
+
+def test_a_circuit_that_no_checkpoint_has_is_refused(two_hops: Planted) -> None:
+    earlier = discover(Growing(two_hops.model).model_at(25), two_hops.task, examples=8)
+    with pytest.raises(
+        CircuitError, match=r"the circuit was found in other weights \(\w{12}…\) th"
+    ):
+        emergence(Growing(two_hops.model), earlier, examples=2)
+    history = Growing(two_hops.model, (20, 25, 30))
+    assert emergence(history, earlier, examples=2).paths == earlier.paths

@@ -2,82 +2,70 @@
 
 import inspect
 from dataclasses import replace
-from inspect import unwrap
 
 import pytest
 import torch
 
-from hopscope.circuits import (
-    Exam,
-    exam_of,
-    subject_of,
-)
+from hopscope.circuits import Exam, attention_maps, exam_of, subject_of
 from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+from hopscope.models.planted import Planted
 from hopscope.tasks import dataset, question_losses
 
-TASKS = [Retrieval(hops=2, chains=3, dim=4), KHop(hops=2, length=12, alphabet=4)]
-
-
-def test_a_role_that_does_not_exist_is_named_with_those_that_do() -> None:
-    with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are key 0,"):
-        exam_of(TASKS[0], 1).number(Role("value", 7))
-
-
-def test_what_is_no_model_or_no_task_is_named() -> None:
-    # Without the checks of types that only tests have.
-    with pytest.raises(CircuitError, match="there is no adapter for a int"):
-        inspect.unwrap(subject_of)(3)  # type: ignore[arg-type]
-    with pytest.raises(CircuitError, match="a model is examined on a task, .*; got int"):
-        inspect.unwrap(exam_of)(3, 4)  # type: ignore[arg-type]
+TASK = Retrieval(hops=2, chains=3, dim=4)
 
 
 def test_positions_are_those_of_the_role() -> None:
-    task = TASKS[0]
-    exam = exam_of(task, 5)
-    assert (len(exam), exam.length) == (5, task.interface().length)
+    exam = exam_of(TASK, 5)
+    assert (len(exam), exam.length) == (5, TASK.interface().length)
     found = exam.positions(Role("value", 1))
-    assert found.sum(1).tolist() == [task.chains] * 5
+    assert found.sum(1).tolist() == [TASK.chains] * 5
     for example, at in found.nonzero().tolist():
         assert exam.table[int(exam.roles.role[example, at])] == Role("value", 1)
     everywhere = sum(exam.positions(role) for role in exam.table)
     assert (everywhere == 1).all()
+    with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are key 0,"):
+        exam.number(Role("value", 7))
 
 
-@pytest.mark.parametrize(
-    ("asked", "answered", "read"), [(None, None, 9), (2, None, 2), (None, 3, 3), (2, 3, 2)]
-)
-def test_what_is_read_is_what_is_asked_and_answered(
-    asked: int | None, answered: int | None, read: int
-) -> None:
+def test_what_is_read_is_what_is_asked_and_answered() -> None:
     exam = exam_of(Retrieval(hops=1, chains=3, dim=4), 2)
-    assert exam.length == 9
-    assert replace(exam, read=asked).read_of(answered) == read
+    for asked, answered, read in ((None, None, exam.length), (2, None, 2), (None, 3, 3), (2, 3, 2)):
+        assert replace(exam, read=asked).read_of(answered) == read, (asked, answered)
 
 
 def test_examples_are_those_of_the_validation_stream() -> None:
-    task = TASKS[0]
-    drawn = dataset(task, 3, 4, "validation")
-    exam = exam_of(task, 4, seed=3)
+    drawn = dataset(TASK, 3, 4, "validation")
+    exam = exam_of(TASK, 4, seed=3)
     assert torch.equal(exam.inputs, drawn.inputs)
-    answers = torch.zeros(4, task.interface().read, task.interface().outputs)
+    answers = torch.zeros(4, TASK.interface().read, TASK.interface().outputs)
     assert exam.losses(answers).shape == (4, 2)
-    expected = question_losses(task, answers, drawn)
-    assert torch.equal(exam.losses(answers), expected)
-
-
-def test_at_least_one_example_and_any_maker_of_exams() -> None:
-    for examples, told in ((2.5, "2.5"), ("64", "'64'")):
-        with pytest.raises(CircuitError, match=f"examples is {told}; a model is examined with"):
-            unwrap(exam_of)(Retrieval(), examples)
-    with pytest.raises(CircuitError, match="examples is 0; a model is examined with at least 1"):
-        exam_of(TASKS[0], 0)
-    asked: list[tuple[int, int]] = []
+    assert torch.equal(exam.losses(answers), question_losses(TASK, answers, drawn))
 
     def mine(examples: int, seed: int) -> Exam:
-        asked.append((examples, seed))
-        return exam_of(TASKS[1], examples, seed)
+        return exam_of(TASK, examples, seed)
 
-    assert len(exam_of(mine, 3, seed=8)) == 3
-    assert asked == [(3, 8)]
+    assert torch.equal(exam_of(mine, 4, seed=3).inputs, drawn.inputs)
+
+
+def test_what_cannot_be_examined_is_named(two_hops: Planted) -> None:
+    # Without the checks of types that only tests have.
+    subject, exam = inspect.unwrap(subject_of), inspect.unwrap(exam_of)
+    for ask, line in (
+        (lambda: subject(3), "there is no adapter for a int"),
+        (lambda: exam(3, 4), "a model is examined on a task, .*; got int"),
+        (lambda: exam(TASK, 2.5), "examples is 2.5; a model is examined with"),
+        (lambda: exam(TASK, "64"), "examples is '64'; a model is examined with"),
+        (lambda: exam(TASK, 0), "examples is 0; a model is examined with at least 1"),
+        (
+            lambda: exam(KHop(length=100), 10**10),
+            r"10,000,000,000 examples of 100 positions would take about [\d,]+ GiB; this machine",
+        ),
+        *(
+            (lambda task=task: attention_maps(two_hops.model, task, 4), "was made for examples of")
+            for task in (Retrieval(hops=3), KHop(), Retrieval(hops=2, dim=4))
+        ),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            ask()
