@@ -1,12 +1,11 @@
 """Answers on disk: what is no answer of the benchmark is damage, and is named."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from hopscope.configs import Asking, LlmBench, Prompts
-from hopscope.errors import RunDamaged
+from hopscope.configs import Asking, LlmBench, MarkovExperiment, Prompts
+from hopscope.errors import RunDamaged, RunMismatch
 from hopscope.llm.kept import ANSWERS, PART, answers
 from hopscope.llm.run import BenchRun
 from hopscope.store import RunFolder, Store
@@ -35,28 +34,22 @@ def test_answers_come_in_the_order_of_their_questions(store: Store) -> None:
     assert BenchRun(run).answers == answers(run)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        line(index=2),  # there are two questions
-        line(kind="kingdoms"),
-        line() + line(),
-        line(said=[]),
-        line(index=-1),
-        b"{",
-        b"\xff\xfe",
-        line(more=1),
-    ],
-)
-def test_what_is_no_answer_is_damage(store: Store, content: bytes) -> None:
+def test_what_is_no_answer_is_damage(store: Store) -> None:
     run = folder(store)
-    run.commit({ANSWERS: content})
-    with pytest.raises(RunDamaged, match="holds what is no answer of this benchmark") as caught:
-        answers(run)
-    assert "\n" not in str(caught.value)
+    for content in (
+        line(index=2),  # there are two questions
+        line(index=-1), line(kind="kingdoms"), line() + line(), line(said=[]), line(more=1),
+        b"{", b"\xff\xfe",
+    ):  # fmt: skip
+        run.commit({ANSWERS: content})
+        with pytest.raises(RunDamaged, match="holds what is no answer of this bench") as caught:
+            answers(run)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(RunMismatch, match="is a run of kind ngram, expected one of kind llm"):
+        answers(store.create(MarkovExperiment()))
 
 
-def test_the_correct_answer_has_a_probability(store: Store, tmp_path: Path) -> None:
+def test_the_correct_answer_has_a_probability(store: Store) -> None:
     run = folder(store, "exact")
     run.commit({ANSWERS: json.dumps(SCORED).encode()})
     assert answers(run) == [SCORED]

@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+import subprocess
+import sys
 from collections import Counter
 from random import Random
 
@@ -203,3 +205,8 @@ def test_the_lists_hold_as_many_words_as_promised() -> None:
     for line in draw(Prompts(formulation="relatives"), 0, Random(0)).lines:
         if line.fact == 2:
             assert line.value in (words.WOMEN if line.keys[1] in words.FEMALE else words.MEN)
+
+
+def test_prompts_need_no_torch() -> None:
+    code = "import sys, hopscope.llm.prompts; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

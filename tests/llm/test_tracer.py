@@ -35,18 +35,21 @@ class StopsAt:
         return None
 
 
+def stopped(recipe: LlmMechanism, model: LocalModel, store: Store, step: int) -> None:
+    stop = Stop()
+    with pytest.raises(Interrupted):
+        complete(
+            recipe, lambda folder: Tracer(recipe, model, folder), store, StopsAt(stop, step), stop
+        )
+
+
 def test_a_run_that_was_stopped_ends_with_the_rows_of_one_left_alone(
     planted: Planted, traced: Callable[[bool], Path], recipe: LlmMechanism, tmp_path: Path
 ) -> None:
     whole = (traced(True) / ROWS).read_bytes()
     store = Store(tmp_path)
     for step in (4, 11, 14):
-        stop = Stop()
-        with pytest.raises(Interrupted):
-            complete(
-                recipe, lambda folder: Tracer(recipe, planted(True), folder), store,
-                StopsAt(stop, step), stop,
-            )  # fmt: skip
+        stopped(recipe, planted(True), store, step)
         assert store.create(recipe).files(PART)
     folder = trace(recipe, lambda: planted(True), store)
     assert (folder.path / ROWS).read_bytes() == whole
@@ -54,15 +57,10 @@ def test_a_run_that_was_stopped_ends_with_the_rows_of_one_left_alone(
     assert trace(recipe, pytest.fail, store).path == folder.path  # complete: no model is made
 
 
-def test_other_weights_do_not_go_on(planted: Planted, recipe: LlmMechanism, tmp_path: Path) -> None:
-    stop = Stop()
-    with pytest.raises(Interrupted):
-        complete(
-            recipe, lambda folder: Tracer(recipe, planted(True), folder), tmp_path,
-            StopsAt(stop, 1), stop,
-        )  # fmt: skip
+def test_other_weights_do_not_go_on(planted: Planted, recipe: LlmMechanism, store: Store) -> None:
+    stopped(recipe, planted(True), store, 1)
     with pytest.raises(RunMismatch, match="begun with other weights than planted has now"):
-        trace(recipe, lambda: planted(False), str(tmp_path))
+        trace(recipe, lambda: planted(False), store)
 
 
 def test_a_model_that_guesses_is_refused(
@@ -116,23 +114,19 @@ def test_more_questions_of_another_formulation_can_be_asked(
     assert len(of_phase(rows_of(folder), "elsewhere")) == 5
 
 
-def test_a_question_that_was_measured_twice_is_refused(
-    recipe: LlmMechanism, tmp_path: Path
-) -> None:
-    folder = Store(tmp_path).create(recipe)
-    folder.commit({f"{PART}00000000.jsonl": b'{"phase": "roles", "index": 0}\n' * 2}, step=2)
-    with pytest.raises(RunDamaged, match="phase roles has questions that were not asked, or twice"):
-        rows_of(folder)
-
-
-@pytest.mark.parametrize(
-    "text", ["{", "[]", '{"phase": "other", "index": 0}', '{"phase": "roles"}']
-)
-def test_what_is_no_row_is_refused(recipe: LlmMechanism, tmp_path: Path, text: str) -> None:
-    folder = Store(tmp_path).create(recipe)
-    folder.commit({f"{PART}00000000.jsonl": text.encode()}, step=1)
-    with pytest.raises(RunDamaged, match="holds what is no row of it"):
-        rows_of(folder)
+def test_what_is_no_row_is_refused(recipe: LlmMechanism, tmp_path: Path) -> None:
+    one = b'{"phase": "roles", "index": 0}\n'
+    for number, (text, reason) in enumerate((
+        (one * 2, "phase roles has questions that were not asked, or twice"),
+        (b"{", "holds what is no row of it"),
+        (b"[]", "holds what is no row of it"),
+        (b'{"phase": "other", "index": 0}', "holds what is no row of it"),
+        (b'{"phase": "roles"}', "holds what is no row of it"),
+    )):  # fmt: skip
+        folder = Store(tmp_path / str(number)).create(recipe)
+        folder.commit({f"{PART}00000000.jsonl": text}, step=2)
+        with pytest.raises(RunDamaged, match=reason):
+            rows_of(folder)
 
 
 MISTAKES = [
@@ -147,11 +141,9 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "answer"), MISTAKES)
-def test_what_cannot_be_traced_is_one_line(
-    recipe: LlmMechanism, changed: dict[str, object], answer: str
-) -> None:
-    fields = {name: getattr(recipe, name) for name in LlmMechanism.model_fields} | changed
-    with pytest.raises(ConfigError, match=answer) as refused:
-        LlmMechanism(**fields)
-    assert len(str(refused.value).splitlines()) == 1
+def test_what_cannot_be_traced_is_one_line(recipe: LlmMechanism) -> None:
+    for changed, answer in MISTAKES:
+        fields = {name: getattr(recipe, name) for name in LlmMechanism.model_fields} | changed
+        with pytest.raises(ConfigError, match=answer) as refused:
+            LlmMechanism(**fields)
+        assert len(str(refused.value).splitlines()) == 1

@@ -13,6 +13,7 @@ from hopscope.errors import ConfigError, Interrupted, ModelUnavailable, RunMisma
 from hopscope.intervals import share
 from hopscope.llm.kept import answers
 from hopscope.llm.local import LocalModel
+from hopscope.llm.prompts import question
 from hopscope.llm.results import results
 from hopscope.llm.work import ask, prepare
 
@@ -26,13 +27,7 @@ class Solver:
         self.chatter = chatter
         self.asked: list[str] = []
 
-    def complete(
-        self,
-        prompts: Sequence[str],
-        temperature: float,
-        seeds: Sequence[int],
-        openings: Sequence[str] = (),
-    ) -> list[str]:
+    def complete(self, prompts: Sequence[str], *how: Any) -> list[str]:
         self.asked += prompts
         return [self.answer(prompt) for prompt in prompts]
 
@@ -74,23 +69,11 @@ def test_the_papers_protocol_asks_until_an_answer_is_acceptable(tmp_path: Path) 
     assert kept[0]["answer"] == kept[0]["correct"]
 
 
-def test_a_complete_benchmark_asks_nothing(tmp_path: Path) -> None:
-    ask(bench(), Solver, tmp_path)
-
-    def never() -> Solver:
-        raise AssertionError("loaded the model of a complete benchmark")
-
-    assert ask(bench(), never, tmp_path).manifest.complete
-
-
-def test_who_never_answers_is_given_up(tmp_path: Path) -> None:
+def test_who_never_answers_is_given_up_and_greedy_asks_once(tmp_path: Path) -> None:
     folder = ask(bench(tries=3), lambda: Solver(chatter=9), tmp_path)
     for each in results(folder):
         assert (each.accuracy, each.acceptance, each.tries) == (0.0, 0.0, float("inf"))
     assert all(len(each["said"]) == 3 for each in answers(folder))
-
-
-def test_greedy_asks_once(tmp_path: Path) -> None:
     solver = Solver(chatter=0)
     folder = ask(bench("greedy"), lambda: solver, tmp_path)
     assert len(solver.asked) == 120
@@ -104,16 +87,10 @@ class Stopper(Solver):
         super().__init__(chatter=0)
         self.after = after
 
-    def complete(
-        self,
-        prompts: Sequence[str],
-        temperature: float,
-        seeds: Sequence[int],
-        openings: Sequence[str] = (),
-    ) -> list[str]:
+    def complete(self, prompts: Sequence[str], *how: Any) -> list[str]:
         if len(self.asked) <= self.after < len(self.asked) + len(prompts):
             os.kill(os.getpid(), signal.SIGTERM)
-        return super().complete(prompts, temperature, seeds)
+        return super().complete(prompts, *how)
 
 
 def test_a_stopped_benchmark_asks_no_question_twice(tmp_path: Path) -> None:
@@ -130,6 +107,7 @@ def test_a_stopped_benchmark_asks_no_question_twice(tmp_path: Path) -> None:
     assert len(asked) == len(set(asked)) == 120
     assert answers(folder) == answers(whole)
     assert folder.read("answers/all.jsonl") == whole.read("answers/all.jsonl")
+    assert ask(bench("greedy"), pytest.fail, tmp_path / "stopped").path == folder.path  # complete
 
 
 def test_who_tells_no_probabilities_is_asked_otherwise(tmp_path: Path) -> None:
@@ -137,18 +115,31 @@ def test_who_tells_no_probabilities_is_asked_otherwise(tmp_path: Path) -> None:
         ask(bench("exact"), Solver, tmp_path)
 
 
-def test_a_run_of_another_kind_has_no_answers(tmp_path: Path, tiny: LocalModel) -> None:
-    from hopscope.configs import MarkovExperiment
-    from hopscope.store import Store
-
-    with pytest.raises(RunMismatch, match="is a run of kind ngram, expected one of kind llm"):
-        answers(Store(tmp_path).create(MarkovExperiment()))
-
-
-@pytest.mark.parametrize("device", ["auto", "cpu"])
-def test_a_language_model_computes_on_the_processor(tmp_path: Path, device: str) -> None:
+def test_a_language_model_computes_on_the_processor(tmp_path: Path) -> None:
     recipe = LlmBench(model=str(tmp_path / "nowhere"), prompts=(Prompts(formulation="f1"),))
-    with pytest.raises(ModelUnavailable):
-        prepare(recipe, device)
+    for device in ("auto", "cpu"):
+        with pytest.raises(ModelUnavailable):
+            prepare(recipe, device)
     with pytest.raises(ConfigError, match="device is 'cuda'; a language model of this machine"):
         prepare(recipe, "cuda")
+
+
+def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LocalModel) -> None:
+    chosen = LlmBench(
+        model="tiny", prompts=(Prompts(formulation="equations", hops=1, chains=2),), questions=30,
+        asking=Asking(template="raw"),
+    )  # fmt: skip
+    folder = ask(chosen, lambda: tiny, tmp_path)
+    (found,) = results(folder)
+    assert 0 < found.first < found.acceptance < 1
+    assert found.guessing == 0.5
+    by_hand = [
+        each["probabilities"][each["correct"]] / sum(each["probabilities"].values())
+        for each in answers(folder)
+    ]
+    assert found.accuracy == pytest.approx(sum(by_hand) / 30)
+    assert found.interval[0] < found.accuracy < found.interval[1]
+    first = question(chosen.prompts[0], 0, 0)
+    (chances,) = tiny.probabilities([first.prompt], [first.acceptable])
+    kept = answers(folder)[0]["probabilities"]
+    assert list(kept.values()) == pytest.approx(chances, rel=1e-4)
