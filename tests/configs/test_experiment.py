@@ -1,6 +1,5 @@
 """Experiments over facts: what their names, shapes and losses are called."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,6 @@ from hopscope.configs import (
     Retrieval,
     Training,
 )
-from hopscope.errors import ConfigError
 
 tasks = st.one_of(
     st.builds(Retrieval, hops=st.integers(1, 9), chains=st.integers(1, 6)),
@@ -47,9 +45,3 @@ def test_what_tables_show() -> None:
     experiment = Experiment(training=Training(steps=7))
     assert (experiment.steps, experiment.unit, experiment.guess) == (7, "step", 0.75)
     assert experiment.shape() == {"hops": 3, "layers": 4, "heads": 4, "d_model": 128}
-
-
-@pytest.mark.parametrize("seeds", [(1, 1), (), (-1,), (2**31,), (0.5,)])
-def test_seeds_that_are_none(seeds: tuple[int, ...]) -> None:
-    with pytest.raises(ConfigError, match="seeds"):
-        Experiment(seeds=seeds)

@@ -5,7 +5,6 @@ import math
 import pytest
 
 from hopscope.configs import KHop
-from hopscope.errors import ConfigError
 from hopscope.facts import Role
 
 
@@ -26,8 +25,3 @@ def test_its_roles_are_those_of_the_chain_and_all_others() -> None:
 
 def test_guessing_knows_nothing_but_the_alphabet() -> None:
     assert KHop(alphabet=8).guess() == pytest.approx(math.log(8))
-
-
-def test_one_token_is_no_alphabet() -> None:
-    with pytest.raises(ConfigError, match="KHop.alphabet: .*greater than or equal to 2, got 1"):
-        KHop(alphabet=1)

@@ -1,33 +1,8 @@
 """Tasks over vectors: what fits, and what they answer about themselves."""
 
-from collections.abc import Callable
-
 import pytest
 
 from hopscope.configs import ConditionalRetrieval, Induction, Retrieval
-from hopscope.errors import ConfigError, FactError
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: Retrieval(dim=3), "dim is 3; .* make it even"),
-        (lambda: Retrieval(symbols="one-hot", dim=4), "16 distinct one-hot symbols need dim >= 16"),
-        (lambda: Retrieval(hops=128, curriculum=False), "hops: .* less than or equal to 127"),
-        (lambda: ConditionalRetrieval(facts=["a->x"] * 128), "at most 127 items"),
-        (lambda: Retrieval().ordered("sideways"), "order: .* got 'sideways'"),  # type: ignore[arg-type]
-        (lambda: ConditionalRetrieval(decoys=4), "at most chains - 1 = 3"),
-        (lambda: ConditionalRetrieval(decoys=1, symbols="one-hot", dim=18), "need dim >= 20"),
-    ],
-)
-def test_what_does_not_fit_is_refused(make: Callable[[], object], text: str) -> None:
-    with pytest.raises(ConfigError, match=text):
-        make()
-
-
-def test_cyclic_facts_are_refused() -> None:
-    with pytest.raises(FactError, match="need each other"):
-        ConditionalRetrieval(facts=("a->b", "b->a"))
 
 
 def test_the_guessing_level_is_that_of_the_mean_of_the_candidates() -> None:
