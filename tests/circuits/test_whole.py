@@ -1,0 +1,139 @@
+"""Modules that run as a whole: what they give, and those that hide their attention."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from changes import CHANGES
+from torch import Tensor
+
+from hopscope.circuits import Ablation, Ablator, Carried, Exam, Whole
+from hopscope.errors import CircuitError
+from hopscope.models import Transformer
+
+Edit = Callable[[int, Tensor], Tensor]
+Edited = Callable[[Edit], Edit]
+SHAPE = (3, 2)
+
+
+def whole(
+    model: Transformer, edited: Edited = lambda attention: attention,
+    shape: tuple[int, int] = SHAPE, *, causal: bool = True, everywhere: bool = False,
+) -> Whole:  # fmt: skip
+    """A module that makes something of the edit that it is given, and answers at the positions that
+    are read, or everywhere.
+    """
+
+    def forward(inputs: Tensor, attention: Edit) -> Tensor:
+        every: Tensor = model(inputs, attention=edited(attention), read=inputs.shape[1])
+        return every if everywhere else every[:, -model.interface.read :]
+
+    return Whole(forward, model, shape, causal=causal)
+
+
+def keeping(layer: int, *parts: int | slice) -> Edited:
+    """An edit that leaves parts of a layer's attention, or all of it, as they were."""
+
+    def edited(attention: Edit) -> Edit:
+        def edit(number: int, pattern: Tensor) -> Tensor:
+            found = attention(number, pattern).clone()
+            if number == layer and not parts:
+                return pattern
+            if number == layer:
+                found[parts] = pattern[parts]
+            return found
+
+        return edit
+
+    return edited
+
+
+def handing(wrong: Callable[[Tensor], Tensor]) -> Edited:
+    """An edit that is handed something else than the layer's attention."""
+    return lambda attention: lambda number, pattern: attention(number, wrong(pattern))
+
+
+def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:
+    several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:5]]
+    walked = Ablator(random_model, exam).losses([Ablation(), *several])
+    for everywhere in (False, True):
+        found = Ablator(whole(random_model, everywhere=everywhere), exam)
+        assert torch.allclose(found.losses([Ablation(), *several]), walked, atol=1e-5)
+        with pytest.raises(CircuitError, match="what heads carry cannot be replaced through"):
+            found.losses([Ablation.of({(0, 0): Carried("mean")})])
+    # The first row has no choice, and need not be taken back.
+    first = whole(random_model, keeping(1, slice(None), slice(None), 0), everywhere=True)
+    assert torch.allclose(Ablator(first, exam).losses([Ablation()])[0], walked[0], atol=1e-5)
+
+
+def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
+    random_model: Transformer, exam: Exam
+) -> None:
+    """What is left would be another model's circuit, of which nothing looks wrong."""
+    every = slice(None)
+    for layer in range(3):
+        for parts, line in (
+            ((), "does not go on with what `attention`"),
+            ((every, 1), "all that `attention` .*: head 1 can"),
+            ((every, every, slice(3)), "all that `attention` .*: its row 1 can"),
+            ((every, every, -1), "all that `attention` .*: its last row can"),
+        ):
+            deaf = whole(random_model, keeping(layer, *parts), everywhere=bool(parts))
+            with pytest.raises(CircuitError, match=f"layer {layer} .*{line}"):
+                Ablator(deaf, exam).losses([Ablation()])
+
+
+def test_a_module_with_dropout_is_refused_in_training_and_taken_behind_it(
+    random_model: Transformer, exam: Exam
+) -> None:
+    """Dropout comes after attention was handed out and taken back: its patterns look right."""
+    drop = torch.nn.Dropout(0.1)
+    model = whole(random_model, lambda attention: lambda n, p: drop(attention(n, p)))
+    with pytest.raises(CircuitError, match=r"different outputs.*call `module\.eval\(\)` first"):
+        Ablator(model, exam).losses([Ablation()])
+    drop.eval()
+    assert bool(Ablator(model, exam).losses([Ablation()]).isfinite().all())
+
+
+def test_heads_that_carry_nothing_are_no_mistake(random_model: Transformer, exam: Exam) -> None:
+    with torch.no_grad():
+        for name, weight in random_model.named_parameters():
+            if "blocks.1." in name and ".attention." in name:
+                weight.zero_()
+    losses = Ablator(whole(random_model), exam).losses([Ablation()])
+    walked = Ablator(random_model, exam).losses([Ablation()])
+    assert torch.allclose(losses, walked, atol=1e-5)
+    silent = whole(
+        random_model, lambda edit: lambda n, p: edit(n, p).detach() if n == 1 else edit(n, p)
+    )
+    with pytest.raises(CircuitError, match="layer 1 does not go on"):
+        Ablator(silent, exam).losses([Ablation()])
+
+
+def test_what_is_no_attention_or_has_another_shape_is_refused(
+    random_model: Transformer, exam: Exam
+) -> None:
+    def twice(attention: Edit) -> Edit:
+        return lambda number, pattern: attention(min(number, 1), pattern)
+
+    later = handing(lambda p: p.transpose(-1, -2) / p.shape[-1])
+    for edited, shape, line in (
+        (handing(lambda p: p.log().clamp(-9)), SHAPE, "rows with -9 in them, .*after its softmax"),
+        (handing(lambda p: 2 * p), SHAPE, "rows with 0 in them, and sums up to 2; "),
+        (later, SHAPE, "attends to later positions .*causal=False"),
+        (handing(lambda p: (100 * p).long()), SHAPE, "out torch.int64, expected shares of"),
+        (twice, SHAPE, r"layers \[0, 1\], expected 0 … 2; is that the"),
+        (twice, (2, 2), "layer 1 handed out its attention 2 times, expected"),
+        (handing(lambda p: p), (3, 4), r"expected \(.*query, key\): is that the module's"),
+        (handing(lambda p: p), (2, 2), r"by layers \[0, 1, 2\], expected 0 … 1; is that the"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            Ablator(whole(random_model, edited, shape), exam).losses([Ablation()])
+    seeing = Ablator(whole(random_model, later, causal=False), exam)
+    assert bool(seeing.losses([Ablation()]).isfinite().all())
+    for shape in ((0, 1), (-2, 1), (2, 0)):
+        with pytest.raises(CircuitError, match="expected at least one of each"):
+            whole(random_model, shape=shape)
+    several = Whole(lambda inputs, attention: (inputs,), random_model, (3, 1))
+    with pytest.raises(CircuitError, match="returned tuple; expected the outputs as one tensor"):
+        several.outputs(exam.inputs, lambda layer, pattern: pattern)
