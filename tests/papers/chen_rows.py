@@ -22,97 +22,55 @@ LOSSES = MeanLosses(model=0.25, gih=0.3, bayes=0.2, truth=0.1)
 
 def seed_row(seed: int) -> SeedRow:
     return SeedRow(
-        what="seed",
-        seed=seed,
-        parents=(1, 2),
-        chosen_lags=(1, 2),
-        share_after_stage_1=1.0,
-        attention_before=(0.9,),
-        attention_after=(0.995, 0.996),
-        a=6.0 + seed,
-        slope_by_log_epoch=1.05,
-        r2=0.999,
-        one_over_gap=1.0,
-        distance_begin=0.3,
+        what="seed", seed=seed, parents=(1, 2), chosen_lags=(1, 2), share_after_stage_1=1.0,
+        attention_before=(0.9,), attention_after=(0.995, 0.996), a=6.0 + seed,
+        slope_by_log_epoch=1.05, r2=0.999, one_over_gap=1.0, distance_begin=0.3,
         distance_end=0.005,
-    )
+    )  # fmt: skip
 
 
 def transfer_row(
     seed: int, varied: Literal["length", "alpha"], length: int, alpha: float
 ) -> TransferRow:
     return TransferRow(
-        what="transfer",
-        seed=seed,
-        varied=varied,
-        length=length,
-        alpha=alpha,
-        distance=0.01,
-        matched=1.0,
-        loss=LOSSES,
-    )
+        what="transfer", seed=seed, varied=varied, length=length, alpha=alpha, distance=0.01,
+        matched=1.0, loss=LOSSES,
+    )  # fmt: skip
 
 
 def course_row(seed: int) -> CourseRow:
     """Three stages of 10 epochs, each recorded at its end."""
     rising = (0.0, 0.5, 0.9, 1.0)
     return CourseRow(
-        what="course",
-        seed=seed,
-        stages=(("C", 10), ("W", 10), ("a", 10)),
-        epochs=(0, 10, 20, 30),
-        shares={"{1}": rising[::-1], "{1,2}": rising},
-        attention={"head 1 to lag 1": rising},
-        a=rising,
-        train=rising[::-1],
-        validation=rising[::-1],
-        distance=(None, None, 0.3, 0.1),
-    )
+        what="course", seed=seed, stages=(("C", 10), ("W", 10), ("a", 10)), epochs=(0, 10, 20, 30),
+        shares={"{1}": rising[::-1], "{1,2}": rising}, attention={"head 1 to lag 1": rising},
+        a=rising, train=rising[::-1], validation=rising[::-1], distance=(None, None, 0.3, 0.1),
+    )  # fmt: skip
 
 
 def growth_row(seed: int) -> GrowthRow:
     slopes = {"trained": 1.4, "counts": 1.39, "found": 1.3, "even": 0.9, "found and even": 1.01}
     courses = dict.fromkeys(slopes, (0.01, 2.0, 4.0))
     return GrowthRow(
-        what="growth",
-        seed=seed,
-        one_over_gap=1.0,
-        slopes=slopes,
-        epochs=(0, 10, 100),
+        what="growth", seed=seed, one_over_gap=1.0, slopes=slopes, epochs=(0, 10, 100),
         courses=courses,
-    )
+    )  # fmt: skip
 
 
 def choice_row(setting: str, seed: int) -> ChoiceRow:
     return ChoiceRow(
-        what="choice",
-        setting=setting,
-        seed=seed,
-        predicted={"paper": (1, 2), "heads": (1, 2)},
-        chosen_lags=(1, 2),
-        share=1.0,
-    )
+        what="choice", setting=setting, seed=seed, predicted={"paper": (1, 2), "heads": (1, 2)},
+        chosen_lags=(1, 2), share=1.0,
+    )  # fmt: skip
 
 
 def setting_row(name: str, seed: int = 0) -> SettingRow:
     return SettingRow(
-        what="setting",
-        setting=name,
-        seed=seed,
-        changes=json.loads(json.dumps(SETTINGS[name])),
-        seconds=1.0,
-        parents=(1, 2),
-        predicted={"paper": (1, 2), "heads": (1, 2)},
-        chosen_lags=(1, 2),
-        share=1.0,
-        attention=(0.995, 0.996),
-        a=6.0,
-        slopes_of_a={"1000": 0.5},
-        loss=LOSSES,
-        expected=LOSSES,
-        distance=LENGTH.get(name, 0.006),
-        matched=1.0,
-    )
+        what="setting", setting=name, seed=seed, changes=json.loads(json.dumps(SETTINGS[name])),
+        seconds=1.0, parents=(1, 2), predicted={"paper": (1, 2), "heads": (1, 2)},
+        chosen_lags=(1, 2), share=1.0, attention=(0.995, 0.996), a=6.0, slopes_of_a={"1000": 0.5},
+        loss=LOSSES, expected=LOSSES, distance=LENGTH.get(name, 0.006), matched=1.0,
+    )  # fmt: skip
 
 
 def training() -> list[Row]:

@@ -1,167 +1,196 @@
-"""From tables to verdicts: what is missing, lesser protocols, other versions."""
+"""From tables to verdicts: what is missing, lesser protocols, other versions, what it rests on."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from musat_rows import ABC, ASKED, IC, KNOWN, NONIC, bent, saved, tables, with_
+import pytest
+from musat_rows import (
+    ABC,
+    ASKED,
+    DEPTH,
+    IC,
+    KNOWN,
+    NONIC,
+    answer_row,
+    bent,
+    circuit_row,
+    saved,
+    tables,
+    with_,
+)
 
-from hopscope.papers.claim import Claim, Finding
-from hopscope.papers.musat.claims import CLAIMS
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.papers.basis import basis
+from hopscope.papers.claim import Finding
+from hopscope.papers.cost import in_flop, training_flop
+from hopscope.papers.musat.recipes import tiny
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
 from hopscope.papers.table import Table
 
+LAW, NEVER = KNOWN["musat/depth-law"], KNOWN["musat/nonic-above-0.7"]
+ESSENTIAL = KNOWN["musat/ic-essential"]
+SEEDS = LAW.beside[0]
+SMOKE = Finding("–", "not measured", "smoke protocol: not the paper's models")
 
-def findings(results: Results) -> Mapping[str, tuple[Claim, Finding]]:
-    return {claim.id: (claim, claim.finding(results)) for claim in CLAIMS}
+
+@pytest.fixture
+def full(tmp_path: Path) -> Results:
+    return saved(tmp_path / "full", tables(), "full")
 
 
 def test_what_is_missing_names_its_commands(tmp_path: Path) -> None:
-    for claim, found in findings(PAPERS.results(tmp_path)).values():
-        assert (found.ours, found.verdict) == ("–", "not measured")
+    nothing = PAPERS.results(tmp_path)
+    for claim in KNOWN.values():
         commands = [f"`hopscope reproduce {target}`" for target in claim.targets]
-        assert found.evidence == ", ".join(commands)
-    results = saved(tmp_path, {IC: tables()[IC]}, "full")
-    _, found = findings(results)["musat/ic-essential"]
-    assert found == Finding("–", "not measured", "`hopscope reproduce musat/fig4-nonic`")
+        assert claim.finding(nothing) == Finding("–", "not measured", ", ".join(commands))
+    results = saved(tmp_path / "empty", {target: [] for target in tables()}, "full")
+    assert {claim.finding(results).verdict for claim in KNOWN.values()} == {"not measured"}
+    results = saved(tmp_path / "some", {IC: tables()[IC]}, "full")
+    assert ESSENTIAL.finding(results).evidence == "`hopscope reproduce musat/fig4-nonic`"
+    rows = tuple(with_(row, run=name) for row, name in zip(tables()[DEPTH], "aabbb", strict=True))
+    results.save_part(Table(DEPTH, "full", rows, wanted=3))
+    found = KNOWN["musat/theorem-1"].finding(results)
+    assert (
+        found.evidence == f"`hopscope reproduce {DEPTH} --protocol full`: 2 of 3 runs are measured"
+    )
 
 
-def test_a_table_without_rows_is_not_measured(tmp_path: Path) -> None:
-    results = saved(tmp_path, {target: [] for target in tables()}, "full")
-    for claim, found in findings(results).values():
-        assert found.verdict == "not measured"
-        assert f"`hopscope reproduce {claim.targets[0]}`" in found.evidence
-
-
-def test_full_tables_decide(tmp_path: Path) -> None:
-    for claim, found in findings(saved(tmp_path / "as it should be", tables(), "full")).values():
+def test_full_tables_decide(full: Results, tmp_path: Path) -> None:
+    for name, claim in KNOWN.items():
+        found = claim.finding(full)
         assert found.verdict == ("under a reading" if ASKED in claim.targets else "reproduced")
-        assert claim.targets[0] in found.basis
+        assert claim.targets[0] in found.basis, name
     results = saved(tmp_path / "bent", bent(NONIC, 1, final=[0.69]), "full")
-    verdicts = {name: found.verdict for name, (_, found) in findings(results).items()}
-    assert verdicts["musat/nonic-above-0.7"] == "not reproduced"
-    assert verdicts["musat/ic-essential"] == "reproduced"
+    assert NEVER.finding(results).verdict == "not reproduced"
+    assert ESSENTIAL.finding(results).verdict == "reproduced"
 
 
-def test_a_part_counts_where_the_judge_takes_it(tmp_path: Path) -> None:
-    law = KNOWN["musat/depth-law"]
-    results = saved(tmp_path, {IC: tables()[IC]}, "full")
-    alone = law.finding(results)
-    rows = tuple(with_(row, run="one") for row in tables()[law.beside[0]])
-    for protocol, models in (
-        ("smoke", "3 models: 1 each of 1, 2, 3 layers"),
-        ("full", "4 models: 2 of 2 layers, 1 each of 1, 3 layers"),
-    ):
-        results.save_part(Table(law.beside[0], protocol, rows, wanted=24))
-        with_part = law.finding(results)
-        assert with_part.evidence.endswith(f"; {models}")
-    assert alone.evidence.endswith("; 3 models: 1 each of 1, 2, 3 layers")
+def test_a_part_counts_where_the_judge_takes_it(full: Results) -> None:
+    full.path(SEEDS).unlink()
+    assert LAW.finding(full).evidence.endswith("; 3 models: 1 each of 1, 2, 3 layers")
+    rows = tuple(with_(row, run="one") for row in tables()[SEEDS])
+    for protocol, models in (("smoke", "3 models"), ("full", "4 models: 2 of 2 layers, 1 each of")):
+        full.save_part(Table(SEEDS, protocol, rows, wanted=24))  # type: ignore[arg-type]
+        assert f"; {models}" in LAW.finding(full).evidence
 
 
 def test_a_table_whose_models_were_all_trained_longer_elsewhere_does_not_count(
     tmp_path: Path,
 ) -> None:
-    law = KNOWN["musat/depth-law"]
     short = [with_(row, steps=100, run=None) for row in tables()[IC]]
     results = saved(tmp_path, {IC: short}, "reduced")
     longer = [with_(row, run=f"of {row.layers}") for row in tables()[IC]]
     for rows, verdict, told in ((longer[:2], "under a reading", IC), (longer, "reproduced", "")):
-        results.save_part(Table(law.beside[0], "full", tuple(rows), wanted=24))
-        found = law.finding(results)
+        results.save_part(Table(SEEDS, "full", tuple(rows), wanted=24))
+        found = LAW.finding(results)
         assert found.verdict == verdict
         assert (f"{IC}: " in found.basis) == bool(told) == (IC in found.evidence)
 
 
-def test_models_of_a_lesser_protocol_beside_full_ones_confirm_nothing(tmp_path: Path) -> None:
-    law = KNOWN["musat/depth-law"]
-    results = saved(tmp_path, {IC: tables()[IC]}, "full")
-    assert law.finding(results).verdict == "reproduced"
-    others = tuple(with_(row, seed=9, run=f"of {row.layers}") for row in tables()[IC])
-    results.save_part(Table(law.beside[0], "reduced", others, wanted=24))
-    found = law.finding(results)
-    assert found.verdict == "under a reading"
-    assert found.evidence.endswith(f"which cannot confirm it: {law.beside[0]}, another protocol")
-
-
-def test_a_claim_names_all_that_it_is_judged_from() -> None:
-    assert KNOWN["musat/depth-law"].sources == (IC, "musat/fig4-seeds")
-
-
-def test_a_smoke_table_decides_nothing(tmp_path: Path) -> None:
-    for _, found in findings(saved(tmp_path, tables(), "smoke")).values():
-        assert found == Finding("–", "not measured", "smoke protocol: not the paper's models")
-
-
-def test_nor_does_it_beside_a_part_of_models_as_large_as_the_papers(tmp_path: Path) -> None:
-    results = saved(tmp_path, tables(), "full")
-    few = tuple(with_(row, hops=2, final=row.final[:2]) for row in tables()[IC])
-    results.path(IC).unlink()
-    results.save(Table(IC, "smoke", few))
-    rows = tuple(with_(row, run="one") for row in tables()[IC][:1])
-    results.save_part(Table("musat/fig4-seeds", "reduced", rows, wanted=16))
-    for claim, found in findings(results).values():
-        assert (found.verdict == "not measured") == (IC in claim.targets)
-
-
-def test_one_smoke_table_of_two_decides_nothing(tmp_path: Path) -> None:
-    results = saved(tmp_path, tables(), "full")
-    results.path(NONIC).unlink()
-    results.save(Table(NONIC, "smoke", tuple(tables()[NONIC])))
-    assert findings(results)["musat/ic-essential"][1].verdict == "not measured"
-    assert findings(results)["musat/later-deeper"][1].verdict == "reproduced"
-
-
-def test_a_reduced_table_is_named(tmp_path: Path) -> None:
-    full = saved(tmp_path / "full", tables(), "full")
-    for claim, found in findings(saved(tmp_path / "reduced", tables(), "reduced")).values():
-        whole = claim.finding(full)
+def test_less_training_refutes_and_never_confirms(full: Results, tmp_path: Path) -> None:
+    assert {claim.id.removeprefix("musat/") for claim in KNOWN.values() if claim.only_full} == {
+        "nonic-above-0.7", "ic-essential", "later-harder", "later-deeper", "depth-law",
+        "hops-in-order",
+    }  # fmt: skip
+    reduced = saved(tmp_path / "reduced", tables(), "reduced")
+    for claim in KNOWN.values():
+        found, whole = claim.finding(reduced), claim.finding(full)
         assert all(f"{target}: reduced protocol" in found.basis for target in claim.targets)
         assert "protocol" not in whole.basis
-        evidence = whole.evidence
         if claim.only_full:
             assert (found.verdict, whole.verdict) == ("under a reading", "reproduced")
-            evidence += "; holds with less training than the paper's, which cannot confirm it: "
-            evidence += " / ".join(
-                f"{target}, another protocol" for target in (*claim.targets, *claim.beside)
-            )
+            assert found.evidence.startswith(f"{whole.evidence}; holds with less training")
+            assert all(target in found.evidence for target in claim.sources)
         else:
-            assert found.verdict == whole.verdict
-        assert found.evidence == evidence
+            assert (found.verdict, found.evidence) == (whole.verdict, whole.evidence)
+    results = saved(tmp_path / "bent", bent(NONIC, 1, final=[0.69]), "reduced")
+    assert NEVER.finding(results).verdict == "not reproduced"
+    others = tuple(with_(row, seed=9, run=f"of {row.layers}") for row in tables()[IC])
+    full.path(SEEDS).unlink()
+    full.save_part(Table(SEEDS, "reduced", others, wanted=24))
+    found = LAW.finding(full)
+    assert found.verdict == "under a reading"
+    assert f"{SEEDS}, another protocol" in found.evidence
+    assert IC not in found.evidence
 
 
-def test_a_reduced_table_can_refute_never(tmp_path: Path) -> None:
-    assert [claim.id for claim in CLAIMS if claim.only_full] == [
-        "musat/nonic-above-0.7",
-        "musat/ic-essential",
-        "musat/later-harder",
-        "musat/later-deeper",
-        "musat/depth-law",
-        "musat/hops-in-order",
-    ]
-    rows = bent(NONIC, 1, final=[0.69])
-    _, found = findings(saved(tmp_path, rows, "reduced"))["musat/nonic-above-0.7"]
-    assert found.verdict == "not reproduced"
+def test_a_smoke_table_decides_nothing(full: Results, tmp_path: Path) -> None:
+    smoke = saved(tmp_path / "smoke", tables(), "smoke")
+    assert all(claim.finding(smoke) == SMOKE for claim in KNOWN.values())
+    few = tuple(with_(row, hops=2, final=row.final[:2]) for row in tables()[IC])
+    full.path(IC).unlink()
+    full.save(Table(IC, "smoke", few))  # nor beside a part of models as large as the paper's
+    rows = tuple(with_(row, run="one") for row in tables()[IC][:1])
+    full.save_part(Table(SEEDS, "reduced", rows, wanted=16))
+    for claim in KNOWN.values():
+        assert (claim.finding(full).verdict == "not measured") == (IC in claim.targets)
 
 
-def test_a_table_that_lacks_runs_is_not_judged(tmp_path: Path) -> None:
-    results = saved(tmp_path, tables(), "full")
-    whole = results.table(NONIC)
+def test_a_table_that_lacks_runs_or_cannot_be_read_is_not_judged(full: Results) -> None:
+    whole = full.table(NONIC)
     rows = tuple(with_(row, run=f"run {number}") for number, row in enumerate(whole.rows))
-    results.save(replace(whole, rows=rows, wanted=3))
-    assert KNOWN["musat/nonic-above-0.7"].finding(results).verdict == "reproduced"
-    results.save(replace(whole, rows=rows, wanted=4))
-    assert KNOWN["musat/nonic-above-0.7"].finding(results).verdict == "not measured"
-
-
-def test_rows_of_another_version_are_told(tmp_path: Path) -> None:
-    results = saved(tmp_path, tables(), "full")
-    path = results.path(ABC)
+    for wanted, verdict in ((3, "reproduced"), (4, "not measured")):
+        full.save(replace(whole, rows=rows, wanted=wanted))
+        assert NEVER.finding(full).verdict == verdict
+    path = full.path(ABC)
     path.write_text(path.read_text().replace('"needed"', '"wanted"', 1))
-    found = findings(results)
-    assert found["musat/abc-mostly-idle"][1].verdict == "not measured"
-    assert found["musat/abc-mostly-idle"][1].evidence == (
-        f"line 2 of {path} is damaged or of another hopscope ('CircuitRow.needed': Field "
-        f"required): `hopscope reproduce {ABC}` measures it anew"
+    found = KNOWN["musat/abc-mostly-idle"].finding(full)
+    assert found.verdict == "not measured"
+    assert f"line 2 of {path}" in found.evidence
+    assert f"`hopscope reproduce {ABC}`" in found.evidence
+    assert KNOWN["musat/d-loss"].finding(full).verdict == "reproduced"
+
+
+def table(*seconds: float, precisions: tuple[str | None, ...] = (None, None)) -> Table:
+    """Circuits of runs that took so long."""
+    rows = [
+        with_(circuit_row("key 0"), run=f"one-{seed}", seed=seed, seconds=its, precision=precision)
+        for seed, (its, precision) in enumerate(zip(seconds, precisions, strict=False))
+    ]
+    return Table(ABC, "full", tuple(rows))
+
+
+def test_runs_seeds_cost_and_arithmetic_of_a_table_are_told() -> None:
+    half = table(60.0, 60.0)
+    fleet = replace(half, rows=tuple(with_(row, run="fleet") for row in half.rows))
+    recipe = tiny(1, 2, 400)
+    smoke = tuple(with_(row, run=recipe.run_name()) for row in table(60.0).rows)
+    asked = (with_(answer_row("small", "kingdoms"), run="one", seconds=120.0),)
+    for given, told in (
+        (table(90.0), "1 run, seed 0, 2 min of training"),
+        (table(3_600.0, 7_200.0), "2 runs, 2 seeds, 3.0 h of training"),
+        (replace(half, wanted=3), "full protocol, 2 of 3 runs, 2 seeds, 2 min of training"),
+        (replace(half, wanted=2), "2 runs, 2 seeds, 2 min of training"),
+        (fleet, "1 run, 2 seeds, 1 min of training"),  # a run of several models counts once
+        (table(60.0, 60.0, precisions=("float32", "bf16")),
+         "2 runs, 2 seeds, 2 min of training, in bf16 and float32"),
+        (table(60.0, 60.0, precisions=(None, "bf16")),
+         "2 runs, 2 seeds, 2 min of training, in bf16"),
+        (Table(ABC, "smoke", smoke),
+         f"smoke protocol, 1 run, seed 0, {in_flop(training_flop(recipe))}, 1 min of training"),
+        (Table(ASKED, "full", asked), "1 run, 2 min of asking, in float32"),
+        (Table(DEPTH, "full", tuple(tables()[DEPTH])), "computed, without any training"),
+    ):  # fmt: skip
+        assert basis(given, PAPERS.targets[given.target]) == f"{given.target}: {told}"
+    units = [in_flop(flop) for flop in (3e6, 2.5e9, 9.96e12, 1e14, 81e15)]
+    assert units == ["0.003 GFLOP", "2.5 GFLOP", "10 TFLOP", "100 TFLOP", "81 PFLOP"]
+
+
+@pytest.mark.parametrize("mlp", [True, False])
+def test_the_cost_of_a_training_is_that_of_every_product(mlp: bool) -> None:
+    experiment = Experiment(
+        task=Retrieval(hops=2, chains=3),
+        model=Model(layers=3, heads=2, d_model=16, d_head=5, mlp=mlp),
+        training=Training(steps=7, batch=4),
+        seeds=(1, 2, 5),
     )
-    assert found["musat/d-loss"][1].verdict == "reproduced"
+    model, ends = experiment.model, experiment.task.interface()
+    width, heads, length = model.d_model, model.heads * model.head_width, ends.length
+    products = length * ends.inputs * width + ends.read * width * ends.outputs
+    for _ in range(model.layers):
+        products += 3 * length * width * heads + length * heads * width  # q, k, v; out
+        products += length * length * heads + length * length * heads  # scores; what they mix
+        if mlp:
+            products += length * width * model.mlp_width + length * model.mlp_width * width
+    assert training_flop(experiment) == 6.0 * products * 7 * 4 * 3

@@ -17,20 +17,16 @@ def apart(outcomes: Sequence[Sequence[bool]]) -> float:
 
 def dealt(outcomes: Sequence[Outcome]) -> float:
     """By going through every choice of the models for which the claim holds, seed by seed."""
-    seeds = {seed for its in outcomes for seed, _ in its}
     models = [(n, at) for n, its in enumerate(outcomes) for at in range(len(its))]
     choices = []
-    for seed in seeds:
+    for seed in {seed for its in outcomes for seed, _ in its}:
         owners = [(n, at) for n, at in models if outcomes[n][at][0] == seed]
         choices.append(list(combinations(owners, sum(outcomes[n][at][1] for n, at in owners))))
     values = []
     for chosen in product(*choices):
         holding = set(chain(*chosen))
-        values.append(
-            apart(
-                [[(n, at) in holding for at in range(len(its))] for n, its in enumerate(outcomes)]
-            )
-        )
+        held = [[(n, at) in holding for at in range(len(its))] for n, its in enumerate(outcomes)]
+        values.append(apart(held))
     here = apart([[holds for _, holds in its] for its in outcomes])
     return sum(value <= here + 1e-9 for value in values) / len(values)
 
@@ -49,21 +45,12 @@ def of(*holds: bool) -> Outcome:
 
 
 def test_what_each_seed_does_is_dealt_apart() -> None:
-    """Three of three against none of three: each seed holds under one of two readings."""
-    assert luck([of(True, True, True), of(False, False, False)]) == 2 / 8
-    assert luck([of(True, True, False), of(False, False, True)]) == 1
-    assert luck([of(True, True, True), of(True, True, True)]) == 1
-
-
-def test_what_the_seed_decides_says_nothing_of_readings() -> None:
-    """Seed 0 learns under every reading, seed 1 under none: there is nothing to deal."""
-    assert luck([of(True, False)] * 5) == 1
-
-
-def test_models_of_different_seeds_are_never_exchanged() -> None:
-    assert luck([[(0, True)], [(1, False)]]) == 1
-
-
-def test_many_readings_are_counted_at_once() -> None:
-    outcomes = [of(True, True, True)] * 8 + [of(False, False, False)] * 9
-    assert luck(outcomes) == pytest.approx(1 / 24_310**2)  # the ways to choose 8 of 17
+    yes, no = of(True, True, True), of(False, False, False)
+    for outcomes, expected in (
+        ([yes, no], 2 / 8),  # each seed holds under one of two readings
+        ([of(True, True, False), of(False, False, True)], 1),
+        ([of(True, False)] * 5, 1),  # what the seed decides says nothing of readings
+        ([[(0, True)], [(1, False)]], 1),  # models of different seeds are never exchanged
+        ([yes] * 8 + [no] * 9, 1 / 24_310**2),  # the ways to choose 8 of 17
+    ):
+        assert luck(outcomes) == pytest.approx(expected)

@@ -1,13 +1,29 @@
-"""Which targets a pattern means; and tables of before open as they are."""
+"""Targets and presets of all papers: how they are found, what they say of themselves, and that
+what is committed is what they say.
+"""
 
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from hopscope.configs import Experiment, Recipe, Retrieval, read_recipe
 from hopscope.errors import ConfigError
+from hopscope.papers import demo, preset, presets
+from hopscope.papers.preset import OURS, Preset
 from hopscope.papers.registry import PAPERS
-from hopscope.papers.table import PROTOCOLS
+from hopscope.papers.table import PROTOCOLS, Protocol
+from hopscope.papers.target import Target
+from hopscope.papers.tasks import presets as presets_of_tasks
+from hopscope.tasks.kinds import BY_KIND
+from hopscope.theory import flow
+
+REPOSITORY = Path(__file__).parents[2]
+ROOT = REPOSITORY / "results"
+MEASURED = pytest.mark.skipif(not ROOT.is_dir(), reason="no results in this checkout")
+RUNS: dict[Protocol, tuple[Recipe, ...]] = {
+    name: (Experiment(seeds=(seed,)),) for seed, name in enumerate(PROTOCOLS)
+}
 
 
 def names(pattern: str) -> list[str]:
@@ -22,53 +38,141 @@ def test_targets_are_found_by_name_paper_and_beginning() -> None:
     assert names("musat/readings") == ["musat/readings"]
     assert names("musat/reading") == ["musat/readings", "musat/readings-long"]
     assert names("musat") + names("chen") == names("") == list(PAPERS.targets)
-    assert all(name.startswith("chen/") for name in names("chen"))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "answer"),
-    [
+    for pattern, answer in (
         ("fig5", r"did you mean musat/fig5\?$"),
         ("musat/fig5 ", r"did you mean musat/fig5, "),
         ("table", "there are musat/fig2, .*, chen/choices$"),
-    ],
-)
-def test_an_unknown_target_gets_those_like_it_or_the_list(pattern: str, answer: str) -> None:
-    with pytest.raises(ConfigError, match=f"no target '{pattern}': {answer}"):
-        PAPERS.matching(pattern)
+    ):
+        with pytest.raises(ConfigError, match=f"no target '{pattern}': {answer}"):
+            PAPERS.matching(pattern)
 
 
-ROOT = Path(__file__).parents[2] / "results"
+def test_a_protocol_without_runs_takes_the_nearest_better_or_else_lesser() -> None:
+    cases: list[tuple[str, Protocol, Protocol]] = [
+        ("smoke reduced full", "smoke", "smoke"),
+        ("smoke reduced full", "reduced", "reduced"),
+        ("reduced full", "smoke", "reduced"),
+        ("smoke full", "reduced", "full"),
+        ("full", "smoke", "full"),
+        ("smoke reduced", "full", "reduced"),
+        ("smoke", "reduced", "smoke"),
+    ]
+    for has, wanted, taken in cases:
+        recipes = {name: lambda name=name: RUNS[name] for name in PROTOCOLS if name in has.split()}
+        target = Target("musat/x", "x", (), recipes=recipes)
+        assert target.runs(wanted) == (taken, RUNS[taken]), (has, wanted)
+    computed = {protocol: Target("musat/x", "x", ()).runs(protocol) for protocol in PROTOCOLS}
+    assert computed == {"smoke": ("smoke", ()), "reduced": ("full", ()), "full": ("full", ())}
 
 
-@pytest.mark.skipif(not ROOT.is_dir(), reason="no results in this checkout")
-@pytest.mark.parametrize("target", PAPERS.targets)
-def test_tables_in_the_repository_come_back_to_the_letter(target: str) -> None:
+def test_every_target_says_what_it_is_and_smoke_is_small() -> None:
+    for name, target in PAPERS.targets.items():
+        assert target.name == name
+        assert all((target.shows, target.method, target.rows, target.remarks["smoke"])), name
+        lesser = set(target.recipes) - {"full"}
+        wordy = {protocol for protocol, remark in target.remarks.items() if remark}
+        assert wordy <= lesser or not target.recipes, name
+        for protocol in target.recipes:
+            taken, recipes = target.runs(protocol)
+            assert taken == protocol
+            assert len({recipe.digest() for recipe in recipes}) == len(recipes), name
+            assert recipes or protocol == "smoke", name
+        for recipe in target.runs("smoke")[1]:
+            assert recipe.steps <= (400 if isinstance(recipe, Experiment) else 1_500), name
+            assert not isinstance(recipe, Experiment) or recipe.model.d_model <= 32, name
+
+
+def test_every_claim_rests_on_targets_that_there_are_and_says_how_it_is_judged() -> None:
+    for name, claim in PAPERS.claims.items():
+        assert claim.id == name
+        assert set(claim.sources) <= set(PAPERS.targets), name
+        assert all((claim.targets, claim.says, claim.where, claim.paper, claim.how)), name
+
+
+def test_every_preset_that_the_design_names_is_there_with_sources_of_its_fields() -> None:
+    sweep = {f"musat/fig4-{kind}-L{n}" for kind in ("ic", "nonic") for n in range(1, 9)}
+    of_d = {f"musat/transformer-d-{kind}" for kind in ("epochs", "fan-in", "large-batch")}
+    letters = {f"musat/transformer-{letter}" for letter in "abcd"}
+    tasks = {f"task/{kind}" for kind in BY_KIND if kind != "retrieval"}
+    ours = {"demo", "chen/paper", "chen/program"}
+    assert {*presets()} == sweep | of_d | letters | tasks | ours
+    open_ = {"experiment", "seeds", "model.d_head", "training.examples", "descent.records"} | {
+        f"training.{name}" for name in
+        ("warmup", "precision", "checkpoint_every", "validation_examples", "checkpoint_at")
+    }  # fmt: skip
+    for name in presets():
+        found = preset(name)
+        paths = {path for path, _, _ in found.fields()}
+        assert set(found.sources) <= paths, name
+        if name.startswith(("musat/", "chen/")):
+            assert {path for path, _, source in found.fields() if source == OURS} <= open_, name
+    made = Preset("mine", "two hops", Experiment(task=Retrieval(hops=2)), {"task.hops": "§6"})
+    fields = {name: (value, source) for name, value, source in made.fields()}
+    assert fields["task.hops"] == (2, "§6")
+    assert fields["model.layers"] == (made.recipe.model.layers, OURS)
+    assert set(fields) == set(made.recipe.named())
+    for unknown, hint in (
+        ("musat/transformer-aa", "did you mean musat/transformer-a"), ("xyz", "hopscope presets"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=f"unknown preset '{unknown}': .*{hint}"):
+            preset(unknown)
+
+
+def test_presets_of_tasks_have_the_fewest_layers_that_theory_gives() -> None:
+    for name, found in presets_of_tasks().items():
+        task = found.recipe.task
+        assert task.kind == name.removeprefix("task/")
+        graph = task.graph()
+        assert graph is not None
+        needed = flow(graph, causal=True).minimum
+        assert found.recipe.model.layers == max(needed[fact.value] or 0 for fact in graph.facts)
+    kept = read_recipe((REPOSITORY / "examples" / "mqar.json").read_text())
+    assert presets_of_tasks()["task/mqar"].recipe == kept
+
+
+def test_the_demo_is_the_run_that_comes_with_hopscope_and_says_why() -> None:
+    """Whoever changes it builds the gallery anew."""
+    made = demo.preset()
+    assert made.recipe.run_name() == "retrieval-d2-l3h4-4e9b70a72b"
+    assert all(reason.startswith("ours: ") for reason in made.sources.values())
+
+
+@MEASURED
+def test_tables_in_the_repository_come_back_to_the_letter() -> None:
     results = PAPERS.results(ROOT)
-    table = results.table(target)
-    assert table.rows
-    assert set(map(type, table.rows)) == set(PAPERS.targets[target].rows)
-    assert table.to_bytes() == results.path(target).read_bytes()
-
-
-@pytest.mark.skipif(not ROOT.is_dir(), reason="no results in this checkout")
-def test_the_readme_tells_the_verdicts_as_they_are() -> None:
-    found = Counter(claim.finding(PAPERS.results(ROOT)).verdict for claim in PAPERS.claims.values())
-    told = (
-        f"with a verdict on {found.total()} claims ({found['reproduced']} reproduced, "
-        f"{found['not reproduced']} not, {found['under a reading']} under a reading of what they "
-        f"leave open, {found['not measured']} not measured on models as large)"
-    )
-    assert told in " ".join((ROOT.parent / "README.md").read_text().split())
-
-
-@pytest.mark.skipif(not ROOT.is_dir(), reason="no results in this checkout")
-def test_so_do_parts_of_what_is_still_trained_by_a_better_protocol() -> None:
-    results = PAPERS.results(ROOT)
-    parts = [part for target in PAPERS.targets for part in results.parts(target)]
+    for name, target in PAPERS.targets.items():
+        table = results.table(name)
+        assert set(map(type, table.rows)) == set(target.rows), name
+        assert table.to_bytes() == results.path(name).read_bytes(), name
+    parts = [part for name in PAPERS.targets for part in results.parts(name)]
     assert len(parts) == len([*ROOT.glob("*/*.part.jsonl")])
     for part in parts:
-        target = part.target
-        assert PROTOCOLS[part.protocol] > PROTOCOLS[results.table(target).protocol]
+        name = part.target
+        assert PROTOCOLS[part.protocol] > PROTOCOLS[results.table(name).protocol]
         assert part.missing
-        assert part.to_bytes() == results.part_path(target, part.protocol).read_bytes()
+        assert part.to_bytes() == results.part_path(name, part.protocol).read_bytes()
+
+
+@MEASURED
+def test_the_verdicts_in_the_repository_are_counted_costed_and_explained() -> None:
+    results = PAPERS.results(ROOT)
+    found = {name: claim.finding(results) for name, claim in PAPERS.claims.items()}
+    count = Counter(each.verdict for each in found.values())
+    told = (
+        f"with a verdict on {count.total()} claims ({count['reproduced']} reproduced, "
+        f"{count['not reproduced']} not, {count['under a reading']} under a reading of what they "
+        f"leave open, {count['not measured']} not measured on models as large)"
+    )
+    assert told in " ".join((REPOSITORY / "README.md").read_text().split())
+    units = (
+        "h of training",
+        "min of training",
+        "h of asking",
+        "min of asking",
+        "computed, without",
+    )
+    for name, each in found.items():
+        for basis in each.basis.split("; "):
+            assert any(unit in basis for unit in units), name
+        why = PAPERS.claims[name].why(each)
+        assert (why is not None) == (each.verdict == "not reproduced"), name

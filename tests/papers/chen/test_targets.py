@@ -3,15 +3,20 @@
 import re
 from pathlib import Path
 
+import chen_rows
 import pytest
 
 from hopscope.configs import MarkovExperiment
-from hopscope.markov import train
+from hopscope.errors import ResultsUnreadable
+from hopscope.markov import growth_explained, train
 from hopscope.markov.evaluation import compare, said
 from hopscope.markov.learner import drawn
+from hopscope.papers import preset
 from hopscope.papers.basis import basis
 from hopscope.papers.chen.claims import CLAIMS
-from hopscope.papers.chen.measure_runs import setting_rows
+from hopscope.papers.chen.measure_choices import choice_rows
+from hopscope.papers.chen.measure_growth import growth_rows
+from hopscope.papers.chen.measure_runs import predicted, setting_rows
 from hopscope.papers.chen.rows import (
     ChoiceRow,
     CourseRow,
@@ -20,12 +25,56 @@ from hopscope.papers.chen.rows import (
     SettingRow,
     TransferRow,
 )
-from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS, SMOKE_SETTINGS, settings
+from hopscope.papers.chen.settings import (
+    CHOSEN_IN,
+    SETTINGS,
+    SMOKE_SETTINGS,
+    choices,
+    settings,
+    shortened,
+)
 from hopscope.papers.chen.targets import TARGETS
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
+from hopscope.papers.row import read_row
 from hopscope.papers.table import Table
 from hopscope.store import Store
+
+KINDS = (SeedRow, TransferRow, CourseRow, GrowthRow, ChoiceRow, SettingRow)
+
+
+def test_a_row_is_read_as_what_it_says_it_is() -> None:
+    rows = [*chen_rows.training(), chen_rows.growth_row(0), chen_rows.choice_row("alphabet 8", 0)]
+    rows.append(chen_rows.setting_row("the paper's"))
+    assert {type(row) for row in rows} == set(KINDS)
+    for row in rows:
+        assert read_row(KINDS, row.model_dump(mode="json", exclude_unset=True)) == row
+    kept = chen_rows.seed_row(0).model_dump(mode="json")
+    with pytest.raises(ResultsUnreadable, match="r2"):
+        read_row(KINDS, {**kept, "r2": "0.99"})
+
+
+def test_every_setting_is_another_experiment_and_the_rest_is_the_papers() -> None:
+    training, varied = TARGETS[:2]
+    for protocol, seeds in (("full", 20), ("reduced", 5)):
+        recipe = MarkovExperiment(seeds=tuple(range(seeds)))
+        assert training.runs(protocol) == (protocol, (recipe,))  # type: ignore[arg-type]
+    every, base = settings(3, "full"), MarkovExperiment()
+    assert list(every) == list(SETTINGS)
+    assert varied.runs("full") == ("full", tuple(every.values()))
+    assert varied.runs("reduced")[1][0] == base == preset("chen/paper").recipe
+    assert len({each.digest() for each in every.values()}) == len(every)
+    assert every["the paper's"] == MarkovExperiment(seeds=(0, 1, 2))
+    changed = every["length 400"]
+    assert (changed.process.length, changed.model, changed.descent) == (
+        400, base.model, base.descent,
+    )  # fmt: skip
+    program = MarkovExperiment.model_validate(SETTINGS["the authors' program"])
+    assert preset("chen/program").recipe == program
+    short = shortened(every["C and W together"])
+    assert [letters for letters, _ in short.descent.plan()] == ["CW", "a"]
+    assert short.steps < 2_000
+    assert set(settings(1, "smoke")) == set(SMOKE_SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -43,32 +92,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return made
 
 
-@pytest.fixture
-def table(results: Results) -> Table:
-    return results.table("chen/training")
-
-
-def test_the_paper_s_setting_is_one_run_over_seeds() -> None:
-    training = TARGETS[0]
-    assert training.runs("full") == ("full", (MarkovExperiment(seeds=tuple(range(20))),))
-    assert training.runs("reduced") == ("reduced", (MarkovExperiment(seeds=tuple(range(5))),))
-
-
-def test_settings_are_runs_of_their_own() -> None:
-    protocol, recipes = TARGETS[1].runs("full")
-    assert protocol == "full"
-    assert len({recipe.digest() for recipe in recipes}) == len(SETTINGS)
-    assert recipes[0] == MarkovExperiment(seeds=(0, 1, 2))
-    assert TARGETS[1].runs("reduced")[1][0] == MarkovExperiment()
-    assert set(SMOKE_SETTINGS) <= set(SETTINGS)
-    short = settings(1, "smoke")["C and W together"]
-    assert short.descent.plan() == [("CW", 900), ("a", 600)]
-
-
-def test_a_row_per_question(table: Table) -> None:
-    kinds = [type(row) for row in table.rows]
-    assert kinds == [SeedRow, *[TransferRow] * 11, CourseRow]
-    (seed,), others = table.of(SeedRow), table.of(TransferRow)
+def test_the_training_has_a_row_per_question_and_a_course_for_a_figure(results: Results) -> None:
+    table = results.table("chen/training")
+    assert [type(row) for row in table.rows] == [SeedRow, *[TransferRow] * 11, CourseRow]
+    (seed,), others, (course,) = table.of(SeedRow), table.of(TransferRow), table.of(CourseRow)
     assert seed.parents == seed.chosen_lags == (1, 2)
     assert seed.distance_end < seed.distance_begin
     lengths = [row for row in others if row.varied == "length"]
@@ -76,17 +103,11 @@ def test_a_row_per_question(table: Table) -> None:
     assert {row.alpha for row in lengths} == {0.1}
     alphas = [row.value for row in others if row.varied == "alpha"]
     assert alphas == [0.05, 0.1, 0.2, 0.5, 1.0]
-
-
-def test_the_course_is_enough_for_a_figure(table: Table) -> None:
-    (seed,), (course,) = table.of(SeedRow), table.of(CourseRow)
     count = len(course.epochs)
     assert 30 <= count <= 60
     assert course.stages == (("C", 300), ("W", 600), ("a", 600))
-    ends = [300, 900, 1500]
-    assert course.epochs[0] == 0
-    assert course.epochs[-1] == 1500
-    assert set(ends) <= set(course.epochs)
+    assert (course.epochs[0], course.epochs[-1]) == (0, 1500)
+    assert {300, 900} <= set(course.epochs)
     assert set(course.shares) == {"{1}", "{2}", "{3}", "{1,2}", "{1,3}", "{2,3}"}
     assert set(course.attention) == {"head 1 to lag 1", "head 2 to lag 2"}
     columns = [*course.shares.values(), *course.attention.values(), course.distance]
@@ -100,7 +121,7 @@ def test_the_course_is_enough_for_a_figure(table: Table) -> None:
     assert known == [epoch >= 900 for epoch in course.epochs]
 
 
-def test_a_row_per_setting(results: Results) -> None:
+def test_a_row_per_setting_says_what_it_changes(results: Results) -> None:
     found = {row.setting: row for row in results.table("chen/settings").of(SettingRow)}
     assert tuple(found) == SMOKE_SETTINGS
     together = found["C and W together"]
@@ -110,6 +131,14 @@ def test_a_row_per_setting(results: Results) -> None:
     assert together.chosen_lags == (1, 2)
     assert set(together.slopes_of_a) == {"10", "30", "100", "300"}
     assert together.loss.truth < together.loss.model
+    (grown,) = results.table("chen/growth").of(GrowthRow)
+    assert grown.slopes["counts"] > grown.slopes["even"]
+    assert len(grown.courses["counts"]) == len(grown.epochs)
+    chosen = {row.setting: row for row in results.table("chen/choices").of(ChoiceRow)}
+    assert tuple(chosen) == CHOSEN_IN
+    assert chosen["the paper's"].chosen_lags == (1, 2)
+    for target in TARGETS:
+        assert re.search(r"\d min of training", basis(results.table(target.name), target))
 
 
 def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
@@ -118,8 +147,7 @@ def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
     alone = MarkovExperiment(**{**both.model_dump(), "seeds": (1,)})
     run, other = (train(each, Store(tmp_path)) for each in (both, alone))
     rows = setting_rows(run.folder, "smoke")
-    assert [row.seed for row in rows] == [0, 1]
-    assert {row.setting for row in rows} == {"all at once"}
+    assert [(row.setting, row.seed) for row in rows] == [("all at once", 0), ("all at once", 1)]
     assert {row.seconds for row in rows} == {round(run.folder.manifest.seconds, 1)}
     assert rows[1].a == float(other.state(1)["a"]) != rows[0].a
     chains = drawn(alone, 1, "validation")
@@ -127,33 +155,35 @@ def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
     assert (rows[1].distance, rows[1].loss.model) == (apart.distance, apart.seen.model)
 
 
-def test_every_table_says_what_its_training_took(results: Results) -> None:
-    for target in TARGETS:
-        told = basis(results.table(target.name), target)
-        assert re.search(r"\d min of training", told), told
+def test_every_seed_has_its_growth_and_its_choice(tmp_path: Path) -> None:
+    short = {"epochs": (50, 50, 100), "chains": 300, "validation_chains": 50}
+    run = train(MarkovExperiment(descent=short, seeds=(3, 5)), tmp_path)
+    rows = growth_rows(run.folder)
+    assert [row.seed for row in rows] == [3, 5]
+    found = growth_explained(run, 5)
+    assert rows[1].slopes == {name: found.slope(name) for name in found.courses}
+    assert rows[1].epochs[-1] == 100
+    for name, course in found.courses.items():
+        assert rows[1].courses[name] == pytest.approx(course.tolist(), abs=1e-5)
+    experiment = choices(2, "smoke")["the paper's"]
+    chosen = choice_rows(train(experiment, tmp_path).folder, "smoke")
+    assert [(row.setting, row.seed) for row in chosen] == [("the paper's", 0), ("the paper's", 1)]
+    for row in chosen:
+        assert (row.predicted, row.chosen_lags) == (predicted(experiment), (1, 2))
+        assert row.share > 0.99
 
 
-def test_the_growth_is_explained_and_the_choice_of_every_setting_told(results: Results) -> None:
-    (grown,) = results.table("chen/growth").of(GrowthRow)
-    assert grown.slopes["counts"] > grown.slopes["even"]
-    assert len(grown.courses["counts"]) == len(grown.epochs)
-    chosen = {row.setting: row for row in results.table("chen/choices").of(ChoiceRow)}
-    assert tuple(chosen) == CHOSEN_IN
-    assert chosen["the paper's"].chosen_lags == (1, 2)
-
-
-def test_the_claims_are_judged(results: Results) -> None:
+def test_the_claims_are_judged_and_a_short_training_decides_nothing(results: Results) -> None:
     found = {
         claim.id.removeprefix("chen/"): claim.judge([results.table(name) for name in claim.targets])
         for claim in CLAIMS
     }
-    assert found["stage-1-selects-the-parents"].verdict == "reproduced"
-    assert found["limit-is-gih"].verdict == "reproduced"
-    assert found["stage-2-makes-copiers"].verdict == "not reproduced"  # too few epochs
-    assert found["c-and-w-together"].verdict == "reproduced"
-    assert found["any-window"].verdict == "not measured"
-    assert found["any-window"].evidence.startswith("the smoke protocol leaves out: window 2")
-
-
-def test_a_short_training_decides_nothing(results: Results) -> None:
+    for name, verdict in {
+        "stage-1-selects-the-parents": "reproduced",
+        "limit-is-gih": "reproduced",
+        "stage-2-makes-copiers": "not reproduced",  # too few epochs
+        "c-and-w-together": "reproduced",
+        "any-window": "not measured",
+    }.items():
+        assert found[name].verdict == verdict, name
     assert {claim.finding(results).verdict for claim in CLAIMS} == {"not measured"}

@@ -1,8 +1,8 @@
 """Every claim can come out either way: reproduced on rows as they should be, not on bent ones."""
 
+from dataclasses import replace
 from typing import Any
 
-import pytest
 from musat_rows import (
     ABC,
     ASKED,
@@ -11,6 +11,7 @@ from musat_rows import (
     KNOWN,
     NONIC,
     ORDER,
+    PLANTED,
     SMALL,
     D,
     Tables,
@@ -25,37 +26,27 @@ from musat_rows import (
     without,
 )
 
-from hopscope.papers.musat.claims import CLAIMS
+from hopscope.circuits.parts import Estimate, Shared
+from hopscope.facts import Role
+from hopscope.papers.musat.circuit_judges import seen_by_eye
+from hopscope.papers.musat.curriculum_claims import hops_of
 from hopscope.papers.musat.rows import Story
-from hopscope.papers.musat.targets import TARGETS
+from hopscope.papers.table import Table
 
-
-def test_ids_are_unique_and_sources_known() -> None:
-    assert len(KNOWN) == len(CLAIMS)
-    assert all(name.startswith("musat/") for name in KNOWN)
-    targets = {target.name for target in TARGETS}
-    assert set(tables()) == targets
-    for claim in CLAIMS:
-        assert set(claim.targets) <= targets
-        assert all((claim.targets, claim.says, claim.where, claim.paper, claim.how))
-
-
+NAMES = [name.removeprefix("musat/") for name in KNOWN]
 NEVER_PLAIN = dict.fromkeys(
     ("llm-solve", "llm-all-formulations"), "the paper's models are larger by far"
 )
 """Claims of which no rows could show more than a reading."""
 
 
-@pytest.mark.parametrize("name", [name.removeprefix("musat/") for name in KNOWN])
-def test_rows_as_the_paper_says_reproduce(name: str) -> None:
-    found = judged(name, tables())
-    if name in NEVER_PLAIN:
-        assert found.verdict == "under a reading", found
-        assert NEVER_PLAIN[name] in found.evidence
-    else:
-        assert found.verdict == "reproduced", found
-    assert len(found.ours) > 1
-    assert found.evidence
+def test_rows_as_the_paper_says_reproduce() -> None:
+    for name in NAMES:
+        found = judged(name, tables())
+        expected = "under a reading" if name in NEVER_PLAIN else "reproduced"
+        assert found.verdict == expected, (name, found)
+        assert NEVER_PLAIN.get(name, "") in found.evidence
+        assert len(found.ours) > 1
 
 
 def one_head(told: Story) -> Story:
@@ -109,72 +100,61 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "target", "place", "values"), BENT)
-def test_bent_rows_do_not(name: str, target: str, place: int, values: dict[str, Any]) -> None:
-    found = judged(name, bent(target, place, **values))
-    assert found.verdict == "not reproduced", found
+def test_bent_rows_do_not() -> None:
+    for name, target, place, values in BENT:
+        found = judged(name, bent(target, place, **values))
+        assert found.verdict == "not reproduced", (name, values, found)
 
 
-READING: list[tuple[str, str, str, dict[str, Any]]] = [
-    ("abc-below-0.01", ABC, "", {"final": [0.011] * 3}),
-    ("d-loss", D, "", {"final": [0.1] * 4, "clean": 0.03}),
-    ("d-circuit-loss", D, "", {"ideal": 0.091}),
-    ("d-single-removals", D, "", {"removals": [removal(4, "query → value 0", 0.16)]}),
-    ("d-single-removals", D, "", {"removals": PLAIN[:1]}),
-    ("d-single-removals", D, "", {"removals": []}),
-    ("d-single-removals", D, "", {"ideal": 0.2}),
-    ("d-hops-in-order", D, "", {"crossed": [3_600, 4_500, 4_000, 5_000]}),
-    ("d-hops-in-order", D, "", {"crossed": [3_600, 4_000, 4_500, None]}),
-    ("d-order", D, "", {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
-    ("d-order", D, "", {"emergence": story([3_500.0, 3_900.0, 4_400.0, None])}),
-    ("d-order", D, "", {"emergence": story([])}),
-    ("d-head-per-hop", D, "", {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
-    ("d-head-per-hop", D, "", {"emergence": one_head(story([3_500.0, 3_900.0, 4_400.0, 4_900.0]))}),
-    ("d-several-paths", D, "", {"removals": PLAIN}),
-    ("d-quickly-after", D, "", {"crossed": [3_600, 4_501, 4_600, 5_000]}),
-    ("d-quickly-after", D, "", {"crossed": [3_600, None, None, None]}),
-    ("d-quickly-after", D, "", {"crossed": [3_600, 3_500, 4_500, 4_900]}),
-    ("d-last-late", D, "", {"crossed": [3_600, 4_000, 4_500, 5_400]}),  # later, and not much
-    ("d-last-late", D, "", {"crossed": [3_600, 4_000, 4_500, None]}),
-    ("d-slow-start", D, "", {"crossed": [1_000, 4_000, 4_500, 5_000]}),
-    ("d-slow-start", D, "", {"crossed": [5_500, 5_600, 5_700, 5_800]}),
-    ("d-slow-start", D, "", {"crossed": [None] * 4}),
+READING: list[tuple[str, str, dict[str, Any]]] = [
+    ("abc-below-0.01", ABC, {"final": [0.011] * 3}),
+    ("d-loss", D, {"final": [0.1] * 4, "clean": 0.03}),
+    ("d-circuit-loss", D, {"ideal": 0.091}),
+    ("d-single-removals", D, {"removals": [removal(4, "query → value 0", 0.16)]}),
+    ("d-single-removals", D, {"removals": PLAIN[:1]}),
+    ("d-single-removals", D, {"removals": []}),
+    ("d-single-removals", D, {"ideal": 0.2}),
+    ("d-hops-in-order", D, {"crossed": [3_600, 4_500, 4_000, 5_000]}),
+    ("d-hops-in-order", D, {"crossed": [3_600, 4_000, 4_500, None]}),
+    ("d-order", D, {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
+    ("d-order", D, {"emergence": story([3_500.0, 3_900.0, 4_400.0, None])}),
+    ("d-order", D, {"emergence": story([])}),
+    ("d-head-per-hop", D, {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
+    ("d-head-per-hop", D, {"emergence": one_head(story([3_500.0, 3_900.0, 4_400.0, 4_900.0]))}),
+    ("d-several-paths", D, {"removals": PLAIN}),
+    ("d-quickly-after", D, {"crossed": [3_600, 4_501, 4_600, 5_000]}),
+    ("d-quickly-after", D, {"crossed": [3_600, None, None, None]}),
+    ("d-quickly-after", D, {"crossed": [3_600, 3_500, 4_500, 4_900]}),
+    ("d-last-late", D, {"crossed": [3_600, 4_000, 4_500, 5_400]}),  # later, and not much
+    ("d-last-late", D, {"crossed": [3_600, 4_000, 4_500, None]}),
+    ("d-slow-start", D, {"crossed": [1_000, 4_000, 4_500, 5_000]}),
+    ("d-slow-start", D, {"crossed": [5_500, 5_600, 5_700, 5_800]}),
+    ("d-slow-start", D, {"crossed": [None] * 4}),
 ]
 """Rows that are bent in one place, and then in all."""
 
 
-@pytest.mark.parametrize(("name", "target", "kind", "values"), READING)
-def test_what_the_paper_leaves_open_may_decide(
-    name: str, target: str, kind: str, values: dict[str, Any]
-) -> None:
-    rows = tables()
-    own = rows[target]
-    places = [n for n, row in enumerate(own) if not kind or row.kind == kind]
-    own[places[0]] = with_(own[places[0]], **values)
-    assert judged(name, rows).verdict == "under a reading"
-    for place in places:
-        own[place] = with_(own[place], **values)
-    if name == "abc-below-0.01":  # calm checkpoints all the same
-        assert judged(name, rows).verdict == "under a reading"
-        own[places[-1]] = with_(own[places[-1]], clean=0.011)
-    assert judged(name, rows).verdict == "not reproduced"
+def test_what_the_paper_leaves_open_may_decide() -> None:
+    for name, target, values in READING:
+        rows = tables()
+        rows[target][0] = with_(rows[target][0], **values)
+        assert judged(name, rows).verdict == "under a reading", (name, values)
+        rows[target] = [with_(row, **values) for row in rows[target]]
+        if name == "abc-below-0.01":  # calm checkpoints all the same
+            assert judged(name, rows).verdict == "under a reading"
+            rows[target][-1] = with_(rows[target][-1], clean=0.011)
+        assert judged(name, rows).verdict == "not reproduced", (name, values)
 
 
 def test_every_claim_is_bent() -> None:
-    bent_ones = {name for name, *_ in (*BENT, *READING)} | set(NEVER_PLAIN)
-    assert {f"musat/{name}" for name in bent_ones} == set(KNOWN)
+    assert {name for name, *_ in (*BENT, *READING)} | set(NEVER_PLAIN) == set(NAMES)
 
 
 def test_small_models_that_fail_say_nothing_of_large_ones() -> None:
     rows = bent(ASKED, 2, accuracy=0.89)
     assert judged("llm-solve", rows).verdict == "under a reading"
     rows[ASKED][7] = with_(rows[ASKED][7], accuracy=0.89)
-    found = judged("llm-solve", rows)
-    assert found.verdict == "not measured"
-    assert "by none; the paper's models are larger by far" in found.evidence
-
-
-def test_one_model_that_is_above_guessing_everywhere_is_enough() -> None:
+    assert judged("llm-solve", rows).verdict == "not measured"
     rows = bent(ASKED, 3, interval=[0.25, 0.6])  # not above, which is not the same as below
     found = judged("llm-all-formulations", rows)
     assert (found.verdict, found.ours) == ("under a reading", "large 5 of 5; small 4 of 5")
@@ -184,65 +164,47 @@ def test_one_model_that_is_above_guessing_everywhere_is_enough() -> None:
 
 
 def test_answers_that_were_opened_count_apart() -> None:
-    rows = tables()
-    own = [with_(row, model="small") for row in rows[ASKED]]
+    own = [with_(row, model="small") for row in tables()[ASKED]]
     own[:5] = [with_(row, kind=f"{row.kind}-opened") for row in own[:5]]
     own[7] = with_(own[7], accuracy=0.5)
-    rows[ASKED] = own
-    found = judged("llm-solve", rows)
-    assert found.ours == (
-        "small (opened) 0.94 … 0.94 (likeliest answer 0.96 … 0.96); "
-        "small 0.50 … 0.94 (likeliest answer 0.96 … 0.96)"
-    )
+    found = judged("llm-solve", tables() | {ASKED: own})
     assert found.verdict == "under a reading"
-    assert "at every D by small (opened);" in found.evidence
-
-
-def test_a_depth_without_luck_does_not_speak_against_depth() -> None:
-    rows = tables()
-    rows[IC].append(with_(rows[IC][1], layers=4))
-    found = judged("later-deeper", rows)
-    assert found.verdict == "reproduced"
-    assert found.ours.endswith("layers: 0, 1, 2, 1")
-    unlucky = bent(IC, 2, final=[0.1, 0.75])
-    assert "x₁, x₂, …: 2, –; " in judged("later-deeper", unlucky).ours
+    assert "small (opened) 0.94 … 0.94" in found.ours
+    assert "small 0.50 … 0.94" in found.ours
 
 
 def test_the_values_are_those_of_the_rows() -> None:
-    rows = tables()
-    assert judged("theorem-1", rows).ours == "holds for 3 of 3 D; it is the exact minimum for 2"
-    assert judged("nonic-above-0.7", rows).ours == "3 of 3 models (95 %: 0.44 … 1.00); lowest 0.750"
-    assert judged("ic-essential", rows).ours == "best loss 0.055 with, 0.750 without"
-    assert judged("later-deeper", rows).ours == (
-        "fewest layers that learn x₁, x₂, …: 2, 3; hops learned by 1, 2, … layers: 0, 1, 2"
-    )
-    assert judged("hops-in-order", rows).ours == (
-        "1 of 1 models (95 %: 0.21 … 1.00) that learned a hop behind x₁, of 3"
-    )
-    assert judged("hops-in-order-small", rows).ours.startswith("2 of 2 models (95 %: 0.34")
-    assert judged("abc-four-heads", rows).ours == "4, 4, 4; 3 of 3 models (95 %: 0.44 … 1.00)"
-    assert judged("abc-mostly-idle", rows).ours.startswith("7 of 12, 7 of 12, 7 of 12; 3 of 3 ")
-    assert judged("abc-different", rows).ours == (
-        "3 different circuits in 3 transformers; in all of them: query ← value 1, query ← value 2"
-    )
-    assert judged("abc-single-removals", rows).ours == (
-        "0.30 … 0.80 (within: 3 of 3, 3 of 3, 3 of 3); 3 of 3 models (95 %: 0.44 … 1.00)"
-    )
-    assert judged("abc-first-layers", rows).ours.startswith(
-        "0.07 (within: 1 of 1, 1 of 1, 1 of 1); 3 of 3 models "
-    )
-    assert judged("d-loss", rows).ours == (
-        "262,144 examples: holds for 1 of 1 models (95 %: 0.21 … 1.00); seed 0: 0.030; "
-        "2,048 examples: holds for 1 of 1 models (95 %: 0.21 … 1.00); seed 0: 0.030"
-    )
-    large = "262,144 examples: holds for 1 of 1 models (95 %: 0.21 … 1.00); seed 0: "
-    assert judged("d-slow-start", rows).ours.startswith(f"{large}step 3,600 (epoch 450); ")
-    assert judged("d-last-late", rows).ours.startswith(f"{large}400 + 200 + 900; ")
-    never = bent(D, 0, crossed=[3_600, 4_000, None, None])
-    assert judged("d-hops-in-order", never).ours.startswith(
-        "262,144 examples: holds for 0 of 1 models (95 %: 0.00 … 0.79); "
-        "seed 0: x₁ 3,600, x₂ 4,000, x₃ never, x₄ never; 2,048 examples: holds for 1 of 1 models "
-    )
+    lucky = tables()[IC] + [with_(tables()[IC][1], layers=4)]
+    told: dict[str, tuple[Tables, list[str]]] = {
+        "theorem-1": (tables(), ["3 of 3 D", "exact minimum for 2"]),
+        "nonic-above-0.7": (tables(), ["3 of 3 models (95 %: 0.44 … 1.00)", "lowest 0.750"]),
+        "ic-essential": (tables(), ["0.055 with, 0.750 without"]),
+        "later-deeper": (tables() | {IC: lucky}, [": 2, 3;", "layers: 0, 1, 2, 1"]),
+        "hops-in-order": (tables(), ["1 of 1 models", "of 3"]),
+        "hops-in-order-small": (tables(), ["2 of 2 models (95 %: 0.34"]),
+        "abc-four-heads": (tables(), ["4, 4, 4; 3 of 3 models"]),
+        "abc-mostly-idle": (tables(), ["7 of 12, 7 of 12, 7 of 12; 3 of 3"]),
+        "abc-different": (
+            tables(),
+            ["3 different", "in all of them: query ← value 1, query ← val"],
+        ),
+        "abc-single-removals": (tables(), ["0.30 … 0.80 (within: 3 of 3, 3 of 3, 3 of 3)"]),
+        "abc-first-layers": (tables(), ["0.07 (within: 1 of 1, 1 of 1, 1 of 1)"]),
+        "d-loss": (tables(), ["holds for 1 of 1 models (95 %: 0.21 … 1.00); seed 0: 0.030; 2,048"]),
+        "d-slow-start": (tables(), ["seed 0: step 3,600 (epoch 450); "]),
+        "d-last-late": (tables(), ["seed 0: 400 + 200 + 900; "]),
+        "d-hops-in-order": (
+            bent(D, 0, crossed=[3_600, 4_000, None, None]),
+            ["holds for 0 of 1", "x₁ 3,600, x₂ 4,000, x₃ never, x₄ never; 2,048", "for 1 of 1 mo"],
+        ),
+        "d-quickly-after": (  # one hop has no second
+            tables() | {D: [with_(row, crossed=[100]) for row in tables()[D]]},
+            ["holds for 0 of 1 models", "seed 0: never; "],
+        ),
+    }
+    for name, (rows, texts) in told.items():
+        found = judged(name, rows)
+        assert all(text in found.ours for text in texts), found
 
 
 def nothing_learned() -> Tables:
@@ -267,27 +229,47 @@ def nothing_learned() -> Tables:
     return rows
 
 
-@pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("name", [name.removeprefix("musat/") for name in KNOWN])
-def test_who_learned_nothing_reproduces_nothing(name: str, single: bool) -> None:
-    rows = nothing_learned()
-    if single:
-        rows = {target: own[:1] for target, own in rows.items()}
-    found = judged(name, rows)
-    expected = {
-        "nonic-above-0.7": "reproduced",
-        "llm-solve": "not measured",
-        "llm-all-formulations": "not measured",
-        "depth-law-small": "not measured",
-        "depth-law": "not measured",
-        "hops-in-order": "not measured",
-        "hops-in-order-small": "not measured",
-        "theorem-1": "not measured",
-        "three-heads-suffice": "not measured",
-    }
-    assert found.verdict == expected.get(name, "not reproduced"), found
-    assert found.ours
-    assert found.evidence
+NOT_MEASURED = (
+    "llm-solve", "llm-all-formulations", "depth-law-small", "depth-law", "hops-in-order",
+    "hops-in-order-small", "theorem-1", "three-heads-suffice",
+)  # fmt: skip
+
+
+def test_who_learned_nothing_reproduces_nothing() -> None:
+    expected = {**dict.fromkeys(NOT_MEASURED, "not measured"), "nonic-above-0.7": "reproduced"}
+    every = nothing_learned()
+    for rows in (every, {target: own[:1] for target, own in every.items()}):
+        for name in NAMES:
+            found = judged(name, rows)
+            assert found.verdict == expected.get(name, "not reproduced"), (name, found)
+
+
+def test_an_eye_sees_heads_that_look_at_another_role() -> None:
+    (row, *_) = tables()[ABC]
+    assert seen_by_eye(row) == [(2, 0)]
+    assert seen_by_eye(with_(row, maps=maps_of([0.5, 0.4, 0.1]))) == []
+    itself = [[[list(sources) for sources in head] for head in layer] for layer in row.maps.own]
+    for role in range(len(row.maps.roles)):
+        itself[0][0][role][role] = 0.9
+    assert seen_by_eye(with_(row, maps={**row.maps.model_dump(), "own": itself})) == [(2, 0)]
+    assert "would call 11, 11, 11 idle" in judged("abc-mostly-idle", tables()).evidence
+
+
+def test_steps_that_heads_share_are_told_beside_single_removals() -> None:
+    rows = tables()
+    assert "share" not in judged("abc-single-removals", rows).evidence
+    steps = [
+        Shared(
+            reader=Role("query"), source=Role("value", fact), heads=((1, 0), (2, 0)),
+            cost=Estimate(mean=loss, low=loss, high=loss),
+        )
+        for fact, loss in ((0, 0.5), (1, 0.25))
+    ]  # fmt: skip
+    circuit = PLANTED.model_copy(update={"shared": tuple(steps)}).to_dict()
+    for target in (ABC, D):
+        rows[target][0] = with_(rows[target][0], circuit=circuit)
+    assert judged("abc-single-removals", rows).evidence.endswith("all of them: 0.25 … 0.50")
+    assert "without shared steps 0.25 … 0.50)" in judged("d-single-removals", rows).ours
 
 
 def test_circuits_that_were_kept_with_either_arrow_are_compared_alike() -> None:
@@ -296,5 +278,48 @@ def test_circuits_that_were_kept_with_either_arrow_are_compared_alike() -> None:
     turned = tuple(
         each.model_copy(update={"what": each.what.replace("→", "←")}) for each in first.removals
     )
-    rows[ABC][1] = second.model_copy(update={"removals": turned})
+    rows[ABC][1] = with_(second, removals=turned)
     assert judged("abc-different", rows).ours.startswith("2 different circuits in 3 transformers;")
+
+
+def beside(name: str, tables_: Tables) -> list[Table]:
+    """The tables of a claim, with those of more seeds."""
+    return [
+        Table(target, "full", tuple(tables_[target])) for target in KNOWN[f"musat/{name}"].sources
+    ]
+
+
+def test_models_of_more_seeds_count_each_once() -> None:
+    law = KNOWN["musat/depth-law"]
+    found = judged("depth-law", tables())
+    assert found.ours.startswith("beaten by 0 of 2 that could (95 %: 0.00 … 0.66); met by 2 of 2 ")
+    known = beside("depth-law", tables())
+    more = law.judge(known)
+    assert more.ours.startswith("beaten by 0 of 3 that could ")
+    assert more.evidence.endswith("; 4 models: 2 of 2 layers, 1 each of 1, 3 layers")
+    again = Table("musat/fig4-seeds", "full", (tables()[IC][1],))  # a model that is known already
+    assert law.judge([known[0], again]) == law.judge(known[:1])
+    lucky = with_(tables()[IC][0], seed=1, final=[0.1, 0.1])
+    assert law.judge([known[0], replace(again, rows=(lucky,))]).verdict == "not reproduced"
+    seeds = "musat/fig4-nonic-seeds"
+    for loss, verdict in ((0.74, "reproduced"), (0.4, "not reproduced")):
+        rows = bent(seeds, 0, final=[loss])
+        for name in ("nonic-above-0.7", "ic-essential"):
+            assert KNOWN[f"musat/{name}"].judge(beside(name, rows)).verdict == verdict
+
+
+def test_less_training_in_which_nothing_is_learned_refutes_nothing() -> None:
+    stuck = [with_(row, final=[0.74, 0.74], crossed=[None, None]) for row in tables()[IC]]
+    rows = tables() | {IC: stuck}
+    for protocol, verdict in (("reduced", "not measured"), ("full", "not reproduced")):
+        for name in ("ic-essential", "later-harder", "later-deeper"):
+            claim = KNOWN[f"musat/{name}"]
+            known = [Table(target, protocol, tuple(rows[target])) for target in claim.targets]
+            assert claim.judge(known).verdict == verdict, name
+    assert judged("hops-in-order", rows).verdict == "not measured"  # no order is seen
+
+
+def test_a_model_without_curriculum_knows_the_hop_that_it_is_asked_for() -> None:
+    row = with_(tables()[IC][0], hops=5, curriculum=False, final=[0.1])
+    assert hops_of(row) == 5
+    assert hops_of(with_(row, curriculum=True)) == 1
