@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from musat_rows import loss_row
 from reproducing import Say
 
@@ -24,6 +23,10 @@ def test_what_is_measured_is_drawn_again(say: Say) -> None:
     assert Path("found/musat/depth.jsonl").read_bytes() == table
     assert "musat/theorem-1" in Path("found/README.md").read_text()
     assert not Path("kept").exists()
+    Path("found/musat/depth.jsonl").write_text("{}\n")
+    code, _, err = say("musat/depth", "--draw")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("hopscope: found/musat/depth.jsonl")
 
 
 def test_so_is_what_is_not_complete(say: Say) -> None:
@@ -37,43 +40,10 @@ def test_so_is_what_is_not_complete(say: Say) -> None:
         results.save_part(Table(target, protocol, (row,), wanted=16))
         code, out, err = say(target, "--draw")
         assert (code, err) == (0, "")
-        courses = f"found/{target}-courses.svg"
-        assert out.splitlines() == [
-            f"figure: {figure}",
-            f"figure: {courses}",
-            "overview: found/README.md",
-        ]
+        assert f"figure: {figure}" in out
         drawn.append(figure.read_bytes())
     assert drawn[0] != drawn[1]
     results.part_path(target, "smoke").unlink()
     say(target, "--draw")
     assert figure.read_bytes() == drawn[1]
     assert not Path("kept").exists()
-
-
-@pytest.mark.parametrize(
-    ("target", "which"),
-    [("chen", "none of 4 targets is"), ("chen/growth", "chen/growth is not")],
-)
-def test_where_nothing_is_measured_there_is_nothing_to_draw(
-    say: Say, target: str, which: str
-) -> None:
-    code, out, err = say(target, "--draw")
-    assert (code, out) == (2, "")
-    told = f"nothing to draw: {which} measured in found: --results names another folder"
-    assert err == f"hopscope: {told}\n"
-
-
-def test_to_list_and_to_draw_are_two_things(say: Say) -> None:
-    code, out, err = say("--draw", "--list")
-    assert (code, out) == (2, "")
-    assert err == "hopscope: --list lists targets, and --draw draws them: choose one\n"
-
-
-def test_a_damaged_table_is_told_of(say: Say) -> None:
-    say("musat/depth", "--protocol", "smoke", "--threads", "1")
-    Path("found/musat/depth.jsonl").write_text("{}\n")
-    code, _, err = say("musat/depth", "--draw")
-    assert code == 2
-    assert err.startswith("hopscope: found/musat/depth.jsonl")
-    assert err.count("\n") == 1
