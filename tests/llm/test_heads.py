@@ -9,10 +9,11 @@ import torch
 
 from hopscope.configs import Prompts
 from hopscope.errors import LlmError
-from hopscope.facts import Role, parse_facts, parse_role
+from hopscope.facts import Role, parse_facts
 from hopscope.llm.heads import head_scores, located, routes, told_backwards
 from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import Question, questions
+from hopscope.llm.silence import Comparison, Effect, compare, effect, output_maps, silenced
 
 EQUATIONS = Prompts(formulation="equations", hops=1)
 
@@ -41,28 +42,19 @@ def same_token_head(local: LocalModel, layer: int = 0, head: int = 1) -> LocalMo
     return local
 
 
-def test_routes_follow_the_graph() -> None:
+def test_routes_follow_the_graph_in_the_order_of_telling() -> None:
     found = [str(route) for route in routes(parse_facts(["a->x", "a->y", "x,y->z"]))]
-    assert "query ← key 0" in found
-    assert "query ← value 1" in found
-    assert "value 0 ← key 2" in found
-    assert "value 1 ← key 2.1" in found
-    assert "value 1 ← value 2" in found
-    assert "value 2 ← key 2.1" in found
-    assert "query ← value 2" in found
+    assert {*found} >= {
+        "query ← key 0", "query ← value 1", "query ← value 2", "value 0 ← key 2",
+        "value 1 ← key 2.1", "value 1 ← value 2", "value 2 ← key 2.1",
+    }  # fmt: skip
     assert found[-2:] == ["answer ← key 2", "answer ← value 2"]
     assert len(set(found)) == len(found)
     assert "key 1 ← value 1" not in found
     backwards = [str(route) for route in routes(parse_facts(["a->x", "x->y"]), {1})]
-    assert "value 0 ← key 0" in backwards
-    assert "key 1 ← value 1" in backwards
-    assert parse_role("answer") == Role("answer")
-
-
-def test_what_is_told_backwards_is_read_backwards() -> None:
-    assert told_backwards(questions(EQUATIONS, 0, 1)[0]) == set()
-    assert told_backwards(questions(Prompts(formulation="kingdoms"), 0, 1)[0]) == {0, 1, 2, 3, 4}
-    assert told_backwards(questions(Prompts(formulation="relatives"), 0, 1)[0]) == set()
+    assert {*backwards} >= {"value 0 ← key 0", "key 1 ← value 1"}
+    for name, told in {"equations": set(), "kingdoms": {0, 1, 2, 3, 4}, "relatives": set()}.items():
+        assert told_backwards(questions(Prompts(formulation=name), 0, 1)[0]) == told
 
 
 def test_spans_are_found_among_the_tokens(tiny: LocalModel, asked: list[Question]) -> None:
@@ -121,3 +113,33 @@ def test_models_that_show_no_attention_are_refused(
     local.model.set_attn_implementation("sdpa")
     with pytest.raises(LlmError, match="eager"):
         head_scores(local, EQUATIONS.graph(), "sdpa", asked[:2])
+
+
+def test_silence_is_zero_behind_the_head_and_ends_with_the_block(
+    tiny: LocalModel, asked: list[Question]
+) -> None:
+    before = effect(tiny, asked, ())
+    seen = []
+    handle = output_maps(tiny.model)[1].register_forward_hook(lambda m, i, o: seen.append(i[0]))
+    with silenced(tiny.model, [(1, 2), (0, 0)]):
+        tiny.model(torch.tensor([[2, 3, 4]]))
+    handle.remove()
+    parts = seen[0].unflatten(-1, (4, -1))
+    assert (parts[..., 2, :] == 0).all()
+    assert (parts[..., 1, :] != 0).any()
+    assert effect(tiny, asked, ()) == before
+    assert effect(tiny, asked, [(1, 2), (0, 0)]).accuracy != before.accuracy
+
+
+def test_found_heads_beside_random_ones(tiny: LocalModel, asked: list[Question]) -> None:
+    found = compare(tiny, asked[:6], [(0, 0), (1, 1)], draws=3)
+    assert found.clean.heads == ()
+    assert len(found.random) == 3
+    assert all((0, 0) not in each.heads and len(each.heads) == 2 for each in found.random)
+    with pytest.raises(LlmError, match="5 heads were found, too many"):
+        compare(tiny, asked[:2], [(0, h) for h in range(4)] + [(1, 0)], draws=1)
+
+
+def test_a_draw_that_lowers_the_accuracy_as_much_counts() -> None:
+    worse, same, better = (Effect((), accuracy, 0.0) for accuracy in (0.3, 0.5, 0.7))
+    assert Comparison(better, same, (worse, same, better)).rank == 2

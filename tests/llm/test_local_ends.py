@@ -74,22 +74,16 @@ def test_a_new_line_ends_where_texts_get_a_blank_in_front() -> None:
     assert (no, yes) == (pytest.approx(0, abs=1e-9), pytest.approx(1))
 
 
-@pytest.mark.parametrize("line", ["Ċ", "ĊĊ", "ĠĊ"])
-def test_whatever_begins_a_new_line_ends_an_answer(line: str) -> None:
-    its = local(bytes_of("Ġ3", "ĊĊ", "ĠĊ", ".Ċ"), [":", "Ġ3", line, "a"], "<end>")
-    assert set(stops(its)) == {"<end>", "Ċ", "ĊĊ", "ĠĊ"}
-    assert [each.strip() for each in its.complete(["a = 3"], 0.0, [0])] == ["3"]
-    assert its.probabilities(["a = 3"], [["3"]]) == [[pytest.approx(1)]]
-
-
-def test_a_token_that_ends_in_a_new_line_ends_what_is_said() -> None:
+def test_whatever_begins_a_new_line_ends_an_answer_once_something_was_said() -> None:
+    for line in ("Ċ", "ĊĊ", "ĠĊ"):
+        its = local(bytes_of("Ġ3", "ĊĊ", "ĠĊ", ".Ċ"), [":", "Ġ3", line, "a"], "<end>")
+        assert set(stops(its)) == {"<end>", "Ċ", "ĊĊ", "ĠĊ"}
+        assert [each.strip() for each in its.complete(["a = 3"], 0.0, [0])] == ["3"]
+        assert its.probabilities(["a = 3"], [["3"]]) == [[pytest.approx(1)]]
     its = local(bytes_of("Ġ3", ".Ċ"), [":", "Ġ3", ".Ċ", "a"], "<end>")
-    assert its.complete(["a = 3"], 0.0, [0]) == [" 3."]
-
-
-def test_blank_lines_before_an_answer_do_not_end_it() -> None:
+    assert its.complete(["a = 3"], 0.0, [0]) == [" 3."]  # a token that ends in a new line
     its = local(bytes_of("ĊĊ"), [":", "ĊĊ", "3", "Ċ", "a"], "<end>")
-    assert its.complete(["a = 3"], 0.0, [0]) == ["\n\n3"]
+    assert its.complete(["a = 3"], 0.0, [0]) == ["\n\n3"]  # nothing was said before
 
 
 def test_who_has_no_new_line_ends_with_a_token_of_its_own() -> None:

@@ -69,33 +69,28 @@ def test_an_opening_has_a_role_of_its_own(cut: LocalModel) -> None:
 
 THREE = Prompts(formulation="equations", hops=2, chains=3)
 REFUSED = [
-    ("letters", ["a b", "c", "d e f", "g", "h", "a"], "into different numbers of tokens; expected"),
-    (
-        "numbers",
-        ["0", "1 2", "3 0 1"],
-        "planted's tokenizer cuts '[^']*' into . tokens and '[^']*'",
-    ),
-    ("numbers", ["0 1 2", "0 1 3", "0 2 2"], "the answers '0 1 3' and '0 1 2' begin with the same"),
+    ("letters", "a b|c|d e f|g|h|a", "into different numbers of tokens; expected"),
+    ("numbers", "0|1 2|3 0 1", "planted's tokenizer cuts '[^']*' into . tokens and '[^']*'"),
+    ("numbers", "0 1 2|0 1 3|0 2 2", "the answers '0 1 3' and '0 1 2' begin with the same"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "words", "why"), REFUSED)
-def test_what_cannot_be_paired_is_one_line(
-    cut: LocalModel, monkeypatch: pytest.MonkeyPatch, kind: str, words: list[str], why: str
-) -> None:
-    if kind == "letters":
-        monkeypatch.setattr("hopscope.llm.words.letters", words.__getitem__)
-    else:
-        monkeypatch.setattr("hopscope.llm.drawing._numbers", lambda count: words[:count])
-    with pytest.raises(LlmError, match=f"0 of 8 questions of equations-d2-n3 .*{why}") as refused:
-        pairs(cut, THREE, 0, 0, 2)
-    assert len(str(refused.value).splitlines()) == 1
-
-
-def test_another_partner_is_taken_where_one_does_not_fit(
+def test_what_cannot_be_paired_is_one_line_and_another_partner_is_taken(
     cut: LocalModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name of two tokens: its chain is nobody's partner, and is not asked about."""
+    for kind, text, why in REFUSED:
+        words = text.split("|")
+        with monkeypatch.context() as changed:
+            if kind == "letters":
+                changed.setattr("hopscope.llm.words.letters", words.__getitem__)
+            else:
+                changed.setattr("hopscope.llm.drawing._numbers", lambda _, its=words: its)
+            with pytest.raises(
+                LlmError, match=f"0 of 8 questions of equations-d2-n3 .*{why}"
+            ) as no:
+                pairs(cut, THREE, 0, 0, 2)
+            assert len(str(no.value).splitlines()) == 1
+    # A name of two tokens: its chain is nobody's partner, and is not asked about.
     words = ["a b", "c", "d", "e", "f", "g"]
     monkeypatch.setattr("hopscope.llm.words.letters", words.__getitem__)
     found = pairs(cut, THREE, 0, 0, 4)

@@ -70,6 +70,10 @@ def marks(batch: Batch, name: str, patched: Tensor, clean: Tensor) -> Tensor:
     return torch.stack(rows).double()
 
 
+def close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
+
+
 def test_a_role_s_stream_is_replaced(local: LocalModel, batch: Batch) -> None:
     with torch.no_grad():
         found = by_role(batch, [0, 1, 2], NAMES)
@@ -84,7 +88,7 @@ def test_a_role_s_stream_is_replaced(local: LocalModel, batch: Batch) -> None:
                 with hooked(module, lambda x, at=at, new=theirs: torch.where(at, new, x)):
                     patched = logits(local, batch.tokens)
                 expected = marks(batch, name, patched, clean)
-                torch.testing.assert_close(found[n, role, layer], expected, atol=1e-4, rtol=1e-3)
+                close(found[n, role, layer], expected)
                 moved += bool(expected.abs().max() > 1e-3)
     assert moved > 20
 
@@ -102,7 +106,7 @@ def test_what_a_head_brings_is_replaced(local: LocalModel, batch: Batch) -> None
                 at[:, :, head * size : (head + 1) * size] = batch.at(role)[:, :, None]
                 with hooked(module, lambda x, at=at, new=theirs: torch.where(at, new, x)):
                     expected = marks(batch, name, logits(local, batch.tokens), clean)
-                torch.testing.assert_close(found[n, head], expected, atol=1e-4, rtol=1e-3)
+                close(found[n, head], expected)
 
 
 def test_all_but_some_rows_are_the_donor_s(local: LocalModel, batch: Batch) -> None:
@@ -121,7 +125,7 @@ def test_all_but_some_rows_are_the_donor_s(local: LocalModel, batch: Batch) -> N
             changes.append(lambda x, at=at, new=new: torch.where(at, new, x))
         with hooked(modules[0], changes[0]), hooked(modules[1], changes[1]):
             expected = marks(batch, name, logits(local, batch.tokens), clean)
-        torch.testing.assert_close(found[variant], expected, atol=1e-4, rtol=1e-3)
+        close(found[variant], expected)
 
 
 def test_questions_meet_variants_of_their_own(batch: Batch) -> None:
