@@ -1,13 +1,13 @@
-import json
-import multiprocessing
+"""One run on disk: what is committed is read back, damage is found, and strangers' files stay."""
+
 from pathlib import Path
 
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunBusy, RunDamaged, RunMismatch, RunTooNew
+from hopscope.errors import RunDamaged
 from hopscope.store import RunFolder, Store
-from hopscope.store.manifest import MANIFEST
+from hopscope.store.leftovers import strays
 
 
 @pytest.fixture
@@ -19,93 +19,87 @@ def run(store: Store, tiny: Experiment) -> RunFolder:
     return folder
 
 
-def test_committed_files_are_read_back_by_another_process(run: RunFolder) -> None:
+def test_committed_files_are_read_back_and_dropped_ones_are_gone(run: RunFolder) -> None:
     again = RunFolder(run.path)
     assert again.read("checkpoints/a.safetensors") == b"weights"
     assert again.manifest.step == 3
     assert again.files("metrics/") == ["metrics/b.parquet"]
     assert again.recipe == run.recipe
     assert again.verify() == []
-
-
-def test_dropped_files_go_after_the_manifest_has_forgotten_them(run: RunFolder) -> None:
     run.commit({"checkpoints/c.safetensors": b"later"}, drop=("checkpoints/a.safetensors",))
     assert not (run.path / "checkpoints/a.safetensors").exists()
     assert RunFolder(run.path).files("checkpoints/") == ["checkpoints/c.safetensors"]
 
 
-@pytest.mark.parametrize(
-    ("harm", "text"),
-    [
-        (lambda p: p.write_bytes(b"weight"), "6 bytes, expected 7"),
-        (lambda p: p.write_bytes(b"wEights"), "its SHA-256 differs"),
-        (lambda p: p.unlink(), "is missing"),
-    ],
-)
-def test_damage_is_found(run: RunFolder, harm: object, text: str) -> None:
-    harm(run.path / "checkpoints/a.safetensors")  # type: ignore[operator]
-    with pytest.raises(RunDamaged, match=text):
-        run.read("checkpoints/a.safetensors")
-    assert len(run.verify()) == 1
-
-
-def test_leftovers_are_named_and_swept(run: RunFolder) -> None:
+def test_damage_is_found_and_leftovers_are_swept(run: RunFolder) -> None:
+    path = run.path / "checkpoints/a.safetensors"
+    for content, text in (
+        (b"weight", "6 bytes, expected 7"),
+        (b"wEights", "its SHA-256 differs"),
+        (None, "is missing"),
+    ):
+        path.unlink() if content is None else path.write_bytes(content)
+        with pytest.raises(RunDamaged, match=text):
+            run.read("checkpoints/a.safetensors")
+        assert len(run.verify()) == 1
+    path.write_bytes(b"weights")
     (run.path / "checkpoints" / ".b.safetensors.77.tmp").write_bytes(b"half")
     assert "in no manifest" in run.verify()[0]
     run.sweep_leftovers()
     assert run.verify() == []
 
 
-def test_a_newer_format_is_refused(run: RunFolder) -> None:
-    manifest = json.loads((run.path / MANIFEST).read_text())
-    del manifest["check"]
-    (run.path / MANIFEST).write_text(json.dumps(manifest | {"format": 3, "news": 1}))
-    with pytest.raises(RunTooNew, match="format 3; this hopscope reads up to 2: upgrade"):
-        RunFolder(run.path)
+def put(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("something")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "x"}', '{"name": 3}'])
-def test_what_is_no_manifest_is_refused(run: RunFolder, content: str) -> None:
-    (run.path / MANIFEST).write_text(content)
-    with pytest.raises(RunDamaged, match="is not a manifest"):
-        RunFolder(run.path)
+OURS = (
+    "..circuit.json.4294967295.tmp.7.tmp",
+    ".circuit.json.4294967295.tmp",
+    ".config.json.123.tmp",
+    ".manifest.json.1.tmp",
+    "answers/part-00000025.jsonl",
+    "checkpoints/.step-00000005.safetensors.77.tmp",
+    "checkpoints/optimiser-00000005.safetensors",
+    "metrics/losses.parquet",
+    "metrics/part-00000000-00000005.parquet",
+)
+FOREIGN = (
+    "analysis/.probe.safetensors.12.tmp",
+    "analysis/probe.safetensors",
+    "circuit.json",  # hopscope would call it so; but so would anybody
+    "figures/a.svg",
+    "metrics/.part.swp",
+    "metrics/extra/part-00000000-00000005.parquet",
+    "metrics/mine.txt",
+    "notes.md",
+    ".notes.md.12.tmp",
+)
 
 
-def test_a_config_of_another_run_is_refused(run: RunFolder, store: Store) -> None:
-    other = store.create(Experiment())
-    for name in ("config.json", MANIFEST):
-        (run.path / name).write_bytes((other.path / name).read_bytes())
-    manifest = other.manifest.model_copy(update={"name": run.name})
-    (run.path / MANIFEST).write_bytes(manifest.to_bytes())
-    with pytest.raises(RunMismatch, match="restore the file that was changed"):
-        RunFolder(run.path)
+def test_only_what_is_named_as_hopscope_names_it_is_a_leftover(tmp_path: Path) -> None:
+    put(tmp_path, *OURS, *FOREIGN, "manifest.json", ".lock", "config.json")
+    found = strays(tmp_path, {"config.json"})
+    assert found.leftovers == tuple(sorted(OURS))
+    assert found.foreign == tuple(sorted(FOREIGN))
+    for name in OURS:  # what is committed is no stray
+        assert name not in strays(tmp_path, {"config.json", name}).leftovers
 
 
-def hold(path: Path, ready: object, done: object) -> None:
-    with RunFolder(path).locked():
-        ready.set()  # type: ignore[attr-defined]
-        done.wait(30)  # type: ignore[attr-defined]
+def test_a_folder_is_the_runs_own_once_its_manifest_names_a_file_in_it(tmp_path: Path) -> None:
+    put(tmp_path, "counts/all.parquet", "counts/part-00000001.parquet")
+    assert strays(tmp_path, set()).leftovers == ()
+    assert strays(tmp_path, {"counts/all.parquet"}).leftovers == ("counts/part-00000001.parquet",)
 
 
-def test_only_one_process_trains_a_run(run: RunFolder) -> None:
-    context = multiprocessing.get_context("spawn")
-    ready, done = context.Event(), context.Event()
-    other = context.Process(target=hold, args=(run.path, ready, done))
-    other.start()
-    try:
-        assert ready.wait(30)
-        with pytest.raises(RunBusy, match="trained by another process"), run.locked():
-            pass
-        other.kill()  # a lock ends with its process
-        other.join()
-        with run.locked():
-            pass
-    finally:
-        other.kill()
-        other.join()
-
-
-def test_removal_takes_the_whole_folder(run: RunFolder, store: Store) -> None:
-    run.remove()
-    assert store.names() == []
-    assert not run.path.exists()
+def test_links_are_foreign_and_are_not_followed(tmp_path: Path) -> None:
+    outside, run = tmp_path / "outside", tmp_path / "run"
+    put(outside, "part-00000000-00000005.parquet")
+    put(run, "checkpoints/step-00000001.safetensors")
+    (run / "metrics").symlink_to(outside)
+    (run / "checkpoints/step-00000002.safetensors").symlink_to(outside)
+    found = strays(run, set())
+    assert found.leftovers == ("checkpoints/step-00000001.safetensors",)
+    assert found.foreign == ("checkpoints/step-00000002.safetensors", "metrics")

@@ -9,7 +9,7 @@ import torch
 
 from hopscope.circuits import Circuit, exam_of, subject_of
 from hopscope.configs import Experiment, MarkovExperiment, Retrieval
-from hopscope.errors import RunDamaged, RunMismatch, RunMissing, RunReadOnly
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, RunReadOnly
 from hopscope.markov.evaluation import compare, said
 from hopscope.markov.learner import drawn
 from hopscope.markov.run import MarkovRun
@@ -21,7 +21,6 @@ from hopscope.training import Run
 TRAINED = ["transformer-a", "transformer-b", "transformer-c", "transformer-d-fan-in"]
 NAMES = ["demo", "figure-5", "ngram", "planted", "three-heads", *TRAINED]
 TRANSFORMERS = ["demo", "figure-5", "planted", "three-heads", *TRAINED]
-MOST = 38e6
 
 
 def entry(name: str) -> RunFolder:
@@ -35,41 +34,40 @@ def fresh_loss(run: Run) -> float:
         return float(exam.losses(run.model(exam.inputs)).mean())
 
 
-def test_there_are_nine_small_models_and_nothing_else() -> None:
-    assert gallery.names() == NAMES
-    assert sorted(path.name for path in gallery.ROOT.iterdir()) == NAMES
-    sizes = [path.stat().st_size for path in gallery.ROOT.rglob("*") if path.is_file()]
-    assert sum(sizes) < MOST
+def test_every_model_is_whole_and_says_where_it_came_from() -> None:
+    assert gallery.names() == sorted(path.name for path in gallery.ROOT.iterdir()) == NAMES
+    for name in NAMES:
+        folder = entry(name)
+        assert folder.verify() == [], name
+        assert folder.name == f"gallery/{name}"
+        assert folder.manifest.complete, name
+        assert folder.files("checkpoints/optimiser") == [], name
+        known = gallery.about(folder)
+        assert known is not None, name
+        assert known.run == folder.recipe.run_name() == folder.manifest.name
+        assert folder.files("checkpoints/")[-1].endswith(f"{known.step:08d}.safetensors"), name
+        assert known.loss == pytest.approx(known.exact_loss, rel=0.01), name
+        assert folder.manifest.step >= known.step, name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_model_is_whole_and_says_where_it_came_from(name: str) -> None:
-    folder = entry(name)
-    assert folder.verify() == []
-    assert folder.name == f"gallery/{name}"
-    assert folder.manifest.complete
-    assert folder.files("checkpoints/optimiser") == []
-    known = gallery.about(folder)
-    assert known is not None
-    assert known.run == folder.recipe.run_name() == folder.manifest.name
-    assert folder.files("checkpoints/")[-1].endswith(f"{known.step:08d}.safetensors")
-    assert known.loss == pytest.approx(known.exact_loss, rel=0.01)
-    assert folder.manifest.step >= known.step
-
-
-@pytest.mark.parametrize("name", TRANSFORMERS)
-def test_halves_on_disk_are_floats_in_the_model(name: str) -> None:
-    folder = entry(name)
-    kept = safetensors.torch.load(folder.read(folder.files("checkpoints/")[-1]))
-    assert {tensor.dtype for tensor in kept.values()} == {torch.float16}
-    model = Run(folder).model
-    assert {tensor.dtype for tensor in model.parameters()} == {torch.float32}
-    found = Circuit.from_json(folder.read("circuit.json"))
-    found.check_model(subject_of(model).digest())
+@pytest.mark.slow
+def test_transformers_are_as_good_as_they_say() -> None:
+    """And their halves on disk are floats in the model, which is the one that was searched."""
+    for name in TRANSFORMERS:
+        folder = entry(name)
+        run, known = Run(folder), gallery.about(folder)
+        kept = safetensors.torch.load(folder.read(folder.files("checkpoints/")[-1]))
+        assert {tensor.dtype for tensor in kept.values()} == {torch.float16}, name
+        assert {tensor.dtype for tensor in run.model.parameters()} == {torch.float32}, name
+        Circuit.from_json(folder.read("circuit.json")).check_model(subject_of(run.model).digest())
+        assert known is not None
+        assert known.trained == (name != "planted")
+        loss = fresh_loss(run)
+        assert loss == pytest.approx(known.loss, rel=0.25, abs=1e-3), name
+        assert loss < 0.1 * exam_of(run.recipe.task, 1).guess, name
 
 
 def test_three_heads_found_the_fewest_by_training() -> None:
-    known = Run(entry("three-heads"))
     found = Circuit.from_json(entry("three-heads").read("circuit.json"))
     steps = [
         [("value 0", "key 0"), ("value 1", "key 1"), ("value 2", "key 2")],
@@ -81,24 +79,12 @@ def test_three_heads_found_the_fewest_by_training() -> None:
         paths.setdefault(path.layer, []).append((str(path.reader), str(path.source)))
     assert [sorted(paths[layer]) for layer in sorted(paths)] == steps
     assert all(part.paths for part in found.parts)
-    assert fresh_loss(known) < 0.01
-
-
-@pytest.mark.parametrize("name", ["demo", *TRAINED])
-def test_trained_models_are_as_good_as_they_say(name: str) -> None:
-    folder = entry(name)
-    known = gallery.about(folder)
-    assert known is not None
-    assert known.trained
-    assert fresh_loss(Run(folder)) == pytest.approx(known.loss, rel=0.25)
-    assert known.loss < 0.1 * exam_of(Run(folder).recipe.task, 1).guess
 
 
 def test_the_planted_model_is_exact_and_was_not_trained() -> None:
     folder = entry("planted")
     known, run = gallery.about(folder), Run(folder)
     assert known is not None
-    assert not known.trained
     assert "written by hand, not trained" in known.origin
     assert fresh_loss(run) < 1e-12
     task = run.recipe.task
@@ -128,22 +114,17 @@ def test_the_demo_keeps_its_emergence() -> None:
     assert len(steps) > 20
 
 
-def test_nothing_writes_to_the_gallery() -> None:
+def test_nothing_writes_to_the_gallery(store: Store) -> None:
     folder = entry("demo")
-    line = (
-        "gallery/demo is read-only, as it comes with hopscope: `hopscope gallery copy demo` makes"
-    )
-    with pytest.raises(RunReadOnly, match=line):
-        folder.commit({"circuit.json": b""})
-    with pytest.raises(RunReadOnly, match=line), folder.locked():
-        pass
-    with pytest.raises(RunReadOnly, match=line):
-        folder.remove()
-    with pytest.raises(RunReadOnly, match=line):
-        folder.check_resumable()
-
-
-def test_a_name_that_is_not_there() -> None:
+    for write in (
+        lambda: folder.commit({"circuit.json": b""}),
+        lambda: folder.locked().__enter__(),
+        folder.remove,
+        folder.check_resumable,
+        lambda: store.tag("gallery/demo", "mine"),
+    ):
+        with pytest.raises(RunReadOnly, match="gallery/demo is read-only, .* gallery copy demo`"):
+            write()
     with pytest.raises(RunMissing, match=r"no model 'gallery/dmeo' .* There are: gallery/demo, ga"):
         entry("dmeo")
 
@@ -163,6 +144,9 @@ def test_a_copy_is_a_run_under_a_name_of_its_own(store: Store, tiny: Experiment)
         made.check_resumable()
     made.remove()
     assert "mine" not in store.names()
+    for name in ("../x", "a/b", "", ".hidden", "/tmp/x"):
+        with pytest.raises(ConfigError, match="cannot name a run: expected one folder's name"):
+            store.copy(source, name)
 
 
 def test_a_run_under_another_name_does_not_go_on(store: Store, tiny: Experiment) -> None:

@@ -1,62 +1,61 @@
+"""One process at a time has a folder, and for as long as it lives."""
+
 import multiprocessing
 import os
 from pathlib import Path
 
 import pytest
 
+from hopscope.configs import Experiment
 from hopscope.errors import RunBusy, StoreUnwritable
+from hopscope.store import RunFolder, Store
 from hopscope.store.lock import LOCK, is_locked, locked
 
 
 def hold(folder: Path, ready: object, done: object) -> None:
-    with locked(folder, "busy"):
+    with RunFolder(folder).locked():
         ready.set()  # type: ignore[attr-defined]
         done.wait(30)  # type: ignore[attr-defined]
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+def test_only_one_process_trains_a_run_until_it_ends(store: Store, tiny: Experiment) -> None:
+    run = store.create(tiny)
     context = multiprocessing.get_context("spawn")
     ready, done = context.Event(), context.Event()
-    other = context.Process(target=hold, args=(tmp_path, ready, done))
-    assert not is_locked(tmp_path)
+    other = context.Process(target=hold, args=(run.path, ready, done))
+    assert not is_locked(run.path)
     other.start()
     try:
         assert ready.wait(60)
-        assert is_locked(tmp_path)
-        with pytest.raises(RunBusy, match="somebody has it"), locked(tmp_path, "somebody has it"):
+        assert is_locked(run.path)
+        with pytest.raises(RunBusy, match="trained by another process"), run.locked():
+            pass
+        with pytest.raises(RunBusy, match="it has it"), locked(run.path, "it has it"):
             pass
     finally:
         other.kill()  # the lock ends with its process
         other.join()
-    assert not is_locked(tmp_path)
-    with locked(tmp_path, "busy"):
-        assert is_locked(tmp_path)
+    assert not is_locked(run.path)
+    with run.locked():
+        assert is_locked(run.path)
 
 
-def test_a_link_is_not_followed_and_its_target_stays_as_it_is(tmp_path: Path) -> None:
-    target = tmp_path / "diary.txt"
+def test_what_is_no_lock_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    target, folders = tmp_path / "diary.txt", [tmp_path / name for name in ("link", "pipe", "note")]
     target.write_text("dear diary")
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / LOCK).symlink_to(target)
-    line = r"cannot write .*\.lock: a symbolic link is in the way: remove it"
-    with pytest.raises(StoreUnwritable, match=line), locked(folder, "busy"):
+    for folder in folders:
+        folder.mkdir()
+    (folders[0] / LOCK).symlink_to(target)
+    os.mkfifo(folders[1] / LOCK)
+    (folders[2] / LOCK).write_text("a note")
+    for folder, text in zip(folders, ("a symbolic link is in the way", "no regular"), strict=False):
+        with pytest.raises(StoreUnwritable, match=text), locked(folder, "busy"):
+            pass
+        assert not is_locked(folder)
+    with locked(folders[2], "busy"):
         pass
+    assert (folders[2] / LOCK).read_text() == "a note"
     assert target.read_text() == "dear diary"
-    assert not is_locked(folder)
-
-
-def test_a_pipe_is_no_lock(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / LOCK)
-    with pytest.raises(StoreUnwritable, match="it is no regular file"), locked(tmp_path, "busy"):
-        pass
-
-
-def test_what_is_in_the_lock_stays(tmp_path: Path) -> None:
-    (tmp_path / LOCK).write_text("a note")
-    with locked(tmp_path, "busy"):
-        pass
-    assert (tmp_path / LOCK).read_text() == "a note"
 
 
 def test_a_lock_of_a_folder_that_was_made_anew_counts_for_nothing(tmp_path: Path) -> None:

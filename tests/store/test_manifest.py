@@ -1,69 +1,84 @@
+"""What is opened as a run is one: whatever was forged is found before anything else is read."""
+
 import json
 from pathlib import Path
 
 import pytest
 
-from hopscope.errors import RunDamaged, RunTooNew
+from hopscope.configs import Experiment
+from hopscope.errors import RunDamaged, RunMismatch, RunTooNew
+from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest, Stretch, read_manifest
 
 ENTRY = FileEntry.of(b"x")
 STRETCH = Stretch(first=0, threads=2, kernels="torch", torch="2.13.0", processor="some")
+NO_NAMES = (
+    "../other/metrics/losses.parquet", "/etc/passwd", "metrics/../../x.parquet", "",
+    "metrics//losses.parquet", "metrics/losses.parquet\n", "metrics/a/b.parquet", "..",
+    "manifest.json", ".lock", "Metrics/x.parquet", "metrics/part-1.parquet", "x\0.json",
+    "metrics\\losses.parquet", "checkpoints/step-abc-1.safetensors", "a" * 5_000,
+)  # fmt: skip
+NO_VALUES = (
+    {"step": -1}, {"step": 2**40}, {"seconds": "long"}, {"files": []}, {"self": 1},
+    {"files": {"config.json": {"sha256": "abc", "size": 1}}},
+    {"files": {"config.json": {"sha256": "a" * 64, "size": -1}}},
+    {"computed": [{"first": 0}]}, {"format": 0}, {"name": None},
+)  # fmt: skip
+NO_MANIFESTS = (b"", b"[]", b"{}", b'{"format": "x"}', b'{"name": 3}', b"\xff", b"[" * 200_000)
 
 
-def written(folder: Path, **changes: object) -> Path:
-    content = json.loads(Manifest(name="run").to_bytes()) | changes
+def changed(manifest: Manifest, **changes: object) -> bytes:
+    content = json.loads(manifest.to_bytes()) | changes
     del content["check"]
-    (folder / MANIFEST).write_text(json.dumps(content))
-    return folder
+    return json.dumps(content).encode()
 
 
 def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
-    files = {
-        "config.json": ENTRY,
-        "circuit-seed-3-step-500.json": ENTRY,
-        "metrics/part-00000000-00000500.parquet": ENTRY,
-        "checkpoints/step-00000500.safetensors": ENTRY,
-        "answers/all.jsonl": ENTRY,
-    }
+    names = (
+        "config.json", "circuit-seed-3-step-500.json", "metrics/part-00000000-00000500.parquet",
+        "checkpoints/step-00000500.safetensors", "answers/all.jsonl",
+    )  # fmt: skip
+    files = dict.fromkeys(names, ENTRY)
     manifest = Manifest(name="run", step=500, files=files, computed=(STRETCH,))
     (tmp_path / MANIFEST).write_bytes(manifest.to_bytes())
     assert read_manifest(tmp_path) == manifest
-
-
-def test_the_first_format_is_read(tmp_path: Path) -> None:
-    content = json.loads(Manifest(name="run").to_bytes()) | {"format": 1}
-    del content["computed"], content["check"]
-    (tmp_path / MANIFEST).write_text(json.dumps(content))
+    first = json.loads(Manifest(name="run").to_bytes()) | {"format": 1}
+    del first["computed"], first["check"]
+    (tmp_path / MANIFEST).write_text(json.dumps(first))
     assert read_manifest(tmp_path).computed == ()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../other/metrics/losses.parquet", "/etc/passwd", "metrics/../../x.parquet", "",
-        "metrics//losses.parquet", "metrics/losses.parquet\n", "metrics/a/b.parquet", "..",
-        "manifest.json", ".lock", "Metrics/x.parquet", "metrics/part-1.parquet", "x\0.json",
-        "metrics\\losses.parquet", "checkpoints/step-abc-1.safetensors", "a" * 5_000,
-    ],
-)  # fmt: skip
-def test_a_name_that_no_file_of_a_run_has_is_damage(tmp_path: Path, name: str) -> None:
-    with pytest.raises(RunDamaged, match="no file of a run is called so") as caught:
-        read_manifest(written(tmp_path, files={name: ENTRY.model_dump()}))
-    assert len(str(caught.value)) < 500
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"step": -1}, {"step": 2**40}, {"seconds": "long"}, {"files": []}, {"self": 1},
-        {"files": {"config.json": {"sha256": "abc", "size": 1}}},
-        {"files": {"config.json": {"sha256": "a" * 64, "size": -1}}},
-        {"computed": [{"first": 0}]}, {"format": 0}, {"name": None},
-    ],
-)  # fmt: skip
-def test_values_that_make_no_sense_are_damage(tmp_path: Path, changes: dict[str, object]) -> None:
-    with pytest.raises(RunDamaged, match=r"is not a manifest \(.*restore or remove the run"):
-        read_manifest(written(tmp_path, **changes))
+def test_a_forged_folder_is_not_opened(store: Store, tiny: Experiment) -> None:
+    run, other = store.create(tiny), store.create(Experiment())
+    own = run.manifest
+    theirs = other.manifest.model_copy(update={"name": run.name})
+    rows: list[tuple[bytes, type[Exception], str]] = [
+        *((each, RunDamaged, "is not a manifest") for each in NO_MANIFESTS),
+        *((changed(own, **each), RunDamaged, "is not a manifest") for each in NO_VALUES),
+        *(
+            (changed(own, files={name: ENTRY.model_dump()}), RunDamaged, "no file of a run")
+            for name in NO_NAMES
+        ),
+        (changed(own, format=3, news=1), RunTooNew, "format 3; this hopscope reads up to 2: upg"),
+        (changed(own, name="another"), RunMismatch, "restore the file that was changed"),
+        (changed(own, files={}), RunDamaged, "has no committed config.json"),
+        (theirs.to_bytes(), RunDamaged, "config.json is damaged"),
+    ]
+    for content, error, text in rows:
+        (run.path / MANIFEST).write_bytes(content)
+        with pytest.raises(error, match=text) as caught:
+            RunFolder(run.path)
+        assert len(str(caught.value)) < 800, content[:99]
+        assert "\n" not in str(caught.value), content[:99]
+    (run.path / "config.json").write_bytes((other.path / "config.json").read_bytes())
+    (run.path / MANIFEST).write_bytes(theirs.to_bytes())
+    with pytest.raises(RunMismatch, match="restore the file that was changed"):
+        RunFolder(run.path)
+    with (run.path / MANIFEST).open("wb") as file:
+        file.truncate(30 * 2**30)  # sparse: it takes no room
+    with pytest.raises(RunDamaged, match="32,212,254,720 bytes, expected at most"):
+        RunFolder(run.path)
 
 
 def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
@@ -79,14 +94,12 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
         assert found.to_bytes() == whole  # a blank that became another blank
 
 
-def test_nesting_is_no_traceback(tmp_path: Path) -> None:
-    (tmp_path / MANIFEST).write_text("[" * 200_000)
-    with pytest.raises(RunDamaged, match="nested too deeply"):
-        read_manifest(tmp_path)
-
-
-def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
-    with (tmp_path / MANIFEST).open("wb") as file:
-        file.truncate(30 * 2**30)  # sparse: it takes no room
-    with pytest.raises(RunDamaged, match="32,212,254,720 bytes, expected at most"):
-        read_manifest(tmp_path)
+def test_steps_of_checkpoints_are_those_of_committed_names(store: Store, tiny: Experiment) -> None:
+    folder = store.create(tiny)
+    assert checkpoint_steps(folder) == []
+    folder.commit({checkpoint_name(step): b"" for step in (200, 5)})
+    assert checkpoint_steps(folder) == [5, 200]
+    check_step(5, [5, 200], "it")
+    folder.commit({"checkpoints/step-00000005-00000006.safetensors": b""})
+    with pytest.raises(RunDamaged, match=r"names checkpoints/step-0.*, expected checkpoints/step-"):
+        checkpoint_steps(folder)

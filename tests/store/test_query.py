@@ -1,23 +1,64 @@
+"""SQL over many runs: they are only read, and one that cannot be read hides no other."""
+
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunDamaged, StoreError
-from hopscope.store import RunFolder, Store, sql
+from hopscope.errors import ConfigError, RunDamaged, RunWarning, StoreError
+from hopscope.store import RunFolder, Store, question, sql
+from hopscope.store.duck import connected, execute
 from hopscope.store.metrics import LOSSES, losses, merged, part, part_name, to_parquet
+from hopscope.store.question import metrics_of
+
+ALL = "select * from metrics order by all"
+FOREVER = "select sum(a.i * b.i) from range(10000000) a(i), range(10000000) b(i)"
+COUNTS = "select run, count(*) from metrics group by all order by run"
+QUESTIONS = (
+    "from metrics", "with a as (from runs) select * from a", "describe metrics", "show tables",
+    "summarize metrics", "values (1)", "table runs", "select * from metrics;",
+)  # fmt: skip
+ORDERS = (
+    ("copy (select 1) to '{file}'", "the query is COPY"),
+    ("explain analyze copy (select 1) to '{file}'", "the query is EXPLAIN"),
+    ("attach '{folder}/new.db'", "the query is ATTACH"),
+    ("install httpfs", "the query is LOAD"),
+    ("insert into runs select * from runs", "the query is INSERT"),
+    ("drop table runs", "the query is DROP"),
+    ("set enable_external_access = true", "the query is SET"),
+    ("pragma version", "the query is PRAGMA"),
+    ("select 1; copy (select 1) to '{file}'", "the query is 2 statements"),
+    ("-- a word", "the query is empty"),
+    ("select * from read_text('{secret}')", "Permission Error"),
+    ("select * from read_csv('{secret}')", "Permission Error"),
+    ("select * from read_parquet('{secret}')", "Permission Error"),
+    ("select * from glob('{folder}/*')", "Permission Error"),
+    ("select * from '{secret}'", "Permission Error|Catalog Error"),
+    ("select * from read_text('{folder}/manifest.json')", "Permission Error"),
+    ("from secret", "does not exist"),
+    ("selec", "Parser Error"),
+    ("select nothing from runs", "Binder Error"),
+    ("select * from losses", r"Catalog Error.*\(tables: runs, metrics, parameters\)"),
+)
 
 
 def with_losses(store: Store, experiment: Experiment) -> RunFolder:
     folder = store.create(experiment)
     steps = np.arange(1, 5, dtype=np.int32)
-    values = np.ones((4, len(experiment.seeds), 2), np.float32)
-    data = to_parquet([part("train", experiment, steps, values)])
-    folder.commit({part_name(0, 4): data}, step=4)
+    values = np.linspace(0, 1, 8 * len(experiment.seeds), dtype=np.float32)
+    rows = part("train", experiment, steps, values.reshape(4, -1, 2))
+    folder.commit({part_name(0, 4): to_parquet([rows])}, step=4)
     return folder
 
 
@@ -26,138 +67,122 @@ def run(store: Store, tiny: Experiment) -> RunFolder:
     return with_losses(store, tiny)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "from metrics", "with a as (from runs) select * from a", "describe metrics", "show tables",
-        "summarize metrics", "values (1)", "table runs", "select * from metrics;",
-    ],
-)  # fmt: skip
-def test_questions_are_answered(store: Store, run: RunFolder, question: str) -> None:
-    assert len(sql(store, question).rows) > 0
+@pytest.fixture
+def other(store: Store, tiny: Experiment) -> RunFolder:
+    """A second run, of two seeds."""
+    return with_losses(store, tiny.model_copy(update={"seeds": (9, 8)}))
 
 
-@pytest.mark.parametrize(
-    ("order", "got"),
-    [
-        ("copy (select 1) to '{file}'", "COPY"),
-        ("explain analyze copy (select 1) to '{file}'", "EXPLAIN"),
-        ("attach '{folder}/new.db'", "ATTACH"),
-        ("install httpfs", "LOAD"),
-        ("insert into runs select * from runs", "INSERT"),
-        ("drop table runs", "DROP"),
-        ("set enable_external_access = true", "SET"),
-        ("pragma version", "PRAGMA"),
-        ("select 1; copy (select 1) to '{file}'", "2 statements"),
-    ],
-)
-def test_orders_are_refused(store: Store, run: RunFolder, order: str, got: str) -> None:
-    file = run.path / run.files("metrics/")[0]
-    before = sorted(path for path in store.root.rglob("*"))
-    line = f"the query is {got}.*expected one SELECT, .*runs are only read here"
-    with pytest.raises(StoreError, match=line):
-        sql(store, order.format(file=file, folder=store.root))
-    assert sorted(path for path in store.root.rglob("*")) == before
+def test_metrics_join_their_runs(store: Store, run: RunFolder, other: RunFolder) -> None:
+    assert sql(Store(store.root / "none"), ALL).rows == ()
+    for query in QUESTIONS:
+        assert len(sql(store, query).rows) > 0, query
+    answer = sql(store, "select run, count(*) as n, max(loss) as top from metrics group by run")
+    assert answer.columns == ("run", "n", "top")
+    assert sorted(answer.rows) == sorted([(run.name, 8, 1.0), (other.name, 16, 1.0)])
+    joined = "from runs join metrics on run = name where hop = 2 group by all"
+    assert len(sql(store, f"select seeds, layers, metrics.step {joined}").rows) == 8
+    store.tag(run.name, "b", "a")
+    columns = "kind, state, tags, date, config ->> '$.task.kind'"
+    asked = f"select {columns} from runs where name = '{run.name}'"
+    ((kind, state, tags, date, task),) = store.sql(asked).rows()
+    assert (kind, state, tags, task) == ("facts", "stopped", ["a", "b"], "retrieval")
+    dates = {each.name: each.date for each in store.listed()[0]}
+    assert date == dates[run.name].replace(tzinfo=None)
+
+
+def test_every_form_of_an_answer_holds_the_same(
+    store: Store, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    asked = store.sql(ALL)
+    rows = list(sql(store, ALL).rows)
+    assert len(rows) == 8
+    assert asked.rows() == list(asked.answer().rows) == rows
+    frame, table = asked.df(), asked.arrow()
+    assert [tuple(row) for row in frame.itertuples(index=False)] == rows
+    assert [tuple(row.values()) for row in table.to_pylist()] == rows
+    names = ("run", "split", "step", "seed", "hop", "loss")
+    assert tuple(frame.columns) == tuple(table.column_names) == asked.answer().columns == names
+    assert [str(frame.dtypes[name]) for name in names[2:]] == ["int32", "int32", "int8", "float32"]
+    assert metrics_of(run).rows() == [row[1:] for row in rows]
+    monkeypatch.setattr(question, "find_spec", lambda name: None)
+    for form, library in (("df", "pandas"), ("arrow", "pyarrow")):
+        with pytest.raises(ConfigError, match=f"needs {library}: `pip install {library}`; rows"):
+            getattr(asked, form)()
+
+
+def test_orders_and_other_files_are_refused_in_every_form(
+    store: Store, run: RunFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.csv").write_text("word\nswordfish\n")
+    names = {"file": run.path / run.files("metrics/")[0], "folder": store.root}
+    before = sorted(tmp_path.rglob("*"))
+    for number, (query, why) in enumerate(ORDERS):
+        text = query.format(**names, secret=tmp_path / "secret.csv")
+        asked = store.sql(text)
+        forms = (asked.rows,) if number % 5 else (lambda: sql(store, text), asked.df, asked.arrow)  # noqa: B023
+        for ask in forms:
+            with pytest.raises(StoreError, match=why) as caught:
+                ask()
+            assert "swordfish" not in str(caught.value), query
+            assert "\n" not in str(caught.value), query
+    assert sorted(tmp_path.rglob("*")) == before
     assert run.verify() == []
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "select * from read_text('{secret}')",
-        "select * from read_csv('{secret}')",
-        "select * from read_parquet('{secret}')",
-        "select * from glob('{folder}/*')",
-        "select * from '{secret}'",
-        "select * from read_text('{manifest}')",
-    ],
-)
-def test_other_files_are_not_to_be_had(
-    store: Store, run: RunFolder, tmp_path: Path, question: str
-) -> None:
-    secret = tmp_path / "secret.csv"
-    secret.write_text("word\nswordfish\n")
-    asked = question.format(secret=secret, folder=tmp_path, manifest=store.root / "manifest.json")
-    with pytest.raises(StoreError, match="Permission Error|Catalog Error") as caught:
-        sql(store, asked)
-    assert "swordfish" not in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_an_empty_question_is_named(store: Store) -> None:
-    for nothing in ("", "  ", "-- a word"):
-        with pytest.raises(StoreError, match="the query is empty"):
-            sql(store, nothing)
-
-
-def harmed_metrics(folder: RunFolder) -> None:
+def flipped(folder: RunFolder) -> None:
     path = folder.path / folder.files("metrics/")[0]
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
 
 
-def harmed_config(folder: RunFolder) -> None:
-    (folder.path / "config.json").write_text("{}")
+def holding(query: str) -> Callable[[RunFolder], None]:
+    def harm(folder: RunFolder) -> None:
+        path = folder.path / "other.parquet"
+        duckdb.sql(f"copy ({query}) to '{path}' (format parquet, compression zstd)")
+        folder.commit({LOSSES: path.read_bytes()})
+
+    return harm
 
 
-def other_columns(folder: RunFolder) -> None:
-    path = folder.path / "other.parquet"
-    duckdb.sql(f"copy (select 'x' as loss, 1 as step) to '{path}' (format parquet)")
-    folder.commit({LOSSES: path.read_bytes()})
+def zeroed(folder: RunFolder) -> None:
+    """The file's footer is whole, and its hash was forged with it."""
+    (name,) = folder.files("metrics/")
+    data = bytearray((folder.path / name).read_bytes())
+    data[4 : len(data) // 3] = bytes(len(data) // 3 - 4)
+    folder.commit({name: bytes(data)})
 
 
-def no_parquet(folder: RunFolder) -> None:
-    folder.commit({LOSSES: b"PAR1 it is not"})
-
-
-def very_many_rows(folder: RunFolder) -> None:
-    path = folder.path / "other.parquet"
-    duckdb.sql(
-        "copy (select 'train' as split, 1::int as step, 0::int as seed, 1::tinyint as hop, "
-        f"0::float as loss from range(3000000)) to '{path}' (format parquet, compression zstd)"
-    )
-    folder.commit({LOSSES: path.read_bytes()})
+ROW = "'train' as split, 1::int as step, 0::int as seed, 1::tinyint as hop, 0::float as loss"
 
 
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [
-        (harmed_metrics, "its SHA-256 differs"),
-        (harmed_config, "config.json is damaged"),
-        (other_columns, "has the columns loss VARCHAR, step INTEGER"),
-        (no_parquet, "cannot be read"),
-        (very_many_rows, "has 3,000,000 rows in so few bytes"),
+        (flipped, "its SHA-256 differs"),
+        (lambda run: (run.path / "config.json").write_text("{}"), "config.json is damaged"),
+        (holding("select 'x' as loss, 1 as step"), "has the columns loss VARCHAR, step INTEGER"),
+        (lambda run: run.commit({LOSSES: b"PAR1 it is not"}), "cannot be read"),
+        (holding(f"select {ROW} from range(3000000)"), "has 3,000,000 rows in so few bytes"),
+        (zeroed, "cannot be read"),
     ],
 )
 def test_a_run_that_cannot_be_read_is_told_and_hides_no_other(
-    store: Store, run: RunFolder, tiny: Experiment, harm: object, problem: str
+    store: Store, run: RunFolder, other: RunFolder, harm: Any, problem: str
 ) -> None:
-    other = with_losses(store, tiny.model_copy(update={"seeds": (9,)}))
-    harm(other)  # type: ignore[operator]
-    answer = sql(store, "select run, count(*) from metrics group by all")
-    assert answer.rows == ((run.name, 8),)
-    assert sql(store, "select name from runs").rows == ((run.name,),)
-    assert len(answer.problems) == 1
-    assert problem in answer.problems[0]
-
-
-def test_columns_that_cannot_be_unpacked_hide_no_other_run(
-    store: Store, run: RunFolder, tiny: Experiment
-) -> None:
-    """Where the file's footer is whole, and its hash was forged with it."""
-    other = with_losses(store, tiny.model_copy(update={"seeds": (9,)}))
-    data = bytearray((other.path / other.files("metrics/")[0]).read_bytes())
-    data[4 : len(data) // 3] = bytes(len(data) // 3 - 4)
-    other.commit({other.files("metrics/")[0]: bytes(data)})
-    answer = sql(
-        store, "select run, count(*), min(split), max(hop), sum(loss) from metrics group by all"
-    )
+    harm(other)
+    asked = "select run, count(*), min(split), max(hop), sum(loss) from metrics group by all"
+    answer = sql(store, asked)
     assert [row[:2] for row in answer.rows] == [(run.name, 8)]
-    assert len(answer.problems) == 1
-    assert f"the metrics of {other.name} cannot be read" in answer.problems[0]
-    with pytest.raises(StoreError, match="Catalog Error"):
-        sql(store, "select * from nothing")
+    (line,) = answer.problems
+    assert problem in line
+    with pytest.warns(RunWarning, match="left out: "):
+        assert store.sql(asked).rows() == list(answer.rows)
+    with pytest.raises(RunDamaged):
+        metrics_of(RunFolder(other.path)).rows()
 
 
 class Meanwhile(RunFolder):
@@ -183,60 +208,60 @@ class Slow(Store):
 
 
 def test_files_that_go_before_they_are_read_are_asked_for_anew(
-    store: Store, run: RunFolder, tiny: Experiment
+    store: Store, run: RunFolder, other: RunFolder
 ) -> None:
-    with_losses(store, tiny.model_copy(update={"seeds": (9,)}))
-    answer = sql(Slow(store.root), "select run, count(*) from metrics group by all order by run")
-    assert [row[1] for row in answer.rows] == [8, 8]
+    answer = sql(Slow(store.root), COUNTS)
+    assert sorted(answer.rows) == sorted([(run.name, 8), (other.name, 16)])
     assert not answer.problems
     merged_now = [LOSSES in each.manifest.files for each in store.readable()[0]]
     assert merged_now == [True, False]
 
 
-def test_a_store_under_an_odd_name(tmp_path: Path, tiny: Experiment) -> None:
-    for name in ("o'brien", "a [b] *", "per%20cent", "ünï"):
-        store = Store(tmp_path / name)
-        with_losses(store, tiny)
-        assert sql(store, "select count(*) from metrics").rows == ((8,),)
+def test_names_stand_for_themselves(tmp_path: Path, tiny: Experiment) -> None:
+    for odd, beside in (
+        ("a*b", "aXb"), ("a[1]", "a1"), ("q?x", "qzx"), ("o'brien", "x"), ("%20", " "), ("ü", "u"),
+    ):  # fmt: skip
+        run = with_losses(Store(tmp_path / odd), tiny)
+        with_losses(Store(tmp_path / beside), tiny)
+        assert sql(Store(tmp_path / odd), COUNTS).rows == ((run.name, 8),), odd
+        assert len(losses(run, "train")[0]) == 4, odd
+        run.commit({LOSSES: merged(run)}, drop=tuple(run.files("metrics/part-")))
+        assert len(losses(run, "train")[0]) == 4, odd
 
 
-@pytest.mark.parametrize(("odd", "beside"), [("a*b", "aXb"), ("a[1]", "a1"), ("q?x", "qzx")])
-def test_a_name_that_looks_like_a_pattern_stands_for_itself(
-    tmp_path: Path, tiny: Experiment, odd: str, beside: str
-) -> None:
-    run = with_losses(Store(tmp_path / odd), tiny)
-    with_losses(Store(tmp_path / beside), tiny)
-    assert sql(Store(tmp_path / odd), "select count(*) from metrics").rows == ((8,),)
-    assert len(losses(run, "train")[0]) == 4
-    run.commit({LOSSES: merged(run)}, drop=tuple(run.files("metrics/part-")))
-    assert len(losses(run, "train")[0]) == 4
-
-
-def test_a_run_whose_name_is_not_utf_8_is_told_and_hides_no_other(
-    store: Store, run: RunFolder
-) -> None:
+def test_a_run_goes_by_the_name_of_its_folder_or_link(store: Store, run: RunFolder) -> None:
+    shutil.copytree(run.path, store.root / "back\\slash's")
+    elsewhere = shutil.move(run.path, store.root.parent / "elsewhere")
+    run.path.symlink_to(elsewhere)
     odd = store.root / os.fsdecode(b"odd-\x80")
     shutil.copytree(run.path, odd)
-    answer = sql(store, "select run, count(*) from metrics group by all")
-    assert answer.rows == ((run.name, 8),)
-    assert len(answer.problems) == 1
-    assert r"odd-\udc80' has a name that is not UTF-8" in answer.problems[0]
-    with pytest.raises(
-        RunDamaged, match="is not UTF-8, so that no table of it can be read: rename"
-    ):
+    answer = sql(store, COUNTS)
+    assert answer.rows == (("back\\slash's", 8), (run.name, 8))
+    (line,) = answer.problems
+    assert r"odd-\udc80' has a name that is not UTF-8" in line
+    with pytest.raises(RunDamaged, match="is not UTF-8, so that no table of it can be read: ren"):
         losses(RunFolder(odd), "train")
 
 
-def test_a_run_goes_by_the_name_of_its_folder_whatever_that_is(
-    store: Store, run: RunFolder
-) -> None:
-    shutil.copytree(run.path, store.root / "back\\slash's")
-    found = sql(store, "select distinct run from metrics order by run").rows
-    assert found == (("back\\slash's",), (run.name,))
+def test_ctrl_c_ends_a_query_at_once() -> None:
+    def press() -> None:
+        time.sleep(0.5)  # nothing tells that a query is under way
+        os.kill(os.getpid(), signal.SIGINT)
+
+    begun = time.monotonic()
+    threading.Thread(target=press).start()
+    with connected() as connection, pytest.raises(KeyboardInterrupt):
+        execute(connection, FOREVER)
+    assert time.monotonic() - begun < 60  # it would take years
 
 
-def test_a_run_that_is_a_link_goes_by_the_name_of_the_link(store: Store, run: RunFolder) -> None:
-    elsewhere = store.root.parent / "elsewhere"
-    shutil.move(run.path, elsewhere)
-    run.path.symlink_to(elsewhere)
-    assert sql(store, "select distinct run from metrics").rows == ((run.name,),)
+def test_the_processes_database_can_be_closed_before_a_fork() -> None:
+    code = (
+        "import os; from hopscope.store import duck\n"
+        "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "before = threads()\n"
+        "with duck.connected() as connection: duck.execute(connection, 'select 1')\n"
+        "duck.close(); assert threads() == before"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

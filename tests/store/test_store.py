@@ -1,44 +1,42 @@
+"""A folder of runs: they are found, made and removed, and what others put there stays."""
+
 import os
 from pathlib import Path
 
 import pytest
 
 from hopscope.configs import Experiment, Retrieval
-from hopscope.errors import (
-    ConfigError,
-    RunDamaged,
-    RunMismatch,
-    RunMissing,
-    StoreError,
-    StoreUnwritable,
-)
+from hopscope.errors import RunDamaged, RunMismatch, RunMissing, StoreError, StoreUnwritable
 from hopscope.store import RunFolder, Store, default_root
 
 
-def test_asking_for_a_run_that_exists_returns_it(store: Store) -> None:
+def test_asking_for_a_run_that_exists_returns_it_without_writing(store: Store) -> None:
     first = store.create(Experiment())
     first.commit({"metrics/x.parquet": b"1"}, step=7)
+    (store.root / ".lock").unlink()
     assert store.create(Experiment()).manifest.step == 7
-    assert len(store.names()) == 1
+    assert [path.name for path in store.root.iterdir()] == store.names() == [first.name]
 
 
-def test_a_run_is_found_by_any_unique_part_of_its_name(store: Store) -> None:
+def test_a_run_is_found_by_any_unique_part_of_its_name(store: Store, tmp_path: Path) -> None:
     one = store.create(Experiment())
     two = store.create(Experiment(task=Retrieval(hops=5)))
     assert store.find(one.name).name == one.name
     assert store.find(two.name[-6:]).name == two.name
-    with pytest.raises(RunMissing, match="2 runs match 'retrieval'"):
-        store.find("retrieval")
-    with pytest.raises(RunMissing, match=f"no run matches 'nothing'.*{one.name}"):
-        store.find("nothing")
-    with pytest.raises(RunMissing, match="no run matches ''"):
-        store.find("")
-
-
-def test_an_empty_store_has_no_runs(tmp_path: Path) -> None:
+    for words, text in (
+        ("retrieval", "2 runs match 'retrieval'"),
+        ("nothing", f"no run matches 'nothing'.*{one.name}"),
+        ("", "no run matches ''"),
+    ):
+        with pytest.raises(RunMissing, match=text):
+            store.find(words)
     assert Store(tmp_path / "none").names() == []
     with pytest.raises(RunMissing, match="There are: none"):
         Store(tmp_path / "none").find("x")
+    for hops in (1, 2, 3, 4, 6, 7, 8):
+        store.create(Experiment(task=Retrieval(hops=hops)))
+    with pytest.raises(RunMissing, match=r"There are: retrieval-d7-\S+, .* and 3 more$"):
+        store.find("retrieval-d77")
 
 
 def test_half_made_and_half_removed_runs_are_invisible_and_swept(store: Store) -> None:
@@ -61,7 +59,9 @@ def test_a_folder_without_a_manifest_is_not_ours_to_remove(store: Store) -> None
     assert (folder / "notes.md").read_text() == "mine"
 
 
-def test_removing_a_link_leaves_what_it_leads_to(store: Store, tmp_path: Path) -> None:
+def test_removal_takes_the_whole_folder_and_of_a_link_the_link(
+    store: Store, tmp_path: Path
+) -> None:
     folder = store.create(Experiment())
     elsewhere = tmp_path / "elsewhere"
     folder.path.rename(elsewhere)
@@ -70,19 +70,24 @@ def test_removing_a_link_leaves_what_it_leads_to(store: Store, tmp_path: Path) -
     store.remove(folder.name)
     assert store.names() == []
     assert RunFolder(elsewhere).verify() == []
+    store.create(Experiment())
+    store.remove(folder.name)
+    assert [path.name for path in store.root.iterdir()] == [".lock"]
 
 
-def test_many_runs_are_not_all_listed(store: Store) -> None:
-    for hops in range(1, 9):
-        store.create(Experiment(task=Retrieval(hops=hops)))
-    with pytest.raises(RunMissing, match=r"There are: retrieval-d7-\S+, .* and 3 more$"):
-        store.find("retrieval-d77")
-
-
-def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+def test_a_file_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot read .*file: .*; expected a folder of runs"):
         Store(tmp_path / "file").names()
+    with pytest.raises(StoreUnwritable, match="a file is in the way"):
+        Store(tmp_path / "file").create(Experiment())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_store_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreUnwritable, match="permission denied"):
+        Store(tmp_path / "runs").create(Experiment())
 
 
 def test_unreadable_runs_are_told_and_do_not_hide_the_others(store: Store) -> None:
@@ -92,22 +97,6 @@ def test_unreadable_runs_are_told_and_do_not_hide_the_others(store: Store) -> No
     runs, problems = store.readable()
     assert [run.name for run in runs] == [Experiment().run_name()]
     assert "config.json is damaged" in problems[0]
-
-
-def test_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path))
-    assert default_root() == tmp_path
-    monkeypatch.setenv("HOPSCOPE_STORE", "")
-    assert default_root() == Path("runs")
-    monkeypatch.delenv("HOPSCOPE_STORE")
-    assert default_root() == Path("runs")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_store_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(StoreUnwritable, match="permission denied"):
-        Store(tmp_path / "runs").create(Experiment())
 
 
 def test_a_run_under_the_name_of_another_is_refused(store: Store, tiny: Experiment) -> None:
@@ -126,21 +115,9 @@ def test_a_folder_whose_name_is_not_utf_8_is_refused_before_there_is_a_run(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_exists_is_returned_without_writing(store: Store) -> None:
-    store.create(Experiment())
-    (store.root / ".lock").unlink()
-    assert store.create(Experiment()).name == Experiment().run_name()
-    assert not (store.root / ".lock").exists()
-
-
-def test_a_file_is_no_store(tmp_path: Path) -> None:
-    (tmp_path / "runs").write_text("")
-    with pytest.raises(StoreUnwritable, match="a file is in the way"):
-        Store(tmp_path / "runs").create(Experiment())
-
-
-@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "/tmp/x"])
-def test_a_copy_stays_in_its_store(store: Store, tiny: Experiment, name: str) -> None:
-    folder = store.create(tiny)
-    with pytest.raises(ConfigError, match="cannot name a run: expected one folder's name"):
-        store.copy(folder, name)
+def test_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for value, root in ((str(tmp_path), tmp_path), ("", Path("runs"))):
+        monkeypatch.setenv("HOPSCOPE_STORE", value)
+        assert default_root() == root
+    monkeypatch.delenv("HOPSCOPE_STORE")
+    assert default_root() == Path("runs")

@@ -1,13 +1,34 @@
+"""Words of one's own for runs: they change nothing in a run, and hide none when they are forged."""
+
+import errno
 import json
 import os
-from pathlib import Path
 
 import pytest
 
 from hopscope.configs import Experiment, Retrieval
-from hopscope.errors import ConfigError, RunMissing, RunReadOnly, StoreError, StoreUnwritable
+from hopscope.errors import ConfigError, RunMissing, StoreError, StoreUnwritable
 from hopscope.store import Store
-from hopscope.store.tags import TAGS, check_tag, read_tags
+from hopscope.store.tags import TAGS, read_tags
+
+NO_TAGS = ("", ".", "..", "a/b", "/tmp", "-x", "a b", "ü", "a\n", "\x1b[31m", "x" * 65, "~", "*")
+NAMES = ("retrieval-d3-l12h1-0a1b2c3d4e", "0a1b2c3d4e", "gallery", "gallery-demo")
+NONE = "holds no tags"
+FORGED = (
+    (b"", NONE),
+    (b"[]", NONE),
+    (b"{", NONE),
+    (b"\xff", NONE),
+    (b"[" * 100_000, r"holds no tags \(nested too deeply"),
+    (b'{"format": 1, "runs": {"../x": ["a"]}}', NONE),
+    (b'{"format": 1, "runs": {"x": ["../a"]}}', "expected up to 64 letters"),
+    (b'{"format": 1, "runs": {"x": "a"}}', NONE),
+    (b'{"format": 1, "runs": {"x": ["a\\u001b[31m"]}}', "expected up to 64 letters"),
+    (b'{"format": 1, "names": {}}', "unknown field"),
+    (b'{"format": 2}', "has format 2; this hopscope reads up to 1: upgrade it"),
+    (b'{"format": 0}', NONE),
+    (b" " * (2**22 + 1), "expected at most"),
+)
 
 
 @pytest.fixture
@@ -29,6 +50,9 @@ def test_a_run_is_found_by_its_tag(store: Store, two: tuple[str, str]) -> None:
     with pytest.raises(RunMissing, match=f"2 runs match 'baseline'.*{one}.*{other}"):
         store.find("baseline")
     assert store.find("baseline", beside=one).name == other
+    with pytest.raises(RunMissing, match="2 runs in .* are named 'baseline', and rm takes no less"):
+        store.remove("baseline")
+    assert len(store.names()) == 2
 
 
 def test_a_whole_tag_goes_before_part_of_a_name_and_after_a_whole_one(
@@ -46,19 +70,15 @@ def test_a_whole_tag_goes_before_part_of_a_name_and_after_a_whole_one(
     assert store.find("yours").name == "yours"
 
 
-def test_the_run_itself_does_not_change(store: Store, two: tuple[str, str]) -> None:
-    folder = store.find(two[0])
-    before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
-    store.tag(two[0], "baseline")
-    assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
-    assert folder.verify() == []
-    assert sorted(path.name for path in store.root.iterdir()) == sorted([".lock", TAGS, *two])
-
-
-def test_tags_go_with_their_run(store: Store, two: tuple[str, str]) -> None:
+def test_the_run_itself_does_not_change_and_its_tags_go_with_it(
+    store: Store, two: tuple[str, str]
+) -> None:
     one, other = two
+    folder = store.find(one)
+    before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
     store.tag(one, "baseline")
     store.tag(other, "baseline", "other")
+    assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
     store.remove(one)
     assert json.loads((store.root / TAGS).read_text())["runs"] == {other: ["baseline", "other"]}
     assert store.create(Experiment()).name == one  # the same recipe anew: it has no tags
@@ -67,109 +87,60 @@ def test_tags_go_with_their_run(store: Store, two: tuple[str, str]) -> None:
     assert store.names() == [one]
 
 
-def test_what_two_runs_share_removes_neither(store: Store, two: tuple[str, str]) -> None:
-    for name in two:
-        store.tag(name, "both")
-    with pytest.raises(RunMissing, match="2 runs in .* are named 'both', and rm takes no less"):
-        store.remove("both")
-    assert len(store.names()) == 2
-
-
-@pytest.mark.parametrize(
-    "tag", ["", ".", "..", "a/b", "/tmp", "-x", "a b", "ü", "a\n", "\x1b[31m", "x" * 65, "~", "*"]
-)
-def test_what_is_no_tag(store: Store, two: tuple[str, str], tag: str) -> None:
-    with pytest.raises(ConfigError, match="expected up to 64 letters") as caught:
-        store.tag(two[0], "fine", tag)
-    assert "\n" not in str(caught.value)
-    assert store.tags() == {}
-
-
-@pytest.mark.parametrize(
-    "tag", ["retrieval-d3-l12h1-0a1b2c3d4e", "0a1b2c3d4e", "gallery", "gallery-demo"]
-)
-def test_names_of_runs_are_no_tags(tag: str) -> None:
-    with pytest.raises(ConfigError, match=f"the tag '{tag}' looks like the name of a run"):
-        check_tag(tag)
-
-
-def test_a_tag_that_is_not_there_is_named(store: Store, two: tuple[str, str]) -> None:
+def test_what_is_no_tag_is_refused(store: Store, two: tuple[str, str]) -> None:
+    for tags, text in ((NO_TAGS, "expected up to 64 letters"), (NAMES, "looks like the name of a")):
+        for tag in tags:
+            with pytest.raises(ConfigError, match=text) as caught:
+                store.tag(two[0], "fine", tag)
+            assert "\n" not in str(caught.value)
+            assert store.tags() == {}, tag
     store.tag(two[0], "baseline")
-    with pytest.raises(ConfigError, match=f"{two[0]} has no tag 'x'; it has baseline"):
-        store.untag(two[0], "x")
-    with pytest.raises(ConfigError, match="has no tag 'x'; it has none"):
-        store.untag(two[1], "x")
+    for name, text in ((two[0], "has no tag 'x'; it has baseline"), (two[1], "it has none")):
+        with pytest.raises(ConfigError, match=text):
+            store.untag(name, "x")
 
 
-def test_models_of_the_gallery_have_names_already(store: Store) -> None:
-    with pytest.raises(RunReadOnly, match="gallery copy demo"):
-        store.tag("gallery/demo", "mine")
+def test_forged_tags_are_one_line_and_hide_no_run(store: Store, two: tuple[str, str]) -> None:
+    for content, why in FORGED:
+        (store.root / TAGS).write_bytes(content)
+        with pytest.raises(StoreError, match=why) as caught:
+            store.find("baseline")
+        assert "\n" not in str(caught.value), content[:40]
+        assert TAGS in str(caught.value), content[:40]
+        assert store.find(two[0]).name == two[0]
+        found, problems = store.listed()
+        assert [run.name for run in found] == list(two)
+        assert problems == [str(caught.value)], content[:40]
+        with pytest.raises(StoreError, match=why):
+            store.remove(two[0])
+        assert len(store.names()) == 2
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"", "holds no tags"),
-        (b"[]", "holds no tags"),
-        (b"{", "holds no tags"),
-        (b"\xff", "holds no tags"),
-        (b"[" * 100_000, "holds no tags \\(nested too deeply"),
-        (b'{"format": 1, "runs": {"../x": ["a"]}}', "holds no tags"),
-        (b'{"format": 1, "runs": {"x": ["../a"]}}', "expected up to 64 letters"),
-        (b'{"format": 1, "runs": {"x": "a"}}', "holds no tags"),
-        (b'{"format": 1, "runs": {"x": ["a\\u001b[31m"]}}', "expected up to 64 letters"),
-        (b'{"format": 1, "names": {}}', "unknown field"),
-        (b'{"format": 2}', "has format 2; this hopscope reads up to 1: upgrade it"),
-        (b'{"format": 0}', "holds no tags"),
-        (b" " * (2**22 + 1), "expected at most"),
-    ],
-)
-def test_forged_tags_are_one_line_and_hide_no_run(
-    store: Store, two: tuple[str, str], content: bytes, why: str
-) -> None:
-    (store.root / TAGS).write_bytes(content)
-    with pytest.raises(StoreError, match=why) as caught:
-        store.find("baseline")
-    assert "\n" not in str(caught.value)
-    assert TAGS in str(caught.value)
-    assert store.find(two[0]).name == two[0]
-    found, problems = store.listed()
-    assert [run.name for run in found] == list(two)
-    assert problems == [str(caught.value)]
-    with pytest.raises(StoreError, match=why):
-        store.remove(two[0])
-    assert len(store.names()) == 2
-
-
-@pytest.mark.parametrize("odd", ["link", "folder", "pipe"])
-def test_a_file_of_tags_that_is_no_file(store: Store, two: tuple[str, str], odd: str) -> None:
+def test_a_file_of_tags_that_is_no_file(store: Store, two: tuple[str, str]) -> None:
     path = store.root / TAGS
-    if odd == "link":
-        path.symlink_to("/etc/passwd")
-    elif odd == "folder":
-        path.mkdir()
-    else:
-        os.mkfifo(path)
-    with pytest.raises(StoreError, match="restore or remove it; the runs' own names remain"):
-        store.find("baseline")
+    for make, remove in (
+        (lambda: path.symlink_to("/etc/passwd"), path.unlink),
+        (path.mkdir, path.rmdir),
+        (lambda: os.mkfifo(path), path.unlink),
+    ):
+        make()
+        with pytest.raises(StoreError, match="restore or remove it; the runs' own names remain"):
+            store.find("baseline")
+        remove()
+    (store.root / "file").write_text("")
+    assert read_tags(store.root / "none") == read_tags(store.root / "file") == {}
 
 
 def test_a_store_that_cannot_be_written_takes_no_tag(
     store: Store, two: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     store.tag(two[0], "kept")
-    monkeypatch.setattr("os.replace", full)
-    with pytest.raises(StoreUnwritable, match="tags.json: the disk is full"):
-        store.tag(two[0], "lost")
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(StoreUnwritable, match="tags.json: the disk is full"):
+            store.tag(two[0], "lost")
     assert store.tags() == {two[0]: ("kept",)}
     assert sorted(path.name for path in store.root.iterdir()) == sorted([".lock", TAGS, *two])
-
-
-def test_no_store_has_no_tags(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert read_tags(tmp_path / "none") == {}
-    assert read_tags(tmp_path / "file") == {}
