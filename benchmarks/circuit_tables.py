@@ -1,6 +1,6 @@
 """The tables of circuits in docs/performance.md, from the rows in results.
 
-python benchmarks/circuit_tools.py --examples 32 > results/circuit_tools.jsonl
+python results/scripts/circuit_tools.py --examples 32 > results/circuit_tools.jsonl
 python benchmarks/discovery.py --store runs > results/discovery.jsonl
 python benchmarks/circuit_tables.py
 """

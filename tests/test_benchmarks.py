@@ -1,10 +1,12 @@
-"""Every program in `benchmarks/` can be started: what it imports is there."""
+"""Every program that measures can be started: what it imports is there."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+import pytest
+
+ROOT = Path(__file__).parent.parent
 IMPORTS = """
 import importlib.util, pathlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -18,7 +20,8 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.py")):
 """
 
 
-def test_all_imports_are_there() -> None:
-    command = [sys.executable, "-c", IMPORTS, str(BENCHMARKS)]
+@pytest.mark.parametrize("folder", ["benchmarks", "results/scripts"])
+def test_all_imports_are_there(folder: str) -> None:
+    command = [sys.executable, "-c", IMPORTS, str(ROOT / folder)]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     assert found.stdout == ""

@@ -1,7 +1,7 @@
-"""What hopscope reads in the two models of benchmarks/strangers.py: seconds, memory, losses, steps.
+"""What hopscope reads in the two models of strangers.py: seconds, memory, losses, steps.
 
-    python benchmarks/strangers_read.py khop --folder models [--save circuit.json]
-    python benchmarks/strangers_read.py retrieval --folder models [--quick]
+    python results/scripts/strangers_read.py khop --folder models [--save circuit.json]
+    python results/scripts/strangers_read.py retrieval --folder models [--quick]
 
 A JSON row says when the first answer was there (`first`: seconds and CPU seconds), how long all of
 it took, the losses hop by hop (`clean`: as it is, `ideal`: with the circuit's attention alone,

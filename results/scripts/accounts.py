@@ -1,9 +1,9 @@
 """How much of each circuit has a causal account, and what contradicts what?
 
-    python benchmarks/accounts.py gallery/demo gallery/transformer-a gallery/planted >> rows.jsonl
+    python results/scripts/accounts.py gallery/demo gallery/planted … >> results/accounts.jsonl
     hopscope train demo --seeds 0 1 2 3 4 5 6 7 8 9 --threads 1 --store STORE
-    python benchmarks/accounts.py RUN --store STORE >> rows.jsonl     # all of its seeds
-    python benchmarks/accounts.py --table
+    python results/scripts/accounts.py RUN --store STORE >> results/accounts.jsonl  # all seeds
+    python results/scripts/accounts.py --table
 
 A row per model: its loss, the parts of its circuit by what their account says (they bring symbols;
 they tell a place; they bring nothing but a constant; none), of rows that form no path what is
@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from markdown import table
-
 import hopscope
 from hopscope.circuits import Circuit
 from hopscope.study import Study
@@ -28,7 +26,7 @@ from hopscope.tracing import Account
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.contradictions import accounted_for, contradictions
 
-RESULTS = Path(__file__).parents[1] / "results" / "accounts.jsonl"
+RESULTS = Path(__file__).parents[1] / "accounts.jsonl"
 KINDS = ("symbols", "place", "constant", "none")
 
 
@@ -102,8 +100,10 @@ def show() -> None:
          len(row["contradictions"]), sum(bool(its["reason"]) for its in row["contradictions"]))
         for row in rows
     ]  # fmt: skip
-    table(("model", "loss", "circuit alone", "parts", "with an account", "symbols", "place",
-           "constant", "contradictions", "with a reason"), lines)  # fmt: skip
+    head = ("model", "loss", "circuit alone", "parts", "with an account", "symbols", "place",
+            "constant", "contradictions", "with a reason")  # fmt: skip
+    for line in (head, ["---"] * len(head), *lines):
+        print("| " + " | ".join(map(str, line)) + " |")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """From which layer on does a language model's circuit keep the answer, if all other heads are the
 donor's from there on?
 
-    python benchmarks/llm_circuit_alone.py RUN --store runs --questions 16 --layers 0 12 16 18 20 22
+    python results/scripts/llm_circuit_alone.py RUN --store runs --questions 16 \
+        --layers 0 12 16 18 20 22
 
 A circuit alone fails where heads of earlier layers, which it reads, are no part of it. So all heads
 but the circuit's rows are the donor's in the layers from L on; and, to compare, all heads. A JSON

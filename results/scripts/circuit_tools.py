@@ -1,6 +1,7 @@
 """Circuits known by hand: what does discovery find, beside ACDC and edge attribution patching?
 
-    TQDM_DISABLE=1 python benchmarks/circuit_tools.py [--quick] [--noise 0.0003] [--examples 128]
+    TQDM_DISABLE=1 python results/scripts/circuit_tools.py [--quick] [--noise 0.0003]
+        [--examples 128]
 
 The models are planted: their weights are written by hand, so their circuits are known. Every tool
 gets the same model, the same examples and the same process. A row per model and tool holds the

@@ -1,6 +1,6 @@
 """Does a seed decide what a model of figure 4 learns? The same models, trained on two machines.
 
-    python benchmarks/same_seeds.py
+    python results/scripts/same_seeds.py
 
 A seed fixes initial weights and examples; the machine decides the last bits. In the table: how many
 hops each model knows after 4,000 steps on a processor (`results/figure_4_on_a_processor.jsonl`, and
@@ -16,7 +16,7 @@ from pathlib import Path
 from hopscope.intervals import share
 from hopscope.papers.musat.curriculum_claims import LEARNED
 
-RESULTS = Path(__file__).parent.parent / "results"
+RESULTS = Path(__file__).parents[1]
 STEPS = 4_000
 Hops = dict[tuple[int, int], int]
 

@@ -1,9 +1,9 @@
 """Which arrows do EAP-IG, activation patching and direct logit attribution find, and what are they
 worth? On planted models (D = 1 … 5), whose circuits are known, and on models of the gallery.
 
-    python benchmarks/baselines.py [--hops 1..5] [--examples 24] [--steps 5,50] > rows.jsonl
-    python benchmarks/baselines.py --gallery demo planted >> rows.jsonl
-    python benchmarks/baselines.py --table
+    python results/scripts/baselines.py [--hops 1..5] [--examples 24] [--steps 5,50] > rows.jsonl
+    python results/scripts/baselines.py --gallery demo planted >> rows.jsonl
+    python results/scripts/baselines.py --table
 
 A row per model and method: precision and recall of the circuit's arrows and rows of heads at the
 best threshold, chosen by knowing the circuit; which kinds of arrows are missing (those that carry
@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from markdown import table
-
 import hopscope
 from hopscope.circuits import Whole, discover, subject_of
 from hopscope.configs import Retrieval
@@ -27,7 +25,7 @@ from hopscope.models.planted import planted
 from hopscope.tracing import Arrow, Baselines, pairs_of
 from hopscope.tracing.baselines import baselines, held_against
 
-RESULTS = Path(__file__).parents[1] / "results" / "baselines.jsonl"
+RESULTS = Path(__file__).parents[1] / "baselines.jsonl"
 
 
 def main() -> None:
@@ -125,8 +123,10 @@ def show() -> None:
         ]
         kept = f"{row['share']:.2f} ({row['kept']})" if "share" in row else "·"
         lines.append((row["model"], method, *grades, kept))
-    table(("model", "method", "arrows: precision / recall", "rows of heads",
-           "share left (arrows kept)"), lines)  # fmt: skip
+    head = ("model", "method", "arrows: precision / recall", "rows of heads",
+            "share left (arrows kept)")  # fmt: skip
+    for line in (head, ["---"] * len(head), *lines):
+        print("| " + " | ".join(line) + " |")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Do trained transformers learn the hops that theory allows, and no others?
 
-    python benchmarks/theory_against_training.py --store runs/theory \
+    python results/scripts/theory_against_training.py --store runs/theory \
         --figure docs/images/theory-against-training.svg | tee results/theory_against_training.jsonl
-    python benchmarks/theory_against_training.py --rows results/theory_against_training.jsonl \
+    python results/scripts/theory_against_training.py --rows results/theory_against_training.jsonl \
         --figure docs/images/theory-against-training.svg            # drawn anew, nothing trained
 
 Transformers of 1 to 5 layers on retrieval with D = 5 and implicit curriculum, several seeds each.

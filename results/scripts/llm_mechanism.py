@@ -1,10 +1,10 @@
 """How language models come to their answers: the numbers of docs/llm.md, one JSON row each.
 
-    python benchmarks/llm_mechanism.py smollm2-1            one hop with an opening
-    python benchmarks/llm_mechanism.py smollm2-taste        the same, 40 questions, a few layers
-    python benchmarks/llm_mechanism.py smollm2-2            two hops: at guessing, refused
-    python benchmarks/llm_mechanism.py qwen-2               two hops, a taste of each phase
-    python benchmarks/llm_mechanism.py qwen-2-whole         the same over 200 questions, hours
+    python results/scripts/llm_mechanism.py smollm2-1            one hop with an opening
+    python results/scripts/llm_mechanism.py smollm2-taste        the same, 40 questions
+    python results/scripts/llm_mechanism.py smollm2-2            two hops: at guessing, refused
+    python results/scripts/llm_mechanism.py qwen-2               two hops, a taste of each phase
+    python results/scripts/llm_mechanism.py qwen-2-whole         the same over 200 questions, hours
 
 Needs the models (`hopscope models pull`). Rows are kept in runs/ as they come: killed, it goes on
 where it was. CPU seconds are those of this process, and of the questions measured in it.

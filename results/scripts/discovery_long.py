@@ -1,6 +1,6 @@
 """Discovery on long sequences: seconds and memory of `discover` on 100 positions.
 
-    python benchmarks/discovery_long.py --store runs [--only gpt2] [--examples 128]
+    python results/scripts/discovery_long.py --store runs [--only gpt2] [--examples 128]
 
 Trains a model of 4 layers × 4 heads (d 128) on four hops over sequences of 100 tokens with 4
 letters, unless it is in the store already (a few minutes), and looks for its circuit twice: in

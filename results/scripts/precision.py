@@ -1,6 +1,7 @@
 """Does bf16 learn as float32 does? The demo's task for 3,000 steps in both, over several seeds.
 
-    python benchmarks/precision.py [--seeds 5] [--steps 3000] [--figure docs/images/precision.svg]
+    python results/scripts/precision.py [--seeds 5] [--steps 3000]
+        [--figure docs/images/precision.svg]
 
 Prints, per hop, the final validation loss of every seed in both precisions, and the step at
 which each first fell below 0.5; draws both bands of loss curves.

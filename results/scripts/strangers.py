@@ -1,7 +1,7 @@
 """Two models that hopscope did not make, trained by plain loops on one thread.
 
-    python benchmarks/strangers.py khop --folder models [--minutes 15]
-    python benchmarks/strangers.py retrieval --folder models
+    python results/scripts/strangers.py khop --folder models [--minutes 15]
+    python results/scripts/strangers.py retrieval --folder models
 
 `khop`: transformers' GPT-2, 4 layers × 4 heads, d 128, on k-hop induction. The first token says how
 many hops (1 to 3) every position is to follow over the 99 letters behind it (of 4); every position
@@ -9,7 +9,7 @@ answers, with the class "none" where its hops lead nowhere.
 `retrieval`: `torch.nn.TransformerEncoder` on two-hop retrieval of vectors.
 
 Weights, optimiser and step are kept in FOLDER/NAME.pt every minute, so that a training can be
-stopped and gone on with. What reads the models is in benchmarks/strangers_read.py.
+stopped and gone on with. What reads the models is in results/scripts/strangers_read.py.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 Both live in an environment of their own, so that this package need not depend on them:
 
     python3 -m venv TOOLS && TOOLS/bin/pip install inspect-ai lm-eval
-    python benchmarks/llm_exports.py --tools TOOLS/bin [--questions 20]
+    python results/scripts/llm_exports.py --tools TOOLS/bin [--questions 20]
 
 No language model is asked: lm-eval's `dummy` guesses, inspect's mock chatters (accuracy 0), and
 a mock that is told half of the answers comes to an accuracy of one half. A JSON row for each.
