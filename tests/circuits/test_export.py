@@ -1,6 +1,7 @@
 """Exports, read back by the tools they are for where those are installed."""
 
 import warnings
+from typing import Any
 
 import pytest
 import torch
@@ -43,7 +44,7 @@ def tokens(request: pytest.FixtureRequest) -> Transformer:
     return model
 
 
-def lens(model: Transformer) -> object:
+def lens(model: Transformer) -> Any:
     """A TransformerLens model of the same shape, empty."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -57,29 +58,20 @@ def lens(model: Transformer) -> object:
     return boot(config)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("names", ["native", "legacy"])
-def test_transformer_lens_computes_the_same(tokens: Transformer, names: str) -> None:
-    bridge = lens(tokens)
-    weights = transformer_lens_weights(tokens, native=names == "native")
-    if names == "legacy":
-        from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
+def test_transformer_lens_computes_the_same(tokens: Transformer) -> None:
+    """By either names of its weights, and as a subject, too."""
+    exam, legacy, native = exam_of(TASK, 4), lens(tokens), lens(tokens)
+    from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
 
-        weights = convert_tl_checkpoint(weights, bridge.cfg)  # type: ignore[attr-defined]
-    bridge.load_state_dict(weights)  # type: ignore[attr-defined]
-    inputs = exam_of(TASK, 4).inputs
+    weights = transformer_lens_weights(tokens, native=False)
+    legacy.load_state_dict(convert_tl_checkpoint(weights, legacy.cfg))
+    native.load_state_dict(transformer_lens_weights(tokens))
     with torch.no_grad():
-        assert torch.allclose(bridge(inputs), tokens(inputs), atol=1e-4)  # type: ignore[operator]
-
-
-def test_transformer_lens_models_are_subjects(tokens: Transformer) -> None:
-    bridge = lens(tokens)
-    bridge.load_state_dict(transformer_lens_weights(tokens))  # type: ignore[attr-defined]
-    exam = exam_of(TASK, 4)
-    assert subject_of(bridge).causal == tokens.config.causal  # type: ignore[arg-type]
+        for bridge in (legacy, native):
+            assert torch.allclose(bridge(exam.inputs), tokens(exam.inputs), atol=1e-4)
+    assert subject_of(native).causal == tokens.config.causal
     several = [Ablation(), Ablation.of({(0, 1): Mechanism(rest=UNIFORM)})]
-    ours = Ablator(subject_of(tokens), exam).losses(several)
-    theirs = Ablator(subject_of(bridge), exam).losses(several)  # type: ignore[arg-type]
+    ours, theirs = (Ablator(subject_of(its), exam).losses(several) for its in (tokens, native))
     assert torch.allclose(ours, theirs, atol=1e-4)
 
 
@@ -87,19 +79,12 @@ def test_vector_models_export_their_blocks(random_model: Transformer) -> None:
     bridge = lens(random_model)
     weights = transformer_lens_weights(random_model)
     assert "embed.weight" not in weights
-    bridge.load_state_dict(weights, strict=False)  # type: ignore[attr-defined]
+    bridge.load_state_dict(weights, strict=False)
     inputs = torch.randn(3, random_model.interface.length, random_model.interface.inputs)
-    native = bridge.original_model  # type: ignore[attr-defined]
     with torch.no_grad():
-        found = native(inputs_embeds=random_model.input(inputs))
+        found = bridge.original_model(inputs_embeds=random_model.input(inputs))
         expected = random_model(inputs, read=random_model.interface.length)
     assert torch.allclose(found, expected, atol=1e-4)
-
-
-def test_a_fleet_is_not_exported(random_model: Transformer) -> None:
-    fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
-    with pytest.raises(CircuitError, match="a fleet was to be exported"):
-        transformer_lens_weights(fleet)
 
 
 @pytest.fixture(scope="module")
@@ -154,13 +139,6 @@ def test_an_edge_of_which_the_circuit_says_nothing_is_left_out(
     assert joined == IN_GRAPH - {"a0.h0->a1.h0<k>"}
 
 
-def test_edges_are_those_of_the_model_that_the_circuit_was_found_in(
-    random_model: Transformer, circuit: Circuit
-) -> None:
-    with pytest.raises(CircuitError, match="this circuit was found in "):
-        edges(circuit, random_model)
-
-
 def test_mlps_are_nodes_between_the_layers(random_model: Transformer, two_hops: Planted) -> None:
     circuit = discover(random_model, two_hops.task, examples=4, force=True)
     found = edges(circuit, random_model)
@@ -174,5 +152,15 @@ def test_an_example_for_circuitsvis(two_hops: Planted) -> None:
     expected = two_hops.model.attention(exam.inputs[2:3])[:, 0]
     assert torch.allclose(torch.tensor(shown["attention"]), expected, atol=1e-6)
     assert shown["tokens"][-1].startswith("query (")
+
+
+def test_what_is_not_exported_is_said(
+    random_model: Transformer, two_hops: Planted, circuit: Circuit
+) -> None:
+    fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
+    with pytest.raises(CircuitError, match="a fleet was to be exported"):
+        transformer_lens_weights(fleet)
+    with pytest.raises(CircuitError, match="this circuit was found in "):
+        edges(circuit, random_model)
     with pytest.raises(CircuitError, match="example is 3; the exam has examples 0 … 2"):
-        circuitsvis(subject_of(two_hops.model), exam, 3)
+        circuitsvis(subject_of(two_hops.model), exam_of(two_hops.task, 3), 3)

@@ -1,5 +1,6 @@
-"""Symbols read off the residual stream, against least squares written out."""
+"""Symbols read off the residual stream, against least squares and discriminants written out."""
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from hopscope.circuits import Drawn, Encoder, Exam, OwnTask, Whole, exam_of
+from hopscope.circuits.export import transformer_lens_config, transformer_lens_weights
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -16,83 +18,103 @@ from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 from hopscope.tasks import symbols
 from hopscope.tracing import Contents
-from hopscope.tracing.linear import Moments, ridge
-from hopscope.tracing.lot import Lot
 from hopscope.tracing.reading import contents
-from hopscope.tracing.streams import Streams
 
 EXAMPLES = 400
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Of each position of a role: what stands there, its chain's symbol, and its example."""
 
 
-def cells(found: Contents) -> dict[tuple[int, Role], frozenset[str]]:
-    return {
-        (layer, role): found.held(role, layer)
-        for layer in range(found.layers + 1)
-        for role in found.roles
-    }
-
-
-@pytest.mark.slow
-def test_the_read_out_is_least_squares_cell_by_cell(random_model: Transformer) -> None:
-    """All that is batched, written out: one cell, one symbol, one example at a time."""
-    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
-    found = contents(random_model, task, 30)
-    fitted, marked = Lot.pair(task, 30, 15, 0)
-    for layer in (0, 2):
-        for role in (Role("query"), Role("value", 1)):
-            for number, symbol in enumerate(found.symbols):
-                x, y, _ = slow_rows(random_model, fitted, (layer, role, number))
-                sums = Moments(x.shape[-1], 1, y.shape[-1])
-                sums.add(x, y[:, None])
-                fit = ridge(sums)
-                rows, wanted, _ = slow_rows(random_model, marked, (layer, role, number))
-                error = (fit(rows)[:, 0] - wanted).square().sum()
-                whole = (wanted - y.mean(0)).square().sum()
-                expected = float(1 - error / whole)
-                assert found.share(role, symbol, layer) == pytest.approx(expected, abs=2e-3)
-
-
-def slow_rows(
-    model: Transformer, lot: Lot, at: tuple[int, Role, int]
-) -> tuple[Tensor, Tensor, list[int]]:
-    layer, role, symbol = at
+def rows_of(model: Transformer, task: Any, drawn: tuple[int, int], at: tuple[int, Role]) -> Rows:
+    """Example by example, with all symbols of the own chain."""
+    (count, seed), (layer, role) = drawn, at
+    exam, known = exam_of(task, count, seed), symbols(task, seed, count, "validation")
     xs, ys, examples = [], [], []
-    exam = lot.exam
-    with torch.no_grad():
-        for example in range(len(exam)):
+    for example in range(count):
+        with torch.no_grad():
             x = model.enter(exam.inputs[example : example + 1])
             for number in range(layer):
                 x = model.layer(number, x)
-            norm = (
-                model.norm if layer == model.config.layers else model.blocks[layer].attention_norm
-            )
-            seen = norm(x)[0]  # type: ignore[operator]
-            for place in range(exam.length):
-                if exam.table[int(exam.roles.role[example, place])] == role:
-                    chain = int(exam.roles.chain[example, place])
-                    xs.append(seen[place])
-                    ys.append(lot.symbols[example, chain, symbol])
-                    examples.append(example)
-    return torch.stack(xs), torch.stack(ys), examples
+            last = layer == model.config.layers
+            norm: Any = model.norm if last else model.blocks[layer].attention_norm
+            seen = norm(x)[0]
+        for place in range(exam.length):
+            chain = int(exam.roles.chain[example, place])
+            its = exam.table[int(exam.roles.role[example, place])]
+            if its == role and chain < known.shape[1]:
+                xs.append(seen[place])
+                ys.append(known[example, chain])
+                examples.append(example)
+    return torch.stack(xs).double().numpy(), torch.stack(ys).numpy(), np.array(examples)
 
 
-@pytest.mark.parametrize(
-    "task", [KHop(hops=2, length=12, alphabet=4), MQAR(pairs=3, alphabet=12, length=16, queries=2)]
-)
-def test_tokens_are_told_by_classifiers(task: KHop | MQAR) -> None:
+def least_squares(x: np.ndarray, y: np.ndarray) -> Any:
+    """Ridge regression with the penalty that leaving one row out likes best."""
+    mean, middle, count = x.mean(0), y.mean(0), len(x)
+    centred = x - mean
+    gram = centred.T @ centred
+    best, score = gram, np.inf
+    for penalty in np.linalg.eigvalsh(gram).mean() * 10.0 ** np.arange(-7, 3):
+        inverse = np.linalg.inv(gram + penalty * np.eye(len(gram)))
+        left = np.eye(count) - centred @ inverse @ centred.T - 1 / count
+        its = np.square(left @ y).sum() / np.trace(left) ** 2
+        if its < score:
+            best, score = inverse @ centred.T @ (y - middle), its
+    return lambda rows: (rows - mean) @ best + middle
+
+
+def test_every_cell_is_least_squares_of_its_symbol_alone(random_model: Transformer) -> None:
+    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
+    found = contents(random_model, task, 60)
+    for at in ((0, Role("query")), (2, Role("query")), (2, Role("value", 1))):
+        x, y, _ = rows_of(random_model, task, (60, 1), at)
+        rows, wanted, example = rows_of(random_model, task, (30, 0), at)
+        for number, symbol in enumerate(found.symbols):
+            said = least_squares(x, y[:, number])(rows)
+            error = np.square(said - wanted[:, number]).sum(-1)
+            whole = np.square(wanted[:, number] - y[:, number].mean(0)).sum(-1)
+            share = found.share(at[1], symbol, at[0])
+            assert share == pytest.approx(1 - error.sum() / whole.sum(), abs=2e-3), (at, symbol)
+            # As a bootstrap over examples says.
+            each = np.stack([np.bincount(example, its, 30) for its in (error, whole)])
+            drawn = each[:, np.random.default_rng(0).integers(0, 30, (2000, 30))].sum(-1)
+            half = found.stream.half[at[0], found.roles.index(at[1]), number]
+            spread = 1.96 * (drawn[0] / drawn[1]).std()
+            assert half == pytest.approx(spread, rel=0.25, abs=1e-3), (at, symbol)
+
+
+def test_tokens_are_told_by_discriminants() -> None:
+    """Fisher's, written out: one covariance within classes, all of which are equally likely."""
+    task = MQAR(pairs=3, alphabet=12, length=16, queries=2)
     model = Transformer.seeded(Model(layers=1, heads=2, d_model=24), task.interface(), 0)
     found = contents(model, task, 200)
     assert found.measure == "accuracy"
     assert found.guesses
-    assert found.share(Role("query"), "x0", 0) > 0.95
-    assert abs(found.share(Role("query"), "x1", 0)) < 0.15
+    for layer in (0, 1):
+        at = (layer, Role("query"))
+        x, y, _ = rows_of(model, task, (200, 1), at)
+        rows, wanted, _ = rows_of(model, task, (100, 0), at)
+        for number, symbol in enumerate(found.symbols):
+            right, known = y[:, number], np.unique(y[:, number])
+            means = np.stack([x[right == c].mean(0) for c in known])
+            parts = [(x[right == c] - means[n]) for n, c in enumerate(known)]
+            inverse = np.linalg.pinv(sum(part.T @ part for part in parts) / len(x), rcond=1e-6)
+            half = 0.5 * np.einsum("ci,ij,cj->c", means, inverse, means)
+            said = known[(rows @ inverse @ means.T - half).argmax(-1)]
+            there = wanted[:, number]
+            hits = np.mean([(said == there)[there == c].mean() for c in np.unique(there)])
+            share = (hits - 1 / len(known)) / (1 - 1 / len(known))
+            assert found.share(at[1], symbol, layer) == pytest.approx(share, abs=0.03), symbol
+    assert found.share("query", "x0", 0) > 0.95
+    assert abs(found.share("query", "x1", 0)) < 0.15
     assert found.stream.log_loss is not None
     assert found.stream.log_loss[0, found.roles.index(Role("query")), 0] < 0.3
-    assert np.isnan(found.stream.own[:, found.roles.index(Role("other"))]).all() == (
-        task.kind == "mqar"
-    )
-    assert np.isnan(found.stream.other).all() == (task.kind == "khop")
+    assert np.isnan(found.stream.own[:, found.roles.index(Role("other"))]).all()
     assert Contents.from_dict(found.to_dict()).to_dict() == found.to_dict()
+    khop = KHop(hops=2, length=12, alphabet=4)
+    told = contents(Transformer.seeded(model.config, khop.interface(), 0), khop, 200)
+    assert told.share("query", "x0", 0) > 0.95
+    assert np.isnan(told.stream.other).all()
 
 
 def whole(model: Transformer, streams: bool) -> Whole:
@@ -113,7 +135,9 @@ def test_a_module_that_hands_its_streams_out_is_read_as_well(two_hops: Planted) 
     task, model = two_hops.task, two_hops.model
     expected = contents(model, task, EXAMPLES)
     found = contents(whole(model, streams=True), task, EXAMPLES)
-    assert cells(found) == cells(expected)
+    for layer in range(found.layers + 1):
+        for role in found.roles:
+            assert found.held(role, layer) == expected.held(role, layer), (layer, role)
     assert found.heads is None
     with pytest.raises(CircuitError, match="what heads add alone is not known of this model"):
         found.written((0, 0), Role("query"))
@@ -121,32 +145,46 @@ def test_a_module_that_hands_its_streams_out_is_read_as_well(two_hops: Planted) 
         contents(whole(model, streams=False), task, EXAMPLES)
 
 
+def test_transformer_lens_models_hold_what_ours_hold() -> None:
+    task = KHop(hops=1, length=9, alphabet=4)
+    model = Transformer.seeded(Model(layers=2, heads=2, d_model=8), task.interface(), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("transformer_lens")
+        from transformer_lens.config import TransformerBridgeConfig
+        from transformer_lens.model_bridge.sources.native import boot
+
+    config = transformer_lens_config(model)
+    bridge: Any = boot(TransformerBridgeConfig(**config, architecture="TransformerLensNative"))
+    bridge.load_state_dict(transformer_lens_weights(model))
+    ours, theirs = (contents(each, task, 200, heads=False) for each in (model, bridge))
+    assert theirs.loss == pytest.approx(ours.loss, abs=1e-4)
+    assert np.allclose(ours.stream.own, theirs.stream.own, atol=0.02, equal_nan=True)
+    assert np.nanmax(ours.stream.own) > 0.9
+
+
 def test_an_exam_of_ones_own_says_what_its_symbols_are(two_hops: Planted) -> None:
+    """The last of them is always the same, and of what never varies nothing is told."""
     task = two_hops.task
 
     def bare(examples: int, seed: int) -> Exam:
         return exam_of(task, examples, seed)
 
     def told(examples: int, seed: int) -> Exam:
-        exam = exam_of(task, examples, seed)
-        known = symbols(task, seed, examples, "validation")
-        return replace(exam, symbols=known, names=("a", "b", "c"))
+        known = symbols(task, seed, examples, "validation").clone()
+        known[:, :, 2] = 0.5
+        return replace(exam_of(task, examples, seed), symbols=known, names=("a", "b", "c"))
 
     found = contents(two_hops.model, told, EXAMPLES)
     expected = contents(two_hops.model, task, EXAMPLES)
     assert found.symbols == ("a", "b", "c")
+    assert np.allclose(found.stream.own[..., :2], expected.stream.own[..., :2])
+    assert not found.stream.own[..., 2].any()
+    assert not found.stream.half[..., 2].any()
     assert found.task is None
-    assert np.allclose(found.stream.own, expected.stream.own)
     assert Contents.from_dict(found.to_dict()).task is None
     with pytest.raises(CircuitError, match="do not say what their symbols are: make the exam with"):
         contents(two_hops.model, bare, EXAMPLES)
-
-
-def letters(count: int, seed: int) -> Drawn:
-    """Three letters each: whoever has an earlier letter is led to the one before."""
-    tokens = torch.randint(3, (count, 3), generator=torch.Generator().manual_seed(seed))
-    before = torch.tensor([-1, 0, 1]).expand(count, -1)
-    return Drawn(tokens, tokens[:, -1:], roles=["letter"] * 3, relations={"before": before})
 
 
 def test_the_loss_of_an_exam_that_names_no_positions_is_that_of_all_answers() -> None:
@@ -159,14 +197,24 @@ def test_the_loss_of_an_exam_that_names_no_positions_is_that_of_all_answers() ->
     def losses(outputs: Tensor) -> Tensor:
         return outputs.cumsum(-1).square().mean((-2, -1))[..., None]
 
-    exam = replace(exam_of(task, 5), losses=losses, read=None)
+    def everywhere(examples: int, seed: int) -> Exam:
+        known = symbols(task, seed, examples, "validation")
+        names = task.symbol_names()
+        return replace(exam_of(task, examples, seed), losses=losses, read=None, symbols=known,
+                       names=names)  # fmt: skip
+
     with torch.no_grad():
-        wanted = float(losses(inside(subject.enter(exam.inputs))).mean())
-        assert Streams(subject, heads=False).loss(exam) == pytest.approx(wanted, rel=1e-5)
+        wanted = losses(inside(subject.enter(exam_of(task, 20, 0).inputs))).mean()
+    assert contents(subject, everywhere, 40).loss == pytest.approx(float(wanted), rel=1e-5)
 
 
 def test_tokens_that_relations_lead_to_are_read() -> None:
     """A module that puts the letter before beside each letter in its only layer."""
+
+    def letters(count: int, seed: int) -> Drawn:
+        tokens = torch.randint(3, (count, 3), generator=torch.Generator().manual_seed(seed))
+        before = torch.tensor([-1, 0, 1]).expand(count, -1)
+        return Drawn(tokens, tokens[:, -1:], roles=["letter"] * 3, relations={"before": before})
 
     def handed(tokens: Tensor) -> list[Tensor]:
         own = torch.nn.functional.one_hot(tokens, 4).float()
@@ -180,8 +228,7 @@ def test_tokens_that_relations_lead_to_are_read() -> None:
     module = Whole(forward, nn.Linear(1, 1), (1, 1), 1, streams=handed)
     found = contents(module, OwnTask(letters, roles=["letter"], guess=1.1), 200)
     assert found.symbols == ("itself", "before", "before ×2")
-    letter = Role("letter")
-    shares = [[found.share(letter, name, layer) for name in found.symbols] for layer in (0, 1)]
+    shares = [[found.share("letter", name, layer) for name in found.symbols] for layer in (0, 1)]
     assert shares[0][0] == shares[1][0] == shares[1][1] == 1.0
     assert shares[0][1] < 0.2
     assert shares[1][2] < 0.5  # that it leads nowhere can be told, and no more
@@ -197,28 +244,21 @@ def test_of_a_single_chain_no_model_only_guesses() -> None:
 
 def test_what_cannot_be_read_is_said_in_a_line(two_hops: Planted) -> None:
     model, task = two_hops.model, two_hops.task
-    with pytest.raises(CircuitError, match=r"numbers cannot be read off 4 positions: key 0 stands.*"
-                       r"in 2 examples; take at least 36 examples"):  # fmt: skip
-        contents(model, task, 2)
-    with pytest.raises(CircuitError, match="examples is 1; maps are fitted on at least 2"):
-        contents(model, task, 1)
     found = contents(model, task, 40)
     assert not found.guesses
-    assert found.first(Role("query"), "x2") == 3
-    assert found.first(Role("query"), "x0") == 0
-    with pytest.raises(CircuitError, match="key 1 never holds x2: 0.* of it at most, where more"):
-        found.first(Role("key", 1), "x2")
-    with pytest.raises(CircuitError, match="no symbol 'x9' here; the symbols are x0, x1, x2"):
-        found.share(Role("query"), "x9", 0)
-    with pytest.raises(CircuitError, match="no role 'key 7' here; the roles are key 0"):
-        found.share(Role("key", 7), "x1", 0)
-    with pytest.raises(CircuitError, match="layer is 9; expected 0 .* … 3"):
-        found.share(Role("query"), "x1", 9)
-
-
-def test_damaged_weights_are_named(two_hops: Planted) -> None:
-    broken = Transformer(two_hops.model.config, two_hops.model.interface)
+    assert (found.first("query", "x2"), found.first("query", "x0")) == (3, 0)
+    broken = Transformer(model.config, model.interface)
     for parameter in broken.parameters():
         nn.init.constant_(parameter, float("nan"))
-    with pytest.raises(CircuitError, match="after layer 0 is not a finite number everywhere"):
-        contents(broken, two_hops.task, 40)
+    few = r"cannot be read off 4 positions: key 0 stands.* in 2 examples; take at least 36 examples"
+    for ask, line in (
+        (lambda: contents(model, task, 2), few),
+        (lambda: contents(model, task, 1), "examples is 1; maps are fitted on at least 2"),
+        (lambda: contents(broken, task, 40), "after layer 0 is not a finite number everywhere"),
+        (lambda: found.first("key 1", "x2"), "key 1 never holds x2: 0.* of it at most, where more"),
+        (lambda: found.share("query", "x9", 0), "no symbol 'x9' here; the symbols are x0, x1, x2"),
+        (lambda: found.share("key 7", "x1", 0), "no role 'key 7' here; the roles are key 0"),
+        (lambda: found.share("query", "x1", 9), "layer is 9; expected 0 .* … 3"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            ask()
