@@ -1,30 +1,13 @@
-"""Chains as counts: nothing is lost, and a chain's answer is that of its positions."""
+"""Chains as counts: a chain's answer is that of its positions, also of some chains alone."""
 
 import numpy as np
 
 from hopscope.configs import MarkovProcess
 from hopscope.markov import matches
 from hopscope.markov.counts import counted
+from hopscope.markov.dense import SMALL, product
 from hopscope.markov.process import sample_chains
-
-
-def test_every_position_is_counted_once_under_its_pattern() -> None:
-    chains, window = sample_chains(MarkovProcess(length=20), 7, 0), 3
-    counts, table = counted(chains, window)
-    assert len(counts) == 7
-    assert counts.targets.tolist() == chains.targets.tolist()
-    positions = chains.tokens.shape[1] - 1 - window
-    words = matches.found_patterns(chains.tokens, window, inside=False)
-    number = matches.numbered(words, matches.distinct(words))
-    for chain in range(7):
-        own = slice(counts.start[chain], counts.start[chain + 1])
-        assert counts.symbols[own].sum() == positions
-        for pattern, symbols in zip(counts.pattern[own], counts.symbols[own], strict=True):
-            at = np.flatnonzero(number[chain] == pattern) + window
-            followed = np.bincount(chains.tokens[chain, at], minlength=3)
-            assert symbols.tolist() == followed.tolist()
-    assert counts.pattern.max() == len(table) - 1
-    assert counts.chain().tolist() == np.repeat(np.arange(7), np.diff(counts.start)).tolist()
+from hopscope.markov.rows import rows_of
 
 
 def test_attention_over_counts_is_attention_over_positions() -> None:
@@ -39,3 +22,23 @@ def test_attention_over_counts_is_attention_over_positions() -> None:
         weights = np.exp(own - own.max())
         followed = np.eye(3)[chains.tokens[chain, window:-1]]
         np.testing.assert_allclose(found[chain], weights @ followed / weights.sum(), atol=1e-12)
+
+
+def test_a_subset_of_rows_is_those_chains_alone() -> None:
+    chains = sample_chains(MarkovProcess(length=20), 12, 0)
+    counts, table = counted(chains, 3)
+    rows = rows_of(counts, len(table), every_symbol=False)
+    chosen = np.array([7, 2, 11])
+    weights = np.random.default_rng(0).random(len(table))
+    taken = rows.take(chosen, 1 / 3)
+    np.testing.assert_array_equal(taken.times(weights), rows.times(weights)[:, chosen])
+
+
+def test_products_of_either_library_are_sums_of_products() -> None:
+    for rows in (1, SMALL, SMALL + 1):
+        generator = np.random.default_rng(rows)
+        one, other = generator.random((rows, 3)), generator.random((3, 4))
+        expected = sum(one[:, k, None] * other[k] for k in range(3))
+        found = product(one, other)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+        assert found.dtype == np.float64

@@ -1,5 +1,6 @@
 """A first layer whose heads see every position: the same stages, and the module's own descent."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,7 @@ from hopscope.markov.model import InductionTransformer, loss
 from hopscope.markov.parameters import Parameters
 from hopscope.markov.work import learner
 
-SMALL = {"chains": 300, "validation_chains": 60, "records": 8}
-
-
-def experiment(**fields: object) -> MarkovExperiment:
-    descent = {**SMALL, "stages": "C,W,a", "epochs": (20, 30, 20), **fields.pop("descent", {})}
-    return MarkovExperiment(descent=descent, **fields)
+Make = Callable[..., MarkovExperiment]
 
 
 @pytest.mark.slow
@@ -44,7 +40,9 @@ def test_a_full_first_layer_learns_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [None, 20])
-def test_a_full_first_layer_descends_as_the_module_would(batch: int | None) -> None:
+def test_a_full_first_layer_descends_as_the_module_would(
+    experiment: Make, batch: int | None
+) -> None:
     chosen = experiment(model={"first": "full"}, descent={"chains": 40, "batch": batch})
     learning = learner(chosen, 2)
     module = InductionTransformer(chosen.model, 3, 2)

@@ -34,12 +34,3 @@ def test_tables_say_which_symbols_are_equal(size: int, inside: bool) -> None:
             if inside:
                 assert table.key[pattern, at] == (key[i] == key[j])
                 assert table.query[pattern, at] == (asked[i] == asked[j])
-
-
-def test_there_are_as_many_patterns_as_the_docstring_says() -> None:
-    every = np.array(np.unravel_index(np.arange(3**6), (3,) * 6)).T.astype(np.int8)
-    # A window of three, and another behind it; between them nothing, and one symbol more.
-    chains = np.concatenate([every, np.zeros((len(every), 1), np.int8)], axis=1)
-    for inside, count in ((False, 110), (True, 122)):
-        words = matches.found_patterns(chains, 3, inside)[:, :1]
-        assert len(matches.distinct(words)) == count

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hopscope.configs import MarkovProcess
 from hopscope.errors import ConfigError
@@ -37,16 +35,11 @@ def test_the_first_symbols_have_the_distribution_asked_for(start: str) -> None:
     assert hits.mean() == pytest.approx((expected**2).sum(axis=1).mean(), abs=0.01)
 
 
-@settings(deadline=None, max_examples=20)
-@given(alpha=st.sampled_from([1e-3, 0.05, 1.0, 30.0]), seed=st.integers(0, 1_000))
-def test_rows_are_distributions_for_any_prior(alpha: float, seed: int) -> None:
-    chains = sample_chains(MarkovProcess(alpha=alpha, length=5), 20, seed)
-    assert (chains.tables > 0).all()
-    np.testing.assert_allclose(chains.tables.sum(axis=-1), 1)
-    np.testing.assert_allclose(chains.truth().sum(axis=-1), 1)
-
-
 def test_the_prior_has_its_moments() -> None:
+    for tiny_or_large in (1e-3, 30.0):
+        tables = sample_chains(MarkovProcess(alpha=tiny_or_large, length=5), 200, 0).tables
+        assert (tables > 0).all()
+        np.testing.assert_allclose(tables.sum(axis=-1), 1)
     alpha, d = 0.1, 3
     rows = sample_chains(MarkovProcess(alpha=alpha), 20_000, 0).tables.reshape(-1, d)
     np.testing.assert_allclose(rows.mean(axis=0), 1 / d, atol=5e-3)

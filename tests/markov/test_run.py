@@ -1,12 +1,13 @@
 """Runs of the n-gram experiment, as the rest of hopscope sees them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hopscope
-from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.configs import Experiment, MarkovExperiment
 from hopscope.errors import ConfigError, RunMismatch
 from hopscope.markov import train
 from hopscope.markov.run import MarkovRun
@@ -14,15 +15,10 @@ from hopscope.markov.work import checkpoint_epochs, record_epochs
 from hopscope.store import Store, sql
 from hopscope.training import Run
 
-SMALL = {"chains": 300, "validation_chains": 60, "records": 8}
+Make = Callable[..., MarkovExperiment]
 
 
-def experiment(**fields: object) -> MarkovExperiment:
-    descent = {**SMALL, "stages": "C,W,a", "epochs": (20, 30, 20), **fields.pop("descent", {})}
-    return MarkovExperiment(descent=descent, **fields)
-
-
-def test_a_run_records_what_it_says(tmp_path: Path) -> None:
+def test_a_run_records_what_it_says(experiment: Make, tmp_path: Path) -> None:
     chosen = experiment(seeds=(3, 1))
     run = train(chosen, tmp_path)
     assert run.folder.verify() == []
@@ -45,20 +41,10 @@ def test_a_run_records_what_it_says(tmp_path: Path) -> None:
     assert rows[0][0] == 2 * len(steps)
 
 
-def test_runs_of_one_kind_are_not_taken_for_the_other(tmp_path: Path) -> None:
-    markov = train(experiment(), tmp_path)
+def test_runs_of_one_kind_are_not_taken_for_the_other(store: Store, tiny: Experiment) -> None:
     with pytest.raises(RunMismatch, match="expected one of kind facts"):
-        _ = Run(markov.folder).recipe
-    facts = Experiment(
-        task=Retrieval(hops=1, chains=2),
-        model=Model(layers=1, heads=1, d_model=8),
-        training=Training(steps=1),
-    )
+        _ = Run(store.create(MarkovExperiment())).recipe
     with pytest.raises(RunMismatch, match="expected one of kind ngram"):
-        _ = MarkovRun(Store(tmp_path).create(facts)).recipe
-
-
-def test_a_seed_that_it_does_not_have_is_named() -> None:
-    run = hopscope.load("gallery/ngram")
+        _ = MarkovRun(store.create(tiny)).recipe
     with pytest.raises(ConfigError, match="seed is 9; gallery/ngram has the seeds 0"):
-        run.course(9)
+        hopscope.load("gallery/ngram").course(9)

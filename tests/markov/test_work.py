@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,7 @@ from hopscope.markov.model import InductionTransformer, loss
 from hopscope.markov.parameters import Parameters
 from hopscope.store import Store
 
-SMALL = {"chains": 300, "validation_chains": 60, "records": 8}
-
-
-def experiment(**fields: object) -> MarkovExperiment:
-    descent = {**SMALL, "stages": "C,W,a", "epochs": (20, 30, 20), **fields.pop("descent", {})}
-    return MarkovExperiment(descent=descent, **fields)
+Make = Callable[..., MarkovExperiment]
 
 
 def walked(chosen: MarkovExperiment, seed: int) -> Parameters:
@@ -44,7 +40,9 @@ def walked(chosen: MarkovExperiment, seed: int) -> Parameters:
 
 
 @pytest.mark.parametrize("stages", ["C,W,a", "CW,a", "CWa", "a,C"])
-def test_training_by_counts_is_training_by_walking(stages: str, tmp_path: Path) -> None:
+def test_training_by_counts_is_training_by_walking(
+    experiment: Make, stages: str, tmp_path: Path
+) -> None:
     epochs = tuple(5 for _ in stages.split(","))
     chosen = experiment(descent={"stages": stages, "epochs": epochs, "chains": 60})
     run = train(chosen, tmp_path)
@@ -52,7 +50,7 @@ def test_training_by_counts_is_training_by_walking(stages: str, tmp_path: Path) 
         np.testing.assert_allclose(run.state(0)[name], value, rtol=1e-9, atol=1e-12)
 
 
-def test_a_seed_among_others_is_what_it_is_alone(tmp_path: Path) -> None:
+def test_a_seed_among_others_is_what_it_is_alone(experiment: Make, tmp_path: Path) -> None:
     together = train(experiment(seeds=(0, 7)), tmp_path)
     alone = train(experiment(seeds=(7,)), tmp_path)
     for name, value in alone.state(7).items():
@@ -78,15 +76,15 @@ class Interrupter:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [1, 20, 33, 60])
 @pytest.mark.parametrize("descent", [{}, {"batch": 70}])
 def test_a_stopped_training_ends_as_if_nothing_had_happened(
-    at: int, descent: dict[str, object], tmp_path: Path
+    experiment: Make, descent: dict[str, object], tmp_path: Path
 ) -> None:
     chosen = experiment(descent=descent, seeds=(0, 1))
     whole = train(chosen, tmp_path / "whole")
-    with pytest.raises(Interrupted, match=r"stopped by SIGTERM at step \d+"):
-        train(chosen, tmp_path / "stopped", watcher=Interrupter(at))
+    for at in (1, 20, 33, 60):
+        with pytest.raises(Interrupted, match=r"stopped by SIGTERM at step \d+"):
+            train(chosen, tmp_path / "stopped", watcher=Interrupter(at))
     resumed = train(chosen, tmp_path / "stopped")
     assert files_of(resumed.folder.path) == files_of(whole.folder.path)
 
@@ -100,17 +98,16 @@ def files_of(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path, threads: int) -> None:
+def test_a_killed_training_ends_as_if_nothing_had_happened(
+    experiment: Make, tmp_path: Path
+) -> None:
     code = (
         "import sys; from hopscope.configs import MarkovExperiment; from hopscope.markov "
-        "import train; "
-        "train(MarkovExperiment.from_json(sys.argv[1]), sys.argv[2], threads=int(sys.argv[3]))"
+        "import train; train(MarkovExperiment.from_json(sys.argv[1]), sys.argv[2], threads=2)"
     )
     chosen = experiment(descent={"epochs": (200, 4_000, 300)})
-    whole = train(chosen, tmp_path / "whole", threads=threads)
-    arguments = [chosen.canonical_json(), str(tmp_path / "killed"), str(threads)]
-    command = [sys.executable, "-c", code, *arguments]
+    whole = train(chosen, tmp_path / "whole", threads=1)
+    command = [sys.executable, "-c", code, chosen.canonical_json(), str(tmp_path / "killed")]
     process = subprocess.Popen(command)
     while not list(tmp_path.glob("killed/*/checkpoints/step-00000200*")):
         assert process.poll() is None
@@ -122,23 +119,17 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(tmp_path: Path, threa
     assert files_of(resumed.folder.path) == files_of(whole.folder.path)
 
 
-def test_a_batch_of_everything_is_full_descent(tmp_path: Path) -> None:
+def test_a_batch_of_everything_is_full_descent(experiment: Make, tmp_path: Path) -> None:
     whole = train(experiment(), tmp_path)
     batched = train(experiment(descent={"batch": 300}), tmp_path)
     for name, value in whole.state(0).items():
         np.testing.assert_allclose(batched.state(0)[name], value, rtol=1e-9)
 
 
-def test_what_is_not_a_number_stops_with_the_way_back(tmp_path: Path) -> None:
-    chosen = experiment(
-        model={"first": "full"}, descent={"stages": "CWa", "epochs": (60,), "lr": 1e6}
-    )
-    with pytest.raises(Diverged, match=r"not a number after epoch \d+; .*lower descent.lr"):
-        train(chosen, tmp_path)
-
-
-def test_what_does_not_fit_in_memory_is_refused_before_it_is_drawn(tmp_path: Path) -> None:
-    huge = MarkovExperiment(descent={"chains": 10**9})
+def test_what_cannot_be_trained_is_said(experiment: Make, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"need about 6,\d+ GiB .* take fewer chains"):
-        train(huge, tmp_path)
+        train(MarkovExperiment(descent={"chains": 10**9}), tmp_path)
     assert not list(tmp_path.iterdir())
+    wild = {"stages": "CWa", "epochs": (60,), "lr": 1e6}
+    with pytest.raises(Diverged, match=r"not a number after epoch \d+; .*lower descent.lr"):
+        train(experiment(model={"first": "full"}, descent=wild), tmp_path)
