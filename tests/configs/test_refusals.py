@@ -24,6 +24,7 @@ from hopscope.configs import (
     read_recipe,
 )
 from hopscope.configs.config import SHOWN
+from hopscope.configs.kinds import kind_of
 from hopscope.errors import HopscopeError
 
 F1 = Prompts(formulation="f1", hops=1)
@@ -128,11 +129,13 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: read_recipe('{"kind": ["facts"]}'), "kind is ['facts']; this hopscope knows"),
     (lambda: read_recipe('{"kind": "facts", "experiment": "markov"}'), "experiment: unknown field"),
     (lambda: read_recipe("[1]"), "a recipe is a JSON object; got [1]"),
+    (lambda: kind_of(Retrieval()), "got Retrieval; expected a recipe of a run: Experiment (facts)"),
+    (lambda: kind_of(int), "got <class 'int'>; expected a recipe of a run"),
     (lambda: read_recipe("{"), "a recipe is JSON, and this is not"),
 ]
 
 
-def test_what_cannot_be_is_refused_on_one_line() -> None:
+def test_what_does_not_fit_is_refused() -> None:
     for make, text in REFUSED:
         line = "was not refused"
         try:

@@ -6,7 +6,6 @@ import torch
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Retrieval, Task
 from hopscope.errors import ConfigError
 from hopscope.tasks import dataset, question_losses, spelled
-from hopscope.tasks.spelled import letters
 
 TASKS = [
     Retrieval(hops=2),
@@ -103,19 +102,6 @@ def test_a_symbol_that_the_task_does_not_have_is_refused() -> None:
             spelled(task, 0, 0, words=tuple(words))
 
 
-def test_symbols_are_called_by_chain_and_name() -> None:
-    shown = spelled(Retrieval(hops=2, chains=2), 0, 0)
-    # Last hop first, then the first hop, then the queries.
-    assert sorted(shown.texts[:4]) == ["a1", "a2", "b1", "b2"]
-    assert sorted(shown.texts[8:]) == ["a0", "b0"]
-    for asked in shown.asked:
-        chain = shown.texts[asked.position][0]
-        assert [shown.candidates[n] for n in asked.truth if n is not None] == [
-            f"{chain}1",
-            f"{chain}2",
-        ]
-
-
 def test_what_the_model_says_is_the_nearest_or_likeliest() -> None:
     shown = spelled(Retrieval(hops=1, chains=2), 0, 0)
     asked = shown.asked[0]
@@ -131,7 +117,3 @@ def test_what_the_model_says_is_the_nearest_or_likeliest() -> None:
     likeliest = tokens.said(tokens.asked[0], logits)[0]
     assert (likeliest.answer, likeliest.distance) == (1, None)
     assert likeliest.probability == pytest.approx(float(logits.softmax(-1)[1]))
-
-
-def test_letters_go_on_after_z() -> None:
-    assert [letters(number) for number in (0, 25, 26, 27, 701)] == ["a", "z", "ba", "bb", "baz"]

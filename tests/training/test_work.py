@@ -1,7 +1,6 @@
 import shutil
 import signal
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -186,19 +185,6 @@ def test_what_a_run_does_not_know_is_swept_or_left_alone(store: Store, tiny: Exp
     assert outside.read_text() == "elsewhere"
 
 
-@pytest.mark.parametrize("inner", ["metrics", "checkpoints"])
-def test_links_in_a_run_are_not_written_through(
-    store: Store, tiny: Experiment, tmp_path: Path, inner: str
-) -> None:
-    folder = half_trained(store, tiny)
-    (folder.path / inner).rename(tmp_path / "outside")
-    (folder.path / inner).symlink_to(tmp_path / "outside")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "outside").iterdir()}
-    with pytest.raises(RunDamaged, match="a part of the path is a symbolic link"):
-        train(tiny, store)
-    assert {p.name: p.read_bytes() for p in (tmp_path / "outside").iterdir()} == before
-
-
 def test_a_run_that_is_removed_while_it_trains_ends_in_one_line(
     store: Store, tiny: Experiment
 ) -> None:
@@ -260,21 +246,14 @@ def half_trained(store: Store, tiny: Experiment) -> RunFolder:
     return store.create(tiny)
 
 
-@pytest.mark.parametrize(
-    ("kind", "harm", "text"),
-    [
-        ("checkpoints/step-", lambda data: bytes([*data[:-9], data[-9] ^ 1, *data[-8:]]), "7.safe"),
-        ("checkpoints/step-", lambda data: data[:100], "100 bytes, expected"),
-        ("metrics/part-", lambda data: bytes([*data[:-9], data[-9] ^ 1, *data[-8:]]), "SHA-256"),
-    ],
-)
-def test_damage_is_named_and_goes_into_nothing(
-    store: Store, tiny: Experiment, kind: str, harm: Callable[[bytes], bytes], text: str
-) -> None:
+@pytest.mark.parametrize("kind", ["checkpoints/step-", "metrics/part-"])
+def test_damage_is_named_and_goes_into_nothing(store: Store, tiny: Experiment, kind: str) -> None:
     folder = half_trained(store, tiny)
     path = folder.path / folder.files(kind)[-1]
-    path.write_bytes(harm(path.read_bytes()))
-    with pytest.raises(RunDamaged, match=text):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(RunDamaged, match=rf"{path.name} is damaged \(its SHA-256 differs"):
         train(tiny, store)
     assert not RunFolder(folder.path).manifest.complete
 
