@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pytest
 import torch
 
@@ -25,15 +24,13 @@ class Stops:
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def start(self, folder: RunFolder, step: int) -> None:
-        return None
+    def start(self, *_: object) -> None: ...
 
-    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+    def advance(self, step: int, _: object) -> None:
         if step == self.step:
             signal.raise_signal(signal.SIGTERM)
 
-    def stop(self) -> None:
-        return None
+    def stop(self) -> None: ...
 
 
 def content(run: Run) -> dict[str, bytes]:
@@ -55,20 +52,11 @@ def test_threads_are_set_within_the_block_alone() -> None:
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize("count", [0, -1, 100_000])
-def test_threads_that_make_no_sense_leave_no_run(
-    store: Store, tiny: Experiment, count: int
-) -> None:
-    with pytest.raises(ConfigError, match=f"threads is {count}; expected 1 to 1,024"):
-        train(tiny, store, threads=count)
-    assert store.names() == []
-
-
-def test_a_run_notes_how_it_was_computed(store: Store, tiny: Experiment) -> None:
-    (stretch,) = train(tiny, store, threads=2).folder.manifest.computed
-    assert (stretch.first, stretch.threads) == (0, 2)
-    assert stretch.torch == torch.__version__
-    assert stretch.processor == processor() != ""
+def test_threads_that_make_no_sense_leave_no_run(store: Store, tiny: Experiment) -> None:
+    for count in (0, -1, 100_000):
+        with pytest.raises(ConfigError, match=f"threads is {count}; expected 1 to 1,024"):
+            train(tiny, store, threads=count)
+        assert store.names() == []
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is there for Linux alone")
@@ -85,8 +73,8 @@ def test_what_a_gpu_computed_is_noted_under_its_name(
     assert stretch.torch == f"{torch.__version__}, CUDA 13.0"
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_a_run_goes_on_with_the_threads_it_had(
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_goes_on_with_the_threads_it_had_and_notes_how_it_was_computed(
     tmp_path: Path, tiny: Experiment, threads: int
 ) -> None:
     whole = train(tiny, tmp_path / "whole", threads=threads)
@@ -95,20 +83,20 @@ def test_a_run_goes_on_with_the_threads_it_had(
         resumed = train(tiny, tmp_path / "cut")
         assert torch.get_num_threads() == threads + 1
     assert content(resumed) == content(whole)
-    assert [each.threads for each in resumed.folder.manifest.computed] == [threads]
+    (stretch,) = resumed.folder.manifest.computed
+    assert (stretch.first, stretch.threads, stretch.torch) == (0, threads, torch.__version__)
+    assert stretch.processor == processor() != ""
 
 
-def test_other_threads_are_said_and_noted(store: Store, tiny: Experiment) -> None:
+def test_what_changes_the_bits_is_said_and_noted(store: Store, tiny: Experiment) -> None:
     stopped(store, tiny, 1)
     line = r"goes on from step 7 with threads 2 \(before: 1\): the last bits .* will differ"
     with pytest.warns(RunWarning, match=line):
         run = train(tiny, store, threads=2)
     noted = [(each.first, each.threads) for each in run.folder.manifest.computed]
     assert noted == [(0, 1), (7, 2)]
-
-
-def test_a_run_of_an_earlier_version_says_what_is_not_known(store: Store, tiny: Experiment) -> None:
-    stopped(store, tiny).commit({}, computed=())
+    run.folder.remove()
+    stopped(store, tiny).commit({}, computed=())  # as an earlier version left it
     with pytest.warns(RunWarning, match="without knowing how it was computed"):
         train(tiny, store)
 

@@ -15,7 +15,9 @@ from hopscope.configs import Experiment
 from hopscope.configs.kinds import KINDS, kind_of
 from hopscope.errors import ConfigError, OutOfMemory, RunMismatch, RunWarning
 from hopscope.runs import Stop, Work, opened, train
+from hopscope.runs.view import PlainRun
 from hopscope.store import RunFolder, Store, sql
+from hopscope.training import Run
 
 
 @pytest.fixture(autouse=True)
@@ -45,15 +47,13 @@ def test_stopped_anywhere_it_ends_with_the_same_bytes(store: Store, step: int) -
     whole = content(train(Sums(), Store(store.root / "whole")).folder)
 
     class Stops:
-        def start(self, folder: RunFolder, at: int) -> None:
-            return None
+        def start(self, *_: object) -> None: ...
 
-        def advance(self, at: int, latest: dict[str, np.ndarray]) -> None:
+        def advance(self, at: int, _: object) -> None:
             if at == step:
                 signal.raise_signal(signal.SIGTERM)
 
-        def stop(self) -> None:
-            return None
+        def stop(self) -> None: ...
 
     with pytest.raises(KeyboardInterrupt, match=f"stopped by SIGTERM at step {step}"):
         train(Sums(), store, watcher=Stops())
@@ -116,23 +116,9 @@ def test_without_what_was_made_of_it_it_goes_on_and_says_so(store: Store) -> Non
         assert train(Sums(), store).folder.manifest.complete
 
 
-def test_it_is_listed_shown_queried_and_verified(
-    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from hopscope.cli.main import main
-
+def test_it_is_listed_and_queried(store: Store) -> None:
     name = train(Sums(), store).name
-    told = {}
-    for words in (["runs"], ["show", "sums"], ["verify", "sums"]):
-        monkeypatch.setattr("sys.argv", ["hopscope", *words, "--store", str(store.root)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert not stop.value.code
-        told[words[0]] = capsys.readouterr().out
-    assert name in told["runs"]
-    assert f"{name}: step 40, " in told["show"]
-    assert "numbers" in told["show"]
-    assert "are as committed" in told["verify"]
+    assert [(each.name, each.told) for each in store.listed()[0]] == [(name, "complete")]
     found = sql(
         store,
         "select task, steps, max(loss) > 10 from runs join metrics on run = name group by all",
@@ -146,3 +132,12 @@ def test_a_run_of_another_kind_is_refused(store: Store) -> None:
         folder.recipe_as(Experiment)
     with pytest.raises(ConfigError, match="got 3; expected a recipe of a run: Experiment"):
         kind_of(3)
+
+
+def test_a_plain_view_shows_what_the_kind_s_own_shows(store: Store, tiny: Experiment) -> None:
+    own: Run = train(tiny, store)
+    plain = PlainRun(own.folder)
+    assert (plain.name, plain.recipe, plain.checkpoints) == (own.name, own.recipe, own.checkpoints)
+    for split in ("train", "validation"):
+        for mine, its in zip(plain.losses(split), own.losses(split), strict=True):
+            assert mine.tolist() == its.tolist()

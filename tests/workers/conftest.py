@@ -1,78 +1,59 @@
-"""A Ray of two machines for all tests of all processes: it takes seconds to start."""
+"""Small recipes, and a Ray of two machines, which takes seconds to start."""
 
-import fcntl
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
 
-@dataclass(frozen=True)
-class Mini:
-    """A Ray of two machines with one CPU and four GPUs each, which are numbers only."""
-
-    address: str
-    token: Path
-    """The file that holds its token."""
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What who wants to join it has to know."""
-        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token)}
+TRAINING = Training(
+    steps=6, batch=4, examples=16, checkpoint_every=4, validation_examples=4, precision="float32"
+)
+DESCENT = {"chains": 60, "validation_chains": 20, "records": 4, "epochs": (4, 4, 4)}
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mini]:
-    """Started by the first process that asks; it ends when the last one has done."""
-    own = tmp_path_factory.getbasetemp()
-    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    with (shared / "ray-users").open("w") as users:
-        fcntl.flock(users, fcntl.LOCK_SH)
-        started = None
-        with held(shared / "ray-start"):
-            place = shared / "ray-folder"
-            if not place.exists() or not (Path(place.read_text()) / "address").exists():
-                folder = Path(tempfile.mkdtemp(prefix="hs-", dir="/tmp"))  # sockets: 107 bytes
-                place.write_text(str(folder))
-                started = start(folder, shared / "ray-users")
-            folder = Path(place.read_text())
-        yield Mini((folder / "address").read_text(), folder / "token")
-    if started is not None:
-        assert started.wait(120) == 0
-        shutil.rmtree(folder)
+def five() -> tuple[Experiment, ...]:
+    """Recipes of six steps that differ in their seeds alone."""
+    task, model = Retrieval(hops=1, chains=2), Model(layers=1, heads=1, d_model=8)
+    return tuple(
+        Experiment(task=task, model=model, training=TRAINING, seeds=(seed,))
+        for seed in (2, 0, 1, 4, 3)
+    )
 
 
-def start(folder: Path, users: Path) -> subprocess.Popen[bytes]:
-    (folder / "users").symlink_to(users)
-    script = str(Path(__file__).with_name("mini_cluster.py"))
+@pytest.fixture(scope="session")
+def ngram() -> MarkovExperiment:
+    """A recipe of another kind, twelve epochs long."""
+    return MarkovExperiment.model_validate({"descent": DESCENT})
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Path]:
+    """The folder of a Ray of two machines, which holds its address and its token."""
+    folder = Path(tempfile.mkdtemp(prefix="hs-", dir="/tmp"))  # names of sockets: 107 bytes
+    command = [sys.executable, str(Path(__file__).with_name("mini_cluster.py")), str(folder)]
     with (folder / "log").open("w") as log:
-        started = subprocess.Popen([sys.executable, script, str(folder)], stdout=log, stderr=log)
-    until = time.monotonic() + 120
+        started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+    until = time.monotonic() + 240
     while not (folder / "address").exists():
         assert started.poll() is None, (folder / "log").read_text()
         assert time.monotonic() < until, (folder / "log").read_text()
         time.sleep(0.1)
-    return started
-
-
-@contextmanager
-def held(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    yield folder
+    started.communicate(timeout=240)
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
-def mini(cluster: Mini, monkeypatch: pytest.MonkeyPatch) -> Mini:
-    """The Ray of two machines, in whose environment this test runs."""
-    for name, value in cluster.environment.items():
-        monkeypatch.setenv(name, value)
-    return cluster
+def ray(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of that Ray, in whose environment this test runs."""
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(cluster / "token"))
+    return (cluster / "address").read_text()

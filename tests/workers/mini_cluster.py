@@ -1,15 +1,13 @@
 """A Ray of two small machines, in a process of its own: `python mini_cluster.py FOLDER`.
 
 It writes its token there and, when it is ready, its address; it replaces a machine that died, and
-ends when nobody holds the file `users` any more. GPUs are numbers only. `benchmarks/chaos.py` uses
-it as well.
+ends when its input does. GPUs are numbers only.
 """
 
-import fcntl
 import os
 import secrets
+import select
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,31 +23,15 @@ def main(folder: Path) -> None:
         cluster.add_node(**MACHINE)
     (folder / "new").write_text(cluster.address)
     (folder / "new").rename(folder / "address")
-    with (folder / "users").open("w") as users:
-        while not free(users.fileno()):
-            time.sleep(0.5)
-            for node in [node for node in cluster.worker_nodes if died(node)]:
-                replace(cluster, node)
-        (folder / "address").unlink()
+    while not select.select([sys.stdin], [], [], 0.5)[0]:
+        for node in [node for node in cluster.worker_nodes if died(node)]:
+            cluster.remove_node(node, allow_graceful=False)
+            cluster.add_node(**MACHINE)
     cluster.shutdown()
 
 
 def died(node: Any) -> bool:
     return "raylet" in {name for name, _ in node.dead_processes()}
-
-
-def replace(cluster: Any, node: Any) -> None:
-    cluster.remove_node(node, allow_graceful=False)
-    cluster.add_node(**MACHINE)
-
-
-def free(descriptor: int) -> bool:
-    """Does nobody use the cluster any more?"""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def closed(folder: Path) -> None:

@@ -1,133 +1,89 @@
-"""Ray's pool, on two machines that are processes of this one; what every pool keeps to is in
-`test_contract.py`.
-"""
+"""Ray's pool: what it refuses, what it leaves, and how a job arrives on another machine."""
 
 import json
 import os
+import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hopscope.configs import Experiment, Model, Retrieval, Training
-from hopscope.errors import ConfigError
-from hopscope.runs import Stop, train
+from hopscope import __version__
+from hopscope.configs import Experiment
+from hopscope.errors import ConfigError, StoreUnwritable
+from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.store.lease import LEASE, leased
-from hopscope.workers import Job, carry_out, session
+from hopscope.workers import Job, arrival, cluster, session
+from hopscope.workers.arrival import Mark, arrived, log_of
 from hopscope.workers.cluster import Cluster
-
-TRAINING = Training(
-    steps=6, batch=4, examples=16, checkpoint_every=4, validation_examples=4, precision="float32"
-)
-RECIPES = [
-    Experiment(
-        task=Retrieval(hops=1, chains=2),
-        model=Model(layers=1, heads=1, d_model=8),
-        training=TRAINING,
-        seeds=(seed,),
-    )
-    for seed in range(2)
-]
+from hopscope.workers.job import Report
+from hopscope.workers.shipped import shipped
 
 
-def weights(store: Store) -> list[bytes]:
-    folders = [store.find(recipe.run_name()) for recipe in RECIPES]
-    return [folder.read(name) for folder in folders for name in folder.files("checkpoints/")]
+@pytest.fixture
+def job(store: Store, tiny: Experiment) -> Job:
+    return Job.of((tiny,), store, "cpu", 3)
 
 
 @pytest.mark.slow
-def test_runs_on_two_machines_are_those_of_one(mini: Any, store: Store, tmp_path: Any) -> None:
-    pool = Cluster(mini.address, gpus=0.25, cpus=0.5, pack=1)
-    # A machine that another test killed is on Ray's list, beside the one in its place, until Ray
-    # has noticed.
-    until = time.monotonic() + 60
-    while pool.slots != 4 and time.monotonic() < until:
-        time.sleep(0.5)
-    assert pool.slots == 4
-    outcome = carry_out(RECIPES, store, device="cpu", workers=pool)
-    assert outcome.troubles == ()
-    assert [folder.name for folder in outcome.folders] == [each.run_name() for each in RECIPES]
-    serial = Store(tmp_path / "serial")
-    for recipe in RECIPES:
-        train(recipe, serial, "cpu", threads=1)
-    assert weights(store) == weights(serial)
-
-
-@pytest.mark.slow
-def test_what_no_machine_has_is_refused(mini: Any, store: Store) -> None:
-    job = Job.of((RECIPES[0],), store, "cpu", 1)
+def test_what_no_machine_has_is_refused(ray: str, job: Job) -> None:
     for pool, asked in (
-        (Cluster(mini.address, gpus=5), "1 CPUs and 5"),
-        (Cluster(mini.address, cpus=2), "2 CPUs and 0"),
+        (Cluster(ray, gpus=5), "1 CPUs and 5"),
+        (Cluster(ray, cpus=2), "2 CPUs and 0"),
     ):
-        with pytest.raises(
-            ConfigError, match=f"{asked} GPUs, and no machine has that: .* has 1 CPUs and 4"
-        ):
+        line = f"{asked} GPUs, and no machine has that: .* has 1 CPUs and 4"
+        with pytest.raises(ConfigError, match=line):
             next(pool.reports([job], Stop()))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
+def test_what_makes_no_sense_is_refused(job: Job) -> None:
+    for wrong, problem in (
         ({"gpus": 1.5}, "gpus is 1.5; expected 0 to 1, or a whole number"),
         ({"gpus": -1}, "gpus is -1"),
         ({"cpus": 0}, "cpus is 0; expected a number above 0"),
         ({"pack": 0}, "pack is 0; expected auto, or a number of models from 1 on"),
         ({"threads": 0}, "threads is 0; expected 1 to 1,024"),
         ({"threads": 2}, "threads is 2, but each job asks for 1 processors: ask for more"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong: dict[str, int | float], problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
-        Cluster(**wrong)  # type: ignore[arg-type]
-
-
-def test_a_job_has_the_threads_that_it_asks_for() -> None:
-    assert Cluster(cpus=0.5).share == 1
-    assert Cluster(cpus=4).share == 4
-    assert Cluster(cpus=4, threads=2).share == 2
-
-
-@pytest.mark.parametrize(
-    ("resources", "pool", "slots"),
-    [
-        ({"CPU": 8.0}, Cluster(cpus=2), 4),
-        ({"CPU": 8.0}, Cluster(cpus=2, gpus=0.5), 0),
-        ({"CPU": 8.0, "GPU": 1.0}, Cluster(gpus=0.3), 3),
-        ({"CPU": 8.0, "GPU": 2.0}, Cluster(gpus=0.6), 2),  # no job has parts of two
-        ({"CPU": 8.0, "GPU": 5.0}, Cluster(gpus=2), 2),
-        ({"CPU": 1.0, "GPU": 4.0}, Cluster(gpus=0.25), 1),
-    ],
-)
-def test_slots_are_what_a_machine_has_room_for(
-    resources: dict[str, int | float], pool: Cluster, slots: int
-) -> None:
-    assert pool._fitting(resources) == slots
-
-
-def test_a_gpu_is_asked_for_by_its_number(store: Store) -> None:
-    job = Job.of((RECIPES[0],), store, "cuda", 1)
-    with pytest.raises(ConfigError, match="device is 'cuda', but gpus of each job is 0"):
-        next(Cluster().reports([job], Stop()))
-    job = job.model_copy(update={"device": "cuda:1"})
-    with pytest.raises(ConfigError, match="each worker is given a GPU of its own"):
-        next(Cluster(gpus=1).reports([job], Stop()))
-
-
-@pytest.mark.parametrize(
-    ("address", "problem"),
-    [
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            Cluster(**wrong)  # type: ignore[arg-type]
+    for device, gpus, problem in (
+        ("cuda", 0, "device is 'cuda', but gpus of each job is 0"),
+        ("cuda:1", 1, "each worker is given a GPU of its own"),
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            next(Cluster(gpus=gpus).reports([job.model_copy(update={"device": device})], Stop()))
+    for address, problem in (
         ("127.0.0.1:1", "nobody answers at '127.0.0.1:1' .*; expected HOST:PORT of a Ray"),
         ("127.0.0.1:ray", "nobody answers at '127.0.0.1:ray'"),
         ("ray://127.0.0.1:1", "the address is 'ray://127.0.0.1:1'; expected HOST:PORT or auto"),
-    ],
-)
-def test_an_address_at_which_nobody_listens_is_one_line(address: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
-        _ = Cluster(address).slots
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            _ = Cluster(address).slots
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"need the library ray .*: pip install 'hopscope\[clus"):
+        _ = Cluster("auto").slots
+
+
+def test_slots_and_threads_are_what_a_machine_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cores, gpus, pool, slots, share in (
+        (8, 0, Cluster("local", cpus=2), 4, 2),
+        (8, 0, Cluster("local", cpus=4, threads=2), 2, 2),
+        (8, 1, Cluster("local", gpus=0.3), 3, 1),
+        (8, 2, Cluster("local", gpus=0.6), 2, 1),  # no job has parts of two
+        (8, 5, Cluster("local", gpus=2), 2, 1),
+        (1, 4, Cluster("local", gpus=0.25), 1, 1),
+        (1, 0, Cluster("local", cpus=0.5), 2, 1),
+    ):
+        monkeypatch.setattr(cluster, "cores", lambda: cores)  # noqa: B023
+        monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)  # noqa: B023
+        assert (pool.slots, pool.share) == (slots, share), pool
 
 
 def test_only_folders_that_dead_processes_left_are_removed(
@@ -149,13 +105,6 @@ def test_only_folders_that_dead_processes_left_are_removed(
         there = {path.name for path in tmp_path.iterdir()}
         notes = {"hopscope-ray-notes.txt", "hopscope-ray-elsewhere"}
         assert there == {*theirs, *notes, own.name, again.name}
-
-
-def test_where_machines_cannot_be_told_apart_folders_wait_for_their_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session, "LONGEST", 1_000)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("hopscope.store.lease._machine", lambda: "")  # as on macOS
     left = {name: tmp_path / f"hopscope-ray-{name}" for name in ("old", "new")}
     for name, seconds in (("old", 9_000), ("new", 0)):
@@ -167,7 +116,78 @@ def test_where_machines_cannot_be_told_apart_folders_wait_for_their_time(
     assert (left["old"].exists(), left["new"].exists()) == (False, True)
 
 
-def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"need the library ray .*: pip install 'hopscope\[clus"):
-        _ = Cluster("auto").slots
+def test_a_job_arrives_is_done_and_reported_as_text(
+    store: Store, tiny: Experiment, job: Job
+) -> None:
+    mark = Mark.of(store)
+    answer = json.loads(arrived(job.canonical_json(), mark.canonical_json()))
+    (report,) = [Report(**fields) for fields in answer["reports"]]
+    assert (report.name, report.state, answer["refused"]) == (tiny.run_name(), "complete", "")
+    assert store.has_complete(tiny)
+    assert Mark.of(store) == mark  # runs may come and go
+    assert not log_of(job).exists()  # nothing was printed
+
+
+def test_what_is_printed_there_is_kept(
+    store: Store, job: Job, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def done(_: Job) -> list[Report]:
+        os.write(1, b"by C\n")
+        subprocess.run([sys.executable, "-c", "print('by another')"], check=True)
+        warnings.warn("of torch", UserWarning, stacklevel=1)
+        return []
+
+    monkeypatch.setattr(arrival, "done", done)
+    with warnings.catch_warnings(action="ignore"):
+        arrived(job.canonical_json(), Mark.of(store).canonical_json())
+    assert sorted(log_of(job).read_text().split("\n")) == ["", "by C", "by another"]
+    print("afterwards")
+    assert capfd.readouterr() == ("afterwards\n", "")
+
+
+def test_a_store_that_takes_nothing_is_one_line(store: Store) -> None:
+    with pytest.raises(StoreUnwritable, match="cannot write /sys/hopscope: "):
+        Mark.of(Store(Path("/sys/hopscope")))  # where not even root can make a folder
+    store.root.write_text("")
+    with pytest.raises(StoreUnwritable, match="cannot write .*runs: a file is in the way"):
+        Mark.of(store)
+
+
+def test_a_machine_that_cannot_do_a_job_says_why(
+    store: Store, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.setenv(name, "of before")
+    text, mark = job.canonical_json(), Mark.of(store)
+
+    def refused(gpus: bool, version: str = __version__) -> str:
+        answer = json.loads(shipped(gpus=gpus)(text, mark.canonical_json(), version))
+        assert answer["refused"].startswith("node ")
+        return str(answer["refused"])
+
+    words = f" has hopscope {__version__}, this is 0.0.7: install the same one on every node"
+    assert refused(True, "0.0.7").endswith(words)
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "of before"  # as Ray has given them
+    moved = store.root.rename(store.root.with_name("elsewhere"))
+    assert f"does not see the store {mark.path}: put it on a file system" in refused(False)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+    Mark.of(Store(mark.path))  # a folder of the same name, with a lock of its own
+    assert "does not see the store" in refused(False)
+    assert sorted(each.name for each in moved.iterdir()) == [".lock"]
+
+
+def test_what_is_shipped_needs_nothing_but_python(job: Job, tmp_path: Path) -> None:
+    """As Ray does: the code travels, not its name."""
+    cloudpickle = pytest.importorskip("ray.cloudpickle")
+    (tmp_path / "code").write_bytes(cloudpickle.dumps(shipped(gpus=False)))
+    (tmp_path / "job").write_text(job.canonical_json())
+    code = (
+        "import pathlib, pickle, sys; sys.modules['hopscope'] = None;"
+        "f = pickle.loads(pathlib.Path('code').read_bytes());"
+        "print(f(pathlib.Path('job').read_text(), '', ''))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert " has no hopscope (" in json.loads(done.stdout)["refused"]

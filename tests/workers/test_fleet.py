@@ -1,11 +1,13 @@
-"""Members of a fleet become runs of their own, to the bit what the fleet trained."""
+"""What is alike is packed into fleets; a member becomes a run of its own, to the bit what the fleet
+trained.
+"""
 
 import numpy as np
 import pytest
 import torch
 
-from hopscope.configs import Experiment
-from hopscope.errors import Diverged, Interrupted, RunWarning
+from hopscope.configs import Experiment, MarkovExperiment
+from hopscope.errors import ConfigError, Diverged, Interrupted, RunWarning
 from hopscope.runs import Stop, train
 from hopscope.runs.checkpoint import weights_of
 from hopscope.runs.computing import using_threads
@@ -14,7 +16,7 @@ from hopscope.training import prolong
 from hopscope.training.learner import Learner
 from hopscope.training.state import unpack
 from hopscope.workers import Here, Job, carry_out, done, fleet
-from hopscope.workers.packing import PACKED, member, together
+from hopscope.workers.packing import PACKED, member, packed, together
 
 SEEDS = (3, 0, 2)
 
@@ -24,9 +26,44 @@ def recipes(tiny: Experiment) -> list[Experiment]:
     return [member(tiny, seed) for seed in SEEDS]
 
 
+@pytest.fixture
+def stop() -> Stop:
+    """Somebody has asked to stop: after one step."""
+    stop = Stop()
+    stop.ask("a friend")
+    return stop
+
+
 def changed(recipe: Experiment, **training: object) -> Experiment:
     fields = recipe.model_dump()
     return Experiment.model_validate({**fields, "training": {**fields["training"], **training}})
+
+
+def test_only_what_differs_in_seeds_alone_is_packed_in_jobs_of_nearly_one_size(
+    tiny: Experiment, store: Store, stop: Stop
+) -> None:
+    five = [member(tiny, seed) for seed in range(5)]
+
+    def cut(most: int) -> list[list[int]]:
+        jobs = packed(five, five, store, lambda *_: most)
+        return [[recipe.seeds[0] for recipe in job] for job in jobs]
+
+    assert cut(5) == [[0, 1, 2, 3, 4]]
+    assert cut(4) == [[0, 1], [2, 3, 4]]
+    assert cut(2) == [[0], [1, 2], [3, 4]]
+    assert cut(1) == [[0], [1], [2], [3], [4]]
+    with pytest.raises(KeyboardInterrupt):  # what was begun alone goes on alone
+        train(five[1], store, "cpu", stop=stop)
+    store.create(five[2])  # of which nothing was trained
+    assert cut(9) == [[0, 2, 3, 4], [1]]
+    fields = tiny.model_dump()
+    other = Experiment.model_validate({**fields, "model": {**fields["model"], "layers": 1}})
+    several = Experiment.model_validate({**fields, "seeds": (7, 8)})
+    mixed = [member(tiny, 3), MarkovExperiment(), other, several, member(tiny, 4)]
+    jobs = packed(mixed, mixed, store, lambda *_: 9)
+    assert jobs == [(mixed[0], mixed[4]), (mixed[1],), (mixed[2],), (mixed[3],)]
+    with pytest.raises(ConfigError, match="pack is 0; expected auto, or a number of models from"):
+        carry_out(five, store, workers=Here(pack=0))
 
 
 def test_a_member_is_its_slice_of_the_fleet(
@@ -47,20 +84,13 @@ def test_a_member_is_its_slice_of_the_fleet(
             assert np.array_equal(run.losses(split)[1][:, 0], whole.losses(split)[1][:, number])
         assert [each.fleet for each in folder.manifest.computed] == [SEEDS]
         assert folder.verify() == []
-
-
-def test_a_member_is_kept_as_a_run_that_was_trained_alone(
-    recipes: list[Experiment], store: Store, tmp_path_factory: pytest.TempPathFactory
-) -> None:
     alone = train(recipes[0], tmp_path_factory.mktemp("alone"), "cpu", threads=1).folder
-    packed = carry_out(recipes, store, device="cpu", workers=Here(pack=3)).folders[0]
-    assert {*packed.manifest.files} == {*alone.manifest.files}
-    for name in packed.manifest.files:
-        if name.startswith("checkpoints"):
-            ours, its = (weights_of(each.read(name), name) for each in (packed, alone))
-            assert {k: t.shape for k, t in ours.items()} == {k: t.shape for k, t in its.items()}
-            for key, tensor in ours.items():
-                torch.testing.assert_close(tensor, its[key], rtol=1e-3, atol=1e-5)
+    ours = outcome.folders[0]
+    assert {*ours.manifest.files} == {*alone.manifest.files}
+    for name in ours.files("checkpoints"):
+        its = weights_of(alone.read(name), name)
+        for key, tensor in weights_of(ours.read(name), name).items():
+            torch.testing.assert_close(tensor, its[key], rtol=1e-3, atol=1e-5)
 
 
 def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> None:
@@ -84,10 +114,8 @@ def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> N
 
 
 def test_a_fleet_that_was_stopped_goes_on_as_that_fleet(
-    recipes: list[Experiment], store: Store
+    recipes: list[Experiment], store: Store, stop: Stop
 ) -> None:
-    stop = Stop()
-    stop.ask("a friend")
     reports = done(Job.of(tuple(recipes), store, "cpu", 1), stop=stop)
     assert [report.state for report in reports] == ["stopped"] * 3
     (name,) = store.names()
@@ -128,10 +156,8 @@ def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: S
     assert len(store.names()) == 4
 
 
-def test_a_member_that_diverges_takes_no_other_along(tiny: Experiment, store: Store) -> None:
-    fields = tiny.model_dump()
-    # A rate at which the seeds differ.
-    wild = changed(Experiment.model_validate(fields), steps=40, lr=1e9)
+def test_members_that_diverge_are_told_and_leave_no_fleet(tiny: Experiment, store: Store) -> None:
+    wild = changed(tiny, steps=40, lr=1e9)
     bad = [member(wild, seed) for seed in (0, 1)]
     outcome = carry_out(bad, store, device="cpu", workers=Here(pack=2, threads=1))
     assert [type(each) for each in outcome.troubles] == [Diverged] * 2

@@ -1,36 +1,52 @@
-"""Jobs and reports travel as text, and errors as data."""
+"""Jobs and reports travel as text, and of the deaths of workers some count against a job."""
+
+import json
+import os
+import queue
+import signal
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from torch import Tensor
 
 from hopscope.configs import Experiment
-from hopscope.errors import Diverged, HopscopeError, Interrupted
+from hopscope.errors import Diverged, HopscopeError, Interrupted, RunWarning, WorkerDied
 from hopscope.runs import Stop, train
 from hopscope.store import Store
+from hopscope.store.lease import LEASE
 from hopscope.training.learner import Learner
-from hopscope.workers import Job, Report, done
-from hopscope.workers.job import Trouble
-from hopscope.workers.packing import member
+from hopscope.workers import Job, Report, done, worker
+from hopscope.workers.job import Trouble, report_of, reports_of
+from hopscope.workers.packing import member, together
+from hopscope.workers.task import ATTEMPTS, STARTS, Task
+
+
+@pytest.fixture
+def recipes(tiny: Experiment) -> tuple[Experiment, ...]:
+    return tuple(member(tiny, seed) for seed in range(4))
+
+
+def stopped(job: Job) -> list[Report]:
+    stop = Stop()
+    stop.ask("enough")
+    return done(job, stop=stop)
 
 
 def test_a_job_is_text_and_is_done(tiny: Experiment, store: Store) -> None:
     job = Job.of((tiny,), store, "cpu", 1)
     assert Job.from_json(job.canonical_json()) == job
+    (report,) = stopped(job)
+    assert report.trouble is not None
+    assert (report.state, report.trouble.reason, report.failed) == ("stopped", "enough", False)
+    assert report.trouble.text.startswith("stopped by enough at step 1, ")
     (report,) = done(job)
     assert (report.name, report.state, report.trouble) == (tiny.run_name(), "complete", None)
     assert Report.from_json(report.canonical_json()) == report
     assert store.has_complete(tiny)
-
-
-def test_who_asks_to_stop_is_told_where_it_stopped(tiny: Experiment, store: Store) -> None:
-    stop = Stop()
-    stop.ask("a reason")
-    (report,) = done(Job.of((tiny,), store, "cpu", 1), stop=stop)
-    assert report.state == "stopped"
-    assert report.trouble is not None
-    assert report.trouble.reason == "a reason"
-    assert report.trouble.text.startswith("stopped by a reason at step 1, ")
-    assert not report.failed
 
 
 def test_errors_are_data_and_errors_again(store: Store, tiny: Experiment) -> None:
@@ -45,8 +61,9 @@ def test_errors_are_data_and_errors_again(store: Store, tiny: Experiment) -> Non
     assert type(Trouble.of(Interrupted("no HopscopeError")).error()) is HopscopeError
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The seeds of every step that is trained from now on."""
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The seeds of every step that is trained."""
     steps: list[tuple[int, ...]] = []
     advance = Learner.advance
 
@@ -58,42 +75,123 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return steps
 
 
-def test_a_fleet_that_was_parted_is_not_trained_again(
-    tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch
+def test_what_others_did_of_a_job_is_not_done_again(
+    recipes: tuple[Experiment, ...], store: Store, tmp_path: Path, steps: list[tuple[int, ...]]
 ) -> None:
-    job = Job.of(tuple(member(tiny, seed) for seed in range(3)), store, "cpu", 1)
-    steps = counted(monkeypatch)
-    assert [report.state for report in done(job)] == ["complete"] * 3
-    assert set(steps) == {(0, 1, 2)}
+    job = Job.of(recipes[:3], store, "cpu", 1)
+    for trained in ({(0, 1, 2)}, set()):  # a fleet that was parted is not trained again
+        steps.clear()
+        assert [report.state for report in done(job)] == ["complete"] * 3
+        assert set(steps) == trained
+    # Another sweep has trained one since the job was made: the others are trained alone.
+    second = Store(tmp_path / "second")
+    train(recipes[1], second, "cpu")
     steps.clear()
+    job = Job.of(recipes[:3], second, "cpu", 1)
     assert [report.state for report in done(job)] == ["complete"] * 3
-    assert steps == []
-
-
-def test_a_fleet_that_others_cut_otherwise_is_trained_as_it_is(
-    tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipes = tuple(member(tiny, seed) for seed in range(4))
-    stop = Stop()
-    stop.ask("enough")
-    done(Job.of(recipes[:3], store, "cpu", 1), stop=stop)  # another sweep: its fleet is begun
-    steps = counted(monkeypatch)
-    assert [report.state for report in done(Job.of(recipes[2:], store, "cpu", 1))] == [
-        "complete"
-    ] * 2
+    assert steps == [(0,)] * recipes[0].steps + [(2,)] * recipes[0].steps
+    # Another sweep has begun a fleet that is cut otherwise: it goes on as it is.
+    third = Store(tmp_path / "third")
+    stopped(Job.of(recipes[:3], third, "cpu", 1))
+    steps.clear()
+    assert [each.state for each in done(Job.of(recipes[2:], third, "cpu", 1))] == ["complete"] * 2
     assert set(steps) == {(0, 1, 2), (3,)}
-    assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
-    (alone,) = done(Job.of(recipes[:1], store, "cpu", 1))
-    assert alone.state == "complete"
+    assert sorted(third.names()) == sorted(recipe.run_name() for recipe in recipes)
+    assert done(Job.of(recipes[:1], third, "cpu", 1))[0].state == "complete"
 
 
-def test_of_a_fleet_that_others_began_the_rest_is_trained_alone(
-    tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch
+Act = Callable[[Experiment, Store], object]
+
+
+def begins(recipe: Experiment, store: Store) -> None:
+    """A lease stays of a process that is gone."""
+    folder = store.create(recipe)
+    with folder.locked():
+        left = json.loads((folder.path / LEASE).read_text())
+    (folder.path / LEASE).write_text(json.dumps(left | {"born": "1"}))
+
+
+def comes_further(recipe: Experiment, store: Store) -> None:
+    folder = store.create(recipe)
+    with folder.locked():
+        folder.commit({}, step=folder.manifest.step + 1)
+    begins(recipe, store)
+
+
+def nothing(recipe: Experiment, store: Store) -> None:
+    """Still starting up."""
+
+
+def dies(task: Task, act: Act, recipe: Experiment, store: Store) -> list[str]:
+    """A worker gets the job, acts, and is killed; what is told of it, if it is given up."""
+    waiting: deque[Task] = deque()
+    task.handed_out()
+    act(recipe, store)
+    reports = task.died(waiting, "SIGKILL")
+    assert [*waiting] == ([] if reports else [task])
+    errors = [report.trouble.error() for report in reports if report.trouble]
+    assert all(isinstance(error, WorkerDied) for error in errors)
+    return [str(error) for error in errors]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_job_that_comes_no_further_is_given_up(
+    recipes: tuple[Experiment, ...], store: Store, size: int
 ) -> None:
-    recipes = tuple(member(tiny, seed) for seed in range(3))
-    job = Job.of(recipes, store, "cpu", 1)
-    train(recipes[1], store, "cpu")  # another sweep, since the job was made
-    steps = counted(monkeypatch)
-    assert [report.state for report in done(job)] == ["complete"] * 3
-    assert steps == [(0,)] * tiny.steps + [(2,)] * tiny.steps
-    assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
+    task = Task(Job.of(recipes[:size], store, "cpu", 1))
+    recipe = recipes[0] if size == 1 else together(recipes[:2])
+    for act in (*3 * ATTEMPTS * [comes_further], nothing, *(ATTEMPTS - 1) * (begins, nothing)):
+        assert dies(task, act, recipe, store) == []
+    assert dies(task, begins, recipe, store) == [
+        f"{each.run_name()}: its worker died {ATTEMPTS} times and came no further (SIGKILL)"
+        for each in recipes[:size]
+    ]
+
+
+def test_where_no_worker_begins_at_all_it_ends(
+    recipes: tuple[Experiment, ...], store: Store
+) -> None:
+    task = Task(Job.of(recipes[:1], store, "cpu", 1))
+    for _ in range(STARTS - 1):
+        assert dies(task, nothing, recipes[0], store) == []
+    (line,) = dies(task, nothing, recipes[0], store)
+    assert line.endswith(f"its worker died {STARTS} times before the run began (SIGKILL)")
+
+
+def test_a_worker_that_lost_its_parent_asks_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From when a job is there: whoever has it may still be starting up."""
+    for lines in ([], ["one\n", "two\n"]):
+        asked: list[tuple[int, int]] = []
+        monkeypatch.setattr(os, "kill", lambda *what: asked.append(what))  # noqa: B023
+        jobs: queue.Queue[str | None] = queue.Queue()
+        worker._receive(lines, jobs, threading.Event())
+        assert [jobs.get() for _ in range(len(lines) + 1)] == [*lines, None]
+        assert asked == ([(os.getpid(), signal.SIGTERM)] if lines else [])
+
+
+def test_warnings_are_in_the_report_and_what_libraries_print_is_not(
+    tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def loud(job: Job) -> list[object]:
+        os.write(worker.sys.stdout.fileno(), b"a library is talking\n")
+        warnings.warn("bits differ", RunWarning, stacklevel=1)
+        warnings.warn("of torch", UserWarning, stacklevel=1)
+        return [report_of("a", 0.0, None), report_of("b", 0.0, None)]
+
+    line = Job.of((tiny,), store, "cpu", 1).canonical_json()
+    script, out = tmp_path / "jobs", tmp_path / "out"
+    script.write_text(f"{line}\n{line}\n")
+    monkeypatch.setattr(worker, "done", loud)
+    monkeypatch.setattr(os, "kill", lambda *_: None)  # the end of the file comes at once
+    with script.open() as jobs, out.open("w") as replies, (tmp_path / "err").open("w") as errors:
+        streams = {"stdin": jobs, "stdout": replies, "stderr": errors}
+        for name, stream in streams.items():
+            monkeypatch.setattr(worker.sys, name, stream)
+        worker.main()
+    for reply in out.read_text().splitlines():
+        assert [(each.name, each.notes) for each in reports_of(reply)] == [
+            ("a", ("bits differ",)),
+            ("b", ()),
+        ]
+    said = (tmp_path / "err").read_text().splitlines()
+    assert sorted(said) == ["a library is talking"] * 2 + ["of torch"] * 2

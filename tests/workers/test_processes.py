@@ -133,7 +133,6 @@ def test_ctrl_c_once_asks_and_twice_kills(fake, jobs, tmp_path: Path) -> None:
     def press() -> None:
         while not (tmp_path / "ledger").exists() or len(ledger(tmp_path)) < 2:
             time.sleep(0.01)
-        time.sleep(0.1)
         signal.raise_signal(signal.SIGINT)
         while not (tmp_path / "asked").exists():
             time.sleep(0.01)

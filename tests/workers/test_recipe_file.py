@@ -18,20 +18,14 @@ def written(folder: Path, text: str, name: str = "sweep.py") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "recipes = [Experiment(seeds=(seed,)) for seed in range(2)] + [MarkovExperiment()]",
-        """def recipes():
-    for seed in range(2):
-        yield Experiment(seeds=(seed,))
-    yield MarkovExperiment()""",
-    ],
-    ids=["list", "generator"],
-)
-def test_python_lists_or_yields_recipes_of_any_kind(tmp_path: Path, body: str) -> None:
+def test_python_lists_or_yields_recipes_of_any_kind(tmp_path: Path) -> None:
     wanted = (Experiment(seeds=(0,)), Experiment(seeds=(1,)), MarkovExperiment())
-    assert read_recipes(written(tmp_path, HEAD + body)) == wanted
+    each = "for seed in range(2)"
+    for body in (
+        f"recipes = [Experiment(seeds=(seed,)) {each}] + [MarkovExperiment()]",
+        f"def recipes():\n {each}:\n  yield Experiment(seeds=(seed,))\n yield MarkovExperiment()",
+    ):
+        assert read_recipes(written(tmp_path, HEAD + body)) == wanted, body
 
 
 def test_json_holds_one_recipe_or_a_list(tmp_path: Path) -> None:
@@ -58,48 +52,48 @@ def test_a_file_imports_its_neighbours_and_leaves_nothing_behind(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["neighbour_of_sweep.py", "sweep.py"]
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ("recipes = [", r"sweep.py, line 2: SyntaxError: '\[' was never closed"),
-        ("\nimport nobody_has_this", "sweep.py, line 3: ModuleNotFoundError: No module named"),
-        ("recipes = [1 / 0]", "sweep.py, line 2: ZeroDivisionError: division by zero"),
-        ("raise SystemExit(3)", "sweep.py, line 2: SystemExit: 3"),
-        ("recipes = [Experiment(seeds=(1, 1))]", "sweep.py, line 2: Experiment.seeds"),
-        (
-            "def recipes():\n    yield Experiment()\n    yield Experiment(nothing=1)",
-            "sweep.py, line 4: Experiment.nothing",
-        ),
-        ("recipe = [Experiment()]", "sweep.py has no `recipes`; expected a list"),
-        ("recipes = 'demo'", "sweep.py: `recipes` is 'demo'; expected a list"),
-        ("recipes = Experiment()", "sweep.py: `recipes` is Experiment.*; expected a list"),
-        ("recipes = [Experiment(), 'demo']", "sweep.py, recipe 2: got 'demo'; expected a recipe"),
-        ("recipes = []", "sweep.py lists no recipe; expected at least one"),
-        (
-            "recipes = [Experiment(), MarkovExperiment(), Experiment()]",
-            "sweep.py: recipes 1 and 3 are the same run, retrieval-d3-",
-        ),
-    ],
+WRONG = (
+    ("recipes = [", r"sweep.py, line 2: SyntaxError: '\[' was never closed"),
+    ("\nimport nobody_has_this", "sweep.py, line 3: ModuleNotFoundError: No module named"),
+    ("recipes = [1 / 0]", "sweep.py, line 2: ZeroDivisionError: division by zero"),
+    ("raise SystemExit(3)", "sweep.py, line 2: SystemExit: 3"),
+    ("recipes = [Experiment(seeds=(1, 1))]", "sweep.py, line 2: Experiment.seeds"),
+    (
+        "def recipes():\n    yield Experiment()\n    yield Experiment(nothing=1)",
+        "sweep.py, line 4: Experiment.nothing",
+    ),
+    ("recipe = [Experiment()]", "sweep.py has no `recipes`; expected a list"),
+    ("recipes = 'demo'", "sweep.py: `recipes` is 'demo'; expected a list"),
+    ("recipes = Experiment()", "sweep.py: `recipes` is Experiment.*; expected a list"),
+    ("recipes = [Experiment(), 'demo']", "sweep.py, recipe 2: got 'demo'; expected a recipe"),
+    ("recipes = []", "sweep.py lists no recipe; expected at least one"),
+    (
+        "recipes = [Experiment(), MarkovExperiment(), Experiment()]",
+        "sweep.py: recipes 1 and 3 are the same run, retrieval-d3-",
+    ),
 )
-def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, body: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem) as caught:
-        read_recipes(written(tmp_path, HEAD + body))
-    assert "\n" not in str(caught.value)
+WRONG_JSON = (
+    ("[", r"bad.json: a recipe is JSON, and this is not"),
+    ('[{"kind": "facts"}, 7]', "bad.json, recipe 2: a recipe is a JSON object; got 7"),
+    ('[{"kind": "facts"}, {"kind": "x"}]', "bad.json, recipe 2: kind is 'x'"),
+    ("[]", "bad.json lists no recipe"),
+    ('[{"kind": "facts"}, {}]', "bad.json: recipes 1 and 2 are the same run"),
+)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[", r"bad.json: a recipe is JSON, and this is not"),
-        ('[{"kind": "facts"}, 7]', "bad.json, recipe 2: a recipe is a JSON object; got 7"),
-        ('[{"kind": "facts"}, {"kind": "x"}]', "bad.json, recipe 2: kind is 'x'"),
-        ("[]", "bad.json lists no recipe"),
-        ('[{"kind": "facts"}, {}]', "bad.json: recipes 1 and 2 are the same run"),
-    ],
-)
-def test_what_is_wrong_with_json_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
-        read_recipes(written(tmp_path, text, "bad.json"))
+def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path) -> None:
+    paths = [
+        (written(tmp_path, HEAD + body, f"{n}-sweep.py"), line)
+        for n, (body, line) in enumerate(WRONG)
+    ]
+    paths += [
+        (written(tmp_path, text, f"{n}-bad.json"), line)
+        for n, (text, line) in enumerate(WRONG_JSON)
+    ]
+    for path, problem in paths:
+        with pytest.raises(ConfigError, match=problem) as caught:
+            read_recipes(path)
+        assert "\n" not in str(caught.value), problem
 
 
 def test_other_files_and_endless_ones_are_refused(

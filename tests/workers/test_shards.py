@@ -1,6 +1,8 @@
 """Shares of a sweep: all of it, each recipe once, whoever asks in whatever order."""
 
+import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from hopscope.configs import Experiment, MarkovExperiment, Model, Recipe, Training
 from hopscope.errors import ConfigError
 from hopscope.workers.shards import Shard, split
+from hopscope.workers.slurm import Array
 
 SHAPES = [Model(layers=layers) for layers in (1, 2, 3)]
 sweeps = st.lists(
@@ -56,12 +59,6 @@ def test_seeds_of_one_setting_stay_together_up_to_a_fair_share() -> None:
         assert seeds in ([*range(8)], [*range(8, 16)])
 
 
-def test_eight_runs_are_eight_shares() -> None:
-    sweep = [Experiment(seeds=(seed,)) for seed in range(8)]
-    assert [len(share) for share in split(sweep, 8)] == [1] * 8
-    assert sorted(map(len, split(sweep, 12))) == [0] * 4 + [1] * 8
-
-
 def test_long_runs_are_dealt_out_first() -> None:
     long = [Experiment(training=Training(steps=4_000), model=model) for model in SHAPES[:2]]
     short = [Experiment(training=Training(steps=1_000), seeds=(seed,)) for seed in range(4)]
@@ -81,11 +78,35 @@ def test_the_split_is_the_same_tomorrow() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["0/8", "9/8", "3", "1/0", "a/b", "-1/2", "1/10001", "1/2/3", ""])
-def test_a_share_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"--shard is .*; expected K/N with K from 1 to N"):
-        Shard.read(text)
-
-
-def test_a_share_is_read() -> None:
+def test_a_share_is_read_or_refused() -> None:
     assert Shard.read("3/8") == Shard(3, 8)
+    for text in ("0/8", "9/8", "3", "1/0", "a/b", "-1/2", "1/10001", "1/2/3", ""):
+        with pytest.raises(ConfigError, match=r"--shard is .*; expected K/N with K from 1 to N"):
+            Shard.read(text)
+
+
+def test_the_script_for_slurm_asks_for_what_was_said_and_is_bash(tmp_path: Path) -> None:
+    """`tests/cli/test_sweep.py` runs one."""
+    file = tmp_path / "a sweep.py"
+    array = Array(file, tmp_path / "runs", shards=8, minutes=1_501, cpus=8, gpus=2, workers=4)
+    lines = array.script().splitlines()
+    assert lines[0] == "#!/bin/bash"
+    for asked in ("array=1-8", "time=1-01:01:00", "cpus-per-task=8", "gres=gpu:2", "requeue"):
+        assert f"#SBATCH --{asked}" in lines
+    (command,) = (line for line in lines if " -m hopscope sweep " in line)
+    assert command.endswith(f"sweep '{file}' --workers 4 --store {tmp_path}/runs \\")
+    shared = '--shard "$SLURM_ARRAY_TASK_ID/8" --threads "$((SLURM_CPUS_PER_TASK / 4))"'
+    assert shared in "".join(lines)
+    odd = Array(tmp_path / "it's a\necho ü $(b) #.py", tmp_path, shards=1).script()
+    assert "#SBATCH --job-name=hopscope-it-s-a-echo-----b---" in odd.splitlines()
+    done = subprocess.run(["bash", "-n"], input=odd, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for wrong, problem in (
+        ({"shards": 0}, "--shards is 0; expected 1 or more"),
+        ({"minutes": 4}, "--minutes is 4; expected 5 or more"),
+        ({"cpus": 0}, "--cpus is 0; expected 1 or more"),
+        ({"gpus": -1}, "--gpus is -1; expected 0 or more"),
+        ({"workers": 5}, "--workers is 5; expected 1 to 4, as many as --cpus"),
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            Array(Path("f.py"), Path("runs"), **{"shards": 1, **wrong})

@@ -1,5 +1,5 @@
 """Sweeps that are interrupted or killed, whoever carries them out: nobody is left, the rest is done
-afterwards, and ends with the same bytes.
+afterwards, and ends with the same bytes. `tests/torture/` kills many more.
 """
 
 import json
@@ -22,7 +22,6 @@ from hopscope.store.lease import lease_of
 from hopscope.workers import Here, Pool, Processes, carry_out
 from hopscope.workers.cluster import Cluster
 
-RAY = pytest.param("ray", marks=pytest.mark.slow)
 PATIENCE = 240.0
 """Seconds for what takes a few, on a machine that does much else."""
 
@@ -43,11 +42,16 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def alive(pid: int) -> bool:
+def stat(pid: int) -> list[str]:
+    """State, parent and more of a process; nothing of one that is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return False
+        return ["X"]
+
+
+def alive(pid: int) -> bool:
+    return stat(pid)[0] not in "ZX"
 
 
 class Run:
@@ -81,11 +85,8 @@ def files(store: Store, recipe: Experiment) -> dict[str, bytes]:
     return {name: folder.read(name) for name in folder.manifest.files}
 
 
-def parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-@pytest.mark.parametrize("kind", ["processes", RAY])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["processes", "ray"])
 def test_whoever_is_killed_the_same_command_ends_with_the_same_bytes(
     kind: str, recipe: Experiment, store: Store, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -93,13 +94,7 @@ def test_whoever_is_killed_the_same_command_ends_with_the_same_bytes(
     (tmp_path / "recipe.json").write_text(recipe.to_file())
     words = ["1"]
     if kind == "ray":
-        words = [
-            "ray",
-            "--cpus-per-run",
-            "0.5",
-            "--address",
-            request.getfixturevalue("mini").address,
-        ]
+        words = ["ray", "--cpus-per-run", "0.5", "--address", request.getfixturevalue("ray")]
     command = [
         sys.executable, "-m", "hopscope", "train", str(tmp_path / "recipe.json"), "--store",
         str(store.root), "--device", "cpu", "--threads", "1", "--workers", *words,
@@ -108,27 +103,26 @@ def test_whoever_is_killed_the_same_command_ends_with_the_same_bytes(
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as driver:
         os.kill(run.further(), signal.SIGKILL)
         if kind == "ray":
-            os.kill(parent(run.further()), signal.SIGKILL)
+            os.kill(int(stat(run.further())[1]), signal.SIGKILL)
         worker = run.further()
         driver.kill()
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    assert (done.returncode, done.stdout.splitlines()[-1:]) == (
-        0,
-        ["1 of 1 runs are complete"],
-    ), done.stderr
+    told = done.stdout.splitlines()[-1:]
+    assert (done.returncode, told) == (0, ["1 of 1 runs are complete"]), done.stderr
     until(lambda: not alive(worker))
     serial = Store(tmp_path / "serial")
     train(recipe, serial, "cpu", threads=1)
     assert files(store, recipe) == files(serial, recipe)
 
 
-@pytest.fixture(params=["processes", RAY])
+@pytest.fixture(params=["processes", "ray"])
 def pool(request: pytest.FixtureRequest) -> Pool:
     if request.param == "ray":
-        return Cluster(request.getfixturevalue("mini").address, cpus=0.5)
+        return Cluster(request.getfixturevalue("ray"), cpus=0.5)
     return Processes(1, threads=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
     pool: Pool, times: int, recipe: Experiment, store: Store
