@@ -35,15 +35,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def test_settings_are_told_where_they_differ(trained: Store) -> None:
+def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
     found = compare(TINY.run_name(), FLEET.run_name(), trained)
     assert found.names == (TINY.run_name(), FLEET.run_name())
     told = {one.field: (one.first, one.second) for one in found.settings}
     assert told == {"task.hops": (1, 2), "task.chains": (2, 4), "seeds": ([0], [1, 2])}
-
-
-def test_losses_are_those_of_each_run(trained: Store) -> None:
-    found = compare(TINY.run_name(), FLEET.run_name(), trained)
+    data = found.to_dict()
+    assert json.loads(json.dumps(data)) == data
     assert list(found.losses) == ["hop 1", "hop 2"]
     for side, recipe in enumerate((TINY, FLEET)):
         run = Run(trained.find(recipe.run_name()))
@@ -126,43 +124,22 @@ def test_a_copy_has_everything_in_common(tmp_path: Path) -> None:
     assert found.without == ()
 
 
-def test_it_is_plain_data(trained: Store) -> None:
-    for found in (
-        compare(TINY.run_name(), FLEET.run_name(), trained),
-        compare("gallery/demo", "gallery/planted"),
-    ):
-        data = found.to_dict()
-        assert json.loads(json.dumps(data)) == data
-        assert data["runs"] == list(found.names)
-
-
-def test_a_run_is_not_compared_to_itself(trained: Store) -> None:
+def test_what_cannot_be_compared_is_one_line(trained: Store, store: Store) -> None:
     name = TINY.run_name()
-    link = trained.root / "link"
-    link.symlink_to(trained.root / name)
-    for other in (name, "link"):
-        with pytest.raises(ConfigError, match="is one run, given twice; expected two"):
-            compare(name, other, trained)
-    link.unlink()
-
-
-def test_runs_of_two_kinds_are_not_compared(trained: Store) -> None:
-    name = TINY.run_name()
-    with pytest.raises(
-        ConfigError,
-        match=f"{name} is a run of kind facts and gallery/ngram one of kind ngram: only runs of",
-    ):
-        compare(name, "gallery/ngram", trained)
-
-
-def test_a_run_that_is_missing_or_damaged_is_one_line(store: Store) -> None:
-    made(store, 0, 100)
-    with pytest.raises(RunMissing, match="no run matches 'x'"):
-        compare("gallery/demo", "x", store)
+    (trained.root / "link").symlink_to(trained.root / name)
     damaged = made(store, 1, 100)
     (damaged.path / damaged.files("metrics/")[0]).write_bytes(b"")
-    with pytest.raises(RunDamaged, match="is damaged"):
-        compare("gallery/demo", damaged, store)
+    kinds = f"{name} is a run of kind facts and gallery/ngram one of kind ngram: only runs of"
+    for first, second, error, line in (
+        (name, name, ConfigError, "is one run, given twice; expected two"),
+        (name, "link", ConfigError, "is one run, given twice; expected two"),
+        (name, "gallery/ngram", ConfigError, kinds),
+        (name, "x", RunMissing, "no run matches 'x'"),
+        ("gallery/demo", damaged, RunDamaged, "is damaged"),
+    ):
+        with pytest.raises(error, match=line):
+            compare(first, second, trained)
+    (trained.root / "link").unlink()
 
 
 def test_the_ngram_experiment_has_losses_and_no_circuit(store: Store) -> None:

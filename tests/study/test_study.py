@@ -87,18 +87,6 @@ def test_a_circuit_is_found_kept_and_read_again(fleet: Store, tmp_path: Path) ->
     assert not load("retrieval", seed=3, store=fleet).has_circuit
 
 
-@pytest.mark.parametrize(
-    ("chosen", "message"),
-    [
-        ({"seed": 4}, "seed is 4; .* has the seeds 3, 5"),
-        ({"step": 12}, "step is 12; .* has no checkpoint there, the nearest is 10"),
-    ],
-)
-def test_a_model_that_is_not_there(fleet: Store, chosen: dict[str, int], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load("retrieval", store=fleet, **chosen)
-
-
 def test_a_run_of_another_kind_is_the_run(store: Store) -> None:
     markov = MarkovExperiment.model_validate({"descent": DESCENT})
     run = train(markov, store)
@@ -107,30 +95,50 @@ def test_a_run_of_another_kind_is_the_run(store: Store) -> None:
         load("markov", seed=0, store=store)
 
 
-def test_a_run_is_named_by_text_and_its_model_by_whole_numbers() -> None:
+def test_what_is_not_there_or_was_not_asked_for_rightly_is_one_line(
+    fleet: Store, tmp_path: Path
+) -> None:
     study = load("gallery/demo")
-    with pytest.raises(ConfigError, match="named by text, as 'gallery/demo'; got Study"):
-        unwrap(Store.find)(Store(), study)
-    with pytest.raises(ConfigError, match="seed is '0'; gallery/demo has the seeds 0"):
-        unwrap(Study._member)(study, "0")
-    with pytest.raises(ConfigError, match=r"step is 100\.0; expected a whole number"):
-        unwrap(Study._step)(study, 100.0)
-    with pytest.raises(CircuitError, match="`hopscope discover gallery/demo --step 100` finds it"):
-        _ = load("gallery/demo", step=100).circuit
+    for ask, error, line in (
+        (
+            lambda: load("retrieval", 4, store=fleet),
+            ConfigError,
+            "seed is 4; .* has the seeds 3, 5",
+        ),
+        (
+            lambda: load("retrieval", step=12, store=fleet),
+            ConfigError,
+            "step is 12; .* has no checkpoint there, the nearest is 10",
+        ),
+        (
+            lambda: unwrap(Store.find)(Store(), study),
+            ConfigError,
+            "by text, as 'gallery/demo'; got",
+        ),
+        (
+            lambda: unwrap(Study._member)(study, "0"),
+            ConfigError,
+            "seed is '0'; gallery/demo has the seeds 0",
+        ),
+        (
+            lambda: unwrap(Study._step)(study, 100.0),
+            ConfigError,
+            r"step is 100\.0; expected a whole num",
+        ),
+        (lambda: load("gallery/demo", step=100).circuit, CircuitError, "demo --step 100` finds it"),
+        (lambda: study.circuit.save(tmp_path / "c.svg"), CircuitError, "circuit is saved as JSON"),
+        (
+            lambda: study.circuit.mechanism(7, 3),
+            CircuitError,
+            r"no head 7\.3 in this circuit: its last is 2\.3",
+        ),
+    ):
+        with pytest.raises(error, match=line):
+            ask()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_circuit_is_kept_in_a_file_named_by_text(tmp_path: Path) -> None:
     out = str(tmp_path / "circuit.json")
     found = load("gallery/demo").discover(out=out, examples=32, quick=True)
     assert Circuit.load(out) == found
-
-
-def test_a_circuit_is_not_saved_as_a_figure(tmp_path: Path) -> None:
-    with pytest.raises(CircuitError, match="circuit is saved as JSON"):
-        load("gallery/demo").circuit.save(tmp_path / "circuit.svg")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_head_that_is_not_there_has_no_mechanism() -> None:
-    with pytest.raises(CircuitError, match=r"no head 7\.3 in this circuit: its last is 2\.3"):
-        load("gallery/demo").circuit.mechanism(7, 3)

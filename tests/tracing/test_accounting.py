@@ -15,7 +15,6 @@ from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
 from hopscope.report.account import account_remarks, account_rows
-from hopscope.report.circuit import circuit_figure
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.contradictions import accounted_for, contradictions
 
@@ -93,23 +92,24 @@ def test_the_layer_of_the_most_is_the_first_after_which_it_is_held(found: Circui
     assert holdings.most(QUERY, "x1") == (pytest.approx(1, abs=0.01), 2)
     given = tuple((1.0,) * 4 for _ in holdings.roles)
     full = holdings.model_copy(update={"shares": (given, *holdings.shares[1:])})
-    filled = found.model_copy(
-        update={"account": found.account.model_copy(update={"holdings": full})}
-    )
-    assert "value 0 holds 1.00 of x3 from the start, and no path brings it there" in said_of(filled)
+    said = said_of(with_account(found, holdings=full))
+    assert "value 0 holds 1.00 of x3 from the start, and no path brings it there" in said
+
+
+def with_account(circuit: Circuit, **changes: object) -> Circuit:
+    """The same circuit, of which other things were measured."""
+    assert circuit.account is not None
+    account = circuit.account.model_copy(update=changes)
+    return circuit.model_copy(update={"account": account})
 
 
 def test_other_contradictions_are_named(found: Circuit) -> None:
     account = found.account
     assert account is not None
-    nothing = tuple(
-        tuple((0.0,) * 4 if role == QUERY else its for role, its in
-              zip(account.holdings.roles, layer, strict=True))
-        for layer in account.holdings.shares
-    )  # fmt: skip
-    empty = account.holdings.model_copy(update={"shares": nothing})
-    emptied = found.model_copy(update={"account": account.model_copy(update={"holdings": empty})})
-    said = said_of(emptied)
+    holdings = account.holdings
+    query = holdings.roles.index(QUERY)
+    nothing = tuple((*layer[:query], (0.0,) * 4, *layer[query + 1 :]) for layer in holdings.shares)
+    said = said_of(with_account(found, holdings=holdings.model_copy(update={"shares": nothing})))
     assert "along the paths query comes to hold x3; measured is 0.00 of it at most" in said
     assert any(
         line.startswith("layer 2 head 0: query ← value 1 carries x3 (1.00), of which")
@@ -117,15 +117,14 @@ def test_other_contradictions_are_named(found: Circuit) -> None:
     )
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
     assert account.averaged == ()  # only what brings no symbol is asked for its mean
-    muted = found.model_copy(update={"account": account.model_copy(update={"cargo": silent})})
-    assert sum("yet brings no symbol" in line for line in said_of(muted)) == len(found.parts)
+    muted = said_of(with_account(found, cargo=silent))
+    assert sum("yet brings no symbol" in line for line in muted) == len(found.parts)
     kinds = tuple(part.model_copy(update={"kind": "background"}) for part in found.parts)
-    waved = found.model_copy(update={"parts": kinds})
-    assert sum("counts as background, yet" in line for line in said_of(waved)) == 6
-    assert contradictions(found.model_copy(update={"account": None})) == ()
-    assert accounted_for(found.model_copy(update={"account": None})) == ()
-    assert account_rows(found.model_copy(update={"account": None})) == []
-    assert account_remarks(found.model_copy(update={"account": None})) == []
+    waved = said_of(found.model_copy(update={"parts": kinds}))
+    assert sum("counts as background, yet" in line for line in waved) == 6
+    bare = found.model_copy(update={"account": None})
+    for asked in (contradictions, accounted_for, account_rows, account_remarks):
+        assert not asked(bare)
 
 
 def test_parts_that_bring_no_symbol_bring_their_place_or_a_constant(found: Circuit) -> None:
@@ -135,23 +134,18 @@ def test_parts_that_bring_no_symbol_bring_their_place_or_a_constant(found: Circu
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
     site = Site(layer=part.layer, heads=(part.head,), readers=part.readers)
 
-    def told(by_place: float, by_role: float) -> Circuit:
+    needed = f"{part.name} {found.described(part)} is needed"
+    for by_place, by_role, row, contradicted in (
+        (0.011, 0.5, "where it stands (loss 0.010; 0.011 with that alone, 0.500 without)", False),
+        (0.01, 0.02, "nothing but a constant (loss 0.010; 0.020 with its mean)", True),
+        (0.5, 0.6, None, True),
+    ):
         clean, place, role = (Estimate(mean=x, low=x, high=x) for x in (0.01, by_place, by_role))
         mean = Averaged(site=site, clean=clean, by_place=place, by_role=role, floor=0.001, needed=3)
-        its = account.model_copy(update={"cargo": silent, "averaged": (mean,)})
-        return found.model_copy(update={"account": its})
-
-    assert accounted_for(told(0.011, 0.5)) == (part,)
-    row = "where it stands (loss 0.010; 0.011 with that alone, 0.500 without)"
-    assert row in {row[3] for row in account_rows(told(0.011, 0.5))}
-    needed = f"{part.name} {found.described(part)} is needed"
-    assert not any(line.startswith(needed) for line in said_of(told(0.011, 0.5)))
-    assert accounted_for(told(0.01, 0.02)) == (part,)
-    constant = "nothing but a constant (loss 0.010; 0.020 with its mean)"
-    assert constant in {row[3] for row in account_rows(told(0.01, 0.02))}
-    assert any(line.startswith(needed) for line in said_of(told(0.01, 0.02)))
-    assert accounted_for(told(0.5, 0.6)) == ()
-    assert any(line.startswith(needed) for line in said_of(told(0.5, 0.6)))
+        told = with_account(found, cargo=silent, averaged=(mean,))
+        assert accounted_for(told) == ((part,) if row else ())
+        assert row is None or row in {row[3] for row in account_rows(told)}
+        assert any(line.startswith(needed) for line in said_of(told)) == contradicted
 
 
 def test_what_an_account_calls_needed_is_what_its_circuit_does(
@@ -200,17 +194,6 @@ def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(
     assert again.account.givers(VALUE, "x2", 2) == []  # it was given
     assert any("query ← value 1 (put there by 1.0)" in row[1] for row in account_rows(again))
     assert any("(but 2.0 query ← value 1)" in line for line in said_of(again))
-
-
-def test_the_figure_has_a_stroke_for_each_symbol_and_squares_for_what_is_held(
-    found: Circuit,
-) -> None:
-    axes = circuit_figure(found).axes[0]
-    arrows = [patch for patch in axes.patches if hasattr(patch, "get_arrowstyle")]
-    assert len(arrows) == 7  # six paths, the last of which brings two symbols
-    assert len(axes.patches) > 7 + 4 * len(found.roles)
-    bare = circuit_figure(found.model_copy(update={"account": None})).axes[0]
-    assert len(bare.patches) == 6
 
 
 def test_an_account_is_kept_and_belongs_to_its_model(known: Planted, found: Circuit) -> None:

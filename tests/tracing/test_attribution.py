@@ -5,14 +5,11 @@ import torch
 from torch import Tensor, nn
 
 from hopscope.circuits import Dissected, Encoder, subject_of
-from hopscope.circuits.carrying import Site
 from hopscope.configs import Retrieval
-from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 from hopscope.tracing.attribution import CHAINS, Attribution
 from hopscope.tracing.baselines import held_against
 from hopscope.tracing.pairs import Pairs, pairs_of
-from hopscope.tracing.patched import Patching
 from hopscope.tracing.ranking import Arrow
 
 TASK = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
@@ -155,38 +152,6 @@ def test_what_goes_straight_to_the_output_and_what_is_patched(
             assert torch.allclose(direct[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
     assert direct.abs().max() > 0.01
     assert patched.abs().max() > 0.01
-
-
-def test_a_row_that_is_patched_is_all_of_its_arrows(subject: Dissected, pairs: Pairs) -> None:
-    """In the last layer answers are not quite, but what is brought is, the sum of its arrows."""
-    attribution = Attribution(subject, pairs)
-    rows = attribution.patched()
-    assert torch.equal(rows.amax((-1, -2)), rows.amin((-1, -2)))
-    site = Site(layer=1, heads=(1,), readers=(pairs.exam.table[0],))
-    its = Patching(subject, pairs, (site,), slice(None))
-    variants = [(0, name) for name in pairs.donors]
-    moved = its.moved(variants, ("all",))[1][:, 0]
-    wanted = (moved[0] - moved[1]).sum(1) / (2 * attribution.sure)
-    assert torch.allclose(rows[:, :, 1, 1, 0, 0, 0], wanted)
-
-
-def test_a_subject_that_shows_less_is_not_attributed_to_directly(
-    random_model: Transformer, pairs: Pairs
-) -> None:
-    class Closed:
-        """Walks, and shows nothing of single heads."""
-
-        def __init__(self, whole: object) -> None:
-            self.whole = whole
-
-        def __getattr__(self, name: str) -> object:
-            if name in ("added", "match", "seen"):
-                raise AttributeError(name)
-            return getattr(self.whole, name)
-
-    closed = Closed(subject_of(random_model))
-    with pytest.raises(CircuitError, match="what single heads add is not known of this model"):
-        Attribution(closed, pairs).direct()  # type: ignore[arg-type]
 
 
 @torch.no_grad()

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import unwrap
 from typing import Any
 
 import pytest
 import torch
 
 from hopscope.circuits import Whole, subject_of
-from hopscope.circuits.carrying import Site
+from hopscope.circuits.carrying import Cargo, Site
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
@@ -68,18 +69,6 @@ def test_every_true_path_names_exactly_its_symbols(task: VectorTask, more: dict[
             assert estimate.high - estimate.low < 0.01
 
 
-@pytest.mark.slow
-def test_each_of_two_twins_carries_a_half() -> None:
-    task = one_hot(3)
-    grown = planted(task, twins=True)
-    for path in grown.paths:
-        (its,) = cargo(grown.model, task, [Site.of(path)], EXAMPLES)
-        expected = brought(task, grown.paths, path) if path.layer else set()
-        carried = its.carried(answers(task))
-        assert {*carried} == expected
-        assert all(each.mean == pytest.approx(0.5, abs=1e-3) for each in carried.values())
-
-
 def test_what_tells_later_heads_where_to_look_is_told_apart() -> None:
     task = one_hot(5)
     grown = planted(task)
@@ -100,36 +89,38 @@ def test_what_tells_later_heads_where_to_look_is_told_apart() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("task", "more"),
-    [(one_hot(3), {"heads": 2, "spare_layers": (1,)}), (one_hot(4), {})],
-    ids=("idle heads", "idle rows"),
-)
-def test_what_is_idle_names_none(task: VectorTask, more: dict[str, Any]) -> None:
-    grown = planted(task, **more)
-    config = grown.model.config
-    working = {(path.layer, path.head, path.reader) for path in grown.paths}
-    rows = [
-        Site(layer=layer, heads=(head,), readers=(role,))
-        for layer in range(config.layers)
-        for head in range(config.heads)
-        for role in task.roles()
-    ]
-    # The first position can only read itself. It is no key for the reader of its own symbol (the
-    # plan takes a part of it off), but it would be for another: then that one's answer is lost.
-    misleads = (0, 0, Role("key", len(task.graph().facts) - 1))
-    for its in cargo(grown.model, task, rows, EXAMPLES):
-        row = (its.site.layer, its.site.heads[0], its.site.readers[0])
-        if row == misleads:
-            assert all(move.way in ("all", "keys") and move.share.mean < 0.1 for move in its.moves)
-        else:
-            assert bool(its.symbols) == (row in working), its.site
+def test_what_is_idle_names_none() -> None:
+    """Idle heads and layers, and rows of heads that work elsewhere."""
+    for task, more in ((one_hot(3), {"heads": 2, "spare_layers": (1,)}), (one_hot(4), {})):
+        grown = planted(task, **more)  # type: ignore[arg-type]
+        config = grown.model.config
+        working = {(path.layer, path.head, path.reader) for path in grown.paths}
+        rows = [
+            Site(layer=layer, heads=(head,), readers=(role,))
+            for layer in range(config.layers)
+            for head in range(config.heads)
+            for role in task.roles()
+        ]
+        # The first position can only read itself. It is no key for the reader of its own symbol
+        # (the plan takes a part of it off), but it would be for another: then that one's answer is
+        # lost.
+        misleads = (0, 0, Role("key", len(task.graph().facts) - 1))
+        for its in cargo(grown.model, task, rows, EXAMPLES):
+            row = (its.site.layer, its.site.heads[0], its.site.readers[0])
+            if row == misleads:
+                assert all(m.way in ("all", "keys") and m.share.mean < 0.1 for m in its.moves)
+            else:
+                assert bool(its.symbols) == (row in working), its.site
 
 
-def test_a_removed_path_names_none() -> None:
-    """Both twins of a step do it; one is cut. It names nothing, and the other all of it."""
+def test_each_of_two_twins_carries_a_half_and_one_that_is_cut_nothing() -> None:
     task = one_hot(2)
     grown = planted(task, twins=True)
+    sites = [Site.of(path) for path in grown.paths]
+    for path, its in zip(grown.paths, cargo(grown.model, task, sites, EXAMPLES), strict=True):
+        carried = its.carried(answers(task))
+        assert {*carried} == (brought(task, grown.paths, path) if path.layer else set())
+        assert all(each.mean == pytest.approx(0.5, abs=1e-3) for each in carried.values())
     width = grown.model.config.head_width
     with torch.no_grad():
         out = grown.model.blocks[1].attention.out.weight  # type: ignore[union-attr]
@@ -147,12 +138,9 @@ def test_examples_in_lots_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     sites = [Site.of(path) for path in grown.paths]
     whole = cargo(grown.model, grown.task, sites, 7)
     monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", 1 << 20)
-    parts = cargo(grown.model, grown.task, sites, 7)
-    for one, other in zip(whole, parts, strict=True):
-        assert [(m.symbol, m.way, m.hop) for m in one.moves] == [
-            (m.symbol, m.way, m.hop) for m in other.moves
-        ]
+    for one, other in zip(whole, cargo(grown.model, grown.task, sites, 7), strict=True):
         for a, b in zip(one.moves, other.moves, strict=True):
+            assert (a.symbol, a.way, a.hop) == (b.symbol, b.way, b.hop)
             assert a.share.mean == pytest.approx(b.share.mean, abs=1e-5)
 
 
@@ -219,23 +207,28 @@ def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
 def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
     model, task = two_hops.model, two_hops.task
     row = Site(layer=0, heads=(0,), readers=(Role("query"),))
-    for asked, message in (
-        ((model, KHop(), [row]), "examples of khop cannot be paired: a token stands in the facts"),
-        ((model, Retrieval(chains=1), [row]), "of retrieval cannot be paired: it has 1 chain"),
-        ((model, lambda *_: None, [row]), "draw no minimal pairs: give a task, or Pairs of your"),
+    whole = Whole(model.forward, model, (3, 1))
+    no_layer, no_role = {"layer": 7}, {"source": Role("key", 9)}
+    for asked, line in (
+        ((model, KHop(), [row], 4), "examples of khop cannot be paired: a token stands in the fac"),
+        ((model, Retrieval(chains=1), [row], 4), "of retrieval cannot be paired: it has 1 chain"),
+        ((model, lambda *_: None, [row], 4), "draw no minimal pairs: give a task, or Pairs of yo"),
         (
-            (model, task, [row.model_copy(update={"layer": 7})]),
+            (model, task, [row.model_copy(update=no_layer)], 4),
             "there is no head 7.0; this model has layers 0 … 2 with heads 0 … 0",
         ),
         (
-            (model, task, [row.model_copy(update={"source": Role("key", 9)})]),
+            (model, task, [row.model_copy(update=no_role)], 4),
             "there is no role 'key 9' here; the roles are",
         ),
-        (
-            (Whole(model.forward, model, (3, 1)), task, [row]),
-            "cannot be replaced through a whole model's function: write an adapter",
-        ),
+        ((whole, task, [row], 4), "cannot be replaced through a whole model's function: write an"),
+        ((model, task, [row], 1), "examples is 1; minimal pairs are at least 2"),
     ):
-        with pytest.raises(CircuitError, match=message) as caught:
-            cargo(*asked, 4)  # type: ignore[arg-type]
+        with pytest.raises(CircuitError, match=line) as caught:
+            cargo(*asked)  # type: ignore[arg-type]
         assert "\n" not in str(caught.value)
+    (its,) = cargo(model, task, [Site.of(two_hops.paths[0])], 4)
+    with pytest.raises(CircuitError, match="by queries or by keys; got 'key'"):
+        unwrap(Cargo.tells)(its, "key")
+    with pytest.raises(CircuitError, match='expected for each symbol its hop, as {"x1": 1}'):
+        unwrap(Cargo.carried)(its, {1: "x1"})
