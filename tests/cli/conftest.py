@@ -50,7 +50,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
     def called(*arguments: str) -> str:
         capsys.readouterr()
-        assert command(arguments) == 0
+        assert command([*arguments]) == 0
         return capsys.readouterr().out
 
     return called

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from reproducing import Said
 
 from hopscope.cli import complete, completion
-from hopscope.cli.main import run
 from hopscope.configs import Experiment
 from hopscope.papers import presets
 from hopscope.papers.registry import PAPERS
@@ -32,28 +32,25 @@ def after(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Next:
     return lambda *words: complete.candidates(words, table)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["ll"], ["llm"]),
-        (["llm", ""], ["bench", "export", "heads", "mechanism", "show"]),
-        (["llm", "show", "--fi"], ["--figure"]),
-        (["completion", ""], ["bash", "fish", "zsh"]),
-        (["train", "musat/transformer-a", "--model.lay"], ["--model.layers"]),
-        (["train", "demo", "--device", ""], ["auto", "cpu", "cuda"]),
-        (["train", "demo", "--device", "=", "c"], ["cpu", "cuda"]),
-        (["train", "chen/paper", "--model.lay"], []),
-        (["train", "demo", "--seeds", "0", "1", "--dev"], ["--device"]),
-        (["circuit", "export", "x", "--format", "ed"], ["edges"]),
-        (["maps", "x", "--figure", ""], []),  # a file: the shell knows better
-        (["maps", "x", "--examples", ""], []),
-        (["maps", "x", "--no-such-flag"], []),
-        (["nothing", "of", "this"], []),
-        (["--h"], ["--help"]),
-    ],
-)  # fmt: skip
-def test_what_comes_next(after: Next, words: list[str], expected: list[str]) -> None:
-    assert after(*words) == expected
+def test_what_comes_next(after: Next) -> None:
+    for line, expected in {
+        "ll": "llm",
+        "llm ": "bench export heads mechanism show",
+        "llm show --fi": "--figure",
+        "completion ": "bash fish zsh",
+        "train musat/transformer-a --model.lay": "--model.layers",
+        "train demo --device ": "auto cpu cuda",
+        "train demo --device = c": "cpu cuda",
+        "train chen/paper --model.lay": "",
+        "train demo --seeds 0 1 --dev": "--device",
+        "circuit export x --format ed": "edges",
+        "maps x --figure ": "",  # a file: the shell knows better
+        "maps x --examples ": "",
+        "maps x --no-such-flag": "",
+        "nothing of this": "",
+        "--h": "--help",
+    }.items():
+        assert after(*line.split(" ")) == expected.split(), line
 
 
 def test_names_of_all_kinds(after: Next) -> None:
@@ -89,15 +86,12 @@ def test_runs_are_those_of_the_store(
     assert name not in after("maps", name, "")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_holds_the_table(
-    shell: str, script: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["completion", shell]) == 0
-    out = capsys.readouterr().out
-    assert script in out
-    assert "TABLE" not in out
+def test_a_script_holds_the_table(script: str, said: Said) -> None:
     assert not {"'", "\\", "`"} & set(script)  # which would end a quotation
+    for shell in ("bash", "zsh", "fish"):
+        out = said("completion", shell)
+        assert script in out
+        assert "TABLE" not in out
 
 
 def test_bash_is_told(tmp_path: Path, script: str) -> None:

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -25,10 +26,8 @@ Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture(autouse=True)
-def root(tmp_path: Path, monkeypatch: Patch) -> Path:
-    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path / "runs"))
-    monkeypatch.setenv("COLUMNS", "200")
-    return tmp_path
+def folder(root: Path) -> Path:
+    return root
 
 
 def found() -> dict[str, Check]:
@@ -46,15 +45,18 @@ def test_here_nothing_is_wrong(root: Path, capsys: Captured) -> None:
     assert not (root / "runs").exists()  # to look makes nothing
 
 
-def test_json_is_an_object_for_each_check(capsys: Captured) -> None:
+def test_json_is_an_object_for_each_check_and_extra(capsys: Captured) -> None:
     assert hopscope(["doctor", "--json"]) == 0
-    out = capsys.readouterr().out
-    looked = json.loads(out)
+    looked = json.loads(capsys.readouterr().out)
     assert not [check for check in looked if check["state"] == "wrong"]
-    assert {check["name"] for check in looked} >= {
-        "Python", "packages", "torch", "device", "threads", "kernels", "agreement", "extra llm",
-        "data frames", "store", "disk", "runs",
+    names = {check["name"] for check in looked}
+    assert names >= {
+        "Python", "packages", "torch", "device", "threads", "kernels", "agreement", "data frames",
+        "store", "disk", "runs",
     }  # fmt: skip
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = {*project["optional-dependencies"]} - {"dev"}
+    assert {name.removeprefix("extra ") for name in names if "extra" in name} == extras
 
 
 def test_a_damaged_run_is_wrong(capsys: Captured) -> None:
@@ -68,14 +70,12 @@ def test_a_damaged_run_is_wrong(capsys: Captured) -> None:
     assert out.splitlines()[-1].startswith("1 of ")
 
 
-def test_forged_tags_are_wrong(root: Path) -> None:
+def test_a_store_that_cannot_be_read_is_wrong(root: Path) -> None:
     Store().create(Experiment())
     (root / "runs" / "tags.json").write_text("{")
     assert found()["runs"].state == "wrong"
     assert "tags.json holds no tags" in found()["runs"].todo
-
-
-def test_a_store_that_is_none_is_wrong(root: Path) -> None:
+    shutil.rmtree(root / "runs")
     (root / "runs").write_text("")
     looked = found()
     assert (looked["store"].state, looked["runs"].state) == ("wrong", "wrong")
@@ -122,27 +122,19 @@ def test_kernels_that_cannot_be_had_are_wrong(monkeypatch: Patch) -> None:
 
 
 def test_agreement_is_not_asked_for_by_a_wrong_name(monkeypatch: Patch) -> None:
-    def refuse() -> None:
-        raise ConfigError("got 'gpu'")
-
-    monkeypatch.setattr(agreement, "agreements", refuse)
+    monkeypatch.setattr(agreement, "agreements", Mock(side_effect=ConfigError("got 'gpu'")))
     assert health.agreement() == Check("agreement", "fine", "not asked")
 
 
-@pytest.mark.parametrize(
-    ("why", "state", "told", "todo"),
-    [
-        ("", "fine", "amx", ""),
-        ("the processor has no AMX", "fine", "amx; the processor has no AMX", ""),
-        ("not compiled: install gcc", "note", "amx; not compiled", "install gcc"),
-    ],
-)
-def test_why_kernels_are_no_better(
-    monkeypatch: Patch, why: str, state: str, told: str, todo: str
-) -> None:
+def test_why_kernels_are_no_better(monkeypatch: Patch) -> None:
     monkeypatch.setattr(compiled, "path", lambda: "amx")
-    monkeypatch.setattr(compiled, "why_none_better", lambda: why)
-    assert health.kernels() == Check("kernels", state, told, todo)  # type: ignore[arg-type]
+    for why, check in {
+        "": Check("kernels", "fine", "amx"),
+        "the processor has no AMX": Check("kernels", "fine", "amx; the processor has no AMX"),
+        "not compiled: install gcc": Check("kernels", "note", "amx; not compiled", "install gcc"),
+    }.items():
+        monkeypatch.setattr(compiled, "why_none_better", lambda why=why: why)
+        assert health.kernels() == check
 
 
 def test_torch_that_cannot_be_loaded_is_wrong_and_stops_nothing(monkeypatch: Patch) -> None:
@@ -183,19 +175,9 @@ def test_packages_that_are_missing_or_too_old(monkeypatch: Patch) -> None:
     assert health.extra("cluster") == Check("extra cluster", "fine", "installed")
     monkeypatch.setitem(VERSIONS, "pandas", "3.0")
     assert health.frames() == Check("data frames", "fine", "pandas 3.0")
-
-
-def test_what_only_developers_or_other_machines_need_is_not_missed(monkeypatch: Patch) -> None:
     here = {"torch": "2.13.0+cpu", "numpy": "2.4.0", "duckdb": "1.5.0.dev1"}
-    monkeypatch.setattr(health, "requires", lambda _: NEEDED)
-    monkeypatch.setattr(health, "version", here.__getitem__)
+    monkeypatch.setattr(health, "version", here.__getitem__)  # of others only developers have need
     assert health.needs() == Check("packages", "fine", "all that it needs is installed")
-
-
-def test_every_extra_is_looked_at() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    extras = {*project["optional-dependencies"]} - {"dev"}
-    assert {name.removeprefix("extra ") for name in found() if "extra" in name} == extras
 
 
 def test_a_folder_that_was_not_installed(monkeypatch: Patch) -> None:

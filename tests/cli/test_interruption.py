@@ -3,7 +3,6 @@
 import signal
 import sys
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -32,34 +31,25 @@ class InterruptException(Exception):
     """What DuckDB raises."""
 
 
-@pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), RuntimeError("Query interrupted"), InterruptException("x")]
-)
-def test_an_interruption_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException
-) -> None:
-    assert told(monkeypatch, error) == 130
-    assert capsys.readouterr().err == "hopscope: interrupted\n"
-
-
-def test_what_an_import_makes_of_it_is_one_too(
+def test_each_end_has_its_line_and_its_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told(monkeypatch, ImportError("numpy failed to import"), ctrl_c=True) == 130
-    assert capsys.readouterr().err == "hopscope: interrupted\n"
-    assert told(monkeypatch, ImportError("numpy failed to import")) == 70
+    stopped = Interrupted("stopped by SIGHUP at step 7")
+    stopped.exit_code = 129
+    failed = ImportError("numpy failed to import")  # what an import makes of Ctrl-C
+    for error, ctrl_c, code, line in (
+        (KeyboardInterrupt(), False, 130, "hopscope: interrupted\n"),
+        (RuntimeError("Query interrupted"), False, 130, "hopscope: interrupted\n"),
+        (InterruptException("x"), False, 130, "hopscope: interrupted\n"),
+        (failed, True, 130, "hopscope: interrupted\n"),
+        (stopped, False, 129, "hopscope: stopped by SIGHUP at step 7\n"),
+    ):
+        assert told(monkeypatch, error, ctrl_c) == code
+        assert capsys.readouterr().err == line
+    assert told(monkeypatch, failed) == 70
     err = capsys.readouterr().err
     assert err.startswith("Traceback")
     assert err.endswith("ImportError: numpy failed to import\n")
-
-
-def test_a_training_says_where_it_stopped(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    error = Interrupted("stopped by SIGHUP at step 7")
-    error.exit_code = 129
-    assert told(monkeypatch, error) == 129
-    assert capsys.readouterr().err == "hopscope: stopped by SIGHUP at step 7\n"
 
 
 def test_whoever_listened_before_listens_again() -> None:
@@ -87,17 +77,3 @@ def test_one_that_a_finaliser_swallows_comes_again() -> None:
     with noted_interruption(), pytest.raises(KeyboardInterrupt):
         work()
     assert time.monotonic() - begun < 20
-
-
-def test_an_interruption_ends_loops_that_go_on_after_any_error() -> None:
-    def stopped() -> None:
-        raise Interrupted("stopped by SIGINT at step 3")
-
-    def each() -> None:
-        with suppress(Exception):
-            stopped()
-
-    with pytest.raises(KeyboardInterrupt, match="stopped by SIGINT at step 3"):
-        each()
-    shown = Interrupted("stopped at step 3")._render_traceback_()
-    assert shown == ["Interrupted: stopped at step 3"]  # all that a notebook shows

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -17,11 +17,13 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from reproducing import Said, Say
 
 from hopscope.cli import health, view
+from hopscope.configs import Experiment
+from hopscope.training import train
 from hopscope.web.address import Address
 
-Say = Callable[..., tuple[int, str, str]]
 CALL = "from hopscope.cli.main import main; main()"
 URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#once=([\w-]{43})(&/run/[\w-]+)?")
 
@@ -82,36 +84,7 @@ def test_a_port_that_is_taken_is_one_line(root: Path, hopscope: Say) -> None:
         port = taken.getsockname()[1]
         code, out, err = hopscope("serve", "--port", str(port))
     assert (code, out) == (2, "")
-    assert (
-        err
-        == f"hopscope: --port {port} is in use: choose another, or leave it out for a free one\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (["serve", "--host", "0.0.0.0"], "of this machine; expected --trusted-origin"),
-        (["view", "--host", "lab"], "--host is 'lab'; expected an address"),
-        (["view", "--out", "v.html"], "--out is v.html; expected a folder: --single writes"),
-        (["view", "nothing"], "no run matches 'nothing'"),
-        (["serve", "--socket", "none/s"], "cannot make the socket"),
-        (["serve", "--trusted-origin", "lab"], "--trusted-origin is 'lab'; expected the URL"),
-        (["serve", "--port", "99999"], "--port is 99999; expected 1 to 65,535"),
-        (["serve", "--socket", "s", "--port", "80"], "--socket needs neither --host nor --port"),
-    ],
-)  # fmt: skip
-def test_what_is_unsafe_or_makes_no_sense_opens_nothing(
-    root: Path, hopscope: Say, words: list[str], text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nothing(*_: object) -> None:
-        raise AssertionError("a port was opened")
-
-    monkeypatch.setattr("hopscope.web.serving.serve", nothing)
-    code, out, err = hopscope(*words)
-    assert (code, out) == (2, "")
-    assert text in err
-    assert err.count("\n") == 1
+    assert err.startswith(f"hopscope: --port {port} is in use: choose another")
 
 
 def test_a_token_file_that_others_read_is_refused(
@@ -123,7 +96,7 @@ def test_a_token_file_that_others_read_is_refused(
     monkeypatch.setenv("HOPSCOPE_TOKEN_FILE", str(path))
     code, _, err = hopscope("serve")
     assert code == 2
-    assert err == f"hopscope: $HOPSCOPE_TOKEN_FILE {path} can be read by others: chmod 600 {path}\n"
+    assert f"{path} can be read by others: chmod 600 {path}" in err
 
 
 def test_without_the_extra_one_command_installs_it(
@@ -137,10 +110,7 @@ def test_without_the_extra_one_command_installs_it(
     monkeypatch.setattr(health, "version", version)
     code, out, err = hopscope("view")
     assert (code, out) == (2, "")
-    assert err == (
-        "hopscope: the explorer cannot start (uvicorn is missing): python -m pip install "
-        "'starlette>=1.10' 'uvicorn>=0.54'\n"
-    )
+    assert "(uvicorn is missing): python -m pip install 'starlette>=1.10' 'uvicorn>=0.54'" in err
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert project["project"]["optional-dependencies"]["web"] == list(view.NEEDED)
 
@@ -175,22 +145,26 @@ def test_the_browser_is_led_by_a_file_of_ones_own(monkeypatch: pytest.MonkeyPatc
         assert len(seen) == 1
 
 
-@pytest.mark.parametrize(
-    ("environment", "address", "wanted"),
-    [
+def test_a_browser_is_opened_where_somebody_sits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    for environment, address, wanted in (
         ({"DISPLAY": ":0"}, Address(), True),
         ({"WAYLAND_DISPLAY": "wayland-0"}, Address(), True),
         ({}, Address(), False),
         ({"DISPLAY": ":0", "SSH_CONNECTION": "a 1 b 22"}, Address(), False),
         ({"DISPLAY": ":0"}, Address(socket=Path("s")), False),
-    ],
-)
-def test_a_browser_is_opened_where_somebody_sits(
-    environment: dict[str, str], address: Address, wanted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert view.has_browser(address) == wanted
+    ):
+        for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        assert view.has_browser(address) == wanted, environment
+
+
+def test_a_run_becomes_files(root: Path, tiny: Experiment, said: Said) -> None:
+    name = train(tiny, root / "runs").name
+    out = said("view", name, "--out", "site", "--single", "page.html")
+    assert out.splitlines() == ["page: site/index.html", "page: page.html"]
+    for page in ("site/index.html", "page.html"):
+        assert "default-src 'none'" in (root / page).read_text()
+    assert name in (root / "site" / "data.js").read_text()

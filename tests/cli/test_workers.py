@@ -68,8 +68,6 @@ def test_train_makes_a_run_of_each_seed(
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == "3 of 3 runs are complete"
     assert any(line.startswith("3 of 3 runs complete · 36 of 36 steps") for line in out)
-    with pytest.raises(ConfigError, match="--prolong goes on with one run: leave out --workers"):
-        run([*words, str(tmp_path / "runs"), "--prolong", "x"])
 
 
 def test_runs_that_are_left_ask_for_the_same_command_again() -> None:
