@@ -1,17 +1,21 @@
 """What a notebook shows of each result: a figure with a text for those who do not see it, tables,
-and in a terminal one line.
+in a terminal one line, and while a training goes on, how far it is; and a model's whole story.
 """
 
 import re
+import sys
+from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hopscope
+from hopscope import display
 from hopscope.circuits import Circuit, attention_maps
 from hopscope.configs import Experiment, MarkovExperiment
 from hopscope.errors import ConfigError
@@ -20,9 +24,10 @@ from hopscope.llm.heads import HeadScores, Route
 from hopscope.models.planted import Planted
 from hopscope.papers.registry import PAPERS
 from hopscope.report.comparison import comparison_figure
-from hopscope.report.kinds import FIGURES
 from hopscope.report.notebook import PICTURES, VIEWS
-from hopscope.runs import opened
+from hopscope.report.story import story_page
+from hopscope.report.watching import Watching
+from hopscope.runs import Watcher, opened
 from hopscope.store import Store
 from hopscope.store import sql as ask
 from hopscope.study import Study, compare
@@ -42,7 +47,7 @@ class Whole(HTMLParser):
         assert self.open.pop() == tag
 
 
-def shown(result: Any) -> str:
+def shown(result: Any, figures: int | None = None) -> str:
     """What a notebook shows, which is whole and runs nothing; elsewhere it is one line."""
     assert len(repr(result).splitlines()) == 1
     assert len(repr(result)) < 150
@@ -51,8 +56,9 @@ def shown(result: Any) -> str:
     whole.feed(text)
     assert whole.open == []
     assert not re.search(r"<(script|link|img|iframe)| on\w+=", text)
-    figures = re.findall(r'<svg role="img" aria-label="([^"]+)"', text)
-    assert all(len(said) > 20 for said in figures)
+    said = re.findall(r'<svg role="img" aria-label="([^"]+)"', text)
+    assert all(len(each) > 20 for each in said)
+    assert figures in (None, text.count("<svg"))
     return text
 
 
@@ -62,16 +68,24 @@ def demo() -> Study:
     return study
 
 
-def test_every_view_is_of_a_class_that_shows_itself() -> None:
+def member(name: str) -> Any:
+    module, _, found = name.partition(":")
+    return getattr(import_module(module), found)
+
+
+def test_every_view_and_picture_is_of_a_class_that_shows_itself() -> None:
     for name, view in VIEWS.items():
-        for each in (name, view):
-            module, _, member = each.partition(":")
-            assert hasattr(import_module(module), member), each
-        module, _, member = name.partition(":")
-        assert hasattr(getattr(import_module(module), member), "_repr_html_")
+        assert callable(member(view)), name
+        assert hasattr(member(name), "_repr_html_"), name
+    for name, draw in PICTURES.items():
+        assert name in VIEWS
+        assert callable(member(draw)), name
+        assert hasattr(member(name), "picture"), name
 
 
-def test_results_have_a_picture_that_can_be_saved(demo: Study, tmp_path: Path) -> None:
+def test_results_have_a_picture_that_can_be_saved_or_say_what_has(
+    demo: Study, store: Store, tmp_path: Path
+) -> None:
     both = compare("gallery/demo", "gallery/planted")
     results = (demo.circuit, demo.maps(4), demo.emergence(4), demo.contents(40), demo.run, both)
     for number, result in enumerate(results):
@@ -81,43 +95,24 @@ def test_results_have_a_picture_that_can_be_saved(demo: Study, tmp_path: Path) -
         assert text.startswith("<svg")
         assert figure.name in text.replace("\n", " ")
         assert result.picture().caption == figure.caption
-    demo.maps(4).picture(str(tmp_path / "maps.png"))
-    assert (tmp_path / "maps.png").stat().st_size > 10_000
+    for without in (demo, store):
+        with pytest.raises(ConfigError, match=f"no single figure of a {type(without).__name__}; "):
+            without.picture()
 
 
-def test_what_has_no_single_picture_says_what_has(demo: Study, store: Store) -> None:
-    with pytest.raises(ConfigError, match="no single figure of a Study; .* Circuit, .*RoleMaps"):
-        demo.picture()
-    with pytest.raises(ConfigError, match="no single figure of a Store"):
-        store.picture()
-
-
-def test_every_picture_is_of_a_class_that_shows_itself() -> None:
-    for name, draw in PICTURES.items():
-        module, _, member = name.partition(":")
-        assert name in VIEWS
-        assert hasattr(getattr(import_module(module), member), "picture")
-        module, _, member = draw.partition(":")
-        assert callable(getattr(import_module(module), member))
-
-
-def test_circuits_and_maps_show_a_figure(known: Planted, circuit: Circuit) -> None:
-    text = shown(circuit)
-    assert text.count("<svg") == 1
+def test_results_of_a_model_show_a_figure_and_what_is_known(
+    known: Planted, circuit: Circuit, demo: Study
+) -> None:
+    text = shown(circuit, figures=1)
     assert "each part</summary>" in text
     assert "what each arrow carries" not in text
-    assert "role maps" in shown(attention_maps(known.model, known.task, examples=4))
-
-
-def test_an_account_is_shown_with_its_circuit(demo: Study) -> None:
     assert "what each arrow carries</summary>" in shown(demo.circuit)
-
-
-def test_emergence_and_contents_show_a_figure_and_a_table(demo: Study) -> None:
-    text = shown(demo.emergence(4))
-    assert "hop 2 is learned" in text
-    found = demo.contents(40)
-    assert "by layer and role</summary>" in shown(found)
+    assert "role maps" in shown(attention_maps(known.model, known.task, examples=4))
+    assert "hop 2 is learned" in shown(demo.emergence(4))
+    assert "by layer and role</summary>" in shown(demo.contents(40))
+    route = (Route(Role("query"), Role("key"), "look-up"),)
+    zero = np.zeros((1, 2, 2))
+    shown(HeadScores("tiny", "f1", route, zero, zero, np.ones(1), zero, zero, 8, 3), figures=1)
 
 
 def test_runs_show_their_state_and_what_is_known_of_them(store: Store, demo: Study) -> None:
@@ -125,82 +120,12 @@ def test_runs_show_their_state_and_what_is_known_of_them(store: Store, demo: Stu
     assert "complete, step 2,500" in text
     assert "the model of seed 0 after step 2,500; its circuit is known" in text
     fresh = store.create(Experiment())
-    text = shown(fresh)
-    assert "<svg" not in text
+    text = shown(fresh, figures=0)
     assert "stopped, step 0 of" in text
     assert "settings</summary>" in text
-    assert "<svg" in shown(hopscope.load("gallery/ngram"))
-    assert "<svg" not in shown(opened(store.create(MarkovExperiment())))
-    assert set(FIGURES) == {"facts", "ngram", "llm", "llm-mechanism"}
-
-
-def test_a_store_and_an_answer_are_tables(store: Store) -> None:
-    run = store.create(Experiment())
-    store.tag(run.name, "baseline")
-    text = shown(store)
-    assert run.name in text
-    assert "baseline" in text
-    text = shown(ask(store, "select range as number from range(25)"))
-    assert text.count("<tr>") == 21
-    assert "and 5 more" in text
-
-
-def test_a_question_in_sql_shows_its_answer(store: Store) -> None:
-    name = store.create(Experiment()).name
-    query = "select name, step\n    from runs where name is not null or step is not null or true"
-    text = shown(store.sql(query))
-    assert "<th>name</th><th>step</th>" in text
-    assert f"<td>{name}</td><td>0</td>" in text
-    assert "<td>0.874</td>" in shown(store.sql("select round(0.8741::float, 3) as loss"))
-    assert "tables: runs, metrics" in shown(store.sql("select nothing from nowhere"))
-
-
-def test_two_runs_are_shown_side_by_side(store: Store, demo: Study) -> None:
-    copy = store.copy(demo.run.folder, "mine")
-    text = shown(compare("gallery/demo", copy, store))
-    assert text.count("<svg") == 1
-    assert "step of the circuit" in text
-    bare = store.create(Experiment()).name
-    assert f"<code>hopscope resume {bare}</code>" in shown(compare("gallery/demo", bare, store))
-
-
-def test_claims_and_findings_are_tables(tmp_path: Path) -> None:
-    claim = next(iter(PAPERS.claims.values()))
-    assert claim.id in shown(claim)
-    assert "not measured" in shown(claim.finding(PAPERS.results(tmp_path)))
-
-
-def test_heads_of_language_models_show_a_figure() -> None:
-    route = (Route(Role("query"), Role("key"), "look-up"),)
-    zero = np.zeros((1, 2, 2))
-    scores = HeadScores("tiny", "f1", route, zero, zero, np.ones(1), zero, zero, 8, 3)
-    assert shown(scores).count("<svg") == 1
-
-
-def test_light_and_dark_are_those_of_the_notebook_before_those_of_the_browser(
-    circuit: Circuit,
-) -> None:
-    text = shown(circuit)
-    assert "@media (prefers-color-scheme: dark)" in text
-    for mark in ('[data-jp-theme-light="false"]', '[data-theme="dark"]', ".vscode-dark"):
-        assert mark in text
-    assert "var(--hopscope-0," in text
-
-
-def test_without_a_drawing_library_there_is_a_line_and_the_text(
-    circuit: Circuit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(view: str) -> Any:
-        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
-
-    monkeypatch.setattr("hopscope.report.notebook.fetched", missing)
-    text = circuit._repr_html_()
-    assert "matplotlib is not installed: pip install matplotlib" in text
-    assert "with this attention alone" in text
-    assert "<svg" not in text
-
-
-def test_what_cannot_be_read_is_told_in_a_line(store: Store, demo: Study) -> None:
+    shown(hopscope.load("gallery/ngram"), figures=1)
+    shown(opened(store.create(MarkovExperiment())), figures=0)
+    shown(hopscope.load("gallery/planted"), figures=0)  # it was not trained
     run = opened(store.copy(demo.run.folder, "mine"))
     for part in run.folder.path.glob("metrics/*"):
         part.write_bytes(b"")
@@ -209,12 +134,95 @@ def test_what_cannot_be_read_is_told_in_a_line(store: Store, demo: Study) -> Non
     assert "<svg" not in text
 
 
-def test_a_figure_shows_itself_and_what_was_not_trained_none() -> None:
-    text = shown(comparison_figure(compare("gallery/demo", "gallery/transformer-a")))
-    assert text.count("<svg") == 1
-    assert "<svg" not in shown(hopscope.load("gallery/planted"))
+def test_stores_answers_claims_and_findings_are_tables(store: Store, tmp_path: Path) -> None:
+    name = store.create(Experiment()).name
+    store.tag(name, "baseline")
+    text = shown(store)
+    assert name in text
+    assert "baseline" in text
+    text = shown(ask(store, "select range as number from range(25)"))
+    assert text.count("<tr>") == 21
+    assert "and 5 more" in text
+    query = "select name, step\n    from runs where name is not null or step is not null or true"
+    text = shown(store.sql(query))
+    assert "<th>name</th><th>step</th>" in text
+    assert f"<td>{name}</td><td>0</td>" in text
+    assert "<td>0.874</td>" in shown(store.sql("select round(0.8741::float, 3) as loss"))
+    assert "tables: runs, metrics" in shown(store.sql("select nothing from nowhere"))
+    claim = next(iter(PAPERS.claims.values()))
+    assert claim.id in shown(claim)
+    assert "not measured" in shown(claim.finding(PAPERS.results(tmp_path)))
 
 
-def test_a_comparison_names_the_parts_of_both_circuits() -> None:
-    text = shown(compare("gallery/demo", "gallery/transformer-a"))
-    assert "<td>gallery/transformer-a</td><td>9.0  value 1, value 2 ← by position</td>" in text
+def test_two_runs_are_shown_side_by_side(store: Store, demo: Study) -> None:
+    copy = store.copy(demo.run.folder, "mine")
+    assert "step of the circuit" in shown(compare("gallery/demo", copy, store), figures=1)
+    bare = store.create(Experiment()).name
+    assert f"<code>hopscope resume {bare}</code>" in shown(compare("gallery/demo", bare, store))
+    both = compare("gallery/demo", "gallery/transformer-a")
+    shown(comparison_figure(both), figures=1)
+    assert "<td>gallery/transformer-a</td><td>9.0  value 1, value 2 ← by position</td>" in shown(
+        both
+    )
+
+
+def test_light_and_dark_are_those_of_the_notebook_before_those_of_the_browser(
+    circuit: Circuit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shown(circuit)
+    assert "@media (prefers-color-scheme: dark)" in text
+    for mark in ('[data-jp-theme-light="false"]', '[data-theme="dark"]', ".vscode-dark"):
+        assert mark in text
+    assert "var(--hopscope-0," in text
+
+    def missing(view: str) -> Any:
+        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+
+    monkeypatch.setattr("hopscope.report.notebook.fetched", missing)
+    text = circuit._repr_html_()  # without a drawing library there is a line and the text
+    assert "matplotlib is not installed: pip install matplotlib" in text
+    assert "with this attention alone" in text
+    assert "<svg" not in text
+
+
+def test_training_in_a_notebook_shows_how_it_goes_and_elsewhere_nobody_is_asked(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    place = SimpleNamespace(update=lambda each: seen.append(each._repr_html_()))
+
+    def shows(each: Any, *, display_id: bool) -> Any:
+        assert display_id  # else every update would be another picture
+        place.update(each)
+        return place
+
+    ipython, its_display = ModuleType("IPython"), ModuleType("IPython.display")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+    its_display.display = shows  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", its_display)
+    monkeypatch.setattr("hopscope.report.watching.SECONDS", 0.0)
+    run = hopscope.train(tiny, store)
+    steps = tiny.training.steps
+    assert f'<progress max="{steps}" value="0"' in seen[0]
+    assert f'<progress max="{steps}" value="{steps}"' in seen[-1]
+    for text in (run.name, "hop 2", "guessing gives 0.50"):
+        assert text in seen[-1]
+    assert len(seen) > 3
+    ipython.get_ipython = SimpleNamespace  # type: ignore[attr-defined]
+    assert display.watcher() is None  # in a terminal
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert display.watcher() is None
+    assert isinstance(Watching(), Watcher)
+
+
+def test_the_story_of_a_model_tells_what_was_measured(demo: Study) -> None:
+    circuit, story = demo.circuit, demo.emergence(8)
+    text = story_page(demo.run, circuit, story, demo.maps(16))
+    cells = {unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", text)}
+    assert {f"{loss:.4f}" for loss in demo.run.final_losses().mean(axis=0)} <= cells
+    for path, step in story.order:
+        assert {f"{path.reader} ← {path.source}", f"{step:,.0f}"} <= cells
+    assert f"{circuit.losses.mean('ideal'):.4f} with this attention alone" in text
+    assert text.count("<svg ") == 5
+    assert not re.search(r"<(script|link|img|iframe)", text)

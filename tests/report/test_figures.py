@@ -1,0 +1,330 @@
+"""Figures of a model, a run or a comparison: they show what was measured, each thing once."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.patches import Arc
+
+from hopscope import load
+from hopscope.circuits import Circuit, RoleMaps, attention_maps
+from hopscope.circuits.emergence import Emergence
+from hopscope.configs import Experiment, KHop, Model
+from hopscope.errors import ConfigError
+from hopscope.facts import Role, chain_of_facts, parse_facts
+from hopscope.llm.heads import HeadScores, Route
+from hopscope.models import Transformer
+from hopscope.models.planted import Planted
+from hopscope.report.circuit import circuit_figure
+from hopscope.report.comparison import comparison_figure
+from hopscope.report.contents import (
+    brought_rows,
+    colour_of,
+    contents_figure,
+    contents_remarks,
+    contents_rows,
+)
+from hopscope.report.curves import WINDOW, loss_curves, smoothed
+from hopscope.report.depth import grid, shared_information
+from hopscope.report.emergence import emergence_figure, emergence_rows, label, order_figure
+from hopscope.report.heads import heads_figure
+from hopscope.report.llm import results_figure
+from hopscope.report.look import Picture, drawn
+from hopscope.report.maps import example_figure, role_maps_figure
+from hopscope.report.stages import Stages, StageScale, draw_stages
+from hopscope.report.transfer import LINES, Transfer, draw_transfer
+from hopscope.store import Store
+from hopscope.store.gallery import find
+from hopscope.study import compare
+from hopscope.theory import Path, flow
+from hopscope.tracing.contents import Contents
+from hopscope.tracing.reading import contents
+from hopscope.training import train
+
+
+def legend(figure: Picture) -> list[str]:
+    return [text.get_text() for each in figure.legends for text in each.get_texts()]
+
+
+def test_a_circuit_has_an_arrow_per_path_and_names_layers_and_roles(circuit: Circuit) -> None:
+    axes = circuit_figure(circuit).axes[0]
+    assert len(axes.patches) == len(circuit.paths)
+    shown = {text.get_text() for text in axes.texts}
+    assert {"layer 0", "layer 2", "layer 3", "q", "v0", "k1"} <= shown
+    assert "layer 1" not in shown  # it does nothing
+
+
+def test_rows_without_a_path_are_diamonds_in_the_colours_of_what_they_bring() -> None:
+    found = load("gallery/transformer-a").circuit
+    figure = circuit_figure(found)
+    diamonds = [line for line in figure.axes[0].lines if line.get_marker() == "D"]
+    at = {(round(line.get_xdata()[0]), line.get_ydata()[0]) for line in diamonds}
+    # Layers 1, 4, 5, 7, 8, 9, 10, 11; roles q, k0, v0, k1, v1, v2.
+    assert at == {(1, 0.5), (3, 0.5), (4, 0.5), (4, 5.5), (5, 5.5), (4, 6.5), (5, 6.5), (0, 7.5)}
+    symbols = found.account.holdings.symbols
+    colours = {line.get_markeredgecolor() for line in diamonds if line.get_ydata()[0] == 7.5}
+    assert colours == {colour_of(symbols, "x2"), colour_of(symbols, "x3")}
+    assert "1.0 key 0" in figure.caption
+
+
+def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experiment) -> None:
+    copy = store.copy(find("demo"), "mine")
+    figure = comparison_figure(compare("gallery/demo", copy))
+    assert [axes.get_title() for axes in figure.axes] == ["hop 1", "hop 2"]
+    assert legend(figure) == ["gallery/demo", "mine", "guess"]
+    assert len([line for line in figure.axes[1].lines if len(line.get_xdata()) > 100]) == 2
+    other = tiny.model_copy(update={"task": tiny.task.model_copy(update={"chains": 4})})
+    runs = [train(each, store).folder for each in (tiny, other)]
+    figure = comparison_figure(compare(*runs, store))
+    one, two, *guess = figure.legends[0].get_lines()  # each level in its run's colour
+    assert [line.get_color() for line in guess] == [one.get_color(), two.get_color()]
+    bare = [store.create(Experiment(model=Model(layers=layers))) for layers in (1, 2)]
+    with pytest.raises(ConfigError, match=f"neither {bare[0].name} nor {bare[1].name} has losses"):
+        comparison_figure(compare(*bare))
+
+
+def test_loss_curves_show_every_hop_smoothed(store: Store, tiny: Experiment) -> None:
+    values = np.sin(np.arange(90.0)).reshape(-1, 1, 1)
+    slow = [values[max(0, i + 1 - WINDOW) : i + 1].mean() for i in range(90)]
+    assert np.allclose(smoothed(values)[:, 0, 0], slow)
+    assert smoothed(values[:0]).shape == (0, 1, 1)
+    for seeds, bands in (((0,), 0), ((0, 1), 2)):
+        (axes,) = loss_curves(train(tiny.model_copy(update={"seeds": seeds}), store)).axes
+        labels = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert labels == ["x₁", "x₂", "guess"]
+        assert len(axes.collections) == bands
+    alone = tiny.task.model_copy(update={"chains": 1})  # where guessing is perfect
+    figure = loss_curves(train(tiny.model_copy(update={"task": alone}), store))
+    assert figure.axes[0].get_ylim()[1] > 1
+
+
+@pytest.fixture(scope="module")
+def held(known: Planted) -> Contents:
+    return contents(known.model, known.task, 80)
+
+
+def test_contents_have_a_bar_for_each_symbol_that_is_held(held: Contents) -> None:
+    bars = [p for p in contents_figure(held).axes[0].patches if p.get_width() < 0.5]
+    assert len(bars) == (np.nan_to_num(held.stream.own) > 0.03).sum()
+    columns, rows = contents_rows(held)
+    assert columns == ["after", "q", "k0", "v0", "k1", "v1"]
+    assert rows[0][:2] == ["layer 3", "x0 x1 x2"]
+    assert rows[-1] == ["input", "x0", "x0", "x1", "x1", "x2"]
+    # Twins bring the same; what a role holds already, it is not brought.
+    brought = brought_rows(held)
+    assert {("0.0", "value 0", "x0 1.00"), ("0.1", "value 0", "x0 1.00")} <= set(brought)
+    assert not any(row[2].startswith("x0") for row in brought if row[1] == "query")
+    named = tuple(Role("letter", r.fact) if r.kind == "value" else r for r in held.roles)
+    own = replace(held, roles=named)  # roles of a task of one's own are shown, too
+    assert contents_rows(own)[0] == ["after", "q", "k0", "l", "k1", "l1"]
+    assert [row[1:] for row in contents_rows(own)[1]] == [row[1:] for row in rows]
+    counts = {len(contents_figure(each).axes[0].patches) for each in (own, held)}
+    assert len(counts) == 1
+
+
+def test_of_what_is_not_known_of_contents_nothing_is_said(known: Planted) -> None:
+    fresh = Transformer.seeded(known.model.config, known.model.interface, 0)
+    said = "\n".join(contents_remarks(contents(fresh, known.task, 80)))
+    assert "answers at guessing level" in said
+    tokens = KHop(hops=1, length=9, alphabet=3)
+    model = Transformer.seeded(Model(layers=1, heads=1, d_model=8), tokens.interface(), 0)
+    found = contents(model, tokens, 40)
+    assert brought_rows(replace(found, heads=None)) == []
+    assert "of another chain" not in "\n".join(contents_remarks(found))
+    nowhere = replace(found, stream=replace(found.stream, own=found.stream.own * np.nan))
+    assert "in no chain of these examples: key 0, value 0, query" in contents_remarks(nowhere)[-1]
+
+
+def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
+    (axes,) = shared_information(chain_of_facts(5)).axes
+    arcs = [patch for patch in axes.patches if isinstance(patch, Arc)]
+    assert sum(arc.theta1 == 0 for arc in arcs) == 5  # x_0 … x_4 occur twice, x_5 once
+    assert [arc.width for arc in arcs if arc.theta1 == 180] == [1] * 5  # one per pair
+    labels = [text.get_text() for text in axes.texts]
+    assert labels[:4] + labels[-2:] == ["x₄", "k4", "x₅", "v4", "x₀", "q"]
+
+
+def test_the_grid_of_a_schedule_has_a_row_per_layer_and_a_cell_per_reading() -> None:
+    found = flow(chain_of_facts(3))
+    rows = grid(found, found.schedule("x3")).splitlines()
+    assert rows[0].split()[:8] == ["layer", "k2", "v2", "k1", "v1", "k0", "v0", "q"]
+    assert rows[1].split()[:8] == ["1", "·", "k2", "·", "k1", "·", "k0", "·"]
+    assert rows[3].split() == ["3", *"······", "v1", "x0,", "x1,", "x2,", "x3"]
+    wide = flow(chain_of_facts(40))
+    assert grid(wide, wide.schedule("x40")).startswith("layer 1: value")
+    two_keys = flow(parse_facts(["f,i->o"]))
+    text = grid(two_keys, two_keys.schedule("o"))
+    assert "q1" in text
+    assert "k0.1" in text
+    found = flow(chain_of_facts(5), causal=False)  # several readings of a layer share a cell
+    readings = found.schedule("x5")
+    cells = {(reading.layer, reading.reader) for reading in readings}
+    assert grid(found, readings).count("+") == len(readings) - len(cells) > 0
+
+
+LATE = Path(1, 0, Role("query"), Role("value"))
+EARLY = Path(0, 2, Role("value"), Role("key"))
+NEVER = Path(0, 1, Role("value", 1), Role("key", 1))
+STORY = Emergence(
+    (LATE, EARLY, NEVER),
+    (0, 10, 20, 100),
+    np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 1.0], [0.1, 0.1, 0.1, 0.1]]),
+    np.array([[0.7, 0.7], [0.6, 0.7], [0.1, 0.7], [0.0, 0.6]]),
+    0.75,
+    None,
+    (14, None),
+)
+
+
+def ticks(axes: Axes) -> list[str]:
+    return [tick.get_text() for tick in axes.get_yticklabels()]
+
+
+def test_marks_stand_where_paths_emerged_and_where_hops_were_learned() -> None:
+    (axes,) = order_figure(STORY).axes
+    names, (first, second, third) = ticks(axes), (label(EARLY), "x₁ learned", label(LATE))
+    assert label(LATE) == "1.0: q ← v0"
+    assert names == ["x₂ learned", label(NEVER), third, second, first]
+    marks = {names[round(line.get_ydata()[0])]: line.get_xdata()[0] for line in axes.lines}
+    assert marks == pytest.approx({first: 5, second: 14, third: 15})
+    assert [text.get_text() for text in axes.texts] == ["never", "never"]
+    (axes,) = order_figure(replace(STORY, learned_at=None)).axes
+    assert len(axes.lines) == 2  # what is not known of hops is not drawn
+
+
+def test_attention_of_paths_stands_above_losses() -> None:
+    above, below, _ = emergence_figure(STORY).axes
+    assert ticks(above) == [label(path) for path in (NEVER, LATE, EARLY)]
+    (rows,) = (each for each in above.collections if isinstance(each, QuadMesh))
+    assert np.asarray(rows.get_array())[-1].tolist() == [0, 1, 1, 1]
+    assert [line.get_xdata()[0] for line in above.lines] == pytest.approx([15, 5])
+    hops = {str(line.get_label()): list(line.get_ydata()) for line in below.lines}
+    assert (hops["x₁"], hops["guess"]) == ([0.7, 0.6, 0.1, 0.0], [0.75, 0.75])
+    assert list(below.lines[0].get_xdata()) == [0, 10, 20, 100]
+
+
+def test_a_hop_that_is_asked_alone_has_its_number() -> None:
+    last = replace(STORY, losses=STORY.losses[:, :1], learned_at=(14,), hops=(5,))
+    assert Emergence.from_dict(last.to_dict()).asked == (5,)
+    assert "hops" not in STORY.to_dict()
+    assert emergence_rows(last)[-1][1:3] == ("hop 5 is learned", "14")
+    assert "x₅ learned" in ticks(order_figure(last).axes[0])
+    texts = emergence_figure(last).axes[1].get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["x₅", "guess"]
+
+
+def test_a_panel_shows_each_head_s_best_route_and_rings_beyond_chance() -> None:
+    query, value = Role("query"), Role("value")
+    routes = (
+        Route(query, Role("key"), "look-up"), Route(query, value, "look-up"),
+        Route(Role("answer"), value, "answer"),
+    )  # fmt: skip
+    own = np.zeros((3, 2, 2))
+    own[0, 1, 0], own[1, 1, 0], own[2, 0, 1] = 0.4, 0.9, 0.05
+    others = np.zeros_like(own)
+    others[1, 1, 0] = 0.2
+    scores = HeadScores("tiny", "kind", routes, own, others, np.full(3, 0.1), own, own, 8, 3)
+    figure = heads_figure(scores)
+    lookups, answers, _ = figure.axes
+    assert (lookups.get_title(), answers.get_title()) == ("look-up", "answer")
+    shown = np.asarray(lookups.images[0].get_array())
+    assert shown.tolist() == [[0, 0], [pytest.approx(0.7), 0]]
+    (rings,) = lookups.lines
+    assert list(zip(rings.get_xdata(), rings.get_ydata(), strict=True)) == [(0, 1)]
+    assert not len(answers.lines[0].get_xdata())  # 0.05 is within chance
+    assert "8 questions, 3 answered" in figure.caption
+
+
+@dataclass(frozen=True)
+class Result:
+    kind: str
+    hops: int
+    accuracy: float
+    interval: tuple[float, float]
+    guessing: float = 0.25
+
+
+ANSWERS = {
+    "small": [Result("equations-d1", 1, 0.5, (0.4, 0.7)), Result("kingdoms", 5, 0.3, (0.2, 0.4))],
+    "large": [
+        Result("equations-d1", 1, 0.9, (0.8, 0.9)),
+        Result("equations-d3", 3, 0.6, (0.5, 0.7)),
+    ],
+}
+
+
+def test_accuracies_have_their_intervals_and_the_line_of_guessing() -> None:
+    def bars(axes: Axes) -> list[list[float]]:
+        """The two ends of each interval: x, y, x, y."""
+        lines = [lines for container in axes.containers for lines in container[2]]
+        return [[*low, *high] for each in lines for low, high in each.get_segments()]
+
+    figure = results_figure(ANSWERS)
+    left, right = figure.axes
+    upward = [(round(low), below, above) for low, below, _, above in bars(left)]
+    expected = ((1, 0.4, 0.7), (1, 0.8, 0.9), (3, 0.5, 0.7))
+    assert upward == [pytest.approx(each) for each in expected]
+    ends = [tuple(each[::2]) for each in bars(right)]
+    assert ends == [pytest.approx(row.interval) for rows in ANSWERS.values() for row in rows]
+    assert ticks(right) == ["equations-d1", "kingdoms", "equations-d3"]
+    assert list(left.lines[-1].get_ydata()) == [0.25, 0.25]
+    assert legend(figure) == ["small", "large"]
+
+
+def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
+    known: Planted, circuit: Circuit
+) -> None:
+    maps = attention_maps(known.model, known.task, examples=4)
+    figure = role_maps_figure(maps, {part.at for part in circuit.parts})
+    titles = {axes.get_title(): axes.title.get_color() for axes in figure.axes if axes.images}
+    assert len(titles) == known.model.config.layers * known.model.config.heads
+    assert titles["0.0*"] != titles["1.0"]
+    for layers in (5, 13):  # layers of one head need not fill the grid
+        shares = np.zeros((layers, 1, 3, 3), np.float32)
+        roles = (Role("query"), Role("key"), Role("value"))
+        made = RoleMaps(roles, shares, shares, shares[..., 0], shares[..., 0])
+        for figure in (role_maps_figure(made), example_figure(shares, ["a", "b", "c"])):
+            panels = [axes for axes in figure.axes if axes.images]
+            assert [axes.get_title() for axes in panels] == [f"{n}.0" for n in range(layers)]
+
+
+PLAN = [("C", 20), ("W", 500), ("a", 50)]
+SCALE = StageScale(PLAN)
+
+
+@given(st.integers(0, 570))
+def test_every_stage_is_one_wide_and_a_place_is_that_of_one_epoch(epoch: int) -> None:
+    assert SCALE.place(np.array([0, 20, 520, 570])) == pytest.approx([0, 1, 2, 3])
+    assert SCALE.epoch(SCALE.place(epoch)) == pytest.approx(epoch, abs=1e-6)
+
+
+def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
+    shown = SCALE.shown(np.arange(571))
+    assert {0, 20, 520, 570} <= set(shown)
+    assert len(shown) < 200
+    epochs = np.array([0, 20, 520, 570])
+    two = np.array([[0.0, 0.2, 0.4, 0.6], [0.0, 0.4, 0.8, 1.0]])
+    one = {"head 1 to lag 1": two[:1]}
+    found = Stages(PLAN, epochs, {"{1}": two}, one, two, {"train": two})
+    axes = drawn(draw_stages)(found, "a title").axes
+    assert list(axes[0].lines[0].get_ydata()) == pytest.approx([0, 0.3, 0.6, 0.8])
+    assert list(axes[1].lines[0].get_ydata()) == pytest.approx([0, 0.2, 0.4, 0.6])
+    assert [len(one.collections) for one in axes] == [1, 0, 1, 1]  # one seed has no band
+
+
+def test_on_other_chains_every_line_is_a_mean_and_the_training_is_marked() -> None:
+    losses = np.array([[[1.0, 2.0, 3.0, 4.0]] * 2, [[3.0, 2.0, 3.0, 4.0]] * 2])
+    nears = np.array([[0.5, 0.1], [0.7, 0.3]])
+    lengths = Transfer("length", np.array([10, 100]), 100, losses, nears)
+    alphas = Transfer("alpha", np.array([0.1, 1.0]), 0.1, losses, nears)
+    above, _, below, _ = drawn(draw_transfer)([lengths, alphas], "title").axes
+    lines = {str(line.get_label()): line for line in above.lines}
+    assert [name for name in lines if name in LINES] == list(LINES)
+    assert list(lines["model"].get_ydata()) == pytest.approx([2.0, 2.0])
+    assert list(lines["truth"].get_ydata()) == pytest.approx([4.0, 4.0])
+    assert list(below.lines[0].get_ydata()) == pytest.approx([0.6, 0.2])
+    assert list(above.lines[-1].get_xdata()) == [100, 100]
