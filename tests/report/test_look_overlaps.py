@@ -1,6 +1,7 @@
 """Every figure, one column wide and two: its texts stand inside it, and apart from each other."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -85,16 +86,12 @@ def test_trouble_is_seen() -> None:
 
 
 @pytest.fixture(scope="module")
-def made(known: Planted, circuit: Circuit) -> dict[str, Make]:
-    """What every command draws, and every table of results."""
+def commands(known: Planted, circuit: Circuit) -> Make:
+    """What every command draws."""
     demo, ngram = hopscope.load("gallery/demo"), hopscope.load("gallery/ngram")
     assert isinstance(ngram, MarkovRun)
-    title, story, maps, contents = (
-        model_title(demo),
-        demo.emergence(4),
-        demo.maps(8),
-        demo.contents(40),
-    )
+    title, story = model_title(demo), demo.emergence(4)
+    maps, contents = demo.maps(8), demo.contents(40)
     planted = attention_maps(known.model, known.task, examples=4)
     example = circuitsvis(subject_of(known.model), exam_of(known.task, 1))
     both = compare("gallery/demo", "gallery/planted", Store())
@@ -102,50 +99,60 @@ def made(known: Planted, circuit: Circuit) -> dict[str, Make]:
     route = (Route(Role("query"), Role("key"), "look-up"), value)
     zero = np.zeros((2, 30, 9))
     scores = HeadScores("smollm2-135m", "f1", route, zero, zero, np.ones(2), zero, zero, 8, 3)
+    return lambda: {
+        "maps": role_maps_figure(maps, demo.heads_of_circuit(), f"role maps: {title}"),
+        "maps of twins": role_maps_figure(planted),
+        "example": example_figure(example["attention"], example["tokens"]),
+        "circuit": circuit_figure(circuit, of=f"circuit: {title}"),
+        "account": circuit_figure(demo.circuit, of=f"circuit: {title}"),
+        "circuit by time": circuit_figure(demo.circuit, story, f"circuit: {title}"),
+        "emergence": emergence_figure(story, f"emergence: {title}"),
+        "order": order_figure(story, f"order: {title}"),
+        "contents": contents_figure(contents, f"contents: {title}"),
+        "show": loss_curves(demo.run),
+        "depth": shared_information(Retrieval(hops=5).graph()),
+        "compare": comparison_figure(both),
+        "stages": stages_figure(ngram),
+        "lags": lags_figure(ngram),
+        "heads": heads_figure(scores),
+    }
+
+
+def tables(*targets: str) -> Mapping[str, Picture]:
+    """What is drawn of these tables of the repository."""
     folder = that_came_with_it()
     assert folder is not None
-    results = PAPERS.results(folder)
+    results, drawn = PAPERS.results(folder), {}
+    for name in targets:
+        table = results.readable(name)
+        found = figures(table, results.shown) if table is not None else []
+        drawn |= {f"{name}-{short}": figure for short, figure in found}
+    return drawn
 
-    def commands() -> Mapping[str, Picture]:
+
+def in_order(make: Make, columns: Literal[1, 2] | None) -> None:
+    with looking(Look(columns=columns)):
+        found = make()
+    assert {name: lines for name, each in found.items() if (lines := trouble(each))} == {}
+    sizes = {text.get_fontsize() for figure in found.values() for text in figure.findobj(Text)}
+    assert min(sizes) >= SMALL
+
+
+def test_texts_of_a_few_figures_stand_apart_and_are_large_enough(circuit: Circuit) -> None:
+    def few() -> Mapping[str, Picture]:
         return {
-            "maps": role_maps_figure(maps, demo.heads_of_circuit(), f"role maps: {title}"),
-            "maps of twins": role_maps_figure(planted),
-            "example": example_figure(example["attention"], example["tokens"]),
-            "circuit": circuit_figure(circuit, of=f"circuit: {title}"),
-            "account": circuit_figure(demo.circuit, of=f"circuit: {title}"),
-            "circuit by time": circuit_figure(demo.circuit, story, f"circuit: {title}"),
-            "emergence": emergence_figure(story, f"emergence: {title}"),
-            "order": order_figure(story, f"order: {title}"),
-            "contents": contents_figure(contents, f"contents: {title}"),
-            "show": loss_curves(demo.run),
+            "circuit": circuit_figure(circuit, of="circuit: planted"),
             "depth": shared_information(Retrieval(hops=5).graph()),
-            "compare": comparison_figure(both),
-            "stages": stages_figure(ngram),
-            "lags": lags_figure(ngram),
-            "heads": heads_figure(scores),
+            **tables("musat/depth", "chen/growth"),
         }
 
-    def tables() -> Mapping[str, Picture]:
-        drawn = {}
-        for name in PAPERS.targets:
-            table = results.readable(name)
-            found = figures(table, results.shown) if table is not None else []
-            drawn |= {f"{name}-{short}": figure for short, figure in found}
-        return drawn
-
-    return {"commands": commands, "tables": tables}
+    in_order(few, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [None, 1, 2])
-@pytest.mark.parametrize("which", ["commands", "tables"])
-def test_texts_stand_apart_and_are_large_enough(
-    made: dict[str, Make], which: str, columns: int | None
+def test_texts_of_all_figures_stand_apart_and_are_large_enough(
+    commands: Make, columns: Literal[1, 2] | None
 ) -> None:
-    with looking(Look(columns=columns)):  # type: ignore[arg-type]
-        found = made[which]()
-    assert len(found) > 10
-    told = {name: lines for name, figure in found.items() if (lines := trouble(figure))}
-    assert told == {}
-    sizes = {text.get_fontsize() for figure in found.values() for text in figure.findobj(Text)}
-    assert min(sizes) >= SMALL
+    in_order(commands, columns)
+    in_order(lambda: tables(*PAPERS.targets), columns)

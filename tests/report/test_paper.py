@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from hopscope.circuits import Circuit
 from hopscope.papers.claim import Claim, Finding, Reason
+from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
 from hopscope.papers.target import Target
+from hopscope.report.circuit import circuit_figure
 from hopscope.report.look import Picture, picture
+from hopscope.report.page import Section, figure_html, list_html, page, table_html
 from hopscope.report.paper import counts, paper_page
+from hopscope.report.readme import readme
 
 
 class Measured(Row):
@@ -24,35 +29,22 @@ CLAIMS = {
     claim.id: claim
     for claim in (
         Claim(
-            "musat/above-0.7",
-            "A loss stays above 0.7 & the other falls",
-            "§7, figure 4",
-            "> 0.7",
-            "all of 8 seeds, ±0.02",
-            ("musat/fig4",),
+            "musat/above-0.7", "A loss stays above 0.7 & the other falls", "§7, figure 4",
+            "> 0.7", "all of 8 seeds, ±0.02", ("musat/fig4",),
             lambda tables: Finding(f"{tables[0].of(Measured)[0].loss}", "reproduced", "8 seeds"),
         ),
         Claim(
-            "musat/plateau",
-            "There is a plateau",
-            "§7.1",
-            "none",
-            "slope of the loss",
-            ("musat/fig4", "musat/fig5"),
-            lambda tables: Finding("", "reproduced", ""),
+            "musat/plateau", "There is a plateau | none", "§7.1", "none", "slope of the loss",
+            ("musat/fig4", "musat/fig5"), lambda tables: Finding("", "reproduced", ""),
         ),
         Claim(
-            "chen/winner",
-            "Stage I picks the parents",
-            "theorem 3.2",
-            "all",
-            "20 seeds",
+            "chen/winner", "Stage I picks the parents", "theorem 3.2", "all", "20 seeds",
             ("chen/stages",),
             lambda tables: Finding("19 of 20; never", "not reproduced", "20 seeds <full>"),
             reason=Reason("Seed 3 is <stuck>.", "hopscope runs --store here"),
         ),
     )
-}
+}  # fmt: skip
 TARGETS = {
     target.name: target
     for target in (
@@ -69,13 +61,18 @@ def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[
     return [("loss", figure)]
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    made = Results(tmp_path / "results", TARGETS)
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    made = Results(tmp_path_factory.mktemp("results"), TARGETS)
     rows = (Measured(loss=0.72), Measured(loss=0.1))
     made.save(Table("musat/fig4", "reduced", rows, "2 seeds instead of 8", machine="A, 2 cores"))
     made.save(Table("chen/stages", "full", rows, machine="B, 4 cores"))
     return made
+
+
+@pytest.fixture(scope="module")
+def text(results: Results) -> str:
+    return paper_page(CLAIMS, TARGETS, results, draw)
 
 
 def section(text: str, anchor: str) -> str:
@@ -87,11 +84,6 @@ def section(text: str, anchor: str) -> str:
 class Balance(HTMLParser):
     """Says whether every element that is opened is closed, and in order."""
 
-    ALONE = (
-        "br",
-        "meta",
-    )
-
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
@@ -99,7 +91,7 @@ class Balance(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in self.ALONE:
+        if tag not in ("br", "meta"):
             self.open.append(tag)
         self.ids += [value or "" for name, value in attrs if name == "id"]
         self.links += [value or "" for name, value in attrs if name == "href" and tag == "a"]
@@ -108,11 +100,19 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_every_claim_has_a_row_with_both_values_and_the_verdict_as_a_word(results: Results) -> None:
-    table = section(paper_page(CLAIMS, TARGETS, results, draw), "claims")
-    rows = re.findall(r"<details>.*?</details>", table)
-    assert len(rows) == 3
-    above, plateau, winner = rows
+def alone(text: str) -> bool:
+    """Does a page need nothing from outside, and run nothing?"""
+    names = r"w3\.org|matplotlib\.org|purl\.org|creativecommons\.org"  # of SVG's vocabularies
+    addresses = re.findall(r"https?://[^\s\"<]+", text)
+    outside = re.search(r"<(script|link|img|iframe)|src=|@import", text)
+    return not outside and all(re.search(names, url) for url in addresses)
+
+
+def test_every_claim_has_a_row_with_both_values_and_the_verdict_as_a_word(text: str) -> None:
+    table = section(text, "claims")
+    places = [table.index(word) for word in ("Musat, Mech", "plateau", "Unveiling", "Stage I")]
+    assert places == sorted(places)  # below their paper
+    above, plateau, winner = re.findall(r"<details>.*?</details>", table)
     for shown in ("above 0.7 &amp; the", "§7, figure 4", "&gt; 0.7", "0.72", "±0.02", "8 seeds"):
         assert shown in above
     assert '<span class="verdict reproduced">reproduced</span>' in above
@@ -125,64 +125,36 @@ def test_every_claim_has_a_row_with_both_values_and_the_verdict_as_a_word(result
     assert "<dt>why</dt>" not in above + plateau
 
 
-def test_claims_stand_below_their_paper(results: Results) -> None:
-    table = section(paper_page(CLAIMS, TARGETS, results, draw), "claims")
-    places = [table.index(word) for word in ("Musat, Mech", "plateau", "Unveiling", "Stage I")]
-    assert places == sorted(places)
-
-
-def test_a_protocol_that_is_not_full_says_what_it_leaves_out(results: Results) -> None:
-    text = paper_page(CLAIMS, TARGETS, results, draw)
-    assert "<strong>reduced protocol:</strong> 2 seeds instead of 8" in section(text, "musat-fig4")
-    assert "not measured yet" in section(text, "musat-fig5")
-    assert "full protocol" in section(text, "chen-stages")
-    assert "<strong>" not in section(text, "chen-stages")
-
-
-def test_a_section_has_method_figures_machine_claims_and_command(results: Results) -> None:
-    shown = section(paper_page(CLAIMS, TARGETS, results, draw), "musat-fig4")
-    assert "<h2>Figure 4: losses</h2>" in shown
-    assert "Eight seeds." in shown
-    assert 'role="img" aria-label="&quot;musat/fig4&quot; by layer"' in shown
-    assert "2 rows, measured with hopscope" in shown
-    assert "A, 2 cores" in shown
+def test_a_section_has_method_figures_machine_claims_and_command(text: str) -> None:
+    shown, other = section(text, "musat-fig4"), section(text, "musat-fig5")
+    for words in (
+        "<h2>Figure 4: losses</h2>", "Eight seeds.", "2 rows, measured with hopscope", "A, 2 cores",
+        'role="img" aria-label="&quot;musat/fig4&quot; by layer"',
+        "<strong>reduced protocol:</strong> 2 seeds instead of 8",
+    ):  # fmt: skip
+        assert words in shown
     command = re.sub("<[^>]*>", "", shown[shown.index("<pre>") :])
     assert command == "hopscope reproduce musat/fig4 --protocol reduced"
     assert shown.count('href="#claim-') == 2
+    assert "not measured yet" in other
+    assert "<svg" not in other
+    assert "<code>hopscope reproduce musat/fig5</code>" in other
+    assert "full protocol" in section(text, "chen-stages")
+    assert "<strong>" not in section(text, "chen-stages")
+    end = section(text, "again")
+    assert re.findall(r"hopscope reproduce (\w+)", end) == ["musat", "chen"]
+    assert all(machine in end for machine in ("A, 2 cores", "B, 4 cores"))
 
 
-def test_what_was_not_measured_has_its_command_and_no_figure(results: Results) -> None:
-    shown = section(paper_page(CLAIMS, TARGETS, results, draw), "musat-fig5")
-    assert "<svg" not in shown
-    assert "<code>hopscope reproduce musat/fig5</code>" in shown
-
-
-def test_the_end_says_how_to_rerun_everything_and_where_it_ran(results: Results) -> None:
-    shown = section(paper_page(CLAIMS, TARGETS, results, draw), "again")
-    assert re.findall(r"hopscope reproduce (\w+)", shown) == ["musat", "chen"]
-    assert "A, 2 cores" in shown
-    assert "B, 4 cores" in shown
-
-
-def test_the_page_is_whole_and_every_link_leads_somewhere(results: Results) -> None:
+def test_the_page_is_whole_stands_alone_and_is_the_same_again(text: str, results: Results) -> None:
     parser = Balance()
-    parser.feed(paper_page(CLAIMS, TARGETS, results, draw))
+    parser.feed(text)
     assert parser.open == []
     assert len(set(parser.ids)) == len(parser.ids)
     assert parser.links
     assert {link.removeprefix("#") for link in parser.links} <= set(parser.ids)
-
-
-def test_the_page_needs_no_network_and_no_script(results: Results) -> None:
-    text = paper_page(CLAIMS, TARGETS, results, draw)
-    assert not re.search(r"<(script|link|img|iframe)|src=|@import", text)
-    names = r"w3\.org|matplotlib\.org|purl\.org|creativecommons\.org"  # of SVG's vocabularies
-    assert all(re.search(names, url) for url in re.findall(r"https?://[^\s\"<]+", text))
-
-
-def test_the_same_results_give_the_same_page(results: Results) -> None:
-    first, second = (paper_page(CLAIMS, TARGETS, results, draw) for _ in range(2))
-    assert first == second
+    assert alone(text)
+    assert paper_page(CLAIMS, TARGETS, results, draw) == text
 
 
 def test_without_any_results_the_page_is_a_list_of_what_to_measure(tmp_path: Path) -> None:
@@ -190,13 +162,39 @@ def test_without_any_results_the_page_is_a_list_of_what_to_measure(tmp_path: Pat
     assert "3 claims, 3 figures and tables, 0 of them measured" in text
     assert "<svg" not in text
     assert text.count(">not measured</span>") == 1 + 3 + 4  # key, table, sections
-
-
-def test_counts_have_every_verdict() -> None:
     found = counts([Finding("", "reproduced", ""), Finding("", "reproduced", "")])
-    assert list(found.items()) == [
-        ("reproduced", 2),
-        ("not reproduced", 0),
-        ("under a reading", 0),
-        ("not measured", 0),
-    ]
+    assert [*found.values()] == [2, 0, 0, 0]  # every verdict is counted
+
+
+def test_pages_escape_what_they_show_and_their_figures_do_not_share_ids(circuit: Circuit) -> None:
+    one, other = (figure_html(circuit_figure(circuit, of=name)) for name in ('a "circuit"', "b"))
+    ids = [set(re.findall(r'id="([^"]+)"', each)) for each in (one, other)]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    parts = [one, table_html(["h"], [["<x>"]]), list_html([])]
+    text = page("t <1>", "s", [Section("a & b", "c", parts)])
+    for words in ("t &lt;1&gt;", "&lt;x&gt;", 'aria-label="a &quot;circuit&quot;. '):
+        assert words in text
+    assert alone(text)
+
+
+def test_the_overview_tells_claims_and_tables(results: Results) -> None:
+    lines = readme(CLAIMS, TARGETS, results).splitlines()
+    (plateau,) = (line for line in lines if line.startswith("| musat/plateau | "))
+    assert "There is a plateau \\| none" in plateau
+    assert "| not measured | `hopscope reproduce musat/fig5` |" in plateau
+    (above,) = (line for line in lines if line.startswith("| musat/above-0.7 | "))
+    assert "| > 0.7 | 0.72 | reproduced | 8 seeds; musat/fig4: reduced protocol, " in above
+    assert any(line.startswith("| musat/fig4 | reduced: 2 seeds instead") for line in lines)
+    assert not any(line.startswith("| musat/fig5") for line in lines)
+
+
+ROOT = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").is_file(), reason="no results in this checkout")
+def test_the_overview_in_the_repository_is_current() -> None:
+    found = (ROOT / "README.md").read_text()
+    assert found == readme(PAPERS.claims, PAPERS.targets, PAPERS.results(ROOT)), (
+        "results/README.md is out of date: `hopscope reproduce --draw` writes it anew"
+    )

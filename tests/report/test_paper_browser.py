@@ -22,16 +22,11 @@ from hopscope.report.paper import paper_page
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 WIDTHS = (360, 768, 1400)
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--allow-file-access-from-files",  # the frames of a file are files
-    "--enable-logging=stderr",
-    "--v=0",
+FLAGS = (  # the frames of a file are files
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--allow-file-access-from-files", "--enable-logging=stderr", "--v=0",
     "--window-size=1600,1000",
-)
+)  # fmt: skip
 
 TEXTS = "h1, h2, p, li, dt, dd, th, td"
 
@@ -70,14 +65,11 @@ def text(tmp_path: Path) -> str:
     """A page with what is hard to fit: long names, long words, many columns of words."""
     name = "musat/a-figure-with-a-name-that-does-not-fit-on-the-screen-of-a-phone"
     claim = Claim(
-        f"{name}/and-its-claim",
-        f"What `{'a-formula-without-a-break' * 4}` says",
-        "§7.1, figure 4 and appendix B.2",
-        "0.123456789 ± 0.000001",
-        "The mean over every seed and hop. " * 5,
-        (name,),
+        f"{name}/and-its-claim", f"What `{'a-formula-without-a-break' * 4}` says",
+        "§7.1, figure 4 and appendix B.2", "0.123456789 ± 0.000001",
+        "The mean over every seed and hop. " * 5, (name,),
         lambda tables: Finding("0.5 " * 20, "under a reading", f"runs {'x' * 90}"),
-    )
+    )  # fmt: skip
     missing = Claim("chen/one", "Short", "§1", "1", "once", ("chen/none",), claim.judge)
     target = Target(name, "Figure 4: " + "losses " * 20, (Row,), method=name)
     results = Results(tmp_path / "results", {name: target})
@@ -110,10 +102,7 @@ def test_nothing_is_cut_off_on_any_screen(tmp_path: Path, text: str) -> None:
     assert [screen for screen in found if screen["page"] > screen["room"]] == []
     assert [screen["spilling"] for screen in found] == [[], [], []]
     assert console == []
-
-
-def test_what_is_too_wide_or_wrong_would_be_seen(tmp_path: Path, text: str) -> None:
-    wrong = (
+    wrong = (  # what is too wide or wrong would be seen
         '<div style="width: 800px">wide</div><script>nowhere()</script>'
         '<p style="width: 9px; overflow-wrap: normal">spilling</p></body>'
     )

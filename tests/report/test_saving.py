@@ -8,8 +8,9 @@ import pytest
 from PIL import Image
 
 from hopscope.circuits import Circuit
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.report.circuit import circuit_figure
+from hopscope.report.formats import FORMATS, check_format
 from hopscope.report.look import DARK, LIGHT, Look, looking
 from hopscope.report.saving import save_figure, svg, theme, themed
 
@@ -64,6 +65,19 @@ def test_on_a_page_it_follows_its_reader_and_other_programs_see_the_light_one(
     assert f"stroke: {first}; stroke: var(--hopscope-0, {first})" in text
     with pytest.raises(ConfigError, match="--style page .* only .svg can; for .*a.png choose"):
         saved(circuit, tmp_path / "a.png", Look("page"))
+
+
+def test_a_name_of_another_kind_or_that_cannot_be_written_is_refused(
+    circuit: Circuit, tmp_path: Path
+) -> None:
+    for suffix in FORMATS:
+        check_format(Path(f"a.b{suffix}"))
+    for name in ("a", "a.jpg", "a.SVG", "a.svg.gz", ".svg"):
+        with pytest.raises(ConfigError, match=rf"ends in .svg, .pdf, .png, not {name}"):
+            check_format(Path(name))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnwritable, match="cannot write"):
+        save_figure(circuit_figure(circuit), tmp_path / "file" / "loss.svg")
 
 
 def test_every_colour_of_a_figure_has_a_name(circuit: Circuit) -> None:
