@@ -122,6 +122,21 @@ def test_blocks_and_encoders_are_walked_as_the_whole_is_run(model: Stranger) -> 
     assert torch.allclose(model.out(seen), model(exam.inputs), atol=1e-5)
 
 
+def test_blocks_run_from_the_first_in_which_an_ablation_differs(model: Stranger) -> None:
+    blocks, ran = block_of(model), list[int]()
+
+    def counted(number: int, x: Tensor, attention: Edit) -> Tensor:
+        ran.append(number)
+        return blocks.block(number, x, attention)
+
+    cut = Blocks(blocks.enter, counted, blocks.leave)
+    ablator = Ablator(Whole.of_blocks(cut, model, SHAPE, causal=model.causal), exam_of(TWO_HOPS, 2))
+    ablator.losses([Ablation()])  # the module itself is looked through but once
+    ran.clear()
+    ablator.losses([Ablation.of({(2, n): Mechanism(rest=UNIFORM)}) for n in range(HEADS)])
+    assert ran == [2] * HEADS
+
+
 def test_a_walked_encoder_hands_out_what_torch_reports(model: Stranger) -> None:
     subject = walked(model)
     inputs = exam_of(TWO_HOPS, 2).inputs
