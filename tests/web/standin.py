@@ -19,7 +19,7 @@ class StandIn:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.slow, self.endless = 0.0, False
-        self.working, self.most, self.stopped = 0, 0, 0
+        self.working, self.most, self.stopped, self.streaming = 0, 0, 0, 0
         self.error: Exception | None = None
         self._lock = threading.Lock()
 
@@ -61,8 +61,12 @@ class StandIn:
         self, id_: str, asked: CostsQuestion, stop: Callable[[], bool]
     ) -> Iterator[dict[str, Any]]:
         yield self._answer("costs", self._known(id_), "\n{}\u2028")
-        while self.endless and not stop():  # as long as somebody reads
-            yield {"more": SECRET * 1_000}
+        self.streaming += 1
+        try:
+            while self.endless and not stop():  # as long as somebody reads
+                yield {"more": SECRET * 1_000}
+        finally:
+            self.streaming -= 1
 
     def views(self, id_: str) -> dict[str, Any]:
         return self._answer("views", self._known(id_))

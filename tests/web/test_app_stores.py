@@ -13,36 +13,30 @@ from typing import Any
 import pytest
 from asking import Answer, Ask, ask_all, made
 
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
 from hopscope.training import train
 from hopscope.web.views import Views
 
+TINY = Experiment(
+    task=Retrieval(hops=1, chains=2),
+    model=Model(layers=1, heads=1, d_model=8),
+    training=Training(
+        steps=2, batch=4, examples=8, checkpoint_every=1, validate_every=1,
+        validation_examples=4, precision="float32",
+    ),
+)  # fmt: skip
 CANARY = b"the content of a file beside the store"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, tiny_run: Experiment) -> Path:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store of two runs, and a file beside it that nobody may read."""
     root = tmp_path_factory.mktemp("whole")
     for seed in (0, 1):
-        train(tiny_run.model_copy(update={"seeds": (seed,)}), root / "runs")
+        train(TINY.model_copy(update={"seeds": (seed,)}), root / "runs")
     (root / "canary.json").write_bytes(CANARY)
     return root
-
-
-@pytest.fixture(scope="module")
-def tiny_run() -> Experiment:
-    from hopscope.configs import Model, Retrieval, Training
-
-    return Experiment(
-        task=Retrieval(hops=1, chains=2),
-        model=Model(layers=1, heads=1, d_model=8),
-        training=Training(
-            steps=2, batch=4, examples=8, checkpoint_every=1, validate_every=1,
-            validation_examples=4, precision="float32",
-        ),
-    )  # fmt: skip
 
 
 def every_question(run: str) -> list[Ask]:
@@ -102,51 +96,29 @@ def last(folder: Path) -> Path:
     return max(folder.rglob("step-*"))
 
 
-def link_the_run(folder: Path) -> None:
-    folder.rename(folder.parent.parent / "elsewhere")
-    folder.symlink_to(folder.parent.parent / "elsewhere")
+def canary(folder: Path) -> Path:
+    return folder.parent.parent / "canary.json"
 
 
-def link_a_file(folder: Path) -> None:
-    path = last(folder)
+def moved(folder: Path) -> None:
+    elsewhere = folder.parent.parent / "elsewhere"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+
+
+def replaced(path: Path, make: Callable[[Path], object]) -> None:
     path.unlink()
-    path.symlink_to(folder.parent.parent / "canary.json")
+    make(path)
 
 
-def link_the_config(folder: Path) -> None:
-    (folder / "config.json").unlink()
-    (folder / "config.json").symlink_to(folder.parent.parent / "canary.json")
+def rewritten(folder: Path, change: Callable[[bytes], bytes]) -> None:
+    last(folder).write_bytes(change(last(folder).read_bytes()))
 
 
-def name_a_file_beside(folder: Path) -> None:
-    path = folder / "manifest.json"
-    text = json.loads(path.read_text())
-    entry = {"size": len(CANARY), "sha256": hashlib.sha256(CANARY).hexdigest()}
-    text["files"]["../../canary.json"] = entry
-    path.write_text(json.dumps(text))
-
-
-def many_files(folder: Path) -> None:
-    path = folder / "manifest.json"
-    text = json.loads(path.read_text())
-    text["files"] |= {f"x/{number}": {"size": 1, "sha256": "0" * 64} for number in range(20_000)}
-    path.write_text(json.dumps(text))
-
-
-def cut(folder: Path) -> None:
-    path = last(folder)
-    path.write_bytes(path.read_bytes()[:-7])
-
-
-def flip(folder: Path) -> None:
-    path = last(folder)
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
-def long_header(folder: Path) -> None:
-    last(folder).write_bytes((100 * 2**20).to_bytes(8, "little") + b"{}")
+def listed(folder: Path, files: dict[str, object]) -> None:
+    text = json.loads((folder / "manifest.json").read_text())
+    text["files"] |= files
+    (folder / "manifest.json").write_text(json.dumps(text))
 
 
 class Evil:
@@ -154,50 +126,47 @@ class Evil:
         return os.system, ("touch $HOPSCOPE_PWNED",)
 
 
-def pickled(folder: Path) -> None:
-    path = last(folder)
-    path.write_bytes(pickle.dumps(Evil()).ljust(path.stat().st_size, b"\0"))
+BESIDE = {"../../canary.json": {"size": len(CANARY), "sha256": hashlib.sha256(CANARY).hexdigest()}}
+MANY = {f"x/{number}": {"size": 1, "sha256": "0" * 64} for number in range(20_000)}
+HEADER = (100 * 2**20).to_bytes(8, "little") + b"{}"
+HOSTILE: dict[str, Callable[[Path], None]] = {
+    "a link for a run": moved,
+    "a link for weights": lambda run: replaced(last(run), lambda its: its.symlink_to(canary(run))),
+    "a link for the config": lambda run: replaced(
+        run / "config.json", lambda its: its.symlink_to(canary(run))
+    ),
+    "a file beside": lambda run: listed(run, BESIDE),
+    "many files": lambda run: listed(run, MANY),
+    "cut": lambda run: rewritten(run, lambda data: data[:-7]),
+    "a bit": lambda run: rewritten(run, lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]),
+    "a long header": lambda run: rewritten(run, lambda _: HEADER),
+    "pickled": lambda run: rewritten(
+        run, lambda data: pickle.dumps(Evil()).ljust(len(data), b"\0")
+    ),
+    "a pipe for weights": lambda run: replaced(last(run), os.mkfifo),
+    "a pipe for a manifest": lambda run: replaced(run / "manifest.json", os.mkfifo),
+    "no JSON": lambda run: replaced(
+        run / "manifest.json", lambda its: its.write_bytes(b"[" * 100_000)
+    ),
+}
 
 
-def pipe(folder: Path) -> None:
-    path = last(folder)
-    path.unlink()
-    os.mkfifo(path)
-
-
-def pipe_for_a_manifest(folder: Path) -> None:
-    (folder / "manifest.json").unlink()
-    os.mkfifo(folder / "manifest.json")
-
-
-def no_json(folder: Path) -> None:
-    (folder / "manifest.json").write_bytes(b"[" * 100_000)
-
-
-HOSTILE = (
-    link_the_run, link_a_file, link_the_config, name_a_file_beside, many_files, cut, flip,
-    long_header, pickled, pipe, pipe_for_a_manifest, no_json,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("change", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_run_harms_nothing_but_itself(
-    whole: Path, tmp_path: Path, change: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+    whole: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOPSCOPE_PWNED", str(tmp_path / "pwned"))
     root = tmp_path / "copy"
     shutil.copytree(whole, root)
     first, second = Store(root / "runs").names()
     known = ids(Views(Store(root / "runs")))
-    change(root / "runs" / first)
+    HOSTILE[name](root / "runs" / first)
     before, views = digest(root), Views(Store(root / "runs"))
     table, *answers = asked(views, [Ask(), *every_question(known[first])])
     rows = {row["name"]: row for row in table.json()["rows"]}
     assert rows[second]["state"] == "complete"
-    statuses = [answer.status for answer in answers]
-    if change is not link_the_run:  # a folder may stand elsewhere, as a link of its owner
-        broken = [answer for answer in answers if answer.status != 200 or b'"error"' in answer.body]
-        assert broken, statuses
+    if HOSTILE[name] is not moved:  # a folder may stand elsewhere, as a link of its owner
+        assert [its for its in answers if its.status != 200 or b'"error"' in its.body]
     for answer in answers:
         if answer.status != 200:
             assert answer.refused, answer

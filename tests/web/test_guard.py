@@ -58,8 +58,7 @@ def test_without_that_limit_it_would_be_kept() -> None:
     explorer = made(views, limits=Limits(body_bytes=2**30))
     (answer,) = ask_all(explorer.app, [KEEP.but(body=LONG)])
     explorer.end()
-    assert answer.status == 200
-    assert len(views.asked) == 1
+    assert (answer.status, len(views.asked)) == (200, 1)
 
 
 def test_a_body_comes_within_seconds() -> None:
@@ -69,22 +68,32 @@ def test_a_body_comes_within_seconds() -> None:
     assert (status, b"expected a request within 0.05 s" in body) == (408, True)
 
 
-def test_who_leaves_before_the_end_is_not_answered() -> None:
-    async def leave() -> list[Any]:
-        heard: list[Any] = []
+def test_who_leaves_is_not_answered() -> None:
+    """Before all was sent, or during a computation, which ends; a websocket does not even open."""
+    views = StandIn()
+    views.slow = 30
+    explorer = made(views)
+    heard: list[Any] = []
 
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.disconnect"}
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
 
-        async def send(message: Any) -> None:
-            heard.append(message)
+    async def send(message: Any) -> None:
+        heard.append(message)
 
+    async def leave() -> int:
         await explorer.app(KEEP.scope(), receive, send)
-        return heard
+        assert heard == []
+        left = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.05, left.set)
+        status = (await answered(explorer.app, ABLATE, left)).status
+        await explorer.app(Ask().scope() | {"type": "websocket"}, None, send)
+        return status
 
-    explorer = made()
-    assert asyncio.run(leave()) == []
+    assert asyncio.run(leave()) == 0
     explorer.end()
+    assert views.stopped == 1
+    assert heard == [{"type": "websocket.close", "code": 1008}]
 
 
 class Mistaken(StandIn):
@@ -98,70 +107,25 @@ class Mistaken(StandIn):
 def test_of_a_mistake_the_client_is_told_a_number_and_the_terminal_all() -> None:
     notes: list[str] = []
     explorer = made(Mistaken(), notes)
-    first, second = ask_all(explorer.app, [Ask(path=f"/api/runs/{RUN}".encode())] * 2)
+    run = Ask(path=f"/api/runs/{RUN}".encode())
+    asks = [run, run, run.but(path=run.path + b"/views")]
+    first, second, known = ask_all(explorer.app, asks)
     explorer.end()
     assert first.status == second.status == 500
     assert first.json()["error"] == "a mistake of hopscope: see error 1 in its terminal"
     assert second.json()["error"] == "a mistake of hopscope: see error 2 in its terminal"
     assert notes[0] == "error 1 of this server, a mistake of hopscope:"
     assert "ZeroDivisionError" in "\n".join(notes)
+    told = "runs/x cannot be written to, nor place"  # without the folders
+    assert (known.status, known.json()["error"]) == (403, told)
 
 
-def test_an_error_names_no_folder() -> None:
-    explorer = made(Mistaken())
-    (answer,) = ask_all(explorer.app, [Ask(path=f"/api/runs/{RUN}/views".encode())])
-    explorer.end()
-    assert answer.status == 403
-    assert answer.json()["error"] == "runs/x cannot be written to, nor place"
-
-
-def test_a_websocket_is_closed_before_it_opens() -> None:
-    async def connect() -> list[Any]:
-        heard: list[Any] = []
-
-        async def send(message: Any) -> None:
-            heard.append(message)
-
-        await explorer.app(Ask().scope() | {"type": "websocket"}, None, send)
-        return heard
-
-    explorer = made()
-    assert asyncio.run(connect()) == [{"type": "websocket.close", "code": 1008}]
-    explorer.end()
-
-
-@pytest.mark.parametrize("name", guard.HEADERS)
-def test_a_header_that_is_missing_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    less = {key: value for key, value in guard.HEADERS.items() if key != name}
-    monkeypatch.setattr(guard, "HEADERS", less)
-    explorer = made()
-    with pytest.raises(AssertionError):
-        ask_all(explorer.app, [Ask()])
-    explorer.end()
-
-
-def test_the_page_may_load_nothing_from_elsewhere() -> None:
-    assert "unsafe" not in guard.HEADERS["content-security-policy"]
-    assert "http" not in guard.HEADERS["content-security-policy"]
-
-
-def test_answers_of_the_api_are_not_kept_by_browsers() -> None:
-    explorer = made()
-    page, data = ask_all(explorer.app, [Ask(path=b"/"), Ask()])
-    explorer.end()
-    assert page.headers["cache-control"] == "no-cache"
-    assert data.headers["cache-control"] == "no-store"
-
-
-def test_who_leaves_during_a_computation_is_not_answered() -> None:
-    async def leave() -> int:
-        left = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.05, left.set)
-        return (await answered(explorer.app, ABLATE, left)).status
-
-    views = StandIn()
-    views.slow = 30
-    explorer = made(views)
-    assert asyncio.run(leave()) == 0
-    explorer.end()
-    assert views.stopped == 1
+def test_a_header_that_is_missing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asking.check_headers` holds every answer to them."""
+    every = dict(guard.HEADERS)
+    for name in every:
+        monkeypatch.setattr(guard, "HEADERS", {key: every[key] for key in every if key != name})
+        explorer = made()
+        with pytest.raises(AssertionError):
+            ask_all(explorer.app, [Ask()])
+        explorer.end()

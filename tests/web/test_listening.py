@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -42,24 +43,17 @@ def test_a_port_that_was_named_and_is_taken_is_an_error() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
+def test_other_refusals_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, text in (
         (errno.EACCES, "--port 80 is not yours to open: choose one from 1,024 on"),
         (errno.EADDRNOTAVAIL, "--host 10.9.9.9 is no address of this machine"),
         (errno.ENOBUFS, "cannot listen at 10.9.9.9: No buffer space available"),
-    ],
-)
-def test_other_refusals_are_one_line(
-    number: int, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def bind(*_: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(room, "_bound", bind)
-    with pytest.raises(ConfigError) as caught, listening(Address("10.9.9.9", 80)):
-        pass
-    assert str(caught.value).startswith(text)
+    ):
+        error = OSError(number, os.strerror(number))
+        monkeypatch.setattr(socket.socket, "bind", Mock(side_effect=error))
+        with pytest.raises(ConfigError) as caught, listening(Address("10.9.9.9", 80)):
+            pass
+        assert str(caught.value).startswith(text)
 
 
 def test_an_address_of_six_is_no_address_of_four() -> None:
@@ -101,13 +95,13 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("name", ["none/s", "x" * 200])
-def test_a_socket_that_cannot_be_made_is_one_line(tmp_path: Path, name: str) -> None:
-    with (
-        pytest.raises(ConfigError, match="cannot make the socket"),
-        listening(Address(socket=tmp_path / name)),
-    ):
-        pass
+def test_a_socket_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    for name in ("none/s", "x" * 200):
+        with (
+            pytest.raises(ConfigError, match="cannot make the socket"),
+            listening(Address(socket=tmp_path / name)),
+        ):
+            pass
     assert list(tmp_path.iterdir()) == []
 
 

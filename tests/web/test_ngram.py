@@ -1,6 +1,7 @@
 """The n-gram experiment on the page: parameters, predictions, what is attended to."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,11 @@ def run() -> MarkovRun:
     return MarkovRun(gallery.find("ngram"))
 
 
+def hot(told: dict[str, Any]) -> np.ndarray:
+    """The symbols of an example, one-hot."""
+    return np.eye(3)[[told["symbols"].index(token["text"]) for token in told["tokens"]]]
+
+
 def test_it_is_described(views: Views) -> None:
     found = views.run(NGRAM)
     assert (found["kind"], found["seeds"], found["arrays"]) == (
@@ -53,37 +59,28 @@ def test_all_parameters_are_there_at_every_epoch(views: Views, run: MarkovRun) -
     np.testing.assert_allclose(arrays["attention"].sum(-1), 1, rtol=1e-6)
 
 
-@pytest.mark.parametrize("epoch", [None, 0, 2000])
-def test_predictions_are_those_of_the_model(
-    views: Views, run: MarkovRun, epoch: int | None
-) -> None:
-    arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(index=7, step=epoch)))
+def test_predictions_are_those_of_the_model(views: Views, run: MarkovRun) -> None:
     chains = drawn(run.recipe, 0, "validation")
-    model = said(run.recipe, run.state(0, epoch), chains)[7]
-    np.testing.assert_allclose(told["answers"]["model"], model, atol=1e-6)
-    np.testing.assert_allclose(told["answers"]["gih"], gih(chains, 3, (1, 2))[0][7], atol=1e-12)
-    np.testing.assert_allclose(told["answers"]["bayes"], bayes(chains)[7], atol=1e-12)
-    np.testing.assert_allclose(told["answers"]["truth"], chains.truth()[7], atol=1e-12)
-    symbols = np.array([told["symbols"].index(token["text"]) for token in told["tokens"]])
-    hot = np.eye(3)[symbols]
-    # What the last layer attends to is what is predicted; so it is for the ideal head.
-    np.testing.assert_allclose(arrays["attention"] @ hot, model, atol=1e-5)
-    np.testing.assert_allclose(arrays["gih_attention"] @ hot, told["answers"]["gih"], atol=1e-6)
-
-
-def test_what_copiers_copy_is_their_attention_to_lags(views: Views) -> None:
-    arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(tokens=tuple("abcabcab"))))
-    symbols = np.array([told["symbols"].index(token["text"]) for token in told["tokens"]])
-    hot = np.eye(3)[symbols]
-    for number, place in enumerate(range(3, 9)):
-        window = hot[place - 3 : place][::-1]
-        np.testing.assert_allclose(
-            arrays["copied"][:, number], arrays["copiers"] @ window, atol=1e-6
-        )
+    for epoch in (None, 0, 2000):
+        arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(index=7, step=epoch)))
+        model = said(run.recipe, run.state(0, epoch), chains)[7]
+        answers = told["answers"]
+        np.testing.assert_allclose(answers["model"], model, atol=1e-6)
+        np.testing.assert_allclose(answers["gih"], gih(chains, 3, (1, 2))[0][7], atol=1e-12)
+        np.testing.assert_allclose(answers["bayes"], bayes(chains)[7], atol=1e-12)
+        np.testing.assert_allclose(answers["truth"], chains.truth()[7], atol=1e-12)
+        # What the last layer attends to is what is predicted; so it is for the ideal head.
+        np.testing.assert_allclose(arrays["attention"] @ hot(told), model, atol=1e-5)
+        np.testing.assert_allclose(arrays["gih_attention"] @ hot(told), answers["gih"], atol=1e-6)
 
 
 def test_a_typed_sequence_is_continued_like_the_induction_head(views: Views) -> None:
-    _, told = unpacked(views.example(NGRAM, ExampleQuestion(tokens=tuple("abcabcab"))))
+    """What copiers copy is their attention to lags."""
+    arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(tokens=tuple("abcabcab"))))
+    for number, place in enumerate(range(3, 9)):
+        window = hot(told)[place - 3 : place][::-1]
+        copied = arrays["copiers"] @ window
+        np.testing.assert_allclose(arrays["copied"][:, number], copied, atol=1e-6)
     assert told["matched"]
     assert told["answers"]["gih"] == [0, 0, 1]
     assert "truth" not in told["answers"]
@@ -92,19 +89,19 @@ def test_a_typed_sequence_is_continued_like_the_induction_head(views: Views) -> 
     assert not alone["matched"]
 
 
+REFUSED = (
+    ({"tokens": tuple("abcd")}, "there is no symbol 'd' here; the symbols are a, b, c"),
+    ({"tokens": tuple("abc")}, "the sequence has 3 symbols; expected at least 4"),
+    ({"index": 1000}, "index is 1000; the validation chains are 0 … 999"),
+    ({"step": 60000}, "step is 60000; gallery/ngram has no check.*nearest is 57000"),
+    ({"changes": ("0.0=mean",)}, "heads of the n-gram model cannot be changed"),
+)
+
+
 def test_what_is_not_there_is_told(views: Views) -> None:
-    with pytest.raises(ConfigError, match="there is no symbol 'd' here; the symbols are a, b, c"):
-        views.example(NGRAM, ExampleQuestion(tokens=tuple("abcd")))
-    with pytest.raises(ConfigError, match="the sequence has 3 symbols; expected at least 4"):
-        views.example(NGRAM, ExampleQuestion(tokens=tuple("abc")))
-    with pytest.raises(ConfigError, match="index is 1000; the validation chains are 0 … 999"):
-        views.example(NGRAM, ExampleQuestion(index=1000))
-    with pytest.raises(
-        ConfigError, match="step is 60000; gallery/ngram has no check.*nearest is 57000"
-    ):
-        views.example(NGRAM, ExampleQuestion(step=60000))
-    with pytest.raises(ConfigError, match="heads of the n-gram model cannot be changed"):
-        views.example(NGRAM, ExampleQuestion(changes=("0.0=mean",)))
+    for asked, line in REFUSED:
+        with pytest.raises(ConfigError, match=line):
+            views.example(NGRAM, ExampleQuestion(**asked))
     with pytest.raises(ConfigError, match="gallery/ngram is a run of kind ngram, which has no abl"):
         views.ablate(NGRAM, AblateQuestion(), lambda: False)
 
@@ -121,5 +118,4 @@ def test_a_full_first_layer_is_looked_at_where_it_is_kept(store: Store) -> None:
     arrays, told = unpacked(found)
     model = said(recipe, run.state(5), drawn(recipe, 5, "validation"))[4]
     np.testing.assert_allclose(told["answers"]["model"], model, atol=1e-6)
-    symbols = [told["symbols"].index(token["text"]) for token in told["tokens"]]
-    np.testing.assert_allclose(arrays["attention"] @ np.eye(3)[symbols], model, atol=1e-5)
+    np.testing.assert_allclose(arrays["attention"] @ hot(told), model, atol=1e-5)

@@ -39,11 +39,10 @@ def test_every_attack_is_refused(group: str) -> None:
     assert views.asked == []
 
 
-def test_there_are_thousands() -> None:
+def test_they_are_on_every_route_by_every_method() -> None:
     explorer = made()
     asks = [ask for group in GROUPS for ask in of_group(group, list(explorer.routes))]
     explorer.end()
-    assert len(asks) > 6_000
     routes = {ask.path for ask in good(list(explorer.routes))}
     assert routes <= {ask.path for ask in of_group("host", list(explorer.routes))}
     assert set(GROUPS) == set(GUARDS)
@@ -61,29 +60,29 @@ def test_without_a_guard_some_attacks_are_answered(guard: str) -> None:
     assert views.asked
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        b"127.0.0.1:8384", b"localhost", b"LOCALHOST:9000", b"localhost:1", b"127.200.3.4:65535",
-        b"[::1]", b"[::1]:8384", b"[0:0:0:0:0:0:0:1]:80",
-    ],
-)  # fmt: skip
-def test_names_of_this_machine_are_answered_at_any_port(host: bytes) -> None:
-    """A port may be forwarded: the browser then names the port at its own end."""
-    own = b"http://" + host.lower()
-    ask = Ask(host=(host,), more=((b"origin", own), (b"sec-fetch-site", b"same-origin")))
-    if host.endswith(b":80"):
-        ask = Ask(host=(host,))
-    (answer,) = one(ask)
-    assert answer.status == 200
-
-
 def one(*asks: Ask, **changed: object) -> list[Answer]:
     explorer = made(**changed)
     try:
         return ask_all(explorer.app, list(asks))
     finally:
         explorer.end()
+
+
+LOCAL = (
+    b"127.0.0.1:8384", b"localhost", b"LOCALHOST:9000", b"localhost:1", b"127.200.3.4:65535",
+    b"[::1]", b"[::1]:8384",
+)  # fmt: skip
+
+
+def test_names_of_this_machine_are_answered_at_any_port() -> None:
+    """A port may be forwarded: the browser then names the port at its own end."""
+    site = (b"sec-fetch-site", b"same-origin")
+    asks = [
+        Ask(host=(host,), more=((b"origin", b"http://" + host.lower()), site)) for host in LOCAL
+    ]
+    for answer in one(*asks, Ask(host=(b"[0:0:0:0:0:0:0:1]:80",))):
+        assert answer.status == 200
+        assert SECRET.encode() in answer.body  # or no attack could be seen to succeed
 
 
 def test_a_trusted_origin_is_answered_under_its_own_name_alone() -> None:
@@ -132,8 +131,3 @@ def test_header_names_are_read_in_any_case() -> None:
     asked = Asked("GET", b"/", [(b"HOST", b"a"), (b"host", b"b")])
     assert asked.all(b"host") == [b"a", b"b"]
     assert asked.one(b"host") is None
-
-
-def test_what_is_answered_holds_the_secret() -> None:
-    (answer,) = one(Ask())
-    assert SECRET.encode() in answer.body  # or no attack could be seen to succeed

@@ -40,14 +40,6 @@ def test_what_is_not_listed_is_not_served(tmp_path: Path) -> None:
     assert sorted(route.path for route in Router(routes).routes) == ["/", "/index.html", "/page.js"]
 
 
-def test_the_page_is_written_in_short_lines_and_short_files() -> None:
-    """`prettier --print-width 110` writes the scripts so; the rest is for people to see to."""
-    for file in sorted(shell.STATIC.glob("*.*s")):
-        lines = file.read_text(encoding="utf-8").splitlines()
-        assert len(lines) <= 300, file.name
-        assert {n for n, line in enumerate(lines, 1) if len(line) > 120} == set(), file.name
-
-
 def test_each_colour_is_said_once() -> None:
     styles = "".join(file.read_text() for file in shell.STATIC.glob("*.css"))
     said = re.findall(r"(--[\w-]+): (?:light-dark\(|#)", styles)

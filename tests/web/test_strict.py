@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopscope.web.policy import Refused
-from hopscope.web.strict import DEPTH, TEXT, read_json
+from hopscope.web.strict import DEPTH, read_json
 
 BAD = {
     "nothing": b"",
@@ -36,20 +36,13 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_what_is_refused_at_once(name: str) -> None:
-    begun = time.process_time()
-    with pytest.raises(Refused, match="cannot be read: expected") as caught:
-        read_json(BAD[name])
-    assert caught.value.status == 400
-    assert time.process_time() - begun < 1
-
-
-@pytest.mark.parametrize("end", [b"", b'"', b"\\", b"\n"])
-def test_a_text_is_read_once_though_it_does_not_end(end: bytes) -> None:
-    text = b'"' + b'\\"' * 50 + end
-    assert TEXT.findall(text)[0] == text.removesuffix(b"\\")
-    assert len(TEXT.findall(text)) == 1
+def test_what_is_refused_at_once() -> None:
+    for name, data in BAD.items():
+        begun = time.process_time()
+        with pytest.raises(Refused, match="cannot be read: expected") as caught:
+            read_json(data)
+        assert caught.value.status == 400, name
+        assert time.process_time() - begun < 1, name
 
 
 def test_brackets_in_text_are_no_depth() -> None:
@@ -73,13 +66,8 @@ def depth(value: object) -> int:
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), JSON, max_size=4))
 def test_what_a_browser_writes_is_read(value: dict[str, object]) -> None:
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:  # a lone surrogate inside
-        return
     if depth(value) <= DEPTH:
-        assert read_json(data) == value
+        assert read_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
 def test_as_deep_as_is_allowed_and_no_deeper() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,70 +19,45 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_every_start_makes_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOPSCOPE_TOKEN_FILE", raising=False)
-    made = {token() for _ in range(10)}
-    assert len(made) == 10
-    assert all(len(each) == 43 and FORM.fullmatch(each) for each in made)
-
-
-def test_a_file_keeps_it_for_its_owner_alone(place: Path) -> None:
+def test_a_file_keeps_it_for_its_owner_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one every start makes another."""
     first = token()
     assert place.read_text() == f"{first}\n"
     assert place.stat().st_mode & 0o777 == 0o600
     assert token() == first
+    monkeypatch.delenv("HOPSCOPE_TOKEN_FILE")
+    made = {first, *(token() for _ in range(10))}
+    assert len(made) == 11
+    assert all(len(each) == 43 and FORM.fullmatch(each) for each in made)
 
 
-def readable(path: Path) -> None:
-    token()
-    path.chmod(0o644)
+def written(path: Path, mode: int, text: str) -> None:
+    path.write_text(text)
+    path.chmod(mode)
 
 
-def short(path: Path) -> None:
-    token()
-    path.write_text("secret")
-
-
-def linked(path: Path) -> None:
-    path.symlink_to("/etc/passwd")
-
-
-def piped(path: Path) -> None:
-    os.mkfifo(path, 0o600)
-
-
-def folder(path: Path) -> None:
-    path.mkdir(0o700)
-
-
-def below_a_file(path: Path) -> None:
-    path.parent.joinpath("file").touch()
-    os.environ["HOPSCOPE_TOKEN_FILE"] = str(path.parent / "file" / "token")
-
-
-@pytest.mark.parametrize(
-    ("prepare", "text"),
-    [
-        (readable, "can be read by others: chmod 600 "),
-        (short, "holds no token: expected 32 to 200 letters"),
-        (linked, "cannot be read: Too many levels of symbolic links"),
-        (piped, "is no regular file"),
-        (folder, "is no regular file"),
-        (below_a_file, "cannot be read: Not a directory"),
-    ],
+OTHERS: tuple[tuple[Callable[[Path], object], str], ...] = (
+    (lambda path: written(path, 0o644, "t" * 43), "can be read by others: chmod 600 "),
+    (lambda path: written(path, 0o600, "secret"), "holds no token: expected 32 to 200 letters"),
+    (lambda path: path.symlink_to("/etc/passwd"), "cannot be read: Too many levels of symbolic"),
+    (lambda path: os.mkfifo(path, 0o600), "is no regular file"),
+    (lambda path: path.mkdir(0o700), "is no regular file"),
+    (lambda path: written(path.parent, 0o600, ""), "cannot be read: Not a directory"),
+    (lambda _: None, "cannot be made: No such file or directory"),
 )
-def test_another_file_is_refused(place: Path, prepare: object, text: str) -> None:
-    prepare(place)
-    with pytest.raises(ConfigError) as caught:
-        token()
-    assert text in str(caught.value)
-    assert str(caught.value).startswith("$HOPSCOPE_TOKEN_FILE ")
 
 
-def test_a_file_that_cannot_be_made_is_named(tmp_path: Path, place: Path) -> None:
-    os.environ["HOPSCOPE_TOKEN_FILE"] = str(tmp_path / "none" / "token")
-    with pytest.raises(ConfigError, match="cannot be made: No such file or directory"):
-        token()
+def test_another_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, (prepare, text) in enumerate(OTHERS):
+        path = tmp_path / str(number) / "token"
+        if "No such" not in text and "Not a" not in text:
+            path.parent.mkdir()
+        monkeypatch.setenv("HOPSCOPE_TOKEN_FILE", str(path))
+        prepare(path)
+        with pytest.raises(ConfigError) as caught:
+            token()
+        assert text in str(caught.value)
+        assert str(caught.value).startswith("$HOPSCOPE_TOKEN_FILE ")
 
 
 def exchange(word: object, **changed: object) -> Ask:

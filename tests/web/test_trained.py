@@ -57,7 +57,7 @@ def test_a_fleet_is_described_seed_by_seed(views: Views) -> None:
     assert losses["train"].shape == (12, 2, 2)
 
 
-def test_maps_of_a_seed_are_those_of_the_command(
+def test_maps_and_contents_of_a_seed_are_those_of_the_command(
     views: Views, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     maps, _ = unpacked(views.arrays(ID, "maps", 9))
@@ -67,11 +67,6 @@ def test_maps_of_a_seed_are_those_of_the_command(
         halves = np.array(wanted[kind], np.float16)
         np.testing.assert_array_equal(maps[kind][-1], halves)
         np.testing.assert_array_equal(every[kind][1], halves)
-
-
-def test_contents_of_a_seed_are_those_of_the_command(
-    views: Views, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     held, told = unpacked(views.arrays(ID, "contents", 9))
     wanted = said(root, capsys, "contents", "--over-training")
     assert (told["roles"], told["symbols"]) == (wanted["roles"], wanted["symbols"])
@@ -115,13 +110,20 @@ def test_a_head_whose_values_are_replaced_has_no_rows_of_its_own(views: Views) -
     assert not [change for change in changes if change.startswith("0.0:")]
 
 
-def test_a_question_that_nobody_waits_for_ends(views: Views) -> None:
+def test_what_nobody_waits_for_ends(root: Path) -> None:
+    """An answer, a stream, and arrays."""
+    views = Views(Store(root))
     asked = AblateQuestion(seed=4, examples=8, changes=("0.0=uniform",))
     with pytest.raises(Withdrawn, match="the question was withdrawn before its answer"):
         views.ablate(ID, asked, lambda: True)
-    answers = views.over_time(ID, asked, iter([*[False] * 4, *[True] * 99]).__next__)
     with pytest.raises(Withdrawn):
-        list(answers)
+        list(views.over_time(ID, asked, iter([*[False] * 4, *[True] * 99]).__next__))
+    for name in ("maps", "contents", "fleet"):
+        assert views.at_hand(ID, name) is None
+        with pytest.raises(Withdrawn):
+            views.arrays(ID, name, None, iter([False, True]).__next__)
+    for name in ("maps", "losses"):
+        assert views.arrays(ID, name) == views.at_hand(ID, name)
     assert views.ablate(ID, asked, never)["examples"] == 8
 
 
@@ -170,16 +172,8 @@ def test_weights_that_are_gone_are_told(store: Store, tiny: Experiment) -> None:
     assert views.ablate(id_, AblateQuestion(step=10, examples=2), never)["examples"] == 2
 
 
-def test_answers_are_remembered_and_models_shared(views: Views) -> None:
-    asked = AblateQuestion(seed=9, examples=4, changes=("1.1=uniform",))
-    first = views.ablate(ID, asked, never)
-    assert views.ablate(ID, asked, lambda: True) == first  # nothing is computed, nothing stops
-    small = Views(views.store, memory=1)
-    assert small.ablate(ID, asked, never) == first
-    assert len(small.memory) == 0
-
-
-def test_the_model_as_it_is_is_measured_once(root: Path) -> None:
+def test_what_is_known_is_not_computed_again(root: Path) -> None:
+    """An answer, and the model as it is beside other changes; unless there is no room."""
     views, walked = Views(Store(root)), list[int]()
 
     def noted() -> bool:
@@ -195,14 +189,6 @@ def test_the_model_as_it_is_is_measured_once(root: Path) -> None:
     assert asked() == layers
     assert asked("0.0=uniform") == layers  # the changed half alone
     assert asked("0.0=uniform") == 0
-
-
-def test_arrays_that_nobody_waits_for_are_given_up(root: Path) -> None:
-    views = Views(Store(root))
-    for name in ("maps", "contents", "fleet"):
-        assert views.at_hand(ID, name) is None
-        with pytest.raises(Withdrawn):
-            views.arrays(ID, name, None, iter([False, True]).__next__)
-    found = views.arrays(ID, "maps")
-    assert views.at_hand(ID, "maps") == found
-    assert views.at_hand(ID, "losses") == views.arrays(ID, "losses")
+    small, question = Views(views.store, memory=1), AblateQuestion(examples=4)
+    assert small.ablate(ID, question, never) == views.ablate(ID, question, never)
+    assert len(small.memory) == 0

@@ -23,12 +23,13 @@ def run(work: Callable[[Worker], Awaitable[Any]], most: int = 4, seconds: float 
     async def begun() -> Any:
         return await work(worker)
 
+    threads = threading.active_count()
     worker = Worker(most, seconds)
     try:
         return asyncio.run(begun())
     finally:
         worker.end()
-        assert not worker._thread.is_alive()
+        assert threading.active_count() <= threads
 
 
 def never() -> "asyncio.Future[None]":
@@ -136,54 +137,38 @@ def asked_between() -> list[str]:
     return events
 
 
-def test_short_questions_come_between_the_lines_of_a_stream(
+def test_short_questions_come_between_the_lines_of_a_stream_but_not_of_a_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(worker_module, "MOMENT", 0)
-    events = asked_between()
-    assert events[:5] == ["line 0", "question", "line 1", "question", "line 2"]
-
-
-def test_lines_of_a_moment_take_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked_between()[:5] == ["line 0", "question", "line 1", "question", "line 2"]
     monkeypatch.setattr(worker_module, "MOMENT", 60)
-    events = asked_between()
-    assert events[:5] == ["line 0", "line 1", "line 2", "closed in hopscope-worker", "question"]
+    assert asked_between() == [
+        *(f"line {n}" for n in range(3)),
+        "closed in hopscope-worker",
+        *["question"] * 3,
+    ]
 
 
-def test_a_stream_that_nobody_reads_on_is_closed_where_it_was_opened(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stream_takes_one_place_and_gives_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read to its end or not; it is closed where it was opened."""
     monkeypatch.setattr(worker_module, "MOMENT", 0)
     events: list[str] = []
 
-    async def once(worker: Worker) -> int:
-        async with aclosing(worker.lines(counting(events), never())) as lines:
-            return await anext(lines)
-
-    assert run(once) == 0
-    assert events == ["line 0", "closed in hopscope-worker"]
-
-
-def test_a_stream_takes_one_place_and_gives_it_back() -> None:
     async def again(worker: Worker) -> list[list[int]]:
         found = []
         for _ in range(5):
             async with aclosing(worker.lines(counting([]), never())) as lines:
                 found.append([line async for line in lines])
+        async with aclosing(worker.lines(counting(events), never())) as lines:
+            await anext(lines)
         return found
 
     assert run(again, most=1) == [[0, 1, 2]] * 5
+    assert events == ["line 0", "closed in hopscope-worker"]
 
 
-def test_the_end_stops_what_is_computed() -> None:
-    async def end(worker: Worker) -> Any:
-        asyncio.get_running_loop().call_later(0.02, worker.stop)
-        return await worker.answer(until, never())
-
-    assert run(end) == "stopped"
-
-
-def test_the_end_is_told_to_those_who_wait() -> None:
+def test_the_end_stops_what_is_computed_and_is_told_to_those_who_wait() -> None:
     async def end(worker: Worker) -> list[Any]:
         asyncio.get_running_loop().call_later(0.02, worker.stop)
         waiting = worker.answer(lambda _: "computed", never())
