@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def clone(tmp_path: Path) -> Path:
     programs.mkdir(parents=True)
     recipe = b"".join((tmp_path / name).read_bytes() for name in RECIPE)
     (tmp_path / ".venv" / ".recipe").write_text(hashlib.sha256(recipe).hexdigest())
+    (programs / "python").symlink_to(sys.executable)
     (programs / "activate").write_text(f'PATH="{programs}:$PATH"')
     (programs / "hopscope").write_text('#!/bin/sh\necho asked: "$@"\n')
     (programs / "hopscope").chmod(0o700)

@@ -1,7 +1,4 @@
-"""Intervals held against their equations, and against the tables that are published."""
-
-import json
-from pathlib import Path
+"""Intervals held against their equations."""
 
 import numpy as np
 import pytest
@@ -9,12 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopscope import intervals
-from hopscope.circuits import Circuit
-from hopscope.report.words import part_rows
-
-RESULTS = Path(__file__).parent.parent / "results"
-EARLIER = 1.96
-"""What circuits took for `NORMAL_95` when the published tables were measured."""
 
 
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -72,32 +63,3 @@ def test_standard_errors_of_columns() -> None:
     each = [intervals.standard_error(column) for column in values.T]
     np.testing.assert_allclose(intervals.standard_error(values), each)
     assert np.isnan(intervals.standard_error(values[:1])).all()
-
-
-@pytest.mark.parametrize("table", ["fig5", "fig7"])
-def test_published_circuits_show_the_same_digits(table: str) -> None:
-    """Circuits were measured with 1.96; what is shown of them would be the same today."""
-    rows = (RESULTS / f"musat/{table}.jsonl").read_text().splitlines()
-    kept = [it["circuit"] for it in map(json.loads, rows) if "circuit" in it]
-    shown = [row for circuit in kept for row in part_rows(Circuit.from_dict(circuit))]
-    assert len(shown) > 10
-    again = [row for circuit in kept for row in part_rows(Circuit.from_dict(today(circuit)))]
-    assert again == shown
-
-
-def today(circuit: dict[str, object]) -> dict[str, object]:
-    """The same circuit with every interval as it would be measured now."""
-    text = json.loads(json.dumps(circuit))
-    for estimate in estimates(text):
-        half = (estimate["high"] - estimate["mean"]) * intervals.NORMAL_95 / EARLIER
-        estimate |= {"low": estimate["mean"] - half, "high": estimate["mean"] + half}
-    return dict(text)
-
-
-def estimates(node: object) -> list[dict[str, float]]:
-    """Every measured mean with its interval, wherever it stands in the file."""
-    if isinstance(node, list):
-        return [found for each in node for found in estimates(each)]
-    if not isinstance(node, dict):
-        return []
-    return [node] if "low" in node else [it for each in node.values() for it in estimates(each)]

@@ -55,6 +55,11 @@ def runs(capsys: pytest.CaptureFixture[str], root: Path) -> Runs:
 def test_a_row_says_all_of_a_run(
     three: dict[str, RunFolder], runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines, _ = runs()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[-1] == "size"  # no room is left for the course
+    monkeypatch.setenv("COLUMNS", "160")
     whole = three["w"]
     Store().tag(whole.name, "baseline", "paper")
     (head, *rows), (told,) = runs(code=1)
@@ -67,9 +72,6 @@ def test_a_row_says_all_of_a_run(
     assert rows[1].split()[1:8] == "4 of 10, stopped 2 0.250 2023-11-16".split()
     assert rows[2].split()[1] == "damaged"
     assert f"{three['d'].name}/metrics/" in told
-    monkeypatch.setenv("COLUMNS", "80")
-    lines, _ = runs()
-    assert max(map(len, lines)) <= 80
 
 
 def test_orders_and_filters(three: dict[str, RunFolder], runs: Runs) -> None:
