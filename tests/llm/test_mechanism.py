@@ -14,6 +14,7 @@ from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import LlmFindings, MechanismRun
 from hopscope.llm.rows import of_phase
 from hopscope.llm.tracer import trace
+from hopscope.report.mechanism import mechanism_figure
 from hopscope.report.words import remarks
 from hopscope.sharing.tracked import tracked
 from hopscope.store import RunFolder, Store
@@ -123,6 +124,9 @@ def test_a_row_of_two_sources_looks_at_them_as_it_was_measured_to() -> None:
         {"value 0": value / (value + query), "query": query / (value + query)}
     )
     assert told["value 0"] == pytest.approx(0.61, abs=0.005)
+    drawn = [axes for axes in mechanism_figure(found).axes if axes.axison and axes.get_title()]
+    assert [axes.get_title() for axes in drawn][-1] == "logit lens: x1"  # and of no other symbol
+    assert len(drawn) == len(found.shares) + 1
 
 
 def test_a_row_is_of_a_kind_only_if_answers_were_seen_to_need_it_so() -> None:

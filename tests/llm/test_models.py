@@ -150,3 +150,16 @@ def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "bad" / "config.json").write_text("{}")
     with pytest.raises(ModelUnavailable, match="cannot load"):
         models.load(str(tmp_path / "bad"))
+
+
+def test_another_name_that_is_missing_is_no_attention(
+    tmp_path: Path, tiny: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **options: object) -> None:
+        raise KeyError("weights")
+
+    tiny.model.save_pretrained(tmp_path / "mine")
+    tiny.tokenizer.save_pretrained(tmp_path / "mine")
+    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", broken)
+    with pytest.raises(KeyError, match="weights"):
+        models.load(str(tmp_path / "mine"))

@@ -105,8 +105,8 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(
         "import sys; from hopscope.configs import MarkovExperiment; from hopscope.markov "
         "import train; train(MarkovExperiment.from_json(sys.argv[1]), sys.argv[2], threads=2)"
     )
-    chosen = experiment(descent={"epochs": (200, 4_000, 300)})
-    whole = train(chosen, tmp_path / "whole", threads=1)
+    chosen = experiment(descent={"epochs": (200, 1_000, 300)})
+    whole = train(chosen, tmp_path / "whole", threads=2)
     command = [sys.executable, "-c", code, chosen.canonical_json(), str(tmp_path / "killed")]
     process = subprocess.Popen(command)
     while not list(tmp_path.glob("killed/*/checkpoints/step-00000200*")):
