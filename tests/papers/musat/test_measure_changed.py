@@ -1,7 +1,5 @@
 """Models learn on from where they knew the first hop, with the weights that they had there."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -32,9 +30,14 @@ EXPERIMENT = Experiment(
 )  # fmt: skip
 
 
+def shorter(steps: int) -> Experiment:
+    training = EXPERIMENT.training.model_copy(update={"steps": steps})
+    return EXPERIMENT.model_copy(update={"training": training})
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return train(EXPERIMENT, tmp_path_factory.mktemp("runs"))
+    return train(shorter(50), tmp_path_factory.mktemp("runs"))
 
 
 def test_a_model_learns_on_in_both_orders_from_where_it_knew_the_first_hop() -> None:
@@ -55,9 +58,8 @@ def test_a_model_learns_on_in_both_orders_from_where_it_knew_the_first_hop() -> 
     assert shuffled.first is None or shuffled.first > 10
 
 
-def test_of_models_that_know_nothing_there_are_no_rows(tmp_path: Path) -> None:
-    short = EXPERIMENT.training.model_copy(update={"steps": 25})
-    assert changed_rows(train(EXPERIMENT.model_copy(update={"training": short}), tmp_path)) == []
+def test_of_models_that_know_nothing_there_are_no_rows(run: Run) -> None:
+    assert changed_rows(run) == []
 
 
 def learner(seeds: tuple[int, ...]) -> Learner:
@@ -71,8 +73,8 @@ def weights(run: Run, seed: int, step: int) -> dict[str, Tensor]:
 
 def test_a_fleet_learns_on_as_each_of_its_models_alone(run: Run) -> None:
     fleet, alone = learner((0, 4)), learner((4,))
-    start_again(fleet, [weights(run, 0, 300), weights(run, 4, 250)])
-    start_again(alone, [weights(run, 4, 250)])
+    start_again(fleet, [weights(run, 0, 50), weights(run, 4, 25)])
+    start_again(alone, [weights(run, 4, 25)])
     for _ in range(3):
         torch.testing.assert_close(fleet.advance()[1:], alone.advance(), atol=1e-4, rtol=1e-3)
 
@@ -82,12 +84,13 @@ def test_it_begins_as_a_new_training_of_these_weights(run: Run) -> None:
     used, new = learner((0,)), learner((0,))
     for _ in range(3):
         used.advance()
-    new.weights.load(weights(run, 0, 200))
-    start_again(used, [weights(run, 0, 200)])
+    new.weights.load(weights(run, 0, 50))
+    start_again(used, [weights(run, 0, 50)])
     for _ in range(3):
         assert torch.equal(used.advance(), new.advance())
 
 
+@pytest.mark.slow
 def test_hops_are_learned_by_the_same_rule_as_in_a_training() -> None:
     found = learner((0, 4))
     when = first_two(found, STEPS)

@@ -97,13 +97,12 @@ def test_steps_are_spread_evenly() -> None:
 
 def test_the_calmest_of_the_late_checkpoints_is_taken(run: Run) -> None:
     calm = Study(run).calmest()
-    step, model = calm.step, calm.model
     steps, losses = run.losses("validation")
     late = {int(s): float(losses[steps == s].mean()) for s in (225, 245, 250)}
     assert set(late) == {s for s in run.checkpoints if s >= 225}
-    assert late[step] == min(late.values())
-    kept = run.model_at(step).state_dict()
-    assert all((weight == kept[name]).all() for name, weight in model.state_dict().items())
+    assert late[calm.step] == min(late.values())
+    kept = run.model_at(calm.step).state_dict()
+    assert all((weight == kept[name]).all() for name, weight in calm.model.state_dict().items())
 
 
 def changed(seeds: tuple[int, ...] = (0,), **training: object) -> Experiment:
@@ -128,10 +127,9 @@ class Told(Run):
 def test_of_a_fleet_the_first_is_examined(store: Store) -> None:
     fleet = train(changed((1, 2), steps=20, checkpoint_every=10, checkpoint_at=(18, 19)), store)
     calm = Study(Told(fleet.folder)).calmest()
-    step, model = calm.step, calm.model
-    assert step == 18
+    assert calm.step == 18
     kept = fleet.model_at(18).member(0).state_dict()
-    assert all((weight == kept[name]).all() for name, weight in model.state_dict().items())
+    assert all((weight == kept[name]).all() for name, weight in calm.model.state_dict().items())
     assert [row.seed for row in loss_rows(fleet)] == [1, 2]
     row = circuit_row(fleet)
     assert (row.seed, row.step) == (1, Study(fleet).calmest().step)
@@ -149,13 +147,11 @@ def test_a_circuit_of_a_fleet_is_followed_in_its_first(store: Store, emerged: Ci
 def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow) -> None:
     assert again(emerged) == emerged
     calm = Study(run).calmest()
-    step, model = calm.step, calm.model
-    circuit = discover(model, EXPERIMENT.task, force=True)
+    circuit = discover(calm.model, EXPERIMENT.task, force=True)
     assert Circuit.model_validate(emerged.circuit) == circuit
-    assert emerged.step == step
-    assert emerged.clean == pytest.approx(circuit.losses.mean("clean"), abs=1e-5)
-    assert emerged.ideal == pytest.approx(circuit.losses.mean("ideal"), abs=1e-5)
-    assert emerged.ablated == pytest.approx(circuit.losses.mean("ablated"), abs=1e-5)
+    assert emerged.step == calm.step
+    for name in ("clean", "ideal", "ablated"):
+        assert getattr(emerged, name) == pytest.approx(circuit.losses.mean(name), abs=1e-5)
     assert emerged.solved
     assert emerged.useful == ((0, 0), (1, 0))  # an induction circuit
     assert emerged.needed == tuple(sorted({part.at for part in circuit.parts}))
@@ -165,11 +161,9 @@ def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow
     assert (first.what, first.joins_pair) == ("value 0 ← key 0", True)
     assert (last.what, last.joins_pair) == ("query ← value 0", False)
     assert last.ideal > 2 * emerged.ideal
-    assert emerged.whole is not None
-    assert [each.head for each in emerged.whole] == list(emerged.useful)
-    uniform = {each.head: each.loss for each in emerged.whole}
+    uniform = {each.head: each.loss for each in emerged.whole or ()}
+    assert tuple(uniform) == emerged.useful
     assert uniform[1, 0] == pytest.approx(last.ideal, rel=0.2)  # its only path is all it does
-    assert uniform[1, 0] > 2 * emerged.ideal
     maps = emerged.maps
     count = len(maps.roles)
     assert np.shape(maps.own) == np.shape(maps.others) == (2, 1, count, count)
