@@ -123,7 +123,12 @@ class ByHand:
         return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+SLOW = "transformer-d-fan-in"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == SLOW else n for n in NAMES]
+)
 def test_a_circuit_of_the_gallery_is_what_its_file_says(name: str) -> None:
     by_hand = ByHand(name)
     said = by_hand.circuit["losses"]

@@ -173,6 +173,17 @@ def test_previous_token_rows_are_needed_where_keys_have_one_role_for_all() -> No
     assert circuit.finds_its_way
 
 
+def test_an_idle_head_that_helps_is_put_back_by_position() -> None:
+    """The rest was trained with what it adds everywhere; without it, paths show half their worth."""
+    run = load("gallery/demo")
+    circuit = discover(run.model, run.task, examples=32)
+    assert circuit.finds_its_way
+    put_back = [report.at for report in circuit.heads if report.name == "by position"]
+    assert put_back
+    for part in (part for part in circuit.parts if part.at in put_back):
+        assert part.cost.mean > 1.5 * circuit.losses.mean("ideal")
+
+
 def test_a_circuit_knows_its_model(circuit: Circuit, two_hops: Planted) -> None:
     circuit.check_model(subject_of(two_hops.model).digest())
     other = planted(two_hops.task, heads=2).model
