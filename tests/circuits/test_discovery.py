@@ -174,7 +174,7 @@ def test_previous_token_rows_are_needed_where_keys_have_one_role_for_all() -> No
 
 
 def test_an_idle_head_that_helps_is_put_back_by_position() -> None:
-    """The rest was trained with what it adds everywhere; without it, paths show half their worth."""
+    """The rest was trained with what it adds everywhere; paths show less without it."""
     run = load("gallery/demo")
     circuit = discover(run.model, run.task, examples=32)
     assert circuit.finds_its_way
