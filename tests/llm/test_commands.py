@@ -122,7 +122,6 @@ def test_a_mechanism_from_its_pairs_to_its_figure(
     assert "what roles hold, on 2 fresh questions" in shown
     rows = json.loads(say("show", name, "--json")[1])["results"]
     assert {row["exchange"] for row in rows} == {"x0", "x1", "x2", "x1…"}
-    assert say("show", name, "--figure", "maps.png")[0] == 0
     assert "as committed" in say("verify", name)[1]
 
 

@@ -45,6 +45,13 @@ def test_a_token_sees_the_prompt_and_what_is_before_it_in_its_own_answer(
             assert int(batch.places[row, longest + node]) == before + own + len(sequence) - 1
 
 
+def test_no_row_of_the_mask_is_without_anything_to_see() -> None:
+    batch = planted([[1], [1, 2, 3]], [grown([[4]]), grown([[4], [5]])])
+    mask = batch.mask(torch.float32)
+    assert ((mask == 0).sum(-1) > 0).all()
+    assert (mask[~batch.sees[:, None]] == torch.finfo(torch.float32).min).all()
+
+
 def test_a_sequence_has_the_product_of_its_steps_and_any_stop() -> None:
     tree = grown([[1, 2], [1, 0]])
     logs = torch.log_softmax(torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), -1)

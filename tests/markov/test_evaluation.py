@@ -11,7 +11,6 @@ from hopscope.markov.growth import growth
 from hopscope.markov.learner import drawn
 
 
-@pytest.mark.slow
 def test_the_paper_in_short(tmp_path: Path) -> None:
     """Stage I takes the parents, II sharpens their heads, III makes an induction head."""
     chosen = MarkovExperiment(descent={"epochs": (100, 2_000, 300), "chains": 3_000})
@@ -46,7 +45,6 @@ CHOICES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("parents", "degree", "own", "expected"), CHOICES)
 def test_stage_one_chooses_what_is_seen_through_the_heads(
     parents: tuple[int, ...],

@@ -17,7 +17,6 @@ from hopscope.markov.work import learner
 Make = Callable[..., MarkovExperiment]
 
 
-@pytest.mark.slow
 def test_a_full_first_layer_learns_the_same(tmp_path: Path) -> None:
     chosen = MarkovExperiment(
         model={"first": "full", "unit_copies": True},

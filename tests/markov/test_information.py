@@ -69,7 +69,6 @@ def test_heads_of_one_lag_each_see_the_information_of_their_lags() -> None:
         assert one.error == pytest.approx(other.error, abs=1e-12)
 
 
-@pytest.mark.slow
 def test_what_heads_see_is_what_their_coefficients_gain() -> None:
     """The gradient by c at a small a, over many long chains, orders the sets the same way."""
     process, model = MarkovProcess(alpha=0.5, length=2_000), InductionModel()

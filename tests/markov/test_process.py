@@ -9,7 +9,6 @@ from hopscope.markov.process import configuration, sample_chains
 from hopscope.markov.stationary import window_distribution
 
 
-@pytest.mark.slow
 def test_symbols_follow_their_tables() -> None:
     """Frequencies of what follows each configuration, over one long chain of dense rows."""
     process = MarkovProcess(alphabet=3, parents=(1, 3), alpha=2.0, length=60_000)

@@ -75,7 +75,6 @@ class Interrupter:
         return None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("descent", [{}, {"batch": 70}])
 def test_a_stopped_training_ends_as_if_nothing_had_happened(
     experiment: Make, descent: dict[str, object], tmp_path: Path
