@@ -42,7 +42,6 @@ TASKS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS, ids=lambda t: f"{t.kind}-{t.symbols}-{t.chains}-{t.dim}")
 def test_it_solves_the_task_with_fresh_examples(task: VectorTask) -> None:
     grown = planted(task)
@@ -92,7 +91,6 @@ BROKEN = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
 def test_removing_any_path_breaks_it(grown: Planted) -> None:
     batch = dataset(grown.task, 0, 32, "validation")

@@ -19,13 +19,12 @@ def content(run: Run) -> dict[str, bytes]:
     return {name: run.folder.read(name) for name in run.folder.manifest.files}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seeds", "differently"),
     [
         ((0,), {}),
         ((3, 1), {"checkpoint_every": 10, "validate_every": 4}),
-        ((0,), {"steps": 150, "validate_every": 2}),
+        ((0,), {"steps": 115, "validate_every": 2}),
     ],
 )
 def test_a_prolonged_run_is_one_trained_in_one_go(
