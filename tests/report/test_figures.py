@@ -36,7 +36,6 @@ from hopscope.report.llm import results_figure
 from hopscope.report.look import Picture, drawn
 from hopscope.report.maps import example_figure, role_maps_figure
 from hopscope.report.stages import Stages, StageScale, draw_stages
-from hopscope.report.transfer import LINES, Transfer, draw_transfer
 from hopscope.store import Store
 from hopscope.store.gallery import find
 from hopscope.study import compare
@@ -290,6 +289,13 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
         for figure in (role_maps_figure(made), example_figure(shares, ["a", "b", "c"])):
             panels = [axes for axes in figure.axes if axes.images]
             assert [axes.get_title() for axes in panels] == [f"{n}.0" for n in range(layers)]
+    many = tuple(Role(kind, fact) for fact in range(10) for kind in ("key", "value"))[:19]
+    shares = np.zeros((12, 1, 19, 19), np.float32)
+    figure = role_maps_figure(RoleMaps(many, shares, shares, shares[..., 0], shares[..., 0]))
+    said = [each.get_text() for axes in figure.axes[:12] for each in axes.get_xticklabels()][:20]
+    names = said[: said.index("k0", 1)]  # those that are left out are the same for both chains
+    assert 1 < len(names) < 19
+    assert said[len(names) : 2 * len(names)] == names
 
 
 PLAN = [("C", 20), ("W", 500), ("a", 50)]
@@ -314,17 +320,3 @@ def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
     assert list(axes[0].lines[0].get_ydata()) == pytest.approx([0, 0.3, 0.6, 0.8])
     assert list(axes[1].lines[0].get_ydata()) == pytest.approx([0, 0.2, 0.4, 0.6])
     assert [len(one.collections) for one in axes] == [1, 0, 1, 1]  # one seed has no band
-
-
-def test_on_other_chains_every_line_is_a_mean_and_the_training_is_marked() -> None:
-    losses = np.array([[[1.0, 2.0, 3.0, 4.0]] * 2, [[3.0, 2.0, 3.0, 4.0]] * 2])
-    nears = np.array([[0.5, 0.1], [0.7, 0.3]])
-    lengths = Transfer("length", np.array([10, 100]), 100, losses, nears)
-    alphas = Transfer("alpha", np.array([0.1, 1.0]), 0.1, losses, nears)
-    above, _, below, _ = drawn(draw_transfer)([lengths, alphas], "title").axes
-    lines = {str(line.get_label()): line for line in above.lines}
-    assert [name for name in lines if name in LINES] == list(LINES)
-    assert list(lines["model"].get_ydata()) == pytest.approx([2.0, 2.0])
-    assert list(lines["truth"].get_ydata()) == pytest.approx([4.0, 4.0])
-    assert list(below.lines[0].get_ydata()) == pytest.approx([0.6, 0.2])
-    assert list(above.lines[-1].get_xdata()) == [100, 100]

@@ -364,7 +364,9 @@ def test_other_chains_are_means_over_seeds_in_order_of_their_values() -> None:
     model, *others, trained = figure.axes[0].lines
     assert list(model.get_xdata()) == [10, 400]
     assert list(model.get_ydata()) == pytest.approx([0.5, 0.15])
-    assert [line.get_label() for line in others] == ["GIH", "Bayes", "truth"]
+    assert {line.get_label(): list(line.get_ydata()) for line in others} == {
+        "GIH": [0.3, 0.3], "Bayes": [0.2, 0.2], "truth": [0.1, 0.1],
+    }  # fmt: skip
     assert list(trained.get_xdata()) == [100, 100]
 
 

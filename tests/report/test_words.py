@@ -4,7 +4,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -142,17 +141,14 @@ def test_what_fits_stands_side_by_side_and_else_in_blocks() -> None:
         assert "\x1b[32mx\x1b[0m" in painted[0]
 
 
-@pytest.mark.parametrize(
-    ("values", "width", "shown"),
-    [
+def test_sparklines_shrink_and_clip() -> None:
+    for values, width, shown in (
         ([], 40, ""),
         ([0.0, 0.5, 1.0, 2.0, -1.0], 5, "▁▅██▁"),
-        (np.repeat([0.0, 1.0], 50), 4, "▁▁██"),
+        ([0.0] * 50 + [1.0] * 50, 4, "▁▁██"),
         ([0.0, np.nan, 1.0], 3, "▁ █"),  # what is no number leaves a gap
-    ],
-)
-def test_sparklines_shrink_and_clip(values: list[float], width: int, shown: str) -> None:
-    assert sparkline(np.array(values), width=width) == shown
+    ):
+        assert sparkline(np.array(values), width=width) == shown
 
 
 def test_the_plot_puts_each_hop_where_its_loss_is() -> None:
@@ -160,13 +156,10 @@ def test_the_plot_puts_each_hop_where_its_loss_is() -> None:
     losses = np.stack([np.linspace(1, 0, 128), np.full(128, 0.75)], axis=1)
     lines = plot(steps, losses, level=0.75).splitlines()
     assert lines[-1].split() == ["0", "step", "128"]
-    assert "1.05" in lines[0]
     assert "│11" in lines[1]
     assert lines[11].endswith("11")
     level = next(line for line in lines if line.startswith(" 0.75"))
     assert level.count("2") >= 56
-    few = plot(np.array([1, 2]), np.array([[0.5], [0.25]]), level=0.75)
-    assert few.count("1") == 2 + 1  # two marks, and the axis label 1.05
     values = np.array([[0.0], [np.nan], [1.0]])
     drawn, empty = (plot(np.arange(3), each, 0.75) for each in (values, values * np.nan))
-    assert empty.count("1") < drawn.count("1")
+    assert drawn.count("1") - empty.count("1") == 2  # a gap and no error

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jaxtyping import Float32, Int32
 
 from hopscope.circuits import Circuit, discover, subject_of
 from hopscope.circuits.tracking import emergence
@@ -95,41 +94,14 @@ def test_steps_are_spread_evenly() -> None:
     assert set(np.diff(kept[kept < 3_900])) == {100}
 
 
-def test_the_calmest_of_the_late_checkpoints_is_taken(run: Run) -> None:
-    calm = Study(run).calmest()
-    steps, losses = run.losses("validation")
-    late = {int(s): float(losses[steps == s].mean()) for s in (225, 245, 250)}
-    assert set(late) == {s for s in run.checkpoints if s >= 225}
-    assert late[calm.step] == min(late.values())
-    kept = run.model_at(calm.step).state_dict()
-    assert all((weight == kept[name]).all() for name, weight in calm.model.state_dict().items())
-
-
 def changed(seeds: tuple[int, ...] = (0,), **training: object) -> Experiment:
     """The experiment, trained differently."""
     other = EXPERIMENT.training.model_copy(update=training)
     return EXPERIMENT.model_copy(update={"training": other, "seeds": seeds})
 
 
-class Told(Run):
-    """A run whose validation losses are given: step 10 is not late, 18 the calmest of the first
-    model, 20 of both together.
-    """
-
-    def losses(
-        self, split: str = "train"
-    ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
-        assert split == "validation"
-        losses = {0: (0.9, 0.9), 10: (0.1, 0.1), 18: (0.2, 0.9), 19: (0.4, 0.8), 20: (0.3, 0.2)}
-        return np.array([*losses], np.int32), np.array([*losses.values()], np.float32)[:, :, None]
-
-
 def test_of_a_fleet_the_first_is_examined(store: Store) -> None:
-    fleet = train(changed((1, 2), steps=20, checkpoint_every=10, checkpoint_at=(18, 19)), store)
-    calm = Study(Told(fleet.folder)).calmest()
-    assert calm.step == 18
-    kept = fleet.model_at(18).member(0).state_dict()
-    assert all((weight == kept[name]).all() for name, weight in calm.model.state_dict().items())
+    fleet = train(changed((1, 2), steps=20, checkpoint_every=10), store)
     assert [row.seed for row in loss_rows(fleet)] == [1, 2]
     row = circuit_row(fleet)
     assert (row.seed, row.step) == (1, Study(fleet).calmest().step)
