@@ -20,6 +20,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.py")):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["benchmarks", "results/scripts"])
 def test_all_imports_are_there(folder: str) -> None:
     command = [sys.executable, "-c", IMPORTS, str(ROOT / folder)]

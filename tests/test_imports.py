@@ -39,7 +39,7 @@ LIGHT = (
     "intervals", "milestones",
 )  # fmt: skip
 TEXT = (
-    ("show", "nope"), ("runs",), ("sql", "select 1 as a"), ("claims",), ("gallery",),
+    ("show", "nope"), ("runs",), ("sql", "select 1 as a"), ("claims", "chen"), ("gallery",),
     ("llm", "show", "nope"), ("reproduce", "--list"),
 )  # fmt: skip
 """Commands that print text."""

@@ -39,7 +39,7 @@ def test_memory_is_all_that_the_kernel_knows_of() -> None:
     ("before", "kept"),
     [
         ("from hopscope.machine import keep_pages; assert keep_pages()", True),
-        (LIBRARY, False),
+        pytest.param(LIBRARY, False, marks=pytest.mark.slow),
     ],
 )
 def test_memory_is_kept_where_it_is_asked_for(tmp_path: Path, before: str, kept: bool) -> None:

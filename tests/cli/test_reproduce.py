@@ -147,7 +147,7 @@ def test_what_is_complete_is_measured_before_anything_is_trained(
         assert Looking.seen == seen
 
 
-@pytest.mark.parametrize("words", [(), ("--workers", "1")])
+@pytest.mark.parametrize("words", [(), pytest.param(("--workers", "1"), marks=pytest.mark.slow)])
 def test_runs_are_measured_while_the_sweep_is_carried_out(
     say: Say, target: Target, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
     return process.returncode, err.splitlines()
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_when_its_reader_has_enough(tiny: Experiment) -> None:
     process = started("train", "tiny.json")
     assert process.stdout is not None
@@ -66,6 +67,7 @@ def test_a_training_goes_on_when_its_reader_has_enough(tiny: Experiment) -> None
     assert Store().find(tiny.run_name()).manifest.complete
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_device_stops_no_training(tiny: Experiment) -> None:
     with Path("/dev/full").open("w") as full:
@@ -81,6 +83,7 @@ def test_a_full_device_stops_no_training(tiny: Experiment) -> None:
             assert ended(started(*command, stdout=full.fileno())) == (2, line)
 
 
+@pytest.mark.slow
 def test_tables_end_quietly_when_their_reader_has_enough(tiny: Experiment) -> None:
     train(tiny)
     for command in (("runs",), ("sql", "select * from range(100000)"), ("claims",), HELP):
@@ -93,6 +96,7 @@ def test_tables_end_quietly_when_their_reader_has_enough(tiny: Experiment) -> No
         assert (code, told) == (0, []), command
 
 
+@pytest.mark.slow
 def test_a_training_whose_terminal_is_closed_leaves_a_checkpoint(
     tiny: Experiment,
 ) -> None:
