@@ -10,7 +10,14 @@ _hopscope_environment() {
     recipe="$(cat pyproject.toml constraints.txt hopscope/models/native/* | "$python" -c \
         'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())')" || return
     kept=".venv/.recipe${extra:+-$extra}"
-    if [ "$(cat "$kept" 2>/dev/null)" != "$recipe" ]; then
+    # Of two calls at once, one builds and the other waits.
+    if command -v flock > /dev/null; then
+        exec 9> .venv.lock
+        flock -n 9 || { echo "Waiting for another call that sets up .venv …" >&2; flock 9; }
+    fi
+    # One whose Python is gone, or was moved, is of no use.
+    .venv/bin/python -c '' 2> /dev/null || rm -rf .venv
+    if [ "$(cat "$kept" 2> /dev/null)" != "$recipe" ]; then
         echo "Setting up .venv (a few minutes, once) …" >&2
         "$python" -m venv .venv || return
         # torch first and pinned, so that nothing else brings a newer one.
@@ -21,6 +28,7 @@ _hopscope_environment() {
             --config-settings editable_mode=compat -e ".${extra:+[$extra]}" || return
         echo "$recipe" > "$kept"
     fi
+    exec 9>&-
     source .venv/bin/activate
 }
 _hopscope_environment "${1:-}"

@@ -11,7 +11,8 @@ HEAD = """\
 # Results
 
 Written by `hopscope reproduce` from the tables beside it, and not by hand. How they came about, and
-how to have them again: docs/papers.md. Other files come from `benchmarks/`, as the docs say.
+how to have them again: docs/papers.md. Other files come from `benchmarks/` and `scripts/`, as the
+docs say.
 """
 
 

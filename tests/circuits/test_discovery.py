@@ -24,6 +24,7 @@ from hopscope.circuits import (
 from hopscope.circuits.mechanism import AS_IS
 from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval
 from hopscope.errors import CircuitError, ConfigError, NotLearned
+from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 
@@ -228,3 +229,12 @@ def test_settings_are_kept_and_checked(two_hops: Planted) -> None:
         discover(two_hops.model, two_hops.task, needed=0.5)
     with pytest.raises(ConfigError, match="Discovery.exmples: unknown field"):
         discover(two_hops.model, two_hops.task, exmples=16)
+
+
+@pytest.mark.slow
+def test_a_row_stays_without_which_the_circuit_would_not_find_its_way() -> None:
+    """In transformer C value 2 keeps what it adds to itself: without it the loss is 0.145."""
+    run = load("gallery/transformer-c")
+    circuit = discover(run.model, run.task)
+    assert circuit.finds_its_way
+    assert Role("value", 2) in circuit.mechanism(1, 0).readers
