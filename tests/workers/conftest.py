@@ -1,5 +1,6 @@
 """Small recipes, and a Ray of two machines, which takes seconds to start."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -39,16 +40,22 @@ def cluster() -> Iterator[Path]:
     """The folder of a Ray of two machines, which holds its address and its token."""
     folder = Path(tempfile.mkdtemp(prefix="hs-", dir="/tmp"))  # names of sockets: 107 bytes
     command = [sys.executable, str(Path(__file__).with_name("mini_cluster.py")), str(folder)]
+    # The tests see no GPU; those of this cluster are numbers only.
+    settings = {name: each for name, each in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     with (folder / "log").open("w") as log:
-        started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
-    until = time.monotonic() + 240
-    while not (folder / "address").exists():
-        assert started.poll() is None, (folder / "log").read_text()
-        assert time.monotonic() < until, (folder / "log").read_text()
-        time.sleep(0.1)
-    yield folder
-    started.communicate(timeout=240)
-    shutil.rmtree(folder)
+        started = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=settings
+        )
+    try:
+        until = time.monotonic() + 240
+        while not (folder / "address").exists():
+            assert started.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < until, (folder / "log").read_text()
+            time.sleep(0.1)
+        yield folder
+    finally:
+        started.communicate(timeout=240)
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.configs import Experiment, MarkovExperiment
+from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store, lease
 from hopscope.workers import Here, Outcome, carry_out
 
 STEPS = 6
+Recipes = tuple[Experiment, ...]
+Content = dict[str, dict[str, bytes]]
+"""The files of each run, by its name."""
 
 
 class Diary:
@@ -48,26 +51,22 @@ def minute(diary: Diary) -> Stop:
 
 
 @pytest.fixture
-def recipes(five: tuple[Experiment, ...]) -> tuple[Experiment, ...]:
+def recipes(five: Recipes) -> Recipes:
     return five[:3]
 
 
 @pytest.fixture
-def names(recipes: tuple[Experiment, ...]) -> list[str]:
+def names(recipes: Recipes) -> list[str]:
     return [recipe.run_name() for recipe in recipes]
 
 
 @pytest.fixture(scope="module")
-def whole(
-    tmp_path_factory: pytest.TempPathFactory,
-    five: tuple[Experiment, ...],
-    ngram: MarkovExperiment,
-) -> dict[str, dict[str, bytes]]:
+def whole(tmp_path_factory: pytest.TempPathFactory, five: Recipes) -> Content:
     """What becomes of all recipes if nobody interferes."""
-    return content(carry_out((*five[:3], ngram), Store(tmp_path_factory.mktemp("whole"))))
+    return content(carry_out(five[:3], Store(tmp_path_factory.mktemp("whole"))))
 
 
-def content(outcome: Outcome) -> dict[str, dict[str, bytes]]:
+def content(outcome: Outcome) -> Content:
     """All files but the manifests, which say how long the trainings took."""
     return {
         folder.name: {name: folder.read(name) for name in folder.manifest.files}
@@ -76,7 +75,7 @@ def content(outcome: Outcome) -> dict[str, dict[str, bytes]]:
 
 
 def test_recipes_are_carried_out_in_their_order_and_what_is_complete_is_taken(
-    store: Store, recipes: tuple[Experiment, ...], names: list[str]
+    store: Store, recipes: Recipes, names: list[str]
 ) -> None:
     (first,) = carry_out(recipes[1:2], store).folders
     diary = Diary()
@@ -94,9 +93,9 @@ def test_recipes_are_carried_out_in_their_order_and_what_is_complete_is_taken(
 
 @pytest.mark.parametrize(("at", "complete", "step"), [(1, 0, 1), (6, 1, 0), (17, 2, 5)])
 def test_what_was_stopped_ends_as_if_it_had_not_been(
-    whole: dict[str, dict[str, bytes]],
+    whole: Content,
     store: Store,
-    recipes: tuple[Experiment, ...],
+    recipes: Recipes,
     names: list[str],
     at: int,
     complete: int,
@@ -111,21 +110,11 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(
     rest = carry_out(recipes, store, minute(diary), workers=Here(watcher=diary))
     assert rest.complete
     assert diary.started[0] == (names[complete], step)
-    assert content(rest) == {name: whole[name] for name in names}
-
-
-def test_every_call_comes_further(store: Store, recipes: tuple[Experiment, ...]) -> None:
-    calls, done = 0, False
-    while not done:
-        diary = Diary(5)
-        done = carry_out(recipes[:2], store, minute(diary), workers=Here(watcher=diary)).complete
-        calls += 1
-        assert calls < 10
-    assert calls == -(-2 * STEPS // 5)
+    assert content(rest) == whole
 
 
 def test_what_is_complete_counts_though_the_time_is_over(
-    store: Store, recipes: tuple[Experiment, ...], names: list[str]
+    store: Store, recipes: Recipes, names: list[str]
 ) -> None:
     carry_out(recipes[2:], store)
     diary = Diary(3)
@@ -136,7 +125,7 @@ def test_what_is_complete_counts_though_the_time_is_over(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_sweep(
-    store: Store, recipes: tuple[Experiment, ...], names: list[str], number: signal.Signals
+    store: Store, recipes: Recipes, names: list[str], number: signal.Signals
 ) -> None:
     diary = Diary(8, number)
     with pytest.raises(Interrupted, match=f"stopped by {number.name} at step 2, ") as caught:
@@ -146,7 +135,7 @@ def test_a_signal_ends_the_sweep(
 
 
 def test_a_signal_at_the_last_step_ends_the_sweep_too(
-    store: Store, recipes: tuple[Experiment, ...], names: list[str]
+    store: Store, recipes: Recipes, names: list[str]
 ) -> None:
     diary = Diary(STEPS, number=signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
@@ -155,20 +144,8 @@ def test_a_signal_at_the_last_step_ends_the_sweep_too(
     assert store.has_complete(recipes[0])
 
 
-def test_the_n_gram_experiment_is_stopped_and_resumed_as_well(
-    whole: dict[str, dict[str, bytes]], store: Store, ngram: MarkovExperiment
-) -> None:
-    diary, name = Diary(3), ngram.run_name()
-    assert carry_out((ngram,), store, minute(diary), workers=Here(watcher=diary)).folders == ()
-    assert 0 < store.create(ngram).manifest.step < ngram.steps
-    assert content(carry_out((ngram,), store)) == {name: whole[name]}
-
-
 def test_what_another_process_trains_is_left_to_it(
-    store: Store,
-    recipes: tuple[Experiment, ...],
-    names: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, recipes: Recipes, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "SECONDS", 0.5)
     stop = Stop()
@@ -189,7 +166,7 @@ def test_what_another_process_trains_is_left_to_it(
 
 
 def test_what_others_let_go_is_carried_out_after_all(
-    store: Store, recipes: tuple[Experiment, ...], names: list[str]
+    store: Store, recipes: Recipes, names: list[str]
 ) -> None:
     """As where a driver was killed, whose workers write their checkpoints meanwhile."""
     folder, begun, diary = store.create(recipes[0]), threading.Event(), Diary()
@@ -210,7 +187,7 @@ def test_what_others_let_go_is_carried_out_after_all(
 
 
 def test_a_training_that_diverges_does_not_end_the_sweep(
-    store: Store, recipes: tuple[Experiment, ...], names: list[str]
+    store: Store, recipes: Recipes, names: list[str]
 ) -> None:
     fields = recipes[0].model_dump()
     fields["model"] |= {"norm": "none"}

@@ -1,5 +1,5 @@
-"""Sweeps that are interrupted or killed, whoever carries them out: nobody is left, the rest is done
-afterwards, and ends with the same bytes. `tests/torture/` kills many more.
+"""Sweeps that are interrupted or killed: nobody is left, the rest is done afterwards, and ends with
+the same bytes. `tests/torture/` kills more of them.
 """
 
 import json
@@ -19,9 +19,10 @@ from hopscope.errors import Interrupted
 from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.store.lease import lease_of
-from hopscope.workers import Here, Pool, Processes, carry_out
+from hopscope.workers import Pool, Processes, carry_out
 from hopscope.workers.cluster import Cluster
 
+pytestmark = pytest.mark.slow
 PATIENCE = 240.0
 """Seconds for what takes a few, on a machine that does much else."""
 
@@ -85,25 +86,20 @@ def files(store: Store, recipe: Experiment) -> dict[str, bytes]:
     return {name: folder.read(name) for name in folder.manifest.files}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["processes", "ray"])
 def test_whoever_is_killed_the_same_command_ends_with_the_same_bytes(
-    kind: str, recipe: Experiment, store: Store, tmp_path: Path, request: pytest.FixtureRequest
+    recipe: Experiment, store: Store, tmp_path: Path, ray: str
 ) -> None:
-    """A worker, of a Ray its machine as well, then the driver, which is started again at once."""
+    """A worker, its machine, and the driver, which is started again at once."""
     (tmp_path / "recipe.json").write_text(recipe.to_file())
-    words = ["1"]
-    if kind == "ray":
-        words = ["ray", "--cpus-per-run", "0.5", "--address", request.getfixturevalue("ray")]
     command = [
         sys.executable, "-m", "hopscope", "train", str(tmp_path / "recipe.json"), "--store",
-        str(store.root), "--device", "cpu", "--threads", "1", "--workers", *words,
+        str(store.root), "--device", "cpu", "--threads", "1", "--workers", "ray",
+        "--cpus-per-run", "0.5", "--address", ray,
     ]  # fmt: skip
     run = Run(recipe, store)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as driver:
         os.kill(run.further(), signal.SIGKILL)
-        if kind == "ray":
-            os.kill(int(stat(run.further())[1]), signal.SIGKILL)
+        os.kill(int(stat(run.further())[1]), signal.SIGKILL)
         worker = run.further()
         driver.kill()
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
@@ -115,18 +111,14 @@ def test_whoever_is_killed_the_same_command_ends_with_the_same_bytes(
     assert files(store, recipe) == files(serial, recipe)
 
 
-@pytest.fixture(params=["processes", "ray"])
-def pool(request: pytest.FixtureRequest) -> Pool:
-    if request.param == "ray":
-        return Cluster(request.getfixturevalue("ray"), cpus=0.5)
-    return Processes(1, threads=1)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("kind", ["processes", "ray"])
 def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
-    pool: Pool, times: int, recipe: Experiment, store: Store
+    kind: str, times: int, recipe: Experiment, store: Store, request: pytest.FixtureRequest
 ) -> None:
+    pool: Pool = Processes(1, threads=1)
+    if kind == "ray":
+        pool = Cluster(request.getfixturevalue("ray"), cpus=0.5)
     run, workers = Run(recipe, store), []
 
     def press() -> None:
@@ -148,22 +140,3 @@ def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
     assert 0 < run.step < recipe.steps
     if times == 1:
         assert str(caught.value).startswith(f"stopped by SIGINT at step {run.step:,}, where it")
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_in_this_process(times: int, recipe: Experiment, store: Store) -> None:
-    class Presses:
-        """At step 30 of a run that writes a checkpoint every 20 steps."""
-
-        def start(self, *_: object) -> None: ...
-
-        def advance(self, step: int, _: object) -> None:
-            for _ in range(times if step == 30 else 0):
-                signal.raise_signal(signal.SIGINT)
-
-        def stop(self) -> None: ...
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        carry_out([recipe], store, device="cpu", workers=Here(watcher=Presses()))
-    assert isinstance(caught.value, Interrupted) == (times == 1)
-    assert Run(recipe, store).step == (30 if times == 1 else 20)

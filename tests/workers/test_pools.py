@@ -65,11 +65,7 @@ def content(store: Store, name: str) -> dict[str, object]:
 
 
 def test_the_runs_are_those_of_one_after_the_other(
-    pool: Pool,
-    store: Store,
-    serial: dict[object, Store],
-    five: Recipes,
-    ngram: MarkovExperiment,
+    pool: Pool, store: Store, serial: dict[object, Store], five: Recipes, ngram: MarkovExperiment
 ) -> None:
     """Of every kind. What fails stops no other, and what is complete is untouched."""
     complete = train(five[COMPLETE], store, "cpu", threads=1).folder
@@ -97,7 +93,7 @@ def test_what_a_pool_is_asked_in_vain(store: Store, five: Recipes) -> None:
     for name, pool in pools.items():
         with pytest.raises(ConfigError, match="recipes 1 and 6 are the same run, .*: leave"):
             carry_out((*five, five[0]), store, workers=pool)
-        if "ray" not in name:  # it asks first: `test_arrival.py`
+        if "ray" not in name:  # it asks first: `test_cluster.py`
             outcome = carry_out(five, store, Stop(0.0), device="cpu", workers=pool)
             assert (outcome.folders, outcome.wanted, outcome.troubles) == ((), 5, ())
         assert store.names() == [], name
