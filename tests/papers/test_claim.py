@@ -94,7 +94,8 @@ def test_less_training_refutes_and_never_confirms(full: Results, tmp_path: Path)
         "hops-in-order",
     }  # fmt: skip
     reduced = saved(tmp_path / "reduced", tables(), "reduced")
-    for claim in KNOWN.values():
+    some = ("musat/theorem-1", "musat/llm-solve", "musat/d-loss")
+    for claim in (each for each in KNOWN.values() if each.only_full or each.id in some):
         found, whole = claim.finding(reduced), claim.finding(full)
         assert all(f"{target}: reduced protocol" in found.basis for target in claim.targets)
         assert "protocol" not in whole.basis

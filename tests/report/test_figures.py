@@ -193,6 +193,11 @@ def test_marks_stand_where_paths_emerged_and_where_hops_were_learned() -> None:
     assert [text.get_text() for text in axes.texts] == ["never", "never"]
     (axes,) = order_figure(replace(STORY, learned_at=None)).axes
     assert len(axes.lines) == 2  # what is not known of hops is not drawn
+    (axes,) = order_figure(replace(STORY, learned_at=(14, 4_000))).axes
+    low, high = axes.get_xlim()  # a late one does not squeeze the others; steps are plain numbers
+    shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    steps = [each.get_text() for place, each in shown if low <= place <= high]
+    assert (axes.get_xscale(), steps) == ("log", ["10", "100", "1,000"])
 
 
 def test_attention_of_paths_stands_above_losses() -> None:

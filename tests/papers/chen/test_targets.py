@@ -15,9 +15,7 @@ from hopscope.markov.learner import drawn
 from hopscope.papers import preset
 from hopscope.papers.basis import basis
 from hopscope.papers.chen.claims import CLAIMS
-from hopscope.papers.chen.measure_choices import choice_rows
-from hopscope.papers.chen.measure_growth import growth_rows
-from hopscope.papers.chen.measure_runs import predicted, setting_rows
+from hopscope.papers.chen.measure_runs import predicted
 from hopscope.papers.chen.rows import (
     ChoiceRow,
     CourseRow,
@@ -41,6 +39,7 @@ from hopscope.papers.table import Table
 from hopscope.papers.target import Target
 from hopscope.store import Store
 
+NAMED = {target.name: target for target in TARGETS}
 KINDS = (SeedRow, TransferRow, CourseRow, GrowthRow, ChoiceRow, SettingRow)
 
 
@@ -122,7 +121,7 @@ def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
     both = settings(2, "smoke")["all at once"]
     alone = MarkovExperiment(**{**both.model_dump(), "seeds": (1,)})
     run, other = (train(each, Store(tmp_path)) for each in (both, alone))
-    rows = setting_rows(run.folder, "smoke")
+    rows = NAMED["chen/settings"].measure(run.folder, "smoke")
     assert [(row.setting, row.seed) for row in rows] == [("all at once", 0), ("all at once", 1)]
     assert {row.seconds for row in rows} == {round(run.folder.manifest.seconds, 1)}
     assert rows[1].a == float(other.state(1)["a"]) != rows[0].a
@@ -134,7 +133,7 @@ def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
 def test_every_seed_has_its_growth_and_its_choice(tmp_path: Path) -> None:
     short = {"epochs": (50, 50, 100), "chains": 300, "validation_chains": 50}
     run = train(MarkovExperiment(descent=short, seeds=(3, 5)), tmp_path)
-    rows = growth_rows(run.folder)
+    rows = NAMED["chen/growth"].measure(run.folder, "smoke")
     assert [row.seed for row in rows] == [3, 5]
     found = growth_explained(run, 5)
     assert rows[1].slopes == {name: found.slope(name) for name in found.courses}
@@ -142,7 +141,7 @@ def test_every_seed_has_its_growth_and_its_choice(tmp_path: Path) -> None:
     for name, course in found.courses.items():
         assert rows[1].courses[name] == pytest.approx(course.tolist(), abs=1e-5)
     experiment = choices(2, "smoke")["the paper's"]
-    chosen = choice_rows(train(experiment, tmp_path).folder, "smoke")
+    chosen = NAMED["chen/choices"].measure(train(experiment, tmp_path).folder, "smoke")
     assert [(row.setting, row.seed) for row in chosen] == [("the paper's", 0), ("the paper's", 1)]
     for row in chosen:
         assert (row.predicted, row.chosen_lags) == (predicted(experiment), (1, 2))

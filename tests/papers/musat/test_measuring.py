@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from hopscope.papers.musat import measuring
 from hopscope.papers.musat.recipes import tiny
 from hopscope.papers.musat.targets import TARGETS
@@ -18,6 +20,7 @@ def test_the_list_of_targets_is_there_without_torch() -> None:
 NAMES = ("musat/fig4-ic", "musat/fig5", "musat/fig7", "musat/places", "musat/places-changed")
 
 
+@pytest.mark.slow
 def test_rows_are_of_the_kinds_that_the_target_names(tmp_path: Path) -> None:
     folder = train(tiny(1, 2, 400), tmp_path).folder
     for target in TARGETS:
