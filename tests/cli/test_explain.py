@@ -41,7 +41,6 @@ def test_what_positions_come_to_hold_in_a_training(here: Path, run: Run, said: S
             ContentsStory.from_dict(forged)
 
 
-@pytest.mark.slow
 def test_a_circuit_is_explained_and_keeps_its_account(here: Path, run: Run, said: Said) -> None:
     said("discover", run.name, "--examples", "32", "--out", "found.json")
     said("discover", run.name, "--examples", "32")

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from reproducing import Said, Say
 
 from hopscope.store import Store
@@ -11,7 +12,7 @@ SMALL = "--chains 300 --validation-chains 60 --records 8 --threads 1".split()
 EPOCHS = "--epochs 6 8 6".split()
 
 
-def test_a_run_from_its_training_to_its_removal(root: Path, said: Said, hopscope: Say) -> None:
+def test_a_run_from_its_training_to_its_removal(root: Path, said: Said) -> None:
     train = ("markov", "train", *SMALL, *EPOCHS, "--seeds", "0", "1")
     assert "epoch 20 of 20" in said(*train)
     (name,) = Store().names()
@@ -26,17 +27,23 @@ def test_a_run_from_its_training_to_its_removal(root: Path, said: Said, hopscope
     assert rows[:3] == ["name", "a", '"c{1,2}"']
     said("show", "markov", "--figure", "losses.svg")
     assert (root / "losses.svg").exists()
-    out = said("markov", "figures", "markov", "--format", "svg", "--out", "drawn")
-    assert len(list((root / "drawn").glob("*.svg"))) == 4
-    assert re.search(r"figure: drawn/markov-3\S+-approach.svg", out)
     out = said("markov", "transfer", "markov", "--lengths", "10", "--alphas", "1", "--chains", "50")
     assert "Bayes" in out
     assert len(out.strip().splitlines()) == 6
+    assert "removed" in said("rm", name)
+
+
+@pytest.mark.slow
+def test_figures_of_a_run(root: Path, said: Said, hopscope: Say) -> None:
+    said("markov", "train", *SMALL, *EPOCHS)
+    out = said("markov", "figures", "markov", "--format", "png", "--out", "drawn")
+    assert len(list((root / "drawn").glob("*.png"))) == 4
+    assert re.search(r"figure: drawn/markov-3\S+-approach.png", out)
+    (name,) = Store().names()
     said("markov", "train", *SMALL, "--epochs", "4", "4", "--stages", "C,W", "--seeds", "7")
     assert hopscope("markov", "figures", "C-W-")[0] == 2  # two runs: the name is not enough
     (other,) = {*Store().names()} - {name}
-    assert "approach" not in said("markov", "figures", other, "--out", "other")  # of a
-    assert "removed" in said("rm", name)
+    assert "approach" not in said("markov", "figures", other)  # a was not trained
 
 
 def test_theory_says_its_numbers(root: Path, said: Said) -> None:
