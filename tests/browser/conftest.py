@@ -5,10 +5,8 @@ of a plain server of `hopscope/web/static` on this machine, under the policy tha
 for. When the test is over, a request to anywhere but this machine fails it, and so does an error
 on the console that the test has not taken from `complaints`.
 
-Modules of the page are tested in this browser, too:
-
-    page.goto(f"{site}/blank")
-    page.evaluate("async () => (await import('/safetensors.js')).read(…)")
+Modules of the page are tested in this browser, too: `page.goto(f"{site}/blank")`, and import them
+in `page.evaluate`. Tests of the page itself read what people see, and wait by `lookers.ready`.
 """
 
 import importlib.util
@@ -38,13 +36,9 @@ HERE = ("127.0.0.1", "localhost", "[::1]", "")
 BLANK = b"<!doctype html><html lang='en'><title>blank</title><body></body></html>"
 
 
-def missing() -> str | None:
-    """The command that installs what these tests need; None if it is all there."""
-    if shutil.which("chromium") is None:
-        return "apt-get install -y chromium"
-    if importlib.util.find_spec("playwright") is None:
-        return "pip install 'hopscope[dev]'"
-    return None
+def absent(what: str) -> None:
+    """Skip a test that needs this; with every check (`HOPSCOPE_ALL=1`), fail it."""
+    (pytest.fail if os.environ.get("HOPSCOPE_ALL") == "1" else pytest.skip)(what)
 
 
 # Of the folder alone: while it lives, Playwright's event loop counts as running in this thread,
@@ -52,18 +46,26 @@ def missing() -> str | None:
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
     """One browser for all tests of this folder."""
-    command = missing()
-    if command is not None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
-            f"this test needs a browser: {command}"
-        )
+    path = shutil.which("chromium")
+    if path is None:
+        absent("no Chromium: apt-get install chromium")
+    if importlib.util.find_spec("playwright") is None:
+        absent("no Playwright: pip install 'hopscope[dev]'")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        path = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def context(chromium: Any) -> Iterator[Any]:
+    """What the pages of a module share: nothing but what the page keeps in the browser."""
+    context = chromium.new_context()
+    context.set_default_timeout(60_000)  # milliseconds: machines may be busy
+    yield context
+    context.close()
 
 
 @pytest.fixture
@@ -79,16 +81,14 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def page(chromium: Any, requests: list[str], complaints: list[str]) -> Iterator[Any]:
-    """A page in a context of its own: nothing kept, nothing shared."""
-    context = chromium.new_context()
-    context.on("request", lambda request: requests.append(request.url))
-    context.set_default_timeout(60_000)  # milliseconds: machines may be busy
+def page(context: Any, requests: list[str], complaints: list[str]) -> Iterator[Any]:
     page = context.new_page()
+    page.on("request", lambda request: requests.append(request.url))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda said: _note(said, complaints))
     yield page
-    context.close()
+    page.close()
+    context.set_offline(False)
     assert [url for url in requests if (urlsplit(url).hostname or "") not in HERE] == []
     assert complaints == []
 
@@ -139,3 +139,18 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with served(tmp_path_factory.mktemp("store")) as address:
         yield address
+
+
+@pytest.fixture(scope="package")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a server of a short fleet, and the folder of its store."""
+    from short import FLEET
+
+    from hopscope.runs import train
+    from hopscope.store import Store
+    from tests.browser.lookers import served
+
+    root = tmp_path_factory.mktemp("fleet") / "runs"
+    train(FLEET, Store(root))
+    with served(root) as address:
+        yield address, root

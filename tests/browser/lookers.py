@@ -24,11 +24,11 @@ SOON = 60_000
 
 
 @contextmanager
-def served(root: Path, once: Once | None = None) -> Iterator[str]:
+def served(root: Path, once: Once | None = None, views: type[Views] = Views) -> Iterator[str]:
     """The address of a real server of this store, to which the token has to be added."""
     notes: list[str] = []
     policy = Policy(token=TOKEN, public=public())
-    made = explorer(Views(Store(root)), policy, notes.append, once=once)
+    made = explorer(views(Store(root)), policy, notes.append, once=once)
     with listening(Address()) as (opened, address):
         server = Server(made)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
@@ -44,52 +44,77 @@ def served(root: Path, once: Once | None = None) -> Iterator[str]:
 
 def opened(page: Any, site: str, state: str = "") -> None:
     """Open the page in a state, and wait until all that was asked for is there."""
+    page.goto("about:blank")  # from where everything begins anew
     page.goto(f"{site}/#token={TOKEN}&{state or '/'}")
-    settled(page)
+    ready(page)
 
 
-def settled(page: Any) -> None:
-    """Wait until a run is drawn, and nothing more is asked."""
-    page.wait_for_function(
-        """() => { const { state, live } = globalThis.hopscope ?? {}, about = state?.about;
-        if (!about || state.opening || live.busy) return false;
-        if (!about.task) return about.kind !== "ngram" || Boolean(state.values);
-        return state.maps && (state.example || !state.steps.length) && !state.asking; }""",
-        timeout=SOON,
-    )
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+READY = """async (soon) => {
+  const end = performance.now() + soon;
+  do {
+    for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
+    if (performance.now() > end) throw new Error("it is not ready");
+  } while (!globalThis.hopscope?.ready());
+}"""
 
 
-def state(page: Any, key: str) -> Any:
-    """A value of the page's state."""
-    return page.evaluate("(key) => globalThis.hopscope.state[key]", key)
+def ready(page: Any) -> None:
+    """Wait until all that was asked for is drawn, and stands in the address."""
+    page.evaluate(READY, SOON)
 
 
 def asked(page: Any) -> dict[str, str]:
-    """What the address says, by name."""
+    """What the address says, by name, once all of it is drawn."""
+    ready(page)
     query = urlsplit(page.url).fragment.partition("?")[2]
-    return {name: values[0] for name, values in parse_qs(query).items()}
+    return {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
+
+
+def pressed(page: Any, *keys: str) -> dict[str, str]:
+    """What the address says after these keys."""
+    for key in keys:
+        page.keyboard.press(key)
+    return asked(page)
+
+
+def learned(page: Any, id_: str = "gallery-demo") -> None:
+    """Let the server tell that the run has changed, until the page has opened it once more."""
+
+    def tell(route: Any) -> None:
+        row = {"id": id_, "name": id_, "date": "2026-01-01", "state": "complete"}
+        route.fulfill(json={**route.fetch().json(), "rows": [row]})
+
+    page.route("**/api/runs?since=*", tell, times=1)
+    with page.expect_response(f"**/api/runs/{id_}*"):
+        pass
+    ready(page)
+
+
+def held(page: Any, pattern: str) -> list[Any]:
+    """Requests of this form, of which none is answered yet."""
+    found: list[Any] = []
+
+    def hold(route: Any) -> None:
+        found.append(route)
+
+    page.route(pattern, hold)
+    return found
 
 
 def bars(page: Any) -> list[float]:
     """The losses that the bars show, hop by hop, with all their digits."""
+    ready(page)
     texts = page.eval_on_selector_all(
         ".loss-bars .value", "(all) => all.map((each) => each.dataset.value)"
     )
     return [float(text) for text in texts]
 
 
-def measured(page: Any, examples: int = 1024) -> list[float]:
-    """The bars, once they are the losses of so many examples."""
-    page.wait_for_function(
-        """(n) => { const { answer, asking, off } = hopscope.state;
-        return answer?.examples === n && !asking && answer.changes.length === off.length
-          && off.every((its, at) => answer.changes[at].endsWith(`=${its.as}`)); }""",
-        arg=examples,
-        timeout=SOON,
-    )
-    settled(page)
-    return bars(page)
+def measured(page: Any) -> list[float]:
+    """The bars, which are the losses of as many examples as are measured at most."""
+    found = bars(page)
+    assert page.inner_text(".losses .hint") == "1024 examples"
+    return found
 
 
 def complaints_of_axe(page: Any) -> list[str]:

@@ -88,7 +88,8 @@ SMALL = {
         Model(layers=2, heads=1, d_model=10, norm="none"),
     ),
 }
-NAMES = ("demo", "planted", "transformer-a", *SMALL)
+LARGE = ("planted", "transformer-a")
+NAMES = ("demo", *LARGE, *SMALL)
 
 
 @cache
@@ -109,3 +110,19 @@ def opened(page: Any, site: str, name: str, examples: int, sample: int = 0) -> C
     page.evaluate(OPEN, [engine_tables(its.recipe), text(its.model), sample, examples])
     subject_of(its.model)
     return its
+
+
+def close(found: Any, expected: Any) -> None:
+    """The same, numbers within 1e-4."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            close(found[key], expected[key])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            close(one, other)
+    elif isinstance(expected, float):
+        assert abs(found - expected) < 1e-4 * max(1.0, abs(expected))
+    else:
+        assert found == expected

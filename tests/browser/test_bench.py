@@ -8,10 +8,9 @@ import torch
 from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
 from hopscope.circuits.changes import changes_of
 from hopscope.web.tables import circuit_changes
-from tests.browser.parity import LOSSES, NAMES, opened
+from tests.browser.parity import LARGE, LOSSES, NAMES, Case, opened
 
 EXAMPLES = 5
-LARGE = ("planted", "transformer-a")
 OF_ALL = (
     (),
     ("0.0=uniform",),
@@ -28,28 +27,25 @@ OF_ALL = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+def check(page: Any, its: Case, ablator: Ablator, texts: Any, *, circuit: bool = False) -> None:
+    """The page's losses with these changes of the model, or of its circuit, are torch's."""
+    base = dict(its.circuit.ablation().changes) if circuit else {}
+    shown = circuit_changes(its.circuit) if circuit else []
+    found = torch.tensor(page.evaluate(LOSSES, [texts, shown])).double()
+    wanted = ablator.losses([Ablation.of(changes_of(texts, base))])[0].double().flatten()
+    assert (found - wanted).abs().max() < 1e-4 * max(1.0, float(wanted.max())), texts
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in NAMES]
+)
 def test_losses_are_those_of_torch(page: Any, site: str, name: str) -> None:
     its = opened(page, site, name, EXAMPLES, sample=2)
     ablator = Ablator(subject_of(its.model), exam_of(its.recipe.task, EXAMPLES, 2))
     for texts in OF_ALL[:: 3 if name in LARGE else 1]:
-        found = page.evaluate(LOSSES, [texts, []])
-        expected = ablator.losses([Ablation.of(changes_of(texts))])[0].double()
-        off = (torch.tensor(found).double() - expected.flatten()).abs().max()
-        assert off < 1e-4 * max(1.0, float(expected.max())), texts
-
-
-@pytest.mark.parametrize("name", ["demo", "planted", "transformer-a"])
-def test_losses_of_the_circuit(page: Any, site: str, name: str) -> None:
-    its = opened(page, site, name, EXAMPLES)
-    assert its.circuit is not None
-    ablator = Ablator(subject_of(its.model), exam_of(its.recipe.task, EXAMPLES, 0))
-    base = dict(its.circuit.ablation().changes)
-    for texts in ((), ("1.0:query=uniform",)):
-        found = page.evaluate(LOSSES, [texts, circuit_changes(its.circuit)])
-        expected = ablator.losses([Ablation.of(changes_of(texts, base))])[0].double()
-        off = (torch.tensor(found).double() - expected.flatten()).abs().max()
-        assert off < 1e-4
+        check(page, its, ablator, texts)
+    for texts in ((), ("1.0:query=uniform",)) if its.circuit else ():
+        check(page, its, ablator, texts, circuit=True)
 
 
 def test_streams_that_do_not_fit_are_computed_again(page: Any, site: str) -> None:
@@ -58,7 +54,6 @@ def test_streams_that_do_not_fit_are_computed_again(page: Any, site: str) -> Non
     kept = page.evaluate(LOSSES, [texts, []])
     page.evaluate("() => { globalThis.bench.streams = []; globalThis.bench.keep = () => {}; }")
     assert page.evaluate(LOSSES, [texts, []]) == kept
-    assert page.evaluate("() => globalThis.bench.streams.length") == 0
 
 
 IN_TURN = """async (asked) => {
@@ -96,3 +91,21 @@ def test_a_question_is_given_up_between_steps(page: Any, site: str) -> None:
       return drive(slow, giving.signal).catch((error) => error.name);
     }""")
     assert told == "AbortError"
+
+
+def test_a_checkpoint_of_another_model_is_refused(page: Any, site: str) -> None:
+    opened(page, site, "k hops", 1)
+    told = page.evaluate("""async () => {
+      const { Transformer } = await import("/transformer.js");
+      const { model } = globalThis.bench, told = [];
+      const config = { layers: 3, heads: 2, d_model: 32, d_head: 16, d_mlp: 128, norm: true };
+      for (const wrong of [{ outputs: 15, layers: 4 }, { outputs: 16 }]) {
+        try { new Transformer({ ...config, ...wrong }, model.tensors); }
+        catch (error) { told.push(error.message); }
+      }
+      return told;
+    }""")
+    assert told == [
+        "the checkpoint has no blocks.3.attention_norm.weight",
+        "head.weight has the shape [15,32]; this model's is [16,32]",
+    ]

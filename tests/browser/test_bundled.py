@@ -19,8 +19,8 @@ from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestio
 from hopscope.web.tensors import unpacked
 from hopscope.web.trained import Trained
 from hopscope.web.views import Views
-from tests.browser.lookers import complaints_of_axe, settled
-from tests.browser.test_engine import close
+from tests.browser.lookers import asked, bars, complaints_of_axe, measured, ready
+from tests.browser.parity import close
 
 ID, STEPS = "gallery-demo", [500, 2400, 2500]
 ASKED_OF_A_SEED = ("run", "example", "ablate", "overTime", "costs")
@@ -67,7 +67,7 @@ def saved(
 def opened(page: Any, address: str, rest: str = "") -> None:
     page.context.set_offline(True)
     page.goto(f"{address}{rest}")
-    page.wait_for_function("() => globalThis.hopscope?.state.about")
+    ready(page)
 
 
 def ask(page: Any, method: str, question: dict[str, Any]) -> Any:
@@ -89,19 +89,26 @@ def ask(page: Any, method: str, question: dict[str, Any]) -> Any:
 def test_it_opens_from_a_file_and_asks_nobody(
     page: Any, saved: tuple[str, str], requests: list[str], form: int
 ) -> None:
+    """And hostile words stay words on it."""
     opened(page, saved[form])
-    page.wait_for_function("() => hopscope.state.maps && hopscope.state.losses")
     assert ask(page, "example", {"index": 9})["about"]["answers"]
     assert all(url.startswith(("file:", "data:")) for url in requests)
     assert form == 0 or [url for url in requests if not url.startswith("data:")] == [saved[1]]
-    assert page.evaluate("() => hopscope.state.error") is None
+    assert not page.is_visible(".error")
+    assert page.evaluate("() => window.pwned") is None
+    assert page.locator("img").count() == 0
+    assert page.text_content("h1") == f"a{HOSTILE}"
+    assert form == 0 or complaints_of_axe(page) == []
+
+
+def test_what_a_page_carries_cannot_end_its_script() -> None:
+    assert not set("<>&\u2028") & set(data_script({"x": HOSTILE}))
 
 
 def test_an_address_puts_nothing_into_a_command(page: Any, saved: tuple[str, str]) -> None:
     """What is copied has the heads that the run has; what the address says beside is told once."""
     address = "#/run/gallery-demo?off=1.3:$(touch%20x);1.0:value+0;9.0&head=77.7&step=7&ex=-1"
     opened(page, saved[1], f"{address}&seed=99")
-    page.wait_for_function("() => hopscope.state.seed === null && !hopscope.live.busy")
     line = page.get_attribute("#pane-losses .line:not(.python) code", "title")
     words = shlex.split(line)
     assert [words[at + 1] for at, word in enumerate(words) if word == "--head"] == [
@@ -111,85 +118,55 @@ def test_an_address_puts_nothing_into_a_command(page: Any, saved: tuple[str, str
     told = page.inner_text(".error")
     for part in ("off=1.3:$(touch x)", "off=9.0", "head=77.7", "step=7", "ex=-1", "seed=99"):
         assert part in told
-    page.wait_for_function("() => !location.hash.includes('touch')")
+    assert asked(page) == {"off": "1.0:value 0"}
     page.evaluate("() => { location.hash = '#/run/gallery-demo?off=1.2:`x`' }")
-    page.wait_for_function("() => hopscope.state.error.text.includes('off=1.2:`x`')")
-    assert page.evaluate("() => hopscope.state.off") == []
+    assert asked(page) == {}
+    assert "off=1.2:`x`" in page.inner_text(".error")
 
 
+@pytest.mark.slow
 def test_in_a_notebook_it_lives_in_a_frame(
     page: Any, data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hopscope.web.bundle.carried", lambda *_: data)
     shown = Frame("gallery/demo", Store(tmp_path), height=700)
-    assert repr(shown) == "Frame('gallery/demo', height=700)"
     page.set_content(f"<!doctype html><title>notebook</title>{shown._repr_html_()}")
     (frame,) = page.main_frame.child_frames
-    frame.wait_for_function("() => globalThis.hopscope?.state.maps")
-    off = {"layer": 1, "head": 0, "reader": "", "as": "uniform"}
-    frame.evaluate("(off) => hopscope.state.toggle(off)", off)
-    frame.wait_for_function("() => hopscope.state.answer?.changes.length")
-    assert frame.evaluate("() => hopscope.state.error") is None
-
-
-def test_axe_finds_nothing_on_it(page: Any, saved: tuple[str, str]) -> None:
-    opened(page, saved[1])
-    page.wait_for_function("() => hopscope.state.maps && hopscope.state.example")
-    assert complaints_of_axe(page) == []
-
-
-def test_hostile_words_stay_words(page: Any, saved: tuple[str, str], views: Views) -> None:
-    for address in saved:
-        opened(page, address)
-        page.wait_for_function("() => hopscope.state.maps")
-        assert page.evaluate("() => window.pwned") is None
-        assert page.locator("img").count() == 0
-        title = page.evaluate("() => document.querySelector('h1').textContent")
-        assert title == views.run(ID)["name"]
-    text = data_script({"x": HOSTILE})
-    assert not set("<>&\u2028") & set(text)
+    frame.wait_for_selector('.chip[data-item="1.0"]')
+    before = bars(frame)
+    frame.click('.chip[data-item="1.0"]')
+    assert bars(frame) != before
+    assert not frame.is_visible(".error")
 
 
 def test_switching_a_head_off_moves_the_losses(
     page: Any, saved: tuple[str, str], views: Views
 ) -> None:
-    opened(page, saved[0])
-    page.wait_for_function("() => hopscope.state.maps")
-    page.evaluate("""() => hopscope.state.set({ off: [
-      { layer: 1, head: 0, reader: "", as: "uniform" },
-      { layer: 2, head: 1, reader: "query", as: "uniform" },
-    ] })""")
-    page.wait_for_function("() => hopscope.state.answer?.examples >= 64")
-    answer = page.evaluate("() => hopscope.state.answer")
+    opened(page, saved[0], f"#/run/{ID}?off=1.0;2.1:query")
     changes = ("1.0=uniform", "2.1:query=uniform")
-    asked = AblateQuestion(changes=changes, examples=answer["examples"])
-    answer = {key: answer[key] for key in ("names", "examples", "guess", "clean", "changed")}
-    close(answer, views.ablate(ID, asked, lambda: False))
+    question = AblateQuestion(changes=changes, examples=1024)
+    close(measured(page), views.ablate(ID, question, lambda: False)["changed"]["mean"])
 
 
-def test_what_was_measured_beforehand(page: Any, saved: tuple[str, str], views: Views) -> None:
+def test_its_answers_are_the_servers(page: Any, saved: tuple[str, str], views: Views) -> None:
+    """Where it has no weights: those that were measured beforehand, and the first example."""
     opened(page, saved[1])
     never = lambda: False  # noqa: E731
     for changes in ((), ("1.1=uniform",), ("2.0:query=uniform",)):
-        asked = AblateQuestion(step=500, changes=changes)
-        expected = views.ablate(ID, asked, never)
-        close(ask(page, "ablate", {"step": 500, "changes": [*changes]}), expected)
+        question = AblateQuestion(step=500, changes=changes)
+        found = ask(page, "ablate", {"step": 500, "changes": [*changes]})
+        close(found, views.ablate(ID, question, never))
     costs = list(views.costs(ID, CostsQuestion(step=2400), never))
     close(ask(page, "costs", {"step": 2400}), costs)
     both = {"changes": ["1.1=uniform", "1.2=uniform"], "examples": 16}
     assert [row["step"] for row in ask(page, "overTime", both)] == [2500]
     one = ask(page, "overTime", {"changes": ["1.1=uniform"], "examples": 16})
     assert [row["step"] for row in one] == STEPS
-
-
-def test_the_first_example_of_every_checkpoint(
-    page: Any, saved: tuple[str, str], views: Views
-) -> None:
-    opened(page, saved[0])
     _, about = unpacked(views.example(ID, ExampleQuestion(step=500)))
     close(ask(page, "example", {"step": 500})["about"], about)
 
 
+@pytest.mark.slow
 def test_the_whole_demo_takes_less_than_two_megabytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,66 +175,46 @@ def test_the_whole_demo_takes_less_than_two_megabytes(
     assert 1_000_000 < file.stat().st_size < 2_000_000
 
 
-def test_an_address_with_another_seed_opens_the_one_that_is_there(
-    page: Any, saved: tuple[str, str]
+@pytest.mark.slow
+def test_symbols_are_typed_and_the_mark_goes_back_to_the_first_example(
+    page: Any, saved: tuple[str, str], views: Views
 ) -> None:
-    opened(page, saved[1], f"#/run/{ID}?seed=0")
-    page.goto("about:blank")
-    page.goto(f"{saved[1]}#/run/{ID}?seed=9")
-    page.wait_for_selector(".error:visible")
-    assert page.inner_text(".error span").endswith(": seed=9")
-    page.wait_for_function("() => hopscope.state.about && hopscope.state.seed === null")
-
-
-def test_the_mark_goes_back_to_the_first_example(page: Any, saved: tuple[str, str]) -> None:
     opened(page, saved[1], f"#/run/{ID}?ex=5&off=1.3")
-    settled(page)
-    fifth = page.evaluate("() => hopscope.state.example.json")
-    assert fifth["changes"]
-    page.click("a.mark")
-    page.wait_for_function("() => hopscope.state.run && !hopscope.state.ex")
-    settled(page)
-    first = page.evaluate("() => hopscope.state.example.json")
-    assert "changes" not in first
-    assert first["tokens"] == ask(page, "example", {})["about"]["tokens"] != fifth["tokens"]
-
-
-def test_symbols_are_typed_and_shuffled(page: Any, saved: tuple[str, str], views: Views) -> None:
-    """By hand on the page; its answers are the server's."""
-    opened(page, saved[1])
-    page.wait_for_function("() => hopscope.state.example")
     page.locator(".token").nth(3).dblclick()
     page.keyboard.type("a1")
     page.keyboard.press("Enter")
-    page.wait_for_function("() => hopscope.state.example.json.tokens[3].text === 'a1'")
-    texts = page.evaluate("() => hopscope.state.tokens")
-    asked = ExampleQuestion(tokens=tuple(texts))
-    close(page.evaluate("() => hopscope.state.example.json"), unpacked(views.example(ID, asked))[1])
+    texts = asked(page)["tokens"].split()
+    assert texts == page.locator(".token b").all_inner_texts()
+    assert texts[3] == "a1"
+    _, about = unpacked(views.example(ID, ExampleQuestion(tokens=tuple(texts))))
+    close(ask(page, "example", {"tokens": texts})["about"], about)
     page.click("text=shuffle")
-    page.wait_for_function("() => !hopscope.live.busy")
-    assert page.evaluate("() => hopscope.state.error") is None
+    assert "order" in asked(page)
+    page.click("a.mark")
+    assert asked(page) == {}
+    first = [token["text"] for token in ask(page, "example", {})["about"]["tokens"]]
+    assert page.locator(".token b").all_inner_texts() == first
 
 
-@pytest.mark.parametrize(
-    ("method", "question", "said"),
-    [
-        ("ablate", {"step": 500, "changes": ["1.0=itself"]}, "at step 500 this page carries no"),
-        ("ablate", {"step": 7}, "there is no checkpoint after step 7; there are 500, 2400, 2500"),
-        ("example", {"step": 500, "index": 3}, "only its first example can be seen; it computes"),
-        ("example", {"step": 500, "tokens": ["a0"]}, "only its first example can be seen"),
-        ("example", {"step": 500, "order": 0}, "only its first example can be seen"),
-        ("example", {"tokens": ["a9"]}, 'there is no symbol "a9" here; the symbols are a0, a1'),
-        ("costs", {"step": 500, "instead": "mean"}, "at step 500 this page carries no weights"),
-        ("arrays", "fleet", 'this page carries no arrays "fleet"; it has losses, maps'),
-        ("keep", {}, "a saved page keeps no views: copy its address"),
-        *((method, {"seed": 9}, "this page holds seed 0 alone") for method in ASKED_OF_A_SEED),
-    ],
+REFUSED = (
+    ("ablate", {"step": 500, "changes": ["1.0=itself"]}, "at step 500 this page carries no"),
+    ("ablate", {"step": 7}, "there is no checkpoint after step 7; there are 500, 2400, 2500"),
+    ("example", {"step": 500, "index": 3}, "only its first example can be seen; it computes"),
+    ("example", {"step": 500, "tokens": ["a0"]}, "only its first example can be seen"),
+    ("example", {"step": 500, "order": 0}, "only its first example can be seen"),
+    ("example", {"tokens": ["a9"]}, 'there is no symbol "a9" here; the symbols are a0, a1'),
+    ("costs", {"step": 500, "instead": "mean"}, "at step 500 this page carries no weights"),
+    ("arrays", "fleet", 'this page carries no arrays "fleet"; it has losses, maps'),
+    ("keep", {}, "a saved page keeps no views: copy its address"),
+    *((method, {"seed": 9}, "this page holds seed 0 alone") for method in ASKED_OF_A_SEED),
 )
-def test_what_it_cannot_answer_is_one_line(
-    page: Any, saved: tuple[str, str], method: str, question: Any, said: str
-) -> None:
-    opened(page, saved[1])
-    assert said in ask(page, method, question)
+
+
+def test_what_it_cannot_answer_is_one_line(page: Any, saved: tuple[str, str]) -> None:
+    opened(page, saved[1], f"#/run/{ID}?seed=9")  # of which it holds none, and says so
+    assert page.inner_text(".error span").endswith(": seed=9")
+    for method, question, said in REFUSED:
+        assert said in ask(page, method, question), (method, question)
 
 
 def test_what_cannot_be_written(views: Views, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hopscope.web.mechanism import Traced
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
-from tests.browser.lookers import SOON, complaints_of_axe
+from tests.browser.lookers import SOON, asked, complaints_of_axe, ready
 from tests.browser.test_main_states import FOUND, KIND, of_language_models
 
 NGRAM = "gallery-ngram"
@@ -48,7 +48,7 @@ def test_it_opens_without_a_server(page: Any, saved: dict[str, str], name: str) 
     page.context.set_offline(True)
     page.goto(saved[name])
     page.wait_for_selector(f"{SEEN[name]}:visible", timeout=SOON)
-    assert page.evaluate("() => hopscope.state.error") is None
+    assert not page.is_visible(".error")
     assert complaints_of_axe(page) == []
 
 
@@ -58,10 +58,9 @@ def test_the_predictions_of_an_ngram_run_are_the_servers(
     page.goto(saved["ngram"])
     page.wait_for_selector(SEEN["ngram"])
     page.fill(".typed", "abcabcabbcab")
-    page.wait_for_function("() => hopscope.state.tokens?.length === 12")
-    asked = ExampleQuestion(tokens=tuple("abcabcabbcab"))
-    _, about = unpacked(views.example(NGRAM, asked))
-    page.wait_for_function("() => !hopscope.state.waiting")
+    ready(page)
+    question = ExampleQuestion(tokens=tuple("abcabcabbcab"))
+    _, about = unpacked(views.example(NGRAM, question))
     told = page.get_attribute(SEEN["ngram"], "aria-label")
     mine = [
         [float(number) for number in re.findall(r"\d[\d.e-]*", its)] for its in told.split(", ")
@@ -72,58 +71,25 @@ def test_the_predictions_of_an_ngram_run_are_the_servers(
 
 
 def test_a_benchmark_carries_its_first_questions(page: Any, saved: dict[str, str]) -> None:
-    page.goto(saved["llm"])
-    page.wait_for_selector(SEEN["llm"])
-    page.evaluate("(ex) => hopscope.state.set({ ex })", QUESTIONS - 1)
-    page.wait_for_function(
-        "(text) => document.querySelector('#pane-question .hint').textContent.includes(text)",
-        arg=f"number {QUESTIONS - 1} of 30; this page has the first {QUESTIONS}",
-    )
+    """The page stays with the last of them, or begins with the first, and says why."""
+    hint, last = "#pane-question .hint", QUESTIONS - 1
+    page.goto(saved["llm"] + f"#/run/{saved['llm id']}?ex={last}")
+    text = f"number {last} of 30; this page has the first {QUESTIONS}"
+    page.wait_for_selector(f"{hint} :text('{text}')")
     assert page.locator("#pane-question button:text('next')").is_disabled()
-    page.evaluate("(ex) => hopscope.state.set({ ex })", QUESTIONS)
-    page.wait_for_selector(".error:visible")
-    said = page.inner_text(".error span")
-    assert said == (
-        f'this page has no question {QUESTIONS} of kind "{KIND.label}": it has the first '
-        f"{QUESTIONS} of {KIND.label}"
-    )
-    page.wait_for_function("(ex) => hopscope.state.ex === ex", arg=QUESTIONS - 1)
-
-
-def test_the_last_question_is_not_passed(page: Any, saved: dict[str, str]) -> None:
-    page.goto(saved["llm"] + f"#/run/{saved['llm id']}?ex={QUESTIONS - 1}")
-    page.wait_for_selector(SEEN["llm"])
     for _ in range(2):
         page.keyboard.press("n")
         page.wait_for_selector(".error:visible")
-        page.wait_for_function("(ex) => hopscope.state.ex === ex", arg=QUESTIONS - 1)
-        page.wait_for_function("() => !hopscope.state.waiting")
-        assert f"no question {QUESTIONS} of" in page.inner_text(".error span")
+        assert asked(page) == {"ex": str(last)}
+        told = f'this page has no question {QUESTIONS} of kind "{KIND.label}"'
+        assert page.inner_text(".error span").startswith(told)
     page.click("#pane-question button:text('‹')")
     page.wait_for_selector(".error", state="hidden")
-    assert f"number {QUESTIONS - 2} of 30" in page.inner_text("#pane-question .hint")
-
-
-def test_an_address_past_the_last_question_shows_the_first(
-    page: Any, saved: dict[str, str]
-) -> None:
+    assert f"number {last - 1} of 30" in page.inner_text(hint)
+    page.goto("about:blank")
     page.goto(saved["llm"] + f"#/run/{saved['llm id']}?ex={QUESTIONS}")
-    page.wait_for_selector(SEEN["llm"])
-    assert "number 0 of 30" in page.inner_text("#pane-question .hint")
+    page.wait_for_selector(f"{hint} :text('number 0 of 30')")
     assert f"no question {QUESTIONS} of" in page.inner_text(".error span")
-
-
-def test_a_kind_of_question_that_the_run_has_not_is_not_asked(
-    page: Any, saved: dict[str, str]
-) -> None:
-    page.goto(saved["llm"])
-    page.wait_for_selector(SEEN["llm"])
-    page.evaluate("() => hopscope.state.set({ asked: 'x1', ex: 1 })")
-    page.wait_for_function(
-        "(text) => document.querySelector('#pane-question .hint').textContent.startsWith(text)",
-        arg=f"{KIND.label}, number 1 of",
-    )
-    assert page.evaluate("() => hopscope.state.error") is None
 
 
 def test_a_mechanism_that_is_not_all_measured_has_no_page(tmp_path: Path) -> None:

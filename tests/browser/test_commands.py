@@ -3,37 +3,19 @@
 import ast
 import json
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hostile import KEYS, TEXTS
-from short import FLEET, ID
+from short import ID
 
 from hopscope.cli.main import run as command
-from hopscope.runs import train
-from hopscope.store import Store
-from tests.browser.lookers import bars, measured, opened, served, settled
+from tests.browser.lookers import bars, measured, opened, ready
 
-MAP = """() => { const { maps, at, kind } = hopscope.state;
-  const [, ...shape] = maps.arrays[kind].shape, size = shape.reduce((a, b) => a * b);
-  return { shape, data: [...maps.arrays[kind].data.subarray(at * size, (at + 1) * size)] }; }"""
-"""The role maps of all heads at the step that is looked at."""
-ATTENTION = """() => { const { shape, data } = hopscope.state.example.attention;
-  return { shape, data: [...data] }; }"""
-DRAWN = ["ex=3&step=600&head=1.3", "step=651&head=0.1", "head=2.0"]
+DRAWN = ["ex=3&step=600&head=1.3", "head=2.0"]
 NOT_DRAWN = ["ex=2&off=1.3;0.1=mean&step=800", "ex=4&order=5&head=1.1", "ex=1&off=0.3:query=itself"]
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address of a server, and the folder of its store."""
-    root = tmp_path_factory.mktemp("fleet") / "runs"
-    train(FLEET, Store(root))
-    with served(root) as address:
-        yield address, root
 
 
 def said(page: Any, pane: str) -> tuple[list[str], str]:
@@ -59,10 +41,14 @@ def value_of(python: str) -> np.ndarray:
     return np.asarray(eval(last, names), float)
 
 
-def seen(page: Any, what: str) -> np.ndarray:
-    """An array of the page."""
-    found = page.evaluate(what)
-    return np.array(found["data"]).reshape(found["shape"])
+def table(page: Any, pane: str) -> list[list[str]]:
+    """The numbers of a pane, as its table shows them."""
+    if not page.is_visible(f".{pane} .behind"):
+        page.click(f".{pane} .menu summary")
+        page.click(f".{pane} .menu button:text('Table')")
+    ready(page)
+    rows = "(all) => all.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    return page.eval_on_selector_all(f".{pane} .behind tbody tr", rows)
 
 
 def chosen(page: Any) -> tuple[int, ...]:
@@ -76,53 +62,43 @@ def hops(row: dict[str, Any]) -> list[float]:
 
 def check_maps(page: Any, capsys: pytest.CaptureFixture[str], kind: str = "own") -> None:
     words, python = said(page, "heads")
-    shown = seen(page, MAP)
-    np.testing.assert_allclose(np.array(printed(capsys, words)[kind], float), shown, atol=1e-3)
+    wanted = np.array(printed(capsys, words)[kind], float)
+    shown = [float(row[3 if kind == "own" else 4] or "nan") for row in table(page, "heads")]
+    shown = np.reshape(shown, wanted.shape)
+    np.testing.assert_allclose(wanted, shown, atol=1e-3)
     np.testing.assert_allclose(value_of(python), shown[chosen(page)], atol=1e-3)
 
 
 def check_example(page: Any, capsys: pytest.CaptureFixture[str], drawn: bool = True) -> None:
     words, python = said(page, "example")
-    shown = seen(page, ATTENTION)
-    np.testing.assert_allclose(value_of(python), shown[chosen(page)], atol=1e-3)
+    shown = [[float(cell) for cell in row[4:]] for row in table(page, "example")]
+    np.testing.assert_allclose(value_of(python), shown, atol=1e-3)
     assert bool(words) == drawn
     if words:
-        np.testing.assert_allclose(printed(capsys, words)["attention"], shown, atol=1e-3)
+        attention = np.array(printed(capsys, words)["attention"])
+        np.testing.assert_allclose(attention[chosen(page)], shown, atol=1e-3)
 
 
-@pytest.mark.parametrize("address", DRAWN)
-def test_an_example(
-    page: Any, explorer: str, address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened(page, explorer, f"/run/gallery-demo?{address}")
-    check_example(page, capsys)
-
-
-@pytest.mark.parametrize("address", NOT_DRAWN)
-def test_an_example_that_no_command_draws(
-    page: Any, explorer: str, address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened(page, explorer, f"/run/gallery-demo?{address}")
-    check_example(page, capsys, drawn=False)
-
-
-def test_an_example_that_is_typed(
-    page: Any, explorer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened(page, explorer, "/run/gallery-demo?ex=1")
+@pytest.mark.slow
+def test_an_example(page: Any, explorer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """That the command line draws, that no command draws, and that is typed."""
+    opened(page, explorer, "/run/gallery-demo")
+    for address in (*DRAWN, *NOT_DRAWN):
+        page.evaluate(f"location.hash = '#/run/gallery-demo?{address}'")
+        ready(page)
+        check_example(page, capsys, drawn=address in DRAWN)
     before = page.inner_text(".token b >> nth=0")
     page.locator(".token").first.dblclick()
     page.keyboard.type("b1" if before != "b1" else "c1")
     page.keyboard.press("Enter")
-    page.wait_for_function("() => hopscope.state.tokens !== null")
-    settled(page)
+    ready(page)
     check_example(page, capsys, drawn=False)
 
 
-@pytest.mark.parametrize("kind", ["own", "others"])
-def test_maps(page: Any, explorer: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    opened(page, explorer, f"/run/gallery-demo?step=651&head=0.1&kind={kind}")
-    check_maps(page, capsys, kind)
+def test_maps(page: Any, explorer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in ("own", "others"):
+        opened(page, explorer, f"/run/gallery-demo?step=651&head=0.1&kind={kind}")
+        check_maps(page, capsys, kind)
 
 
 def test_a_seed_of_a_fleet(
@@ -140,23 +116,21 @@ def test_a_seed_of_a_fleet(
     np.testing.assert_allclose(value_of(python), [bars(page)], atol=1e-6)
     rows = printed(capsys, [*words, "--json"])
     np.testing.assert_allclose([row["loss"] for row in rows], bars(page), atol=1e-6)
-    page.evaluate("() => hopscope.state.toggle({ layer: 0, head: 1 })")
+    page.hover('.map[data-head="0.1"]')
+    page.keyboard.press("a")
     shown = measured(page)
     words, python = said(page, "losses")
     assert python == ""
     np.testing.assert_allclose(hops(printed(capsys, [*words, "--json"])[-1]), shown, atol=1e-6)
 
 
-def test_losses_that_the_training_noted(page: Any, explorer: str) -> None:
+@pytest.mark.slow
+def test_losses(page: Any, explorer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """That the training noted, and where nothing was trained."""
     opened(page, explorer, "/run/gallery-demo?step=700")
     words, python = said(page, "losses")
     assert words == []  # SQL asks a store, and the gallery is in none
     np.testing.assert_allclose(value_of(python), [bars(page)], atol=1e-6)
-
-
-def test_losses_where_nothing_was_trained(
-    page: Any, explorer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
     opened(page, explorer, "/run/gallery-planted")
     shown = measured(page)
     words, _ = said(page, "losses")

@@ -4,13 +4,14 @@ telephone, in light and in dark.
 The pages are those that `./test` has built a moment ago: to build them takes minutes.
 """
 
-import os
+import itertools
 import re
 from typing import Any
 
 import pytest
 from pages import ROOT
 
+from tests.browser.conftest import absent
 from tests.browser.lookers import complaints_of_axe
 
 BUILT = ROOT / "docs" / "_build" / "html"
@@ -26,19 +27,15 @@ NARROW, WIDE = 400, 1300
 @pytest.fixture(autouse=True)
 def _built() -> None:
     if not (BUILT / "index.html").is_file():
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
-            "this test needs the documentation: sphinx-build -b html docs docs/_build/html"
-        )
+        absent("no documentation: sphinx-build -b html docs docs/_build/html")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing_and_it_fits(
-    page: Any, name: str, scheme: Any, complaints: list[str]
-) -> None:
-    page.emulate_media(color_scheme=scheme)
+def test_axe_finds_nothing_and_it_fits(page: Any, name: str, complaints: list[str]) -> None:
     page.goto((BUILT / f"{name}.html").as_uri())
-    for width in (NARROW, WIDE):
+    for scheme, width in itertools.product(("light", "dark"), (NARROW, WIDE)):
+        page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert complaints_of_axe(page) == []

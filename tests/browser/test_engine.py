@@ -15,7 +15,7 @@ from hopscope.web.examples import example
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tables import circuit_changes, engine_tables
 from hopscope.web.tensors import unpacked
-from tests.browser.parity import Case, case
+from tests.browser.parity import SMALL, Case, case, close
 
 OPEN = """async ([tables, hops, circuit, weights]) => {
   const { Engine } = await import("/engine.js");
@@ -62,111 +62,73 @@ def opened(page: Any, site: str, name: str) -> Opened:
     return run
 
 
-def close(found: Any, expected: Any) -> None:
-    """The same, numbers within 1e-4."""
-    if isinstance(expected, dict):
-        assert found.keys() == expected.keys()
-        for key in expected:
-            close(found[key], expected[key])
-    elif isinstance(expected, list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            close(one, other)
-    elif isinstance(expected, float):
-        assert abs(found - expected) < 1e-4 * max(1.0, abs(expected))
-    else:
-        assert found == expected
-
-
-@pytest.mark.parametrize("name", ["demo", "k hops", "recall", "bidirectional, without MLP"])
-@pytest.mark.parametrize("changes", [(), ("1.0=mean", "0.0:query=position")])
-def test_an_example(page: Any, site: str, name: str, changes: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("name", ["demo", *SMALL])
+def test_an_example(page: Any, site: str, name: str) -> None:
+    """Drawn, with heads changed, in another order, and typed."""
     run = opened(page, site, name)
-    asked = ExampleQuestion(index=7, sample=1, changes=changes)
-    arrays, about = unpacked(example(run, 0, asked))
-    said, tensors = page.evaluate(EXAMPLE, asked.model_dump(mode="json"))
-    close(said, about)
-    wanted = {"attention", *(["changes.attention"] if changes else [])}
-    assert {name for name, _, _ in tensors} == wanted
-    for name_, shape, data in tensors:
-        assert tuple(shape) == arrays[name_].shape
-        assert np.abs(np.array(data) - arrays[name_].astype(float).ravel()).max() < 1e-3
-
-
-@pytest.mark.parametrize("name", ["demo", "k hops", "recall"])
-def test_an_example_in_another_order_and_a_typed_one(page: Any, site: str, name: str) -> None:
-    run = opened(page, site, name)
-    asked = ExampleQuestion(index=7, order=2, changes=("1.0=mean",))
-    texts = [token["text"] for token in unpacked(example(run, 0, asked))[1]["tokens"]]
+    plain = ExampleQuestion(index=7, sample=1)
+    changed = plain.model_copy(update={"changes": ("1.0=mean", "0.0:query=position")})
+    ordered = changed.model_copy(update={"order": 2})
+    texts = [token["text"] for token in unpacked(example(run, 0, ordered))[1]["tokens"]]
     other = next(text for text in texts if text != texts[2])
-    typed = asked.model_copy(update={"tokens": (*texts[:2], other, *texts[3:])})
-    for question in (asked, typed):
-        _, about = unpacked(example(run, 0, question))
-        said, _ = page.evaluate(EXAMPLE, question.model_dump(mode="json"))
+    typed = ordered.model_copy(update={"tokens": (*texts[:2], other, *texts[3:])})
+    shown = []
+    for asked in (plain, changed, ordered, typed):
+        arrays, about = unpacked(example(run, 0, asked))
+        said, tensors = page.evaluate(EXAMPLE, asked.model_dump(mode="json"))
         close(said, about)
-    assert texts != [token["text"] for token in about["tokens"]]
+        shown.append([token["text"] for token in said["tokens"]])
+        wanted = {"attention", *(["changes.attention"] if asked.changes else [])}
+        assert {each for each, _, _ in tensors} == wanted
+        for each, shape, data in tensors:
+            assert tuple(shape) == arrays[each].shape
+            assert np.abs(np.array(data) - arrays[each].astype(float).ravel()).max() < 1e-3
+    assert shown[0] == shown[1] != shown[2] != shown[3]
 
 
-@pytest.mark.parametrize("circuit", [False, True])
-def test_losses_with_intervals(page: Any, site: str, circuit: bool) -> None:
+def test_losses_with_intervals(page: Any, site: str) -> None:
     run = opened(page, site, "demo")
-    asked = AblateQuestion(changes=("2.1=uniform",), examples=40, sample=3, circuit=circuit)
-    found = page.evaluate("(asked) => engine.ablate(asked)", asked.model_dump(mode="json"))
-    close(found, measuring.ablated(run, 0, asked, lambda: False))
-    assert found["clean"] != found["changed"]
+    for circuit in (False, True):
+        asked = AblateQuestion(changes=("2.1=uniform",), examples=40, sample=3, circuit=circuit)
+        found = page.evaluate("(asked) => engine.ablate(asked)", asked.model_dump(mode="json"))
+        close(found, measuring.ablated(run, 0, asked, lambda: False))
+        assert found["clean"] != found["changed"]
 
 
-@pytest.mark.parametrize("instead", ["uniform", "mean"])
-def test_costs_of_every_head_and_path(page: Any, site: str, instead: Any) -> None:
-    run = opened(page, site, "demo")
-    asked = CostsQuestion(examples=4, instead=instead)
-    assert run.circuit is not None
-    paths = [
-        {"layer": path.layer, "head": path.head, "reader": str(path.reader)}
-        for path in run.circuit.paths
-    ]
-    found = page.evaluate(COSTS, [asked.model_dump(mode="json"), paths])
-    close(found, list(measuring.costs(run, 0, asked, lambda: False)))
+def test_costs_of_every_head_and_path(page: Any, site: str) -> None:
+    for name, instead in (("demo", "uniform"), ("demo", "mean"), ("recall", "uniform")):
+        run = opened(page, site, name)
+        asked = CostsQuestion(examples=4, instead=instead)
+        paths = [
+            {"layer": path.layer, "head": path.head, "reader": str(path.reader)}
+            for path in (run.circuit.paths if run.circuit else ())
+        ]
+        found = page.evaluate(COSTS, [asked.model_dump(mode="json"), paths or None])
+        close(found, list(measuring.costs(run, 0, asked, lambda: False)))
 
 
-def test_costs_without_a_circuit(page: Any, site: str) -> None:
-    run = opened(page, site, "without norm, shuffled")
-    asked = CostsQuestion(examples=4)
-    found = page.evaluate(COSTS, [asked.model_dump(mode="json"), None])
-    close(found, list(measuring.costs(run, 0, asked, lambda: False)))
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({"changes": ["9.0=uniform"]}, "there is no head 9.0; this model has layers 0 … 2"),
-        ({"changes": ["1.0"]}, 'the change "1.0" is not understood; expected LAYER.HEAD=WHAT'),
-        ({"changes": ["1.0=off"]}, 'the change "1.0=off" is not understood; WHAT is uniform'),
-        ({"changes": ["1.0:query=mean"]}, "there is no role"),
-        ({"changes": ["1.0:nobody=uniform"]}, 'there is no role "nobody" here; the roles are'),
-        ({"changes": ["1.0:key=uniform"]}, 'there is no role "key": roles are key 0'),
-        ({"changes": ["1.0=uniform", "1.0:query=itself"]}, "head 1.0 is given twice"),
-        ({"changes": ["1.0:query=key 0<value 0"]}, "is of the row query, and names key 0"),
-        ({"changes": ["1.0=query<key 0,query<value 0"]}, "one role two aims"),
-        (
-            {"changes": ["1.0:value 0=query"]},
-            "1.0: value 0 cannot read query, which comes after it",
-        ),
-    ],
+REFUSED = (
+    ("9.0=uniform", "there is no head 9.0; this model has layers 0 … 2"),
+    ("1.0", 'the change "1.0" is not understood; expected LAYER.HEAD=WHAT'),
+    ("1.0=off", 'the change "1.0=off" is not understood; WHAT is uniform'),
+    ("1.0:query=mean", "there is no role"),
+    ("1.0:nobody=uniform", 'there is no role "nobody" here; the roles are'),
+    ("1.0:key=uniform", 'there is no role "key": roles are key 0'),
+    ("1.0=uniform;1.0:query=itself", "head 1.0 is given twice"),
+    ("1.0:query=key 0<value 0", "is of the row query, and names key 0"),
+    ("1.0=query<key 0,query<value 0", "one role two aims"),
+    ("1.0:value 0=query", "1.0: value 0 cannot read query, which comes after it"),
 )
-def test_what_cannot_be_done_is_one_line(
-    page: Any, site: str, asked: dict[str, Any], said: str
-) -> None:
-    opened(page, site, "demo")
-    found = page.evaluate("(asked) => engine.ablate(asked).catch((error) => error.message)", asked)
-    assert said in found
-    assert "\n" not in found
 
 
-def test_a_row_that_is_to_read_what_comes_after_it_is_refused_in_the_words_of_the_server(
-    page: Any, site: str
-) -> None:
+def test_what_cannot_be_done_is_one_line(page: Any, site: str) -> None:
     run = opened(page, site, "demo")
+    ask = "(changes) => engine.ablate({ changes }).catch((error) => error.message)"
+    for changes, said in REFUSED:
+        found = page.evaluate(ask, changes.split(";"))
+        assert said in found, changes
+        assert "\n" not in found
+    # What reads what comes after it, is refused in the words of the server.
     asked = CostsQuestion(changes=("1.0=value 0<query,query<key 0",), examples=4)
     with pytest.raises(CircuitError) as refused:
         list(measuring.costs(run, 0, asked, lambda: False))
@@ -177,10 +139,10 @@ def test_a_row_that_is_to_read_what_comes_after_it_is_refused_in_the_words_of_th
     assert page.evaluate(ask, asked.model_dump(mode="json")) == str(refused.value)
 
 
-def test_a_role_that_comes_later_in_the_example_that_is_shown_may_be_read(
+def test_what_comes_later_may_be_read_where_it_comes_before_or_is_seen(
     page: Any, site: str
 ) -> None:
-    """In others of the 64 it comes before."""
+    """In others of the 64 examples; and by a model that sees both ways."""
     run = opened(page, site, "without norm, shuffled")
     exam = exam_of(run.task, 8, 0)
     names = np.array([str(role) for role in run.task.roles()])[exam.roles.role]
@@ -188,9 +150,6 @@ def test_a_role_that_comes_later_in_the_example_that_is_shown_may_be_read(
     asked = ExampleQuestion(index=later.index(True), changes=("0.0:key 0=value 1",))
     said, _ = page.evaluate(EXAMPLE, asked.model_dump(mode="json"))
     close(said, unpacked(example(run, 0, asked))[1])
-
-
-def test_who_sees_both_ways_may_read_what_comes_after(page: Any, site: str) -> None:
     run = opened(page, site, "bidirectional, without MLP")
     asked = AblateQuestion(changes=("0.0:value 0=query",), examples=8)
     found = page.evaluate("(asked) => engine.ablate(asked)", asked.model_dump(mode="json"))
@@ -234,6 +193,7 @@ AWAKE = """async (tables) => {
 longest time that the page slept meanwhile, as a share of what drawing them takes."""
 
 
+@pytest.mark.slow
 def test_the_page_stays_awake_while_examples_are_drawn(page: Any, site: str) -> None:
     recipe = Experiment(
         task=MQAR(alphabet=4096, pairs=8, length=64),

@@ -28,23 +28,22 @@ def circuit() -> Circuit:
     return discover(known.model, known.task, examples=16)
 
 
-@pytest.mark.parametrize(("scheme", "palette"), [("light", LIGHT), ("dark", DARK)])
-@pytest.mark.parametrize("place", ["report", "file"])
+@pytest.mark.slow
 def test_figures_have_the_colours_of_light_and_dark(
-    page: Any, tmp_path: Path, circuit: Circuit, place: str, scheme: Any, palette: Any
+    page: Any, tmp_path: Path, circuit: Circuit
 ) -> None:
-    if place == "report":
-        shown = tmp_path / "page.html"
-        body = [figure_html(circuit_figure(circuit))]
-        shown.write_text(html("A page", "", [Section("A figure", "", body)]))
-    else:
-        with looking(Look("page")):
-            shown = save_figure(circuit_figure(circuit), tmp_path / "figure.svg")
-    page.emulate_media(color_scheme=scheme)
-    page.goto(shown.as_uri())
-    given = {_hex(colour) for colour in page.evaluate(GIVEN) if colour != "none"}
-    assert {palette.paper, palette.ink} <= given
-    assert given <= {*palette.cycle()}
+    report = tmp_path / "page.html"
+    report.write_text(
+        html("A page", "", [Section("A figure", "", [figure_html(circuit_figure(circuit))])])
+    )
+    with looking(Look("page")):
+        file = save_figure(circuit_figure(circuit), tmp_path / "figure.svg")
+    for shown in (report, file):
+        for scheme, palette in (("light", LIGHT), ("dark", DARK)):
+            page.emulate_media(color_scheme=scheme)
+            page.goto(shown.as_uri())
+            given = {_hex(colour) for colour in page.evaluate(GIVEN) if colour != "none"}
+            assert {palette.paper, palette.ink} <= given <= {*palette.cycle()}, (shown, scheme)
 
 
 def _hex(colour: str) -> str:

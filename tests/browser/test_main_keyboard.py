@@ -4,12 +4,25 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lookers import SOON, measured, opened, settled, state
+from tests.browser.lookers import SOON, asked, learned, opened, pressed, ready
 
 HELD = 90
 """Milliseconds for which people hold the mouse's button down."""
 FOCUSED = """() => { const { activeElement: its } = document;
 return its.getAttribute("aria-label") ?? its.textContent; }"""
+CONTROLS = {
+    ".heads .choice button:text('other chains')": "other chains",
+    ".time .choice button:text('log')": "log",
+    ".example button:text('next')": "next",
+    ".example button:text('shuffle')": "shuffle",
+    ".tray button[title='On again']": "undo",  # which comes next
+    ".tray button:text('what each costs')": "what each costs",
+    ".map[data-head='1.3']": "Head 1.3",
+    ".large .top button": "switch on",
+    ".tray button:text('only these')": "only these",
+    ".tray button:text('all on')": "all on",
+}
+"""What is pressed in turn, and how the name of what has the keyboard then begins."""
 
 
 def press(page: Any, found: Any) -> None:
@@ -22,140 +35,108 @@ def press(page: Any, found: Any) -> None:
     page.mouse.up()
 
 
-CONTROLS = {
-    ".heads .choice button:text('other chains')": "other chains",
-    ".time .choice button:text('log')": "log",
-    ".example button:text('next')": "next",
-    ".example button:text('shuffle')": "shuffle",
-    ".tray button:text('only these')": "only these",
-    ".tray button:text('all on')": "all on",
-    ".tray button:text('what each costs')": "what each costs",
-    ".tray button[title='On again']": "undo",  # which comes next
-    ".map[data-head='1.3']": "Head 1.3",
-    ".large .top button": "switch on",
-}
-"""What is pressed, and how the name of what has the keyboard then begins."""
-
-
-@pytest.mark.parametrize("control", CONTROLS)
-def test_what_is_pressed_keeps_the_keyboard(page: Any, explorer: str, control: str) -> None:
+@pytest.mark.slow
+def test_what_is_pressed_keeps_the_keyboard(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo?off=2.0")
-    page.focus(control)
-    page.keyboard.press("Enter")
-    settled(page)
-    assert page.evaluate(FOCUSED).startswith(CONTROLS[control])
-
-
-@pytest.mark.parametrize(
-    ("label", "key"),
-    [("Ghost behind the circuit", "ArrowDown"), ("What 2.0 does instead", "ArrowDown")],
-)
-def test_a_list_keeps_the_keyboard(page: Any, explorer: str, label: str, key: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?off=2.0")
-    before = page.url
-    page.focus(f'[aria-label="{label}"]')
-    page.keyboard.press(key)
-    page.wait_for_function("(before) => location.href !== before", arg=before)
-    settled(page)
-    assert page.evaluate(FOCUSED) == label
+    for label in ("Ghost behind the circuit", "What 2.0 does instead"):
+        before = page.url
+        page.focus(f'[aria-label="{label}"]')
+        pressed(page, "ArrowDown")
+        assert (page.evaluate(FOCUSED), page.url != before) == (label, True)
+    for control, name in CONTROLS.items():
+        page.focus(control)
+        pressed(page, "Enter")
+        assert page.evaluate(FOCUSED).startswith(name), control
 
 
 def test_an_arrow_keeps_the_keyboard_when_the_run_changes(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     page.focus('.tag[data-path="1.3 value 0 ← value 1"]')
-    page.evaluate("() => hopscope.live.openRun()")
-    settled(page)
+    learned(page)
     path = page.evaluate("() => document.activeElement.dataset.path")
     assert path == "1.3 value 0 ← value 1"
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => hopscope.state.off.length === 1")
+    assert pressed(page, "Enter")["off"] == "1.3:value 0"
 
 
+@pytest.mark.slow
 def test_next_is_pressed_as_often_as_it_is(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
-    after = page.locator(".example button:text('next')")
-    for _ in range(8):
-        press(page, after)
-    assert state(page, "ex") == 8
+    for _ in range(4):
+        press(page, page.locator(".example button:text('next')"))
+    assert asked(page)["ex"] == "4"
 
 
-def test_stop_stops(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?off=1.3")
-    measured(page)
+@pytest.mark.slow
+def test_stop_stops_one_of_two(page: Any, explorer: str) -> None:
+    """Each by its own button, which stays the one that is pressed."""
+    opened(page, explorer, "/run/gallery-demo?off=0.2;2.2;1.1")
     every = page.locator(".tray .row button[title^='The same changes']")
-    for _ in range(3):  # where this process is slow, all may be there before it presses
-        press(page, every)
-        page.wait_for_function("() => hopscope.state.overTime?.length >= 2")
-        last = ".tray .row:last-child button"
-        page.evaluate("(last) => { globalThis.made = document.querySelector(last); }", last)
-        press(page, every)
-        page.wait_for_function("() => !hopscope.state.working", timeout=SOON)
-        settled(page)
-        assert page.evaluate("() => globalThis.made.isConnected")
-        if len(state(page, "overTime")) < len(state(page, "steps")):
-            return
-    pytest.fail("it was stopped three times, and came to the end each time")
+    costs = page.locator(".tray .row button[title^='Every head']")
+    begun = page.locator(".tray button:text('hide curves')")
+    for button in (every, costs):
+        button.click()
+    begun.wait_for()
+    assert [every.inner_text(), costs.inner_text()] == ["stop", "stop"]
+    press(page, every)
+    assert [every.inner_text(), costs.inner_text()] == ["at every step", "stop"]
+    page.wait_for_selector(".tray button:text('what each costs')", timeout=SOON)
+    assert page.locator(".costs li").count() > 12
 
 
+@pytest.mark.slow
 def test_the_cell_that_the_arrows_reach_is_said(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo?head=1.3")
     page.focus(".large .axes")
     said = []
     for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowRight"):
-        page.keyboard.press(key)
-        settled(page)
+        pressed(page, key)
         said.append(page.text_content("#said"))
         assert said[-1] == page.inner_text(".large .readout")
     assert said[0].startswith("query reads query: ")
     assert len(set(said)) == 4
 
 
-LETTERS = ".letters input"
-
-
 def test_letters_are_no_keys_for_those_who_switch_them_off(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     page.keyboard.press("?")
-    page.uncheck(LETTERS)
+    page.uncheck(".letters input")
     page.keyboard.press("Escape")
     for _ in range(2):  # and so it stays
-        for key in ("n", "f", "/", "[", "r", "?"):
-            page.keyboard.press(key)
-        page.keyboard.press("Home")
-        page.wait_for_function("() => hopscope.state.step === 0")
-        assert (state(page, "ex"), state(page, "pane")) == (0, "")
+        assert pressed(page, "n", "f", "/", "[", "r", "?", "Home") == {"step": "0"}
         assert not page.is_visible("dialog")
         assert page.evaluate("() => document.activeElement === document.body")
         page.reload()
-        settled(page)
+        ready(page)
     page.click("[aria-label='Keys']")
-    page.check(LETTERS)
-    page.keyboard.press("Escape")
-    page.keyboard.press("n")
-    page.wait_for_function("() => hopscope.state.ex === 1")
+    page.check(".letters input")
+    assert pressed(page, "Escape", "n")["ex"] == "1"
 
 
 def test_escape_goes_one_step_back(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo?head=1.3&pane=heads")
     page.focus(".large .axes")
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => hopscope.state.spot")
+    pressed(page, "ArrowRight")
     left = []
     for _ in range(3):
-        page.keyboard.press("Escape")
-        settled(page)
-        left.append([bool(state(page, key)) for key in ("pane", "spot", "head")])
-    assert left == [[False, True, True], [False, False, True], [False, False, False]]
+        found = pressed(page, "Escape")
+        left.append(["pane" in found, page.locator(".spot:visible").count(), "head" in found])
+    assert left == [[False, 1, True], [False, 0, True], [False, 0, False]]
 
 
+@pytest.mark.slow
 def test_f_maximises_a_pane_that_there_is(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     page.hover("#pane-heads h2")
     page.evaluate("location.hash = '#/run/gallery-ngram'")
-    page.wait_for_function("() => hopscope.state.about?.id === 'gallery-ngram'")
-    settled(page)
-    page.evaluate("() => { hopscope.state.near = 'heads'; }")  # and nothing here was pointed at
-    page.keyboard.press("f")
-    settled(page)
-    assert state(page, "pane") == "sequence"
+    ready(page)
+    pressed(page, "f")
     assert page.locator(".pane:visible").count() == 1
+
+
+@pytest.mark.slow
+def test_a_row_is_offered_what_a_row_can_do(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?off=0.2;2.0:query")
+    offered = page.evaluate("""() => [...document.querySelectorAll(".tray li select")]
+      .map((its) => [...its.options].map((one) => one.value))""")
+    assert [ways.count("mean") + ways.count("resample") for ways in offered] == [2, 0]
+    assert offered[1] == ["uniform", "itself", "previous", "position"]

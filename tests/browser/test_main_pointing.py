@@ -2,93 +2,63 @@
 
 from typing import Any
 
-from tests.browser.lookers import opened, settled, state
+import pytest
 
-ARROW = '.tag[data-path="1.3 value 0 ← value 1"]'
+from tests.browser.lookers import asked, opened, pressed, ready
+
+UNDER = "() => Boolean(document.querySelector('.tag:hover, .arrow:hover'))"
 
 
 def test_the_tip_goes_with_what_it_tells_of(page: Any, explorer: str) -> None:
+    """Another size, another step, another run."""
     opened(page, explorer, "/run/gallery-demo")
-    page.hover(ARROW)
-    assert page.is_visible(".tip")
-    page.keyboard.press("f")
-    page.wait_for_function("() => hopscope.state.pane === 'circuit'")
-    settled(page)
-    under = page.evaluate("() => Boolean(document.querySelector('.tag:hover, .arrow:hover'))")
-    assert page.is_visible(".tip") == under
-
-
-def test_the_tip_goes_with_the_run(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
+    page.hover('.tag[data-path="1.3 value 0 ← value 1"]')
+    before = page.inner_text(".tip")
+    pressed(page, "Home")
+    assert "attention here" in page.inner_text(".tip")
+    assert page.inner_text(".tip") != before
+    pressed(page, "f")
+    assert page.is_visible(".tip") == page.evaluate(UNDER)
     page.evaluate("location.hash = '#/run/gallery-planted'")
-    page.wait_for_function("() => hopscope.state.about?.id === 'gallery-planted'")
-    settled(page)
+    ready(page)
     page.locator(".tag").first.hover()
     assert page.is_visible(".tip")
     page.go_back()
-    page.wait_for_function("() => hopscope.state.about?.id === 'gallery-demo'")
-    settled(page)
-    under = page.evaluate("() => Boolean(document.querySelector('.tag:hover, .arrow:hover'))")
-    assert page.is_visible(".tip") == under
-
-
-def test_the_tip_tells_of_the_step_that_is_looked_at(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    page.hover(ARROW)
-    before = page.inner_text(".tip")
-    page.keyboard.press("Home")
-    page.wait_for_function("() => hopscope.state.step === 0")
-    settled(page)
-    after = page.inner_text(".tip")
-    assert "attention here" in after
-    assert after != before
+    ready(page)
+    assert page.is_visible(".tip") == page.evaluate(UNDER)
 
 
 def test_only_what_is_pointed_at_is_switched_off(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     page.hover('.map[data-head="0.1"]')
-    page.keyboard.press("a")
-    page.wait_for_function("() => hopscope.state.off.length === 1")
+    assert pressed(page, "a")["off"] == "0.1"
     page.hover(".heads h2")
-    page.keyboard.press("a")
-    settled(page)
-    assert len(state(page, "off")) == 1
+    assert pressed(page, "a")["off"] == "0.1"
 
 
-def test_undo_does_not_do_again_what_the_history_took_back(page: Any, explorer: str) -> None:
+@pytest.mark.slow
+def test_undo_and_the_history(page: Any, explorer: str) -> None:
+    """It does not do again what the history took back, and outlives what moved beside it."""
     opened(page, explorer, "/run/gallery-demo")
-    page.click('.chip[data-item="2.0"]')
-    page.wait_for_function("() => hopscope.state.off.length === 1")
-    page.click('.chip[data-item="2.1"]')
-    page.wait_for_function("() => hopscope.state.off.length === 2")
+    for head in ("2.0", "2.1"):
+        page.click(f'.chip[data-item="{head}"]')
     page.go_back()
-    page.wait_for_function("() => hopscope.state.off.length === 1")
-    page.keyboard.press("u")
-    settled(page)
-    assert len(state(page, "off")) == 1
+    assert pressed(page, "u")["off"] == "2.0"
     assert page.locator(".tray button:text('undo')").is_disabled()
+    page.click('.chip[data-item="2.1"]')
+    assert pressed(page, "n")["ex"] == "1"
+    page.go_back()
+    found = pressed(page, "u")
+    assert ("ex" in found, found["off"]) == (False, "2.0")
 
 
+@pytest.mark.slow
 def test_the_same_preset_twice_is_one_change(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     for _ in range(2):
         page.select_option('[aria-label="Presets"]', "every head off")
-        page.wait_for_function("() => hopscope.state.off.length === 12")
+        assert len(asked(page)["off"].split(";")) == 12
         assert page.input_value('[aria-label="Presets"]') == ""
     page.keyboard.press("Escape")
     page.locator(".tray button:text('undo')").click()
-    page.wait_for_function("() => hopscope.state.off.length === 0")
-
-
-def test_undo_is_there_after_the_history_moved_through_other_things(
-    page: Any, explorer: str
-) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    page.click('.chip[data-item="2.0"]')
-    page.wait_for_function("() => hopscope.state.off.length === 1")
-    page.keyboard.press("n")
-    page.wait_for_function("() => hopscope.state.ex === 1")
-    page.go_back()
-    page.wait_for_function("() => hopscope.state.ex === 0")
-    page.keyboard.press("u")
-    page.wait_for_function("() => hopscope.state.off.length === 0")
+    assert asked(page) == {}

@@ -3,7 +3,9 @@ with its left button alone."""
 
 from typing import Any
 
-from tests.browser.lookers import opened, settled, state
+import pytest
+
+from tests.browser.lookers import asked, opened, pressed
 
 
 def table_of(page: Any, pane: str) -> Any:
@@ -13,26 +15,19 @@ def table_of(page: Any, pane: str) -> Any:
     return page.locator(f".{pane} .behind")
 
 
-def test_a_table_is_scrolled_by_keys(page: Any, explorer: str) -> None:
+def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
-    table = table_of(page, "heads")
-    assert table.evaluate("(e) => e === document.activeElement")
+    table_of(page, "heads")
     page.keyboard.press("End")
     page.wait_for_function("() => document.activeElement.scrollTop > 200")
     page.keyboard.press("Home")
     page.wait_for_function("() => document.activeElement.scrollTop === 0")
-    page.keyboard.press("ArrowLeft")
-    settled(page)
-    assert state(page, "step") is None
-
-
-def test_a_table_that_is_all_seen_leaves_the_keys_to_the_page(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?pane=losses")
+    assert pressed(page, "ArrowLeft") == {}
+    page.evaluate("location.hash = '#/run/gallery-demo?pane=losses'")
+    asked(page)
     table = table_of(page, "losses")
-    fits = "(e) => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth"
-    assert table.evaluate(fits)
-    page.keyboard.press("Home")
-    page.wait_for_function("() => hopscope.state.step === 0")
+    assert table.evaluate("(e) => e.scrollHeight <= e.clientHeight")
+    assert pressed(page, "Home")["step"] == "0"
 
 
 AT_REST = """() => { const { scrollLeft: now } = document.activeElement, { before } = globalThis;
@@ -40,6 +35,7 @@ globalThis.before = now;
 return now > 0 && now === before; }"""
 
 
+@pytest.mark.slow
 def test_a_wide_drawing_keeps_its_place(page: Any, explorer: str) -> None:
     page.set_viewport_size({"width": 420, "height": 900})
     opened(page, explorer, "/run/gallery-ngram")
@@ -47,9 +43,7 @@ def test_a_wide_drawing_keeps_its_place(page: Any, explorer: str) -> None:
     page.keyboard.press("ArrowRight")
     page.wait_for_function(AT_REST, polling=200)
     before = page.evaluate("() => document.activeElement.scrollLeft")
-    page.keyboard.press("[")
-    page.wait_for_function("() => hopscope.state.step !== null")
-    settled(page)
+    assert "step" in pressed(page, "[")
     assert page.evaluate("() => document.activeElement.scrollLeft") == before
 
 
@@ -57,17 +51,17 @@ def test_the_slider_takes_all_keys_of_a_slider(page: Any, explorer: str) -> None
     opened(page, explorer, "/run/gallery-demo")
     page.focus(".slider")
     for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 4), ("ArrowDown", 3), ("PageDown", 0)):
-        page.keyboard.press(key)
-        page.wait_for_function("(at) => hopscope.state.at === at", arg=at)
+        pressed(page, key)
+        assert page.get_attribute(".slider", "aria-valuenow") == str(at)
     assert page.evaluate("() => document.activeElement.matches('.slider')")
 
 
+@pytest.mark.slow
 def test_the_right_button_moves_no_step(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     for place in (".slider", ".time .chart"):
         page.locator(place).first.click(button="right", position={"x": 200, "y": 20})
-        settled(page)
-        assert state(page, "step") is None
+        assert asked(page) == {}
 
 
 UNDER = """() => { const { activeElement: its } = document;
@@ -77,6 +71,7 @@ return !bar.contains(its) && !its.closest(".runs") && its !== document.body
   ? its.outerHTML.slice(0, 100) : null; }"""
 
 
+@pytest.mark.slow
 def test_nothing_that_has_the_keyboard_is_under_the_bar(page: Any, explorer: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 420})
     opened(page, explorer, "/run/gallery-demo")
@@ -86,17 +81,7 @@ def test_nothing_that_has_the_keyboard_is_under_the_bar(page: Any, explorer: str
         assert page.evaluate(UNDER) is None
 
 
-def test_the_step_is_there_after_the_history_moved(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    page.keyboard.press("Home")
-    page.keyboard.press("n")
-    page.wait_for_function("() => hopscope.state.ex === 1")
-    page.go_back()
-    page.wait_for_function("() => hopscope.state.ex === 0")
-    settled(page)
-    assert state(page, "step") == 0
-
-
+@pytest.mark.slow
 def test_a_click_beside_the_list_of_keys_closes_it_and_one_within_does_not(
     page: Any, explorer: str
 ) -> None:

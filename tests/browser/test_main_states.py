@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from short import FLEET
 
-from hopscope.configs import Experiment, LlmBench, LlmMechanism, Model, Prompts, Retrieval, Training
+from hopscope.configs import LlmBench, LlmMechanism, Prompts
 from hopscope.llm.kept import ANSWERS
 from hopscope.store import RunFolder, Store
 from hopscope.web.mechanism import Traced
-from tests.browser.lookers import SOON, TOKEN, complaints_of_axe, served
+from tests.browser.lookers import SOON, TOKEN, complaints_of_axe, pressed, ready, served
 
 KIND = Prompts(formulation="equations", hops=2)
 HEADS = {
@@ -53,12 +54,9 @@ def of_language_models(store: Store) -> dict[str, RunFolder]:
 def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The address of each state."""
     root = tmp_path_factory.mktemp("states")
-    store = Store(root)
-    training = Training(steps=12, batch=8, examples=64, checkpoint_every=5, precision="float32")
-    model = Model(layers=2, heads=2, d_model=16)
-    begun = store.create(Experiment(task=Retrieval(hops=2), model=model, training=training))
-    names = {**of_language_models(store), "training": begun}
-    ids = {state: folder.name.rpartition("-")[2] for state, folder in names.items()}
+    begun = Store(root).create(FLEET)
+    runs = {**of_language_models(Store(root)), "training": begun}
+    ids = {state: folder.name.rpartition("-")[2] for state, folder in runs.items()}
     ids |= {"error": "0000000000", "demo": "gallery-demo"}
     with pytest.MonkeyPatch.context() as patch, begun.locked(), served(Path(root)) as address:
         patch.setattr(Traced, "findings", lambda _: FOUND)
@@ -68,17 +66,18 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 def shown(page: Any, states: dict[str, str], name: str) -> None:
     page.goto(states[name])
     page.wait_for_selector(f"{PANES[name]}:visible", timeout=SOON)
-    page.wait_for_function("() => !hopscope.live.busy && !hopscope.state.opening", timeout=SOON)
+    ready(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["training", "llm", "mechanism", "error"])
 def test_axe_finds_nothing(
-    page: Any, states: dict[str, str], complaints: list[str], scheme: Any, name: str
+    page: Any, states: dict[str, str], complaints: list[str], name: str
 ) -> None:
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     shown(page, states, name)
-    assert complaints_of_axe(page) == []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        ready(page)
+        assert complaints_of_axe(page) == []
     if name == "error":
         assert "no run" in page.inner_text(".error")
         complaints.clear()  # the browser notes an answer that is no 200
@@ -87,10 +86,20 @@ def test_axe_finds_nothing(
 def test_a_run_without_a_checkpoint_says_so_in_every_pane(
     page: Any, states: dict[str, str]
 ) -> None:
+    """Of what is not measured there is no picture and an empty table."""
     shown(page, states, "training")
     told = page.locator(".pane:visible .quiet").all_inner_texts()
     assert "being measured" not in " ".join(told).lower()
     assert told.count("No checkpoint yet.") == 3  # somebody trains it, so nobody is told how
+    for pane in ("heads", "losses", "time"):
+        menu = page.locator(f"#pane-{pane} .menu")
+        menu.locator("summary").click()
+        for kind in ("SVG", "PNG"):
+            page.wait_for_selector(f"#pane-{pane} .menu button:text('{kind}')[aria-disabled]")
+        menu.locator("button:text('Table')").click()
+        page.wait_for_selector(f"#pane-{pane} .behind table")
+        assert not page.locator(f"#pane-{pane} .behind tbody tr").count()
+    assert "step" not in pressed(page, "Space")  # nor is it played
 
 
 CUT = """() => [...document.querySelectorAll(".bar > *, .pane header > *")].filter((each) => {
@@ -101,42 +110,17 @@ ZOOMED = {"200 %": (640, 2), "400 px": (400, 1), "2,560 px": (2560, 1)}
 """A window of 1,280 pixels at 200 % is laid out as one of 640."""
 
 
-@pytest.mark.parametrize("size", ZOOMED)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["training", "llm", "mechanism", "demo"])
 def test_nothing_is_cut_and_the_page_does_not_scroll_sideways(
-    page: Any, states: dict[str, str], name: str, size: str
-) -> None:
-    width, scale = ZOOMED[size]
-    page.set_viewport_size({"width": width, "height": 800})
-    screen = {"width": width, "height": 800, "deviceScaleFactor": scale, "mobile": False}
-    page.context.new_cdp_session(page).send("Emulation.setDeviceMetricsOverride", screen)
-    shown(page, states, name)
-    assert page.evaluate("() => devicePixelRatio") == scale
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    assert page.evaluate(CUT) == []
-
-
-@pytest.mark.parametrize("name", ["training", "llm"])
-def test_what_has_no_checkpoints_is_not_played(
     page: Any, states: dict[str, str], name: str
 ) -> None:
     shown(page, states, name)
-    page.keyboard.press("Space")
-    page.wait_for_timeout(400)  # the address is written when nothing moved for a moment
-    assert "step" not in page.url
-    assert not page.evaluate("() => hopscope.state.playing")
-
-
-@pytest.mark.parametrize("pane", ["heads", "losses", "time"])
-def test_what_is_not_measured_is_no_picture_and_an_empty_table(
-    page: Any, states: dict[str, str], pane: str
-) -> None:
-    shown(page, states, "training")
-    menu = page.locator(f"#pane-{pane} .menu")
-    menu.locator("summary").click()
-    for kind in ("SVG", "PNG"):
-        page.wait_for_selector(f"#pane-{pane} .menu button:text('{kind}')[aria-disabled]")
-    menu.locator("button:text('Table')").click()
-    page.wait_for_selector(f"#pane-{pane} .behind table")
-    assert not page.locator(f"#pane-{pane} .behind tbody tr").count()
-    assert menu.get_attribute("open") is None
+    for width, scale in ZOOMED.values():
+        page.set_viewport_size({"width": width, "height": 800})
+        screen = {"width": width, "height": 800, "deviceScaleFactor": scale, "mobile": False}
+        page.context.new_cdp_session(page).send("Emulation.setDeviceMetricsOverride", screen)
+        ready(page)
+        assert page.evaluate("() => devicePixelRatio") == scale
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        assert page.evaluate(CUT) == []

@@ -4,7 +4,6 @@ import base64
 import json
 from typing import Any
 
-import pytest
 import torch
 from safetensors.torch import save
 
@@ -61,31 +60,29 @@ def test_every_type_and_every_half(page: Any, site: str) -> None:
         assert torch.equal(numbers.nan_to_num(nan=12345), expected.nan_to_num(nan=12345))
 
 
-@pytest.mark.parametrize(
-    ("file", "said"),
-    [
-        (b"1234567", "7 bytes; a safetensors file has at least 8"),
-        (raw(b"{}", length=3), "said to have 3 bytes; the file has 2"),
-        (raw(b"{}", length=2**63), "said to have 9223372036854776000 bytes"),
-        (raw(b"{x"), "the header is no JSON"),
-        (raw([1]), "no table of tensors"),
-        (raw(entry("F8")), "x has numbers of type F8"),
-        (raw(entry("toString")), "x has numbers of type toString"),
-        (raw(entry(shape="1")), "x has no shape and place"),
-        (raw(entry(shape=[-1])), "x has no shape and place"),
-        (raw({"x": None}), "x has numbers of type undefined"),
-        (raw(entry(shape=[2])), "x has 4 bytes; its shape [2] of F32 takes 8"),
-        (raw(entry(), b"123"), "x ends at byte 4; the file has 3"),
-        (save({"x": torch.tensor([2**60])}), "the whole number 1152921504606846976"),
-    ],
+DAMAGED = (
+    (b"1234567", "7 bytes; a safetensors file has at least 8"),
+    (raw(b"{}", length=3), "said to have 3 bytes; the file has 2"),
+    (raw(b"{}", length=2**63), "said to have 9223372036854776000 bytes"),
+    (raw(b"{x"), "the header is no JSON"),
+    (raw([1]), "no table of tensors"),
+    (raw(entry("F8")), "x has numbers of type F8"),
+    (raw(entry("toString")), "x has numbers of type toString"),
+    (raw(entry(shape="1")), "x has no shape and place"),
+    (raw(entry(shape=[-1])), "x has no shape and place"),
+    (raw({"x": None}), "x has numbers of type undefined"),
+    (raw(entry(shape=[2])), "x has 4 bytes; its shape [2] of F32 takes 8"),
+    (raw(entry(), b"123"), "x ends at byte 4; the file has 3"),
+    (save({"x": torch.tensor([2**60])}), "the whole number 1152921504606846976"),
 )
-def test_a_damaged_file_is_refused_in_one_line(
-    page: Any, site: str, file: bytes, said: str
-) -> None:
-    found = read(page, site, file)
-    assert isinstance(found, str)
-    assert said in found
-    assert "\n" not in found
+
+
+def test_a_damaged_file_is_refused_in_one_line(page: Any, site: str) -> None:
+    for file, said in DAMAGED:
+        found = read(page, site, file)
+        assert isinstance(found, str), file
+        assert said in found, file
+        assert "\n" not in found, file
 
 
 def test_a_page_cannot_reach_another_host(

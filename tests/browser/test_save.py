@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hopscope.study import load
-from tests.browser.lookers import TOKEN, opened
+from tests.browser.lookers import TOKEN, learned, opened
 
 
 def test_a_cell_is_no_formula(page: Any, site: str) -> None:
@@ -28,21 +28,21 @@ def test_a_cell_is_no_formula(page: Any, site: str) -> None:
     assert rows[9] == ""
 
 
-@pytest.mark.parametrize("pane", ["circuit", "heads", "example", "losses", "time"])
-def test_every_pane_can_be_saved(page: Any, explorer: str, pane: str) -> None:
+def test_every_pane_can_be_saved(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo?step=500")
-    saved = {}
-    for kind in ("SVG", "PNG", "CSV"):
-        page.locator(f"#pane-{pane} .menu summary").click()
-        with page.expect_download() as download:
-            page.locator(f"#pane-{pane} .menu button:text('{kind}')").click()
-        saved[kind] = download.value
-    drawn = saved["SVG"].path().read_text()
-    assert drawn.startswith("<svg")
-    assert "var(" not in drawn.split("style=")[0]
-    assert saved["PNG"].path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert len(saved["CSV"].path().read_text().splitlines()) > 2
-    assert saved["CSV"].suggested_filename == f"gallery-demo-{pane}.csv"
+    for pane in ("circuit", "heads", "example", "losses", "time"):
+        saved = {}
+        for kind in ("SVG", "PNG", "CSV"):
+            page.locator(f"#pane-{pane} .menu summary").click()
+            with page.expect_download() as download:
+                page.locator(f"#pane-{pane} .menu button:text('{kind}')").click()
+            saved[kind] = download.value
+        drawn = saved["SVG"].path().read_text()
+        assert drawn.startswith("<svg")
+        assert "var(" not in drawn.split("style=")[0]
+        assert saved["PNG"].path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert len(saved["CSV"].path().read_text().splitlines()) > 2
+        assert saved["CSV"].suggested_filename == f"gallery-demo-{pane}.csv"
 
 
 def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
@@ -67,6 +67,7 @@ def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
     assert found == pytest.approx(np.array(wanted), abs=0.004)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pane", ["sequence", "ngram"])
 def test_before_parameters_are_there_nothing_is_saved(page: Any, explorer: str, pane: str) -> None:
     page.route("**/arrays/parameters", lambda _: None)
@@ -77,7 +78,7 @@ def test_before_parameters_are_there_nothing_is_saved(page: Any, explorer: str, 
     menu.locator("button:text('Table')").click()
     assert not page.locator(f"#pane-{pane} .behind td").count()
     page.unroute_all()
-    page.evaluate("() => { hopscope.live.openRun(); }")
+    learned(page, "gallery-ngram")
     page.wait_for_selector(f"#pane-{pane} .behind td")
     menu.locator("summary").click()
     page.wait_for_selector(f"#pane-{pane} .menu button:text('SVG'):not([aria-disabled])")

@@ -105,70 +105,54 @@ def test_a_word_becomes_a_token_that_outlives_a_reload(page: Any, server: Any) -
     ]
 
 
-@pytest.mark.parametrize(
-    ("asked", "request_", "found"),
-    [
-        (["run", "../x"], ["GET", "/api/runs/..%2Fx", ""], {"fine": True}),
-        (["run", "a", {"seed": 3}], ["GET", "/api/runs/a?seed=3", ""], {"fine": True}),
-        (["views", "a"], ["GET", "/api/runs/a/views", ""], {"fine": True}),
-        (["arrays", "a", "maps", 3], ["GET", "/api/runs/a/arrays/maps?seed=3", ""], None),
-        (["example", "a", {"index": 1}], ["POST", "/api/runs/a/example", '{"index":1}'], None),
-        (["ablate", "a", {}], ["POST", "/api/runs/a/ablate", "{}"], {"fine": True}),
-        (["costs", "a", {}], ["POST", "/api/runs/a/costs", "{}"], [{"fine": True}]),
-        (
-            ["overTime", "a", {}],
-            ["POST", "/api/runs/a/over-time", "{}"],
-            [{"n": 1}, {"n": "über"}, {"n": 3}],
-        ),
-    ],
+FINE = {"fine": True}
+ARRAYS = {"about": {"a": 1}, "names": ["x"]}
+QUESTIONS = (
+    (["run", "../x"], ["GET", "/api/runs/..%2Fx", ""], FINE),
+    (["run", "a", {"seed": 3}], ["GET", "/api/runs/a?seed=3", ""], FINE),
+    (["views", "a"], ["GET", "/api/runs/a/views", ""], FINE),
+    (["arrays", "a", "maps", 3], ["GET", "/api/runs/a/arrays/maps?seed=3", ""], ARRAYS),
+    (["example", "a", {"index": 1}], ["POST", "/api/runs/a/example", '{"index":1}'], ARRAYS),
+    (["ablate", "a", {}], ["POST", "/api/runs/a/ablate", "{}"], FINE),
+    (["costs", "a", {}], ["POST", "/api/runs/a/costs", "{}"], [FINE]),
+    (
+        ["overTime", "a", {}],
+        ["POST", "/api/runs/a/over-time", "{}"],
+        [{"n": 1}, {"n": "über"}, {"n": 3}],
+    ),
 )
-def test_every_question(
-    page: Any, server: Any, asked: list[Any], request_: list[str], found: object
-) -> None:
+
+
+def test_every_question(page: Any, server: Any) -> None:
     page.goto(f"{address(server)}/#token=t")
-    answer = page.evaluate(ASK, asked)
-    assert answer == (found or {"about": {"a": 1}, "names": ["x"]})
-    ((method, path, token, body),) = server.asked
-    assert [method, path, body] == request_
-    assert token == "Bearer t"
+    for asked, request, found in QUESTIONS:
+        server.asked.clear()
+        assert page.evaluate(ASK, asked) == found
+        ((method, path, token, body),) = server.asked
+        assert ([method, path, body], token) == (request, "Bearer t")
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (["run", "gone"], "404: no such run"),
-        (["run", "dumb"], "502: the server answered 502 without a word"),
-        (["overTime", "b", {}], "422: no such head"),
-        (["overTime", "c", {}], "0: the answer broke off in the middle of a line: ask again"),
-    ],
+BROKE = "0: the answer broke off: is `hopscope view` still running?"
+ERRORS = (
+    (["run", "gone"], "404: no such run"),
+    (["run", "dumb"], "502: the server answered 502 without a word"),
+    (["overTime", "b", {}], "422: no such head"),
+    (["overTime", "c", {}], "0: the answer broke off in the middle of a line: ask again"),
+    (["overTime", "broken", {}], BROKE),
+    (["run", "broken"], BROKE),
+    (["arrays", "broken", "maps"], BROKE),
 )
-def test_an_error_is_one_line(
-    page: Any, server: Any, complaints: list[str], asked: list[Any], said: str
-) -> None:
+
+
+def test_an_error_is_one_line(page: Any, server: Any, complaints: list[str]) -> None:
+    """Of the server, of one that dies while it answers, and of one that is gone."""
     page.goto(address(server))
-    assert page.evaluate(ASK, asked) == said
-    complaints[:] = [line for line in complaints if "Failed to load resource" not in line]
-
-
-@pytest.mark.parametrize(
-    "asked", [["overTime", "broken", {}], ["run", "broken"], ["arrays", "broken", "maps"]]
-)
-def test_a_server_that_dies_while_it_answers(
-    page: Any, server: Any, complaints: list[str], asked: list[Any]
-) -> None:
-    page.goto(address(server))
-    said = page.evaluate(ASK, asked)
-    assert said == "0: the answer broke off: is `hopscope view` still running?"
-    complaints[:] = [line for line in complaints if "ERR_CONTENT_LENGTH" not in line]
-
-
-def test_a_server_that_is_gone(page: Any, server: Any, complaints: list[str]) -> None:
-    page.goto(address(server))
-    page.evaluate("import('/source.js')")
+    for asked, said in ERRORS:
+        assert page.evaluate(ASK, asked) == said, asked
     page.context.set_offline(True)
     assert "0: the server does not answer" in page.evaluate(ASK, ["runs"])
-    assert all("ERR_INTERNET_DISCONNECTED" in line for line in complaints)
-    complaints.clear()
+    expected = ("Failed to load", "ERR_CONTENT_LENGTH", "ERR_INTERNET_DISCONNECTED")
+    complaints[:] = [line for line in complaints if not any(each in line for each in expected)]
 
 
 def test_a_question_is_given_up(page: Any, server: Any) -> None:

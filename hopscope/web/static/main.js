@@ -80,7 +80,10 @@ async function begin() {
   tip.follow();
   state.watch("stale", () => live.openRun());
   theme(state, remembered("theme") ?? "auto");
-  globalThis.hopscope = { state, source, live };
+  const there = () => Boolean(state.error || (state.run && state.about?.id === state.run));
+  /** Is all that was asked for drawn, and written into the address? */
+  const ready = () => there() && !live.busy && !state.asking && !state.later;
+  globalThis.hopscope = { state, source, live, ready };
   if (state.run) live.openRun();
   const openFirst = () => {
     const first = runs.rows.has(FIRST) ? FIRST : ([...runs.rows.keys()][0] ?? "");
