@@ -1,5 +1,6 @@
 """The page of both papers as people read it: claims first, the rest where one asks for it."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +21,28 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return out.as_uri()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
-def test_axe_finds_nothing_and_it_fits(page: Any, address: str, scheme: Any, width: int) -> None:
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 900})
+@pytest.mark.slow
+def test_axe_finds_nothing_and_it_fits(page: Any, address: str) -> None:
     page.goto(address)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert complaints_of_axe(page) == []
+    for scheme, width in itertools.product(("light", "dark"), (NARROW, WIDE)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert complaints_of_axe(page) == []
 
 
+@pytest.mark.slow
 def test_a_claim_shows_its_values_to_who_asks(page: Any, address: str) -> None:
+    """Or follows a link to it, or prints the page."""
     page.goto(address)
     assert not page.is_visible(CLAIM)
     page.get_by_text("No transformer learns more hops").first.click()
     assert page.is_visible(CLAIM)
-
-
-def test_a_link_to_a_claim_opens_it(page: Any, address: str) -> None:
+    page.goto("about:blank")
     page.goto(f"{address}{CLAIM}")
     assert page.is_visible(CLAIM)
-
-
-def test_on_paper_every_claim_is_open(page: Any, address: str) -> None:
     page.emulate_media(media="print")
+    page.goto("about:blank")
     page.goto(address)
     heights = page.eval_on_selector_all(
         ".claims dl", "(all) => all.map((one) => one.getBoundingClientRect().height)"

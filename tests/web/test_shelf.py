@@ -126,7 +126,10 @@ def test_copies_have_ids_of_their_own(store: Store, tiny: Experiment) -> None:
     assert all(id_.isascii() and os.sep not in id_ for id_ in ids.values())
 
 
-def test_a_name_that_no_command_may_hold_is_damaged(store: Store, tiny: Experiment) -> None:
+def test_a_name_that_no_command_may_hold_is_damaged(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOMENT", 60.0)
     folder = store.create(tiny)
     names = [text for text in (*TEXTS, *KEYS) if "/" not in text and "\0" not in text]
     for name in names:
