@@ -6,10 +6,8 @@ import sys
 import pytest
 
 from hopscope.papers.musat import measuring
-from hopscope.papers.musat.recipes import tiny
 from hopscope.papers.musat.targets import TARGETS
-from hopscope.store import RunFolder
-from hopscope.training import train
+from hopscope.store.gallery import find
 
 
 def test_the_list_of_targets_is_there_without_torch() -> None:
@@ -21,18 +19,13 @@ QUICK = ("musat/fig4-ic", "musat/places", "musat/places-changed")
 CIRCUITS = [pytest.param(name, marks=pytest.mark.slow) for name in ("musat/fig5", "musat/fig7")]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return train(tiny(1, 2, 400), tmp_path_factory.mktemp("runs")).folder
-
-
 @pytest.mark.parametrize("name", [*QUICK, *CIRCUITS])
-def test_rows_are_of_the_kinds_that_the_target_names(name: str, folder: RunFolder) -> None:
+def test_rows_are_of_the_kinds_that_the_target_names(name: str) -> None:
     target = next(each for each in TARGETS if each.name == name)
-    rows = target.measure(folder, "smoke")
+    rows = target.measure(find("demo"), "smoke")
     assert rows
     assert {type(row) for row in rows} <= set(target.rows)
 
 
-def test_less_is_trained_on_for_a_trial(folder: RunFolder) -> None:
-    assert {row.steps for row in measuring.changed(folder, "smoke")} == {25}
+def test_less_is_trained_on_for_a_trial() -> None:
+    assert {row.steps for row in measuring.changed(find("demo"), "smoke")} == {25}
