@@ -18,13 +18,23 @@ from pathlib import Path
 from typing import Any
 
 from explorer_server import Server, started
-from small_runs import transformer
 
+from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import RunFolder, Store
 from hopscope.training import train
 
+TRAINING = Training(
+    steps=4, batch=8, examples=64, checkpoint_every=3, validate_every=3, validation_examples=16,
+    precision="float32",
+)  # fmt: skip
 IDLE = 20.0
 """Seconds over which an idle server is watched."""
+
+
+def recipe(seed: int) -> Experiment:
+    """A small model."""
+    task, model = Retrieval(hops=1, chains=2), Model(layers=2, heads=1, d_model=16)
+    return Experiment(task=task, model=model, training=TRAINING, seeds=(seed,))
 
 
 def main() -> None:
@@ -45,9 +55,9 @@ def main() -> None:
 def make_runs(root: Path, count: int) -> None:
     """So many runs, which are copies of a trained one but for their seed."""
     store = Store(root)
-    first = train(transformer(seed=0, steps=4), store).folder
+    first = train(recipe(0), store).folder
     for seed in range(1, count):
-        made = store.create(transformer(seed=seed, steps=4))
+        made = store.create(recipe(seed))
         for name in first.manifest.files:
             if name != "config.json":
                 target = made.path / name
