@@ -252,11 +252,12 @@ class Transformer(nn.Module):
         for name, parameter in self.named_parameters():
             std, bound = self._std(name), self._bound(name)
             target = parameter if member is None else parameter[member]
+            # The same numbers on any device; on meta none are needed.
+            drawn = torch.empty(target.shape, device="meta" if target.is_meta else "cpu")
             if std is not None:
-                target.copy_(torch.empty(target.shape).normal_(0, std, generator=generator))
+                target.copy_(drawn.normal_(0, std, generator=generator))
             elif bound is not None:
-                drawn = torch.empty(target.shape).uniform_(-bound, bound, generator=generator)
-                target.copy_(drawn)
+                target.copy_(drawn.uniform_(-bound, bound, generator=generator))
 
     def _std(self, name: str) -> float | None:
         """The std of a parameter that begins normally distributed; gains begin at 1, biases at 0.

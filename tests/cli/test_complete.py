@@ -95,7 +95,7 @@ def test_a_script_holds_the_table(script: str, said: Said) -> None:
 
 
 def test_bash_is_told(tmp_path: Path, script: str) -> None:
-    (tmp_path / "hopscope").write_text(f'#!/bin/sh\nexec {sys.executable} -m hopscope "$@"\n')
+    (tmp_path / "hopscope").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hopscope "$@"\n')
     (tmp_path / "hopscope").chmod(0o755)
     (tmp_path / "script").write_text(completion.SCRIPTS["bash"].replace("TABLE", script))
     code = "source script; COMP_WORDS=(hopscope maps gallery/pl); COMP_CWORD=2; _hopscope\n"
