@@ -44,7 +44,7 @@ from hopscope.models.planted import planted
 from hopscope.papers import preset
 from hopscope.papers.musat.readings import LONG, reading_of
 from hopscope.papers.musat.recipes import STEPS_D, larger_seeds
-from hopscope.runs.checkpoint import saved, weights_of
+from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.gallery import ABOUT, About
@@ -180,19 +180,17 @@ def of_run(run: Run, what: str, steps: Iterable[int]) -> Entry:
     kept = sorted(steps)
     files = {name: run.folder.read(name) for name in run.folder.files("metrics/")}
     for step in kept:
-        weights = weights_of(run.folder.read(checkpoint_name(step)), run.name)
-        files |= checkpoint(weights, run.recipe, step, run.folder.manifest.precision)
+        weights = weights_at(run.folder, step)
+        files |= checkpoint(weights, step)
     exact = loss(run.model_at(kept[-1]), run.recipe.task)
     return Entry(what, run.recipe, files, kept[-1], exact, state(run.folder))
 
 
-def checkpoint(
-    weights: dict[str, Tensor], recipe: Recipe, step: int, precision: str
-) -> dict[str, bytes]:
+def checkpoint(weights: dict[str, Tensor], step: int) -> dict[str, bytes]:
     """A checkpoint with weights rounded to float16."""
     rounded = {name: weight.half() for name, weight in weights.items()}
     assert all(weight.isfinite().all() for weight in rounded.values()), "too large for float16"
-    return {checkpoint_name(step): saved(rounded, recipe.digest(), step, precision)}
+    return {checkpoint_name(step): to_safetensors(rounded)}
 
 
 def state(folder: RunFolder) -> dict[str, Any]:

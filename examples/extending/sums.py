@@ -5,7 +5,7 @@ It is stopped and resumed to the bit, kept, verified, listed and asked in SQL, a
 
 from collections.abc import Callable, Mapping
 from tempfile import TemporaryDirectory
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from hopscope.configs import Positive, Recipe
 from hopscope.configs.kinds import KINDS, Kind
 from hopscope.configs.recipe import Seeds
 from hopscope.runs import train
-from hopscope.runs.checkpoint import own_weights, saved
+from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.store import RunFolder, metrics
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 
@@ -22,7 +22,7 @@ from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 class Sums(Recipe):
     """So many numbers, added up."""
 
-    kind: ClassVar = "sums"
+    kind: Literal["sums"] = "sums"
     numbers: Positive = 40
     seeds: Seeds = (0,)
     task_kind: ClassVar = "sums"  # type: ignore[assignment]
@@ -45,7 +45,7 @@ class Summing:
         self.recipe, self.folder = recipe, folder
         self.sum, self.step = torch.zeros(1, dtype=torch.float64), 0
         for self.step in checkpoint_steps(folder)[-1:]:
-            self.sum = own_weights(folder, self.step)["sum"]
+            self.sum = weights_at(folder, self.step)["sum"]
         self.start, self.losses = self.step, [[[0.0]]] if not self.step else []
 
     def advance(self) -> dict[str, np.ndarray]:
@@ -57,7 +57,7 @@ class Summing:
     def files(self) -> Mapping[str, bytes]:
         steps = np.arange(self.step - len(self.losses) + 1, self.step + 1, dtype=np.int32)
         part = metrics.part("train", self.recipe, steps, np.array(self.losses, np.float32))
-        state = saved({"sum": self.sum}, self.recipe.digest(), self.step, self.precision)
+        state = to_safetensors({"sum": self.sum})
         name, self.start, self.losses = metrics.part_name(self.start, self.step), self.step, []
         return {checkpoint_name(self.step): state, name: metrics.to_parquet([part])}
 
@@ -75,7 +75,7 @@ KIND = Kind(Sums, f"{__name__}:prepare", "hopscope.runs.view:PlainRun")
 
 
 def main() -> None:
-    KINDS[Sums.kind] = KIND
+    KINDS["sums"] = KIND
     with TemporaryDirectory() as store:
         run = train(Sums(numbers=100), store)
         steps, losses = run.losses()

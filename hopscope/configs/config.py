@@ -41,9 +41,21 @@ class Config(BaseModel):
         except ValidationError as error:
             raise ConfigError(_one_line(type(self), error)) from error
 
+    def non_defaults(self) -> dict[str, Any]:
+        """The fields that are not at their default, as plain values; and every `kind`."""
+        return {
+            name: _plain(getattr(self, name))
+            for name, field in type(self).model_fields.items()
+            if name == "kind" or field.is_required() or getattr(self, name) != field.get_default()
+        }
+
     def canonical_json(self) -> str:
-        """The one spelling of this config: sorted keys, no spaces, defaults written out."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """The one spelling of what this config changes: sorted keys, no spaces.
+
+        Two configs are equal if and only if these are. A field that is added later, with a default
+        that keeps the earlier behaviour, leaves the spelling of all earlier configs as it is.
+        """
+        return json.dumps(self.non_defaults(), sort_keys=True, separators=(",", ":"))
 
     def named(self) -> dict[str, Any]:
         """Every field's value by its name with dots (`model.layers`), in their order."""
@@ -55,11 +67,20 @@ class Config(BaseModel):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The inverse of canonical_json; unknown keys and bad values are a ConfigError."""
+        """Read JSON; fields that it leaves out have their defaults. Unknown keys and bad values are
+        a ConfigError.
+        """
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise ConfigError(_one_line(cls, error)) from error
+
+
+def _plain(value: object) -> object:
+    """A field's value as JSON has it; of configs, what is not at its default."""
+    if isinstance(value, Config):
+        return value.non_defaults()
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _one_line(of: type[Config], error: ValidationError) -> str:

@@ -1,6 +1,6 @@
 """The recipe of a training over facts: task, model, training and seeds."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from hopscope.configs.model import Model
 from hopscope.configs.recipe import Recipe, Seeds
@@ -15,7 +15,7 @@ class Experiment(Recipe):
     the initial weights it would get alone.
     """
 
-    kind: ClassVar = "facts"
+    kind: Literal["facts"] = "facts"
     packs: ClassVar = True
 
     task: Task = Retrieval()

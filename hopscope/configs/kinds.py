@@ -4,7 +4,6 @@ A part is written as `module:name` and fetched when it is used, so that nothing 
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -30,8 +29,6 @@ class Kind:
     what makes the `Work` of a run's folder (see `hopscope.runs.work`)."""
     run: str
     """What a folder is seen through: a class, or a function, that takes a RunFolder."""
-    key: str | None = None
-    """The key by which configs were told apart that do not name their kind."""
 
 
 KINDS: dict[str, Kind] = {
@@ -39,12 +36,9 @@ KINDS: dict[str, Kind] = {
         Experiment, "hopscope.training.work:prepare", "hopscope.training.run:Run"
     ),
     "ngram": Kind(
-        MarkovExperiment,
-        "hopscope.markov.work:prepare",
-        "hopscope.markov.run:MarkovRun",
-        key="experiment",
+        MarkovExperiment, "hopscope.markov.work:prepare", "hopscope.markov.run:MarkovRun"
     ),
-    "llm": Kind(LlmBench, "hopscope.llm.work:prepare", "hopscope.llm.run:BenchRun", key="bench"),
+    "llm": Kind(LlmBench, "hopscope.llm.work:prepare", "hopscope.llm.run:BenchRun"),
     "llm-mechanism": Kind(
         LlmMechanism, "hopscope.llm.tracer:prepare", "hopscope.llm.mechanism:MechanismRun"
     ),
@@ -78,18 +72,10 @@ def read_recipe(text: str | bytes) -> Recipe:
         raise ConfigError(f"a recipe is JSON, and this is not ({error})") from error
     if not isinstance(fields, dict):
         raise ConfigError(f"a recipe is a JSON object; got {shortened(repr(fields))}")
-    if "kind" not in fields:
-        return KINDS[_told_by_keys(fields)].recipe.from_json(text)
-    name = fields.pop("kind")
+    name = fields.get("kind")
     if not isinstance(name, str) or name not in KINDS:
         raise ConfigError(
-            f"kind is {shortened(repr(name))}; this hopscope knows {', '.join(KINDS)}: a later "
-            "one may know more"
+            f"a recipe's kind is {shortened(repr(name))}; this hopscope knows {', '.join(KINDS)}: "
+            "a later one may know more"
         )
-    return KINDS[name].recipe.from_json(json.dumps(fields))
-
-
-def _told_by_keys(fields: Mapping[str, object]) -> str:
-    """The kind of a config that does not name it, as none did at first."""
-    told = (name for name, kind in KINDS.items() if kind.key in fields)
-    return next(told, "facts")
+    return KINDS[name].recipe.from_json(text)

@@ -1,6 +1,6 @@
 """A benchmark of a language model on questions in words."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -30,9 +30,8 @@ class Asking(Config):
 class LlmBench(Recipe):
     """One model, asked questions of one or several formulations."""
 
-    kind: ClassVar = "llm"
+    kind: Literal["llm"] = "llm"
 
-    bench: Literal["llm"] = "llm"
     model: str
     """A known model, a folder, a GGUF file, or the URL of an endpoint with #NAME behind it."""
     prompts: Annotated[tuple[Prompts, ...], Field(min_length=1)]

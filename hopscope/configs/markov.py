@@ -1,7 +1,7 @@
 """The n-gram experiment of Chen et al. (NeurIPS 2024), whose sections (§) are meant here."""
 
 import math
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -149,9 +149,8 @@ class Descent(Config):
 class MarkovExperiment(Recipe):
     """One training of the n-gram experiment; several seeds are several models and data sets."""
 
-    kind: ClassVar = "ngram"
+    kind: Literal["ngram"] = "ngram"
 
-    experiment: Literal["markov"] = "markov"
     process: MarkovProcess = MarkovProcess()
     model: InductionModel = InductionModel()
     descent: Descent = Descent()

@@ -1,6 +1,6 @@
 """How a language model comes to its answer: what is patched, and on how many questions."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -41,7 +41,7 @@ class Tracing(Config):
 class LlmMechanism(Recipe):
     """One model and one kind of question: which roles hold what, and which heads bring it."""
 
-    kind: ClassVar = "llm-mechanism"
+    kind: Literal["llm-mechanism"] = "llm-mechanism"
 
     model: str
     """A known model, a folder, or a GGUF file: its weights are needed."""

@@ -1,4 +1,9 @@
-"""What a run is made from: a recipe, whose canonical JSON gives the run its name."""
+"""What a run is made from: a recipe. The name of a run is a hash of what its recipe changes.
+
+Fields that are left at their default do not enter the hash, so that a field can be added and every
+earlier run keeps its name. Therefore a default never changes its meaning: what behaves in another
+way is another value.
+"""
 
 import hashlib
 import json
@@ -31,12 +36,11 @@ SHAPE = ("hops", "layers", "heads", "d_model")
 class Recipe(Config):
     """What a run can be made from. The name of the run is a hash of the recipe."""
 
-    kind: ClassVar[str]
-    """Which kind of run it makes: its name in `hopscope.configs.kinds.KINDS`."""
     packs: ClassVar[bool] = False
     """Are its seeds trained as one fleet, whose members can be kept as runs of their own?"""
 
     if TYPE_CHECKING:  # each recipe declares its fields in an order of its own
+        kind: str  # which kind of run it makes: its name in `hopscope.configs.kinds.KINDS`
         seeds: tuple[int, ...]
 
     @property
@@ -80,13 +84,13 @@ class Recipe(Config):
         """The readable part of the run's name."""
 
     def digest(self) -> str:
-        """What tells this recipe from all others: a hash of all its fields."""
+        """What tells this recipe from all others: a hash of what it changes."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
     def seedless(self) -> str:
         """What recipes have in common that differ in their seeds alone: a hash of the rest."""
-        fields = json.loads(self.written())
-        del fields["seeds"]
+        fields = self.non_defaults()
+        fields.pop("seeds", None)
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     def run_name(self) -> str:
@@ -94,9 +98,8 @@ class Recipe(Config):
         return f"{self.title()}-{self.digest()[:10]}"
 
     def written(self) -> bytes:
-        """The recipe as a file, which says its kind; `read_recipe` reads it again."""
-        fields = {"kind": self.kind, **json.loads(self.canonical_json())}
-        return (json.dumps(fields, separators=(",", ":")) + "\n").encode()
+        """The recipe as a file, all its fields in it; `read_recipe` reads it again."""
+        return (self.model_dump_json() + "\n").encode()
 
     def to_file(self) -> str:
         """The same for people, who may change it: a field on each line."""

@@ -10,7 +10,7 @@ from hopscope.configs import InductionModel, MarkovExperiment
 from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.markov.parameters import Parameters, initial, set_name, sets
-from hopscope.runs.checkpoint import own_weights
+from hopscope.runs.checkpoint import weights_at
 from hopscope.store import RunFolder, parameters
 from hopscope.store.checkpoints import check_step, checkpoint_steps
 from hopscope.store.metrics import losses
@@ -78,7 +78,7 @@ class MarkovRun(Displayed):
         last = self.checkpoints[-1]
         check_step(last if epoch is None else epoch, self.checkpoints, self.name)
         self._check_seed(seed)
-        weights = own_weights(self.folder, last if epoch is None else epoch)
+        weights = weights_at(self.folder, last if epoch is None else epoch)
         number = self.recipe.seeds.index(seed)
         return {name: value[number].numpy() for name, value in weights.items()}
 

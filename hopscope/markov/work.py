@@ -15,7 +15,7 @@ from hopscope.markov.counts import check_memory
 from hopscope.markov.full import FullLearner
 from hopscope.markov.learner import CountingLearner, Learner
 from hopscope.markov.run import numbers
-from hopscope.runs.checkpoint import last_good, own_weights, saved
+from hopscope.runs.checkpoint import last_good, to_safetensors, weights_at
 from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder, metrics, parameters
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
@@ -107,8 +107,7 @@ class MarkovWork:
             name: torch.from_numpy(np.stack([state[name] for state in states.values()]))
             for name in next(iter(states.values()))
         }
-        about = (self.experiment.digest(), self.step, self.precision)
-        files = {checkpoint_name(self.step): saved(weights, *about), **self._recorded()}
+        files = {checkpoint_name(self.step): to_safetensors(weights), **self._recorded()}
         self.start = self.step
         self.losses.clear()
         for series in self.numbers.values():
@@ -127,7 +126,7 @@ class MarkovWork:
     def _restored(self) -> int:
         """Go on from the last checkpoint, if there is one. Returns its epoch."""
         for step in checkpoint_steps(self.folder)[-1:]:
-            weights = own_weights(self.folder, step)
+            weights = weights_at(self.folder, step)
             for number, learning in enumerate(self.learners.values()):
                 learning.restore({name: value[number].numpy() for name, value in weights.items()})
             return step

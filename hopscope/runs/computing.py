@@ -58,7 +58,7 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
         return ""
     kept = tuple(each for each in manifest.computed if each.first < manifest.step)
     folder.manifest = manifest.model_copy(update={"computed": (*kept, here)})
-    if manifest.step == 0:
+    if manifest.step == 0 or before is None:
         return ""
     return (
         f"{folder.name} goes on from step {manifest.step:,} {_difference(before, here)}: the last "
@@ -82,10 +82,10 @@ def _torch(device: torch.device) -> str:
     return f"{torch.__version__}{cuda}"
 
 
-def _difference(before: Stretch | None, here: Stretch) -> str:
-    if before is None:
-        return "without knowing how it was computed, as an earlier hopscope did not note it"
-    old, new = before.model_dump(exclude={"first"}), here.model_dump(exclude={"first"})
+def _difference(before: Stretch, here: Stretch) -> str:
+    old, new = (
+        each.model_dump(exclude={"first"}, exclude_defaults=True) for each in (before, here)
+    )
     changed = [
         f"{name} {new.get(name, 'none')} (before: {old.get(name, 'none')})"
         for name in sorted({*new, *old}, key=[*new, *old].index)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store.folder import RunFolder
 
-STEPS = "checkpoints/step-"
+CHECKPOINTS = "checkpoints/"
+STEPS = f"{CHECKPOINTS}step-"
 SUFFIX = ".safetensors"
 NUMBERED = re.compile(rf"{STEPS}(\d+){re.escape(SUFFIX)}", re.ASCII)
 

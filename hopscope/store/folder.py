@@ -37,7 +37,6 @@ from hopscope.store.lease import check_lease, lease_of, leased
 from hopscope.store.leftovers import Strays, strays
 from hopscope.store.lock import LOCK, is_locked, locked
 from hopscope.store.manifest import (
-    FORMAT,
     MANIFEST,
     MOST_BYTES,
     NAME,
@@ -99,7 +98,8 @@ class RunFolder(Displayed):
         found = self.recipe
         if not isinstance(found, wanted):
             raise RunMismatch(
-                f"{self.name} is a run of kind {found.kind}, expected one of kind {wanted.kind}: "
+                f"{self.name} is a run of kind {found.kind}, expected one of kind "
+                f"{wanted.model_fields['kind'].default}: "
                 f"`hopscope show {self.name}` shows it"
             )
         return found
@@ -176,7 +176,7 @@ class RunFolder(Displayed):
             write_inside(self.path, where[name], data)
         if files:
             flush_inside(self.path, set(where.values()))
-        update = {**changes, "format": FORMAT, "files": {**kept, **written}}
+        update = {**changes, "files": {**kept, **written}}
         manifest = self.manifest.model_copy(update=update)
         self._check_lease()
         write_inside(self.path, MANIFEST, manifest.to_bytes())

@@ -5,27 +5,20 @@ It is written last, so it is the commit: files that it does not name do not exis
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import (
-    Field,
-    ValidationError,
-    field_validator,
-    model_serializer,
-)
+from pydantic import Field, ValidationError, field_validator
 
 from hopscope.configs import Config
 from hopscope.errors import ConfigError, RunDamaged, RunTooNew
 from hopscope.store.files import read_inside, sha256
 
-FORMAT = 2
-"""The version of the format of run folders. Format 1 had neither `computed` nor a hash of the
-manifest itself; it is still read."""
+FORMAT = 3
+"""The version of the format of run folders."""
 MANIFEST = "manifest.json"
 CHECK = "check"
-"""The key of the SHA-256 of all the rest, from format 2 on."""
+"""The key of the SHA-256 of all the rest."""
 MOST_BYTES = 2**26
 """The largest manifest, or any other JSON of a run, that is read."""
 NAME = re.compile(
@@ -74,17 +67,10 @@ class Stretch(Config):
     fleet: tuple[Count, ...] = ()
     """The seeds of the fleet in which these steps of a single model were trained, if it was."""
 
-    @model_serializer(mode="wrap")
-    def _as_before(self, fields: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """What was in no fleet is written as it was before there was this field."""
-        written = fields(self)
-        return written if self.fleet else {k: v for k, v in written.items() if k != "fleet"}
-
 
 class Manifest(Config):
     """The committed state of a run."""
 
-    format: Annotated[int, Field(ge=1)] = FORMAT
     name: str
     """The run's name, which its config's digest determines."""
     step: Count = 0
@@ -109,7 +95,7 @@ class Manifest(Config):
 
     def to_bytes(self) -> bytes:
         """The JSON of its file, with the hash of all the rest in it."""
-        content = self.model_dump(mode="json")
+        content = {"format": FORMAT, **self.model_dump(mode="json", exclude_defaults=True)}
         content[CHECK] = sha256(_spelled(content))
         return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
 
@@ -124,14 +110,15 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         content = json.loads(read_inside(folder, MANIFEST, MOST_BYTES))
-        version = content.get("format")
+        version, check = content.get("format"), content.pop(CHECK, None)
         if isinstance(version, int) and version > FORMAT:
             raise RunTooNew(
-                f"{folder} has format {version}; this hopscope reads up to {FORMAT}: upgrade it"
+                f"{folder} has format {version}; this hopscope reads format {FORMAT}: upgrade it"
             )
-        check = content.pop(CHECK, None)
-        if check is not None and check != sha256(_spelled(content)):
+        if check != sha256(_spelled(content)):
             raise RunDamaged(f"{path} is damaged (its SHA-256 differs): restore or remove the run")
+        if content.pop("format") != FORMAT:
+            raise RunDamaged(f"{folder} has format {version}, expected {FORMAT}: train it again")
         return Manifest(**content)
     except RecursionError as error:
         raise RunDamaged(

@@ -77,14 +77,18 @@ class Learner:
 
     def optimiser_state(self) -> dict[str, Tensor]:
         """What the next step depends on, beside the weights and the step number."""
-        return {name: self.moments[name] for name in MOMENTS}
+        return {
+            f"{moment}.{name}": part
+            for moment in MOMENTS
+            for name, part in self.weights.parts(self.moments[moment]).items()
+        }
 
     @torch.no_grad()
     def restore(self, weights: dict[str, Tensor], moments: dict[str, Tensor], step: int) -> None:
         """Continue as the learner that had this state after this step."""
         self.weights.load(weights)
-        for name in MOMENTS:
-            self.moments[name].copy_(moments[name])
+        for name, part in self.optimiser_state().items():
+            part.copy_(moments[name])
         self.moments["step"].fill_(step)
         self.step = step
 

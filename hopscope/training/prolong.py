@@ -10,7 +10,7 @@ import numpy as np
 
 from hopscope.configs import Experiment, Recipe, Training
 from hopscope.errors import RunMismatch
-from hopscope.runs.checkpoint import OPTIMISERS, relabelled
+from hopscope.runs.checkpoint import OPTIMISERS
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 from hopscope.store.metrics import losses, part, part_name, to_parquet
@@ -30,7 +30,7 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
     _check_there("checkpoint", planned, checkpoint_steps(shorter), shorter)
     metrics = to_parquet(_losses(shorter, experiment))
     states = {
-        name: relabelled(shorter.read(name), f"{shorter.name}/{name}", experiment)
+        name: shorter.read(name)
         for name in (*map(checkpoint_name, {*planned, reached}), *shorter.files(OPTIMISERS))
     }
     folder = store.create(experiment)

@@ -13,7 +13,7 @@ from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.milestones import learned, learned_below
 from hopscope.models import Transformer, load_weights
-from hopscope.runs.checkpoint import weights_of
+from hopscope.runs.checkpoint import weights_at
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
 from hopscope.store.metrics import losses
@@ -55,8 +55,7 @@ class Run(Displayed):
     def model_at(self, step: int) -> Transformer:
         """The model as it was after a step that has a checkpoint."""
         check_step(step, self.checkpoints, self.name)
-        name = checkpoint_name(step)
-        weights = weights_of(self.folder.read(name), name)
+        name, weights = checkpoint_name(step), weights_at(self.folder, step)
         self._check_size(weights, name)
         seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
         model = Transformer(self.recipe.model, self.recipe.task.interface(), models=seeds)

@@ -46,7 +46,11 @@ class FlatWeights:
 
     def named(self) -> dict[str, Tensor]:
         """The master's values under the model's own names."""
-        return {name: self._view(self.master.data, name) for name in self.shapes}
+        return self.parts(self.master.data)
+
+    def parts(self, flat: Float[Tensor, "total"]) -> dict[str, Tensor]:
+        """What a vector that is laid out like the master holds for each parameter."""
+        return {name: self._view(flat, name) for name in self.shapes}
 
     def load(self, values: dict[str, Tensor]) -> None:
         """Overwrite the master with these values, and let the model compute with them."""

@@ -9,19 +9,14 @@ trained as such has none, and stays.
 import json
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
-
 from hopscope.configs import Experiment
 from hopscope.errors import OF_ONE_RUN, Diverged
 from hopscope.runs import Stop, Watcher, train
-from hopscope.runs.checkpoint import OPTIMISERS, read_tensors, saved
+from hopscope.runs.checkpoint import read_tensors, to_safetensors
 from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.checkpoints import CHECKPOINTS
 from hopscope.store.folder import discard
 from hopscope.store.metrics import LOSSES, losses, part, part_name, to_parquet
-from hopscope.training.learner import initial_model
-from hopscope.training.weights import FlatWeights
 from hopscope.workers.packing import PACKED, member, together
 
 
@@ -77,13 +72,8 @@ def _keep(recipe: Experiment, fleet: RunFolder, number: int, store: Store) -> No
 def _settle(own: RunFolder, fleet: RunFolder, number: int) -> None:
     """One commit that makes a member what the fleet made of it."""
     state, seeds = fleet.manifest, fleet.recipe.seeds
-    files = {
-        **_metrics(own, fleet, number),
-        **_weights(own, fleet, number),
-        **_moments(own, fleet, number),
-    }
     own.commit(
-        files,
+        {**_metrics(own, fleet, number), **_tensors(fleet, number)},
         step=state.step,
         complete=state.complete,
         precision=state.precision,
@@ -102,35 +92,11 @@ def _metrics(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
     return {LOSSES if complete else part_name(0, step): to_parquet(parts)}
 
 
-def _weights(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
-    """A member's weights at every checkpoint of the fleet."""
+def _tensors(fleet: RunFolder, number: int) -> dict[str, bytes]:
+    """A member's share of every checkpoint, and of what the optimiser keeps."""
     files = {}
-    for name in map(checkpoint_name, checkpoint_steps(fleet)):
-        stacked, about = read_tensors(fleet.read(name), f"{fleet.name}/{name}")
+    for name in fleet.files(CHECKPOINTS):
+        stacked = read_tensors(fleet, name)
         state = {key: each[number].contiguous() for key, each in stacked.items()}
-        files[name] = saved(state, own.recipe.digest(), about.step, about.precision)
+        files[name] = to_safetensors(state)
     return files
-
-
-def _moments(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
-    """A member's share of what the optimiser keeps of each weight, in one vector each."""
-    files = {}
-    for name in fleet.files(OPTIMISERS):
-        stacked, about = read_tensors(fleet.read(name), f"{fleet.name}/{name}")
-        state = _share(stacked, own.recipe_as(Experiment), fleet.recipe_as(Experiment), number)
-        files[name] = saved(state, own.recipe.digest(), about.step, about.precision)
-    return files
-
-
-@torch.no_grad()
-def _share(
-    stacked: dict[str, Tensor], own: Experiment, fleet: Experiment, number: int
-) -> dict[str, Tensor]:
-    """The vectors are laid out as weights are, so weights they are for as long as it takes."""
-    all_, one = (FlatWeights(initial_model(each), torch.float32) for each in (fleet, own))
-    state = {}
-    for name, vector in stacked.items():
-        all_.master.copy_(vector)
-        one.load({key: each[number] for key, each in all_.named().items()})
-        state[name] = one.master.detach().clone()
-    return state

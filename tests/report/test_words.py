@@ -131,9 +131,9 @@ def test_no_word_of_a_table_is_ever_cut(rows: list[tuple[str, ...]], width: int)
 def test_what_fits_stands_side_by_side_and_else_in_blocks() -> None:
     lines = laid_out(["run", "loss"], [["a", "0.5 0.25"], ["bcd", ""]], 80)
     assert lines == ["run  loss", "a    0.5 0.25", "bcd"]
-    row = ["retrieval-d2-l3h4-4e9b70a72b", "2,500", "", "0.010 0.012"]
+    row = ["retrieval-d2-l3h4-2cf992db20", "2,500", "", "0.010 0.012"]
     assert laid_out(["run", "step", "models", "loss of each hop"], [row], 40) == [
-        "run: retrieval-d2-l3h4-4e9b70a72b", "  step: 2,500", "  loss of each hop: 0.010 0.012",
+        "run: retrieval-d2-l3h4-2cf992db20", "  step: 2,500", "  loss of each hop: 0.010 0.012",
     ]  # fmt: skip
     for rows in ([], [["x", "y"]]):  # colours do not count
         plain, painted = (laid_out(["x", "b"], rows, 80, *hue) for hue in ([], [{"x": "32"}]))

@@ -1,23 +1,18 @@
-"""Files of tensors: what they belong to, and what is refused."""
-
-import json
+"""Checkpoints: what comes back, what the next commit replaces, and what is refused."""
 
 import pytest
 import safetensors.torch
 import torch
 
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunTooNew
+from hopscope.errors import ConfigError, RunDamaged
 from hopscope.runs.checkpoint import (
-    META,
-    check_named,
     last_good,
+    optimiser_name,
     outdated,
-    own_weights,
     read_tensors,
-    relabelled,
-    saved,
-    weights_of,
+    to_safetensors,
+    weights_at,
 )
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import check_step, checkpoint_name
@@ -30,70 +25,47 @@ def folder(store: Store, tiny: Experiment) -> RunFolder:
     return store.create(tiny)
 
 
-def of(folder: RunFolder, step: int = 7) -> bytes:
-    return saved(STATE, folder.recipe.digest(), step, "float32")
-
-
-def test_what_is_saved_comes_back_with_what_it_belongs_to() -> None:
-    data = saved(STATE, "d" * 64, 7, "bf16")
-    state, about = read_tensors(data, "here")
-    assert (about.experiment, about.step, about.precision) == ("d" * 64, 7, "bf16")
+def test_what_is_written_comes_back(folder: RunFolder) -> None:
+    data = to_safetensors(STATE)
+    folder.commit({checkpoint_name(7): data})
+    state = weights_at(folder, 7)
     assert {name: tensor.tolist() for name, tensor in state.items()} == {
         name: tensor.tolist() for name, tensor in STATE.items()
     }
-    assert saved(STATE, "d" * 64, 7, "bf16") == data  # the same bytes
-    half = saved({"a": torch.tensor([1.5]).half()}, "d", 0, "float32")
-    assert weights_of(half, "here")["a"].dtype == torch.float32  # halves are for keeping alone
+    assert to_safetensors(STATE) == data  # the same bytes
+    folder.commit({checkpoint_name(8): to_safetensors({"a": torch.tensor([1.5]).half()})})
+    assert weights_at(folder, 8)["a"].dtype == torch.float32  # halves are for keeping alone
 
 
 def test_the_next_commit_replaces_the_optimiser_and_what_was_not_planned(folder: RunFolder) -> None:
     assert last_good(folder) == "none"
-    optimiser = "checkpoints/optimiser-00000007.safetensors"
-    files = {checkpoint_name(step): of(folder, step) for step in (0, 5, 7)}
-    folder.commit({**files, optimiser: of(folder)})
+    files = dict.fromkeys(map(checkpoint_name, (0, 5, 7)), to_safetensors(STATE))
+    folder.commit({**files, optimiser_name(7): to_safetensors(STATE)})
     assert last_good(folder).endswith("checkpoints/step-00000007.safetensors")
-    assert outdated(folder, {0, 5, 10}) == (optimiser, checkpoint_name(7))
+    assert outdated(folder, {0, 5, 10}) == (optimiser_name(7), checkpoint_name(7))
 
 
-def test_a_checkpoint_of_another_run_or_step_is_refused(
-    folder: RunFolder, tiny: Experiment
-) -> None:
-    other = tiny.model_copy(update={"seeds": (8,)})
-    theirs = saved(STATE, other.digest(), 7, "float32")
-    folder.commit({checkpoint_name(7): theirs})
-    with pytest.raises(RunMismatch, match="it was copied from another run"):
-        own_weights(folder, 7)
-    folder.commit({checkpoint_name(7): relabelled(theirs, "theirs", tiny)})
-    assert set(own_weights(folder, 7)) == set(STATE)
-    about = read_tensors(theirs, "here")[1]
-    check_named(about, checkpoint_name(7))
-    with pytest.raises(RunMismatch, match="step-00000008.safetensors is of step 7: it was renamed"):
-        check_named(about, checkpoint_name(8))
+def test_a_file_of_another_step_is_refused(folder: RunFolder) -> None:
+    other = to_safetensors({**STATE, "a": torch.zeros(2, 2)})
+    folder.commit({checkpoint_name(5): to_safetensors(STATE), checkpoint_name(7): other})
+    (folder.path / checkpoint_name(5)).write_bytes(other)
+    with pytest.raises(RunDamaged, match="step-00000005.safetensors is damaged"):
+        weights_at(folder, 5)
     check_step(5, [0, 5, 10], "mine")
     with pytest.raises(ConfigError, match="step is 7; mine has no checkpoint there, the nearest"):
         check_step(7, [0, 5, 10], "mine")
 
 
-def test_what_is_no_checkpoint_is_one_line() -> None:
-    mine = {"format": 1, "experiment": "d", "step": 7, "precision": "float32"}
-
-    def damaged(**changes: object) -> bytes:
-        return safetensors.torch.save(STATE, {META: json.dumps(mine | changes)})
-
-    def holding(tensor: torch.Tensor) -> bytes:
-        return saved({"a": tensor}, "d", 7, "x")
-
-    no_number = "a holds what is not a number"
-    for data, error, text in (
-        (b"", RunDamaged, "here is not a checkpoint"),
-        (saved(STATE, "d", 7, "float32")[:-1], RunDamaged, "here is not a checkpoint"),
-        (safetensors.torch.save(STATE), RunDamaged, "here is not a checkpoint"),
-        (damaged(step="x"), RunDamaged, "here is not a checkpoint"),
-        (damaged(format=2), RunTooNew, "here has format 2; this hopscope reads up to"),
-        (holding(torch.tensor([torch.nan])), RunDamaged, no_number),
-        (holding(torch.tensor([1])), RunDamaged, no_number),
-        (holding(torch.zeros(2, dtype=torch.float8_e4m3fn)), RunDamaged, no_number),
+def test_what_is_no_checkpoint_is_one_line(folder: RunFolder) -> None:
+    no_number, name = "a holds what is not a number", checkpoint_name(7)
+    for data, text in (
+        (b"", "is not a checkpoint"),
+        (to_safetensors(STATE)[:-1], "is not a checkpoint"),
+        (to_safetensors({"a": torch.tensor([torch.nan])}), no_number),
+        (to_safetensors({"a": torch.tensor([1])}), no_number),
+        (safetensors.torch.save({"a": torch.zeros(2, dtype=torch.float8_e4m3fn)}), no_number),
     ):
-        with pytest.raises(error, match=text) as caught:
-            read_tensors(data, "here")
+        folder.commit({name: data})
+        with pytest.raises(RunDamaged, match=text) as caught:
+            read_tensors(folder, name)
         assert "\n" not in str(caught.value), text

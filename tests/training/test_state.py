@@ -5,7 +5,7 @@ import torch
 
 from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
-from hopscope.runs.checkpoint import OPTIMISERS, saved
+from hopscope.runs.checkpoint import optimiser_name, to_safetensors
 from hopscope.store import Store
 from hopscope.training.learner import Learner
 from hopscope.training.state import pack, unpack
@@ -22,7 +22,7 @@ def advanced(experiment: Experiment, steps: int) -> Learner:
 
 def test_who_is_unpacked_goes_on_as_if_never_packed(store: Store, tiny: Experiment) -> None:
     learner, folder = advanced(tiny, 4), store.create(tiny)
-    folder.commit(pack(learner))
+    folder.commit(pack(learner), precision="float32")
     again = Learner(tiny, CPU, "float32")
     unpack(again, folder)
     assert again.step == 4
@@ -33,9 +33,11 @@ def test_who_is_unpacked_goes_on_as_if_never_packed(store: Store, tiny: Experime
 
 def test_another_shape_is_refused(store: Store, tiny: Experiment) -> None:
     folder, learner = store.create(tiny), advanced(tiny, 1)
-    files = pack(learner)
-    (name,) = [name for name in files if name.startswith(OPTIMISERS)]
     cut = {key: value[..., :1].clone() for key, value in learner.optimiser_state().items()}
-    folder.commit({**files, name: saved(cut, tiny.digest(), 1, "float32")})
-    with pytest.raises(RunMismatch, match=r"is \(.*\), expected \(.*\)"):
-        unpack(Learner(tiny, CPU, "float32"), folder)
+    for state, text in ((cut, r"is \(.*\), expected \(.*\)"), ({}, "is missing, expected")):
+        files = {**pack(learner), optimiser_name(1): to_safetensors(state)}
+        folder.commit(files, precision="float32")
+        with pytest.raises(RunMismatch, match=text):
+            unpack(Learner(tiny, CPU, "float32"), folder)
+    with pytest.raises(RunMismatch, match="trained in float32, but this machine computes in bf16"):
+        unpack(Learner(tiny, CPU, "bf16"), folder)
