@@ -12,7 +12,7 @@ from hopscope.cli.drawing import write_numbers
 from hopscope.cli.output import teller
 from hopscope.cli.subject import FoundArguments
 from hopscope.configs.tasks.layout import Order
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
     from hopscope.circuits import Ablator

@@ -8,7 +8,7 @@ from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_pa
 from hopscope.cli.output import say_json, teller
 from hopscope.cli.subject import FoundArguments
 from hopscope.errors import ConfigError
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from hopscope.cli.drawing import REPORTS, FigureArguments, check_figures, draw
 from hopscope.cli.output import say, warn
 from hopscope.cli.subject import FoundArguments
 from hopscope.errors import ConfigError
-from hopscope.store.files import write_bytes
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files, write_bytes
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit

@@ -11,7 +11,7 @@ from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_pa
 from hopscope.cli.output import note, say, say_json, teller
 from hopscope.cli.subject import FoundArguments, ModelArguments
 from hopscope.errors import ConfigError
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit

@@ -15,7 +15,7 @@ from hopscope.names import hint
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.results_folder import Results, that_came_with_it
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
     from hopscope.report.paper import Draw

@@ -10,7 +10,7 @@ from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_pa
 from hopscope.cli.output import say, say_json, teller
 from hopscope.cli.subject import ModelArguments
 from hopscope.errors import ConfigError
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
     from hopscope.report.look import Picture

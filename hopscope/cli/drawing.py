@@ -12,8 +12,7 @@ from hopscope.cli.arguments import refuse_unused
 from hopscope.cli.output import say
 from hopscope.errors import ConfigError
 from hopscope.report.formats import Columns, Style, check_format
-from hopscope.store.files import write_bytes
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files, write_bytes
 
 if TYPE_CHECKING:
     from hopscope.report.look import Picture

@@ -17,7 +17,7 @@ import hopscope
 from hopscope.errors import ConfigError, StoreError, StoreUnwritable
 from hopscope.machine import cores, memory_bytes, processor
 from hopscope.store import Store
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder
 
 State = Literal["fine", "note", "wrong"]
 GIB = 2**30

@@ -7,8 +7,7 @@ from typing import Literal
 from hopscope.cli.output import say
 from hopscope.configs import Prompts
 from hopscope.errors import ConfigError
-from hopscope.store.files import write_bytes
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder, write_bytes
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hopscope.cli.output import say, say_json, teller
 from hopscope.configs import LlmBench, Prompts
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder, Store
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder
 
 if TYPE_CHECKING:
     from hopscope.llm.heads import HeadScores

@@ -12,8 +12,7 @@ from hopscope.cli.drawing import FigureArguments, check_figures, draw, figure_pa
 from hopscope.cli.output import say, say_json, teller
 from hopscope.configs import LlmMechanism, Prompts, Tracing
 from hopscope.store import Store
-from hopscope.store.files import write_bytes
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files, write_bytes
 
 if TYPE_CHECKING:
     from hopscope.llm.mechanism import LlmFindings, MechanismRun

@@ -12,7 +12,7 @@ from hopscope.cli.output import say, say_json, teller
 from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder
 
 if TYPE_CHECKING:
     from hopscope.markov.run import MarkovRun

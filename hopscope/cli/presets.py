@@ -12,8 +12,7 @@ from hopscope.cli.output import say, say_json
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
 from hopscope.papers import presets as all_presets
-from hopscope.store.files import write_bytes
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files, write_bytes
 
 
 @dataclass(frozen=True)

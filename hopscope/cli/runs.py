@@ -198,7 +198,7 @@ def verify(chosen: VerifyArguments) -> int:
         warn(problem)
     if not problems:
         say(f"{folder.name}: all {len(folder.manifest.files)} files are as committed")
-    others = folder.strays().foreign
+    others = folder.foreign()
     if others:
         say(f"beside them lie {len(others)} that are not hopscope's: {_few(others)}")
     return 1 if problems else 0

@@ -13,7 +13,7 @@ from hopscope.errors import ConfigError
 from hopscope.sharing.tracked import Tracked, tracked
 from hopscope.sharing.tracker import Place, follow, send, tracker
 from hopscope.store import Store
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder
 
 TrackerName = Literal["tensorboard", "wandb", "trackio", "mlflow"]
 EXPORTS = Path("exports")

@@ -22,8 +22,7 @@ from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
 from hopscope.store import Store
-from hopscope.store.files import read_bytes
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files, read_bytes
 
 R = TypeVar("R", bound=Recipe)
 SEEDS = "--seeds"

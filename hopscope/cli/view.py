@@ -20,7 +20,7 @@ from hopscope.cli.health import lack
 from hopscope.cli.output import flush, note, say
 from hopscope.errors import ConfigError
 from hopscope.store import Store
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder
 from hopscope.web.address import HERE, PORT, Address, decided, names_of
 
 NEEDED = ("starlette>=1.10", "uvicorn>=0.54")

@@ -46,7 +46,7 @@ class Config(BaseModel):
         return {
             name: _plain(getattr(self, name))
             for name, field in type(self).model_fields.items()
-            if name == "kind" or field.is_required() or getattr(self, name) != field.get_default()
+            if name == "kind" or field.is_required() or getattr(self, name) != field.default
         }
 
     def canonical_json(self) -> str:

@@ -14,7 +14,7 @@ from hopscope.runs.checkpoint import weights_at
 from hopscope.store import RunFolder, parameters
 from hopscope.store.checkpoints import check_step, checkpoint_steps
 from hopscope.store.metrics import losses
-from hopscope.store.question import Question, metrics_of
+from hopscope.store.query import Question, metrics_of
 
 
 def numbers(model: InductionModel, state: Mapping[str, np.ndarray]) -> dict[str, float]:

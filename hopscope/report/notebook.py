@@ -31,7 +31,7 @@ VIEWS: Mapping[str, str] = {
     "hopscope.runs.view:PlainRun": "hopscope.report.run_cells:run",
     "hopscope.store.folder:RunFolder": "hopscope.report.run_cells:folder",
     "hopscope.store.query:Answer": "hopscope.report.run_cells:answer",
-    "hopscope.store.question:Question": "hopscope.report.run_cells:question",
+    "hopscope.store.query:Question": "hopscope.report.run_cells:question",
     "hopscope.store.store:Store": "hopscope.report.run_cells:store",
     "hopscope.study.comparison:Comparison": "hopscope.report.run_cells:comparison",
     "hopscope.study.study:Study": "hopscope.report.run_cells:study",

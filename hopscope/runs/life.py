@@ -22,7 +22,7 @@ from hopscope.runs.watcher import NobodyWatches, Watcher
 from hopscope.runs.work import Begin, Work
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
-from hopscope.store.manifest import is_aside
+from hopscope.store.manifest import is_derived
 
 
 def complete(
@@ -42,9 +42,8 @@ def complete(
     stop = stop or Stop()
     check_threads(threads)  # before there is a run
     folder = store.create(recipe)
-    if not folder.manifest.complete or folder.strays().leftovers:
-        with folder.locked(take_over=True), stop.listening():
-            folder.sweep_leftovers()
+    if not folder.manifest.complete or folder.leftovers():
+        with folder.locked(), stop.listening():
             if not folder.manifest.complete:
                 with using_threads(threads_of(folder, threads)), _memory_told(folder):
                     _warn(_look_over(folder))
@@ -77,7 +76,7 @@ def _look_over(folder: RunFolder) -> list[str]:
     earlier = {checkpoint_name(step) for step in checkpoint_steps(folder)[:-1]}
     lines = []
     for name, line in folder.damage().items():
-        if name not in earlier and not is_aside(name):
+        if name not in earlier and not is_derived(name):
             raise RunDamaged(line)
         lines.append(line)
     return lines

@@ -10,7 +10,7 @@ from hopscope.display import Displayed
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import losses
-from hopscope.store.question import Question, metrics_of
+from hopscope.store.query import Question, metrics_of
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class Hub:
                 f"{place} holds {min(there - OTHERS)}, and no run: choose another name"
             )
         add, remove = self.library.CommitOperationAdd, self.library.CommitOperationDelete
-        made = {**card(folder, place, licence), MANIFEST: folder.manifest.to_bytes()}
+        made = {**card(folder, place, licence), MANIFEST: folder.manifest.copied().to_bytes()}
         gone = {name for name in there - {*paths, *made} if NAME.fullmatch(name)}
         changes = [
             *(add(name, str(path)) for name, path in paths.items()),
@@ -112,11 +112,11 @@ class Hub:
             with _sound(place):
                 manifest = read_manifest(path)
             _check_sizes(manifest, path)
-            fetch(CONFIG, manifest.files[CONFIG].size)
+            fetch(manifest.place(CONFIG), manifest.files[CONFIG].size)
             with _sound(place):
                 found = RunFolder(path)
             for name, entry in manifest.files.items():
-                if sha256(fetch(name, entry.size)) != entry.sha256:
+                if sha256(fetch(manifest.place(name), entry.size)) != entry.sha256:
                     raise SharingError(f"{name} of {place} is not what its manifest says")
             with _sound(place):
                 name = run_name(found, repository)

@@ -9,7 +9,7 @@ from typing import Any
 from hopscope.errors import SharingError
 from hopscope.sharing.tracked import Row, Tracked
 from hopscope.sharing.tracker import Place, library
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder
 
 HASH, STEP = "hopscope.hash", "hopscope.step"
 """Tags of a run."""

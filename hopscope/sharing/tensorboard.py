@@ -10,9 +10,8 @@ from pathlib import Path
 from hopscope.sharing.events import Record, begun, opening, scalars, text
 from hopscope.sharing.tracked import Row, Tracked
 from hopscope.sharing.tracker import Place
-from hopscope.store.files import read_bytes, write_bytes, writing
+from hopscope.store.files import check_files, read_bytes, write_bytes, writing
 from hopscope.store.folder import CONFIG
-from hopscope.store.writable import check_files
 
 LOGS = Path("exports/tensorboard")
 

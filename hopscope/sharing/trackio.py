@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from hopscope.errors import SharingError
 from hopscope.sharing.tracked import Row, Tracked
 from hopscope.sharing.tracker import Place, library
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder
 
 ELSEWHERE = ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
 FOLDER = "TRACKIO_DIR"

@@ -11,8 +11,7 @@ from typing import Any
 from hopscope.errors import SharingError, StoreError
 from hopscope.sharing.tracked import Row, Tracked
 from hopscope.sharing.tracker import Place, library
-from hopscope.store.files import read_bytes, write_bytes
-from hopscope.store.writable import check_folder
+from hopscope.store.files import check_folder, read_bytes, write_bytes
 
 QUIET = {
     "silent": True,

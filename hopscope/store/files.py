@@ -1,20 +1,21 @@
-"""Files that are there whole or not at all, in folders that no link leads out of.
+"""Files that are there whole or not at all.
 
 A file is written under a temporary name, flushed to the disk and renamed; then its folder is
-flushed, so that the name survives a power cut as well. Inside a run's folder every part of a name
-is opened on its own, by the descriptor of the folder before it: a symbolic link is an error there,
-and so is whatever is no regular file (a pipe, a device).
+flushed, so that the name survives a power cut as well. Files of a run's folder (`_inside`) lie in
+it or one folder deeper. A symbolic link is an error there, and so is whatever is no regular file (a
+pipe, a device), so that a folder from elsewhere leads nowhere else.
 """
 
 import errno
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from hopscope.errors import RunDamaged, RunUnreadable, StoreUnwritable
+from hopscope.errors import ConfigError, RunDamaged, RunUnreadable, StoreUnwritable
 
 REASONS = {
     errno.ENOSPC: "the disk is full: free some space",
@@ -29,8 +30,9 @@ REASONS = {
     errno.ENOTEMPTY: "a folder that holds other files is in the way: move it away",
     errno.ENOENT: "its folder is gone",
 }
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe without a writer would block
+TEMPORARY = re.compile(r"\.(.+)\.\d{1,10}\.tmp", re.ASCII)
+"""What a file is called until it is whole."""
 
 
 @contextmanager
@@ -43,82 +45,63 @@ def writing(path: Path) -> Iterator[None]:
         raise StoreUnwritable(f"cannot write {path}: {reason}") from error
 
 
-def meant(path: Path) -> Path:
-    """The file that is to be written, by the name that was given: a link stands for its target."""
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
-
-
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace the file atomically; whatever goes wrong, the old one is intact."""
     with writing(path):
-        path = meant(path)
+        path = _meant(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_inside(path.parent, path.name, data)
-    with writing(path):
+        _replace(path, data)
         flush_folder(path.parent)
 
 
 def write_inside(root: Path, name: str, data: bytes) -> None:
-    """Replace the file `name` below a folder; its name is flushed by `flush_inside`."""
-    inner, own = _split(name)
-    with writing(root / name), opened(root, inner, make=True) as folder:
-        _check_replaceable(root / name, own, folder)
-        temporary = f".{own}.{os.getpid()}.tmp"
-        with suppress(FileNotFoundError):  # of a killed process that had our number
-            os.unlink(temporary, dir_fd=folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
-        try:
-            with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, own, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(OSError):  # the error that matters is the first one
-                os.unlink(temporary, dir_fd=folder)
-            raise
+    """Replace the file `name` of a run's folder; its name is flushed by `flush_inside`."""
+    with writing(root / name):
+        inner = _folder_of(root, name)
+        if inner != root and not os.path.isdir(inner):  # noqa: PTH112
+            inner.mkdir()
+            flush_folder(root)
+        _replace(root / name, data)
 
 
-def flush_inside(root: Path, names: set[str]) -> None:
-    """Make the names of these files survive a power cut, and those of their folders."""
-    inner = {_split(name)[0] for name in names}
-    for folder in (*sorted(inner - {""}), ""):
-        with writing(root / folder), opened(root, folder) as descriptor:
-            os.fsync(descriptor)
-
-
-def rename_inside(root: Path, name: str, new: str) -> None:
-    """Rename a file below a folder within its own folder, over what has that name."""
-    (inner, own), (_, other) = _split(name), _split(new)
-    with writing(root / new), opened(root, inner) as folder:
-        os.replace(own, other, src_dir_fd=folder, dst_dir_fd=folder)
+def flush_inside(root: Path, names: Iterable[str]) -> None:
+    """Make the names of these files survive a power cut."""
+    with writing(root):
+        for folder in {root, *(_folder_of(root, name) for name in names)}:
+            flush_folder(folder)
 
 
 def remove_inside(root: Path, name: str) -> None:
-    """Remove the file `name` below a folder, if it is there."""
-    inner, own = _split(name)
-    with writing(root / name), suppress(FileNotFoundError), opened(root, inner) as folder:
-        os.unlink(own, dir_fd=folder)
+    """Remove the file `name` of a run's folder, if it is there."""
+    with writing(root / name):
+        _folder_of(root, name)
+        (root / name).unlink(missing_ok=True)
+
+
+def path_inside(root: Path, name: str, size: int | None = None, most: int | None = None) -> Path:
+    """The path of the file `name` of a run's folder: a regular one, of this size or of `most` so
+    many bytes, which no link leads to; anything else is a RunDamaged.
+    """
+    path = root / name
+    with _reading(path):
+        _folder_of(root, name)
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode):
+            raise OSError(errno.ELOOP, "a symbolic link")
+    if not stat.S_ISREG(found.st_mode):
+        raise RunDamaged(f"{path} is damaged (no regular file)")
+    if size is not None and found.st_size != size:
+        raise RunDamaged(f"{path} is damaged ({found.st_size} bytes, expected {size})")
+    if most is not None and found.st_size > most:
+        raise RunDamaged(f"{path} is damaged ({found.st_size:,} bytes, expected at most {most:,})")
+    return path
 
 
 def read_inside(root: Path, name: str, most: int, size: int | None = None) -> bytes:
-    """The content of the file `name` below a folder; another `size`, or more than `most` bytes, is
-    a RunDamaged.
-    """
-    path, (inner, own) = root / name, _split(name)
-    with _reading(path), opened(root, inner) as folder:
-        descriptor = os.open(own, os.O_RDONLY | NO_LINK, dir_fd=folder)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise RunDamaged(f"{path} is damaged (no regular file)")
-            if size is not None and found.st_size != size:
-                raise RunDamaged(f"{path} is damaged ({found.st_size} bytes, expected {size})")
-            if found.st_size > most:
-                raise RunDamaged(
-                    f"{path} is damaged ({found.st_size:,} bytes, expected at most {most:,})"
-                )
-            return file.read()
+    """The content of the file `name` of a run's folder, which has at most so many bytes."""
+    path = path_inside(root, name, size, most)
+    with _reading(path), os.fdopen(os.open(path, os.O_RDONLY | NO_LINK), "rb") as file:
+        return file.read()
 
 
 def read_bytes(path: Path) -> bytes:
@@ -127,26 +110,34 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
 
 
-@contextmanager
-def opened(root: Path, inner: str = "", make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder `inner` below `root`; below it no link is followed."""
-    descriptor = os.open(root, FOLDER)
-    try:
-        for part in PurePosixPath(inner).parts:
-            if make:
-                _make_folder(part, descriptor)
-            below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = below
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def check_files(*paths: Path | None) -> None:
+    """Refuse files that cannot be written, before anything is computed for them: a folder, a pipe
+    or a device, or in a folder that takes none. None is a file that is not asked for.
+    """
+    for path in filter(None, paths):
+        with writing(path):
+            if path.is_dir():
+                raise ConfigError(f"{path} is a folder; expected a file")
+            if path.exists():
+                if not path.is_file():
+                    raise ConfigError(f"{path} is a pipe or a device; expected a file")
+                _try(path)
+            _try_folder(_meant(path).parent)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder that can neither be written to nor made."""
+    with writing(path):
+        _try_folder(path)
 
 
 def flush_folder(folder: Path) -> None:
     """Make the names in a folder survive a power cut."""
-    with opened(folder) as descriptor:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sha256(data: bytes) -> str:
@@ -154,26 +145,57 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _split(name: str) -> tuple[str, str]:
-    """The folder of a file, and what the file is called in it."""
-    inner, _, own = name.rpartition("/")
-    return inner, own
+def _meant(path: Path) -> Path:
+    """The file that is to be written, by the name that was given: a link stands for its target."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _check_replaceable(path: Path, own: str, folder: int) -> None:
-    """Refuse to put a file in the place of a pipe or a device: others read from it."""
+def _folder_of(root: Path, name: str) -> Path:
+    """The folder that holds a file of a run: the run's own, or one in it that is no link."""
+    inner, _, _ = name.rpartition("/")
+    if inner and os.path.islink(root / inner):  # noqa: PTH114
+        raise OSError(errno.ELOOP, "a symbolic link")
+    return root / inner if inner else root
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a file in the place of a regular one, or of none."""
     with suppress(FileNotFoundError):
-        mode = os.stat(own, dir_fd=folder, follow_symlinks=False).st_mode
+        mode = os.lstat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
-            raise StoreUnwritable(
+            raise StoreUnwritable(  # others read from it
                 f"cannot write {path}: it is a pipe or a device: choose another file"
             )
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)  # of a killed process that had our number
+    try:
+        with os.fdopen(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb"
+        ) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):  # the error that matters is the first one
+            temporary.unlink()
+        raise
 
 
-def _make_folder(part: str, parent: int) -> None:
-    with suppress(FileExistsError):
-        os.mkdir(part, dir_fd=parent)
-        os.fsync(parent)
+def _try_folder(path: Path) -> None:
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "")
+    _try(there, os.X_OK)
+
+
+def _try(path: Path, more: int = 0) -> None:
+    """What the system would answer to a writer."""
+    if not os.access(path, os.W_OK | more):
+        frozen = os.statvfs(path).f_flag & os.ST_RDONLY
+        raise OSError(errno.EROFS if frozen else errno.EACCES, "")
 
 
 @contextmanager

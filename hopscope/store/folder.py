@@ -9,7 +9,7 @@ manifest.json    SHA-256 of each file above; written last
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,37 +20,41 @@ from hopscope.errors import (
     FactError,
     RunDamaged,
     RunMismatch,
+    RunMissing,
     RunReadOnly,
     RunUnreadable,
 )
 from hopscope.machine import memory_bytes
 from hopscope.store.files import (
+    TEMPORARY,
     flush_folder,
     flush_inside,
+    path_inside,
     read_inside,
     remove_inside,
     sha256,
     write_inside,
     writing,
 )
-from hopscope.store.lease import check_lease, lease_of, leased
-from hopscope.store.leftovers import Strays, strays
-from hopscope.store.lock import LOCK, is_locked, locked
+from hopscope.store.lock import LOCK, Held, holder_of, locked
 from hopscope.store.manifest import (
     MANIFEST,
     MOST_BYTES,
     NAME,
+    VERSION,
     FileEntry,
-    is_aside,
+    is_derived,
     read_manifest,
 )
-from hopscope.store.pending import pending, places, settle
 
 CONFIG = "config.json"
 GALLERY = "gallery/"
 """Before the names of the models that come with hopscope."""
 REMOVED = ".rm-"
 """Before the name of a run's folder that is being removed."""
+FOLDERS = frozenset({"answers", "checkpoints", "explorer", "metrics", "parameters", "rows"})
+"""A run's own folders. A kind of run that others add may have more: a folder is the run's own, too,
+once its manifest names a file in it."""
 
 Found = TypeVar("Found")
 R = TypeVar("R", bound=Recipe)
@@ -61,7 +65,7 @@ class RunFolder(Displayed):
 
     def __init__(self, path: Path, gallery: bool = False) -> None:
         self.path, self.gallery = path, gallery
-        self._lease: bytes | None = None
+        self._held: Held | None = None
         self.manifest = read_manifest(path)
         self.recipe: Recipe = self._recipe()
         wanted = self.recipe.run_name()
@@ -99,52 +103,64 @@ class RunFolder(Displayed):
         if not isinstance(found, wanted):
             raise RunMismatch(
                 f"{self.name} is a run of kind {found.kind}, expected one of kind "
-                f"{wanted.model_fields['kind'].default}: "
-                f"`hopscope show {self.name}` shows it"
+                f"{wanted.model_fields['kind'].default}: `hopscope show {self.name}` shows it"
             )
         return found
 
     def read(self, name: str) -> bytes:
-        """A committed file, checked against the manifest."""
-        return self.steadily(lambda: self._found(name))[1]
+        """A committed file, whose SHA-256 is that of the manifest."""
+        return self.steadily(lambda: self._read(name))
 
-    def _found(self, name: str) -> tuple[str, bytes]:
-        """Where a committed file is, and what is in it."""
-        entry = self.manifest.files.get(name)
-        if entry is None:
-            raise RunDamaged(f"{self.path} has no committed {name}")
-        *first, last = places(name, entry)
-        for place in first:
-            with suppress(RunDamaged):
-                return place, self._as_committed(place, entry)
-        try:
-            return last, self._as_committed(last, entry)
-        except RunUnreadable:
-            raise
-        except RunDamaged as error:
-            raise RunDamaged(f"{error}: {self.remedy(name)}") from error
-
-    def _as_committed(self, name: str, entry: FileEntry) -> bytes:
-        most = MOST_BYTES if ".json" in name else memory_bytes() // 4
-        data = read_inside(self.path, name, most, entry.size)
-        if sha256(data) != entry.sha256:
-            raise RunDamaged(f"{self.path / name} is damaged (its SHA-256 differs)")
+    def _read(self, name: str) -> bytes:
+        most = MOST_BYTES if name.endswith(".json") else memory_bytes() // 4
+        with self._told(name):
+            path, entry = self._path(name), self.manifest.files[name]
+            data = read_inside(self.path, self.manifest.place(name), most)
+            if sha256(data) != entry.sha256:
+                raise RunDamaged(f"{path} is damaged (its SHA-256 differs)")
         return data
-
-    def remedy(self, name: str) -> str:
-        """What to do about a damaged file."""
-        if self.gallery:
-            return "install hopscope again"
-        again = "make it again" if is_aside(name) else f"`hopscope rm {self.name}` and train again"
-        return f"restore it from a copy, or {again}"
 
     def files(self, prefix: str) -> list[str]:
         """Committed files whose names start with the prefix, sorted."""
         return sorted(name for name in self.manifest.files if name.startswith(prefix))
 
+    def paths(self, prefix: str) -> list[Path]:
+        """Where the same files are: each is there, with the size that it was committed with."""
+        found = []
+        for name in self.files(prefix):
+            with self._told(name):
+                found.append(self._path(name))
+        return found
+
     def checked(self, prefix: str) -> list[Path]:
-        """The same files as paths, once each was found to be as it was committed."""
-        return [self.path / self._found(name)[0] for name in self.files(prefix)]
+        """The same, once the SHA-256 of each was found to be that of the manifest."""
+        for name in self.files(prefix):
+            self._read(name)
+        return self.paths(prefix)
+
+    def _path(self, name: str) -> Path:
+        if name not in self.manifest.files:
+            raise RunDamaged(f"{self.path} has no committed {name}")
+        return path_inside(self.path, self.manifest.place(name), self.manifest.files[name].size)
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        """Damage within this block is told with what to do about it."""
+        try:
+            yield
+        except RunUnreadable:
+            raise
+        except RunDamaged as error:
+            raise RunDamaged(f"{error}: {self.remedy(name)}") from error
+
+    def remedy(self, name: str) -> str:
+        """What to do about a damaged file."""
+        if self.gallery:
+            return "install hopscope again"
+        again = (
+            "make it again" if is_derived(name) else f"`hopscope rm {self.name}` and train again"
+        )
+        return f"restore it from a copy, or {again}"
 
     def steadily(self, look: Callable[[], Found]) -> Found:
         """What `look` finds; it looks again if a commit took away a file that it was reading."""
@@ -152,7 +168,9 @@ class RunFolder(Displayed):
             manifest = self.manifest
             try:
                 return look()
-            except RunDamaged:
+            except RunDamaged as error:
+                if not os.path.lexists(self.path / MANIFEST):
+                    raise RunMissing(f"{self.name} was removed meanwhile") from error
                 self.manifest = read_manifest(self.path)
                 if self.manifest == manifest:
                     raise
@@ -163,38 +181,38 @@ class RunFolder(Displayed):
         """Write files, then the manifest that names them; then remove what it no longer names.
 
         The names of files and folders are flushed before the manifest, so that after a power cut
-        every file is there that the manifest names. What replaces a committed file takes its place
-        after the manifest.
+        every file is there that the manifest names. A file that replaces a committed one has a name
+        of its own, so that the old one is whole until the manifest is written.
         """
         self.check_writable()
-        self._check_lease()
-        kept = {name: e for name, e in self.manifest.files.items() if name not in drop}
-        written = {name: FileEntry.of(data) for name, data in files.items()}
-        where = {name: self._place(name, entry) for name, entry in written.items()}
+        self._check_lock()
+        before = self.manifest
+        kept = {name: entry for name, entry in before.files.items() if name not in drop}
+        written = {name: self._entry(name, data) for name, data in files.items()}
+        update = {**changes, "files": {**kept, **written}}
+        manifest = before.model_copy(update=update)
         for name, data in files.items():
             assert NAME.fullmatch(name), name
-            write_inside(self.path, where[name], data)
+            write_inside(self.path, manifest.place(name), data)
         if files:
-            flush_inside(self.path, set(where.values()))
-        update = {**changes, "files": {**kept, **written}}
-        manifest = self.manifest.model_copy(update=update)
-        self._check_lease()
+            flush_inside(self.path, map(manifest.place, files))
+        self._check_lock()
         write_inside(self.path, MANIFEST, manifest.to_bytes())
         flush_inside(self.path, {MANIFEST})
         self.manifest = manifest
-        settle(self.path, {name: entry for name, entry in written.items() if name != where[name]})
-        for name in drop:
-            if name not in files:
-                remove_inside(self.path, name)
+        for place in before.places - manifest.places:
+            remove_inside(self.path, place)
 
-    def _place(self, name: str, entry: FileEntry) -> str:
-        """Where a file is written to: one that replaces another waits for the manifest."""
-        return name if self.manifest.files.get(name, entry) == entry else pending(name, entry)
+    def _entry(self, name: str, data: bytes) -> FileEntry:
+        entry, there = FileEntry.of(data), self.manifest.files.get(name)
+        if there is None:
+            return entry
+        return there if there.sha256 == entry.sha256 else entry.replacing(name)
 
-    def _check_lease(self) -> None:
+    def _check_lock(self) -> None:
         """Refuse a commit that comes too late: somebody else has taken the run since."""
-        if self._lease is not None:
-            check_lease(self.path, self._lease, self.name)
+        if self._held is not None:
+            self._held.check(self.name)
 
     def check_writable(self) -> None:
         """Refuse to write to a model of the gallery."""
@@ -213,76 +231,100 @@ class RunFolder(Displayed):
             done = "complete: there is nothing to go on with"
             raise RunMismatch(f"{self.name} is {done if self.manifest.complete else renamed}")
 
-    def strays(self) -> Strays:
-        """What is in the folder beside the committed files."""
-        named = self.manifest.files
-        return strays(self.path, {*named, *(pending(*each) for each in named.items())})
+    def leftovers(self) -> list[str]:
+        """Files of ours that the manifest does not name: what a killed process left."""
+        return [name for name in self._others() if self._is_ours(name)]
 
-    def sweep_leftovers(self) -> None:
-        """Remove what a killed process left; what others put into the folder stays."""
-        for name in self.strays().leftovers:
-            remove_inside(self.path, name)
+    def foreign(self) -> list[str]:
+        """Files that somebody put there; they stay."""
+        ours = set(self.leftovers())
+        return [name for name in self._others() if name not in ours]
+
+    def _others(self) -> list[str]:
+        named = self.manifest.places | {MANIFEST, LOCK}
+        return sorted({*files_in(self.path)} - named)
+
+    def _is_ours(self, name: str) -> bool:
+        """Is a file named as only hopscope names its own? A .json beside the manifest may be
+        anybody's, unless the manifest names another version of it.
+        """
+        path, (inner, _, own) = self.path / name, name.rpartition("/")
+        if path.is_symlink() or not path.is_file():
+            return False
+        final = own
+        while temporary := TEMPORARY.fullmatch(final):
+            final = temporary[1]
+        if inner:
+            folders = FOLDERS | {each.rpartition("/")[0] for each in self.manifest.files}
+            return inner in folders and NAME.fullmatch(f"{inner}/{final}") is not None
+        if final != own:
+            return final == MANIFEST or NAME.fullmatch(final) is not None
+        return VERSION.sub("", name) in self.manifest.files
 
     def in_training(self) -> bool:
         """Does a process write to it at this moment?"""
-        if self.gallery:
-            return False
-        if is_locked(self.path):
-            return True
-        lease = lease_of(self.path)  # of another machine, which our locks know nothing of
-        return lease is not None and not lease.over
+        holder = None if self.gallery else holder_of(self.path)
+        return holder is not None and not holder.silent
 
     def damage(self) -> dict[str, str]:
         """The committed files that are damaged or missing, and a line on each."""
         problems = {}
-        for name, entry in self.manifest.files.items():
+        for name, entry in list(self.manifest.files.items()):
             try:
                 self.read(name)
             except RunDamaged as error:
                 # A commit may have replaced it, or dropped it, since our manifest was read.
-                if read_manifest(self.path).files.get(name) == entry:
+                if self.manifest.files.get(name) == entry:
                     problems[name] = str(error)
         return problems
 
     def verify(self) -> list[str]:
         """What is wrong with the run: one line for each damaged, missing or forgotten file."""
-        why = "is in no manifest: a killed process left it, and going on with the run removes it"
-        forgotten = [f"{self.path / name} {why}" for name in self._forgotten()]
-        return [*self.damage().values(), *forgotten]
-
-    def _forgotten(self) -> tuple[str, ...]:
-        """Files that no process is about to commit, or has just committed."""
-        if not self.strays().leftovers or self.in_training():
-            return ()
-        self.manifest = read_manifest(self.path)
-        left = self.strays().leftovers
-        return () if self.in_training() else left
+        lines = [*self.damage().values()]
+        if self.leftovers() and not self.in_training():
+            self.manifest = read_manifest(self.path)  # it may just have been committed
+            why = "is in no manifest: a killed process left it, and the next that writes removes it"
+            lines += [f"{self.path / name} {why}" for name in self.leftovers()]
+        return lines
 
     @contextmanager
-    def locked(self, take_over: bool = False) -> Iterator[None]:
-        """Only one process trains a run; the lock ends with the process, however it ends.
-
-        Whoever may take over does so from a process that has the lock and was not heard of for the
-        time of its lease; that one's next commit is refused.
-        """
+    def locked(self) -> Iterator[None]:
+        """Only one process writes to a run. What a killed one left is removed first."""
         self.check_writable()
         busy = f"{self.name} is being trained by another process: wait for it, or stop it"
-        if take_over and (lease := lease_of(self.path)) and lease.silent and is_locked(self.path):
-            remove_inside(self.path, LOCK)
-        with locked(self.path, busy), leased(self.path, self.name) as mine:
-            self._lease = mine
+        with locked(self.path, busy) as held:
+            self._held = held
             try:
                 # Another process may have committed between our reading and the lock.
                 self.manifest = read_manifest(self.path)
-                settle(self.path, self.manifest.files)
+                for name in self.leftovers():
+                    remove_inside(self.path, name)
                 yield
             finally:
-                self._lease = None
+                self._held = None
 
     def remove(self) -> None:
         """Remove it from its store, unless another process trains it."""
         with self.locked():
             discard(self.path)
+
+
+def files_in(folder: Path) -> list[str]:
+    """Every file below the folder; a link is not followed."""
+    found, waiting, start = [], [str(folder)], len(str(folder / "x")) - 1
+    try:
+        while waiting:
+            inner = waiting.pop()
+            for entry in os.scandir(inner):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    found.append(entry.path[start:])
+    except FileNotFoundError as error:
+        raise RunMissing(f"{folder.name} was removed meanwhile") from error
+    except OSError as error:
+        raise RunDamaged(f"cannot read {inner}: {error.strerror}") from error
+    return found
 
 
 def discard(path: Path) -> None:

@@ -1,16 +1,15 @@
 """What there is in a store: the state, date, size and tags of every run, without its numbers."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hopscope.errors import RunDamaged, StoreError
-from hopscope.store.folder import RunFolder
-from hopscope.store.leftovers import all_in
+from hopscope.errors import RunMissing, StoreError
+from hopscope.store.folder import RunFolder, files_in
 from hopscope.store.manifest import MANIFEST
-from hopscope.store.pending import places
 
 State = Literal["complete", "in training", "stopped", "damaged"]
 
@@ -63,12 +62,14 @@ class Listed:
         }
 
 
-def listed(path: Path, tags: tuple[str, ...] = ()) -> Listed:
-    """One run of a store."""
+def listed(path: Path, tags: tuple[str, ...] = ()) -> Listed | None:
+    """One run of a store; None if it was removed meanwhile."""
     date, size = committed(path), _size(path)
     try:
         folder = RunFolder(path)
-        folder.steadily(lambda: _check_sizes(folder))
+        folder.steadily(lambda: folder.paths(""))
+    except RunMissing:
+        return None
     except StoreError as error:
         return Listed(path.name, "damaged", date, size, tags, problem=str(error))
     return Listed(path.name, state_of(folder), date, size, tags, folder)
@@ -92,30 +93,8 @@ def committed(path: Path) -> datetime | None:
 def _size(path: Path) -> int:
     """Bytes of the files in a folder; those that go away meanwhile count for nothing."""
     total = 0
-    try:
-        for name, _ in all_in(path):
-            total += _bytes(f"{path}{os.sep}{name}") or 0
-    except RunDamaged:  # of a folder that may not be looked into nothing is known
-        return total
+    with suppress(StoreError):  # of a folder that may not be looked into nothing is known
+        for name in files_in(path):
+            with suppress(OSError):
+                total += os.lstat(f"{path}{os.sep}{name}").st_size
     return total
-
-
-def _bytes(path: str) -> int | None:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return None
-
-
-def _check_sizes(folder: RunFolder) -> None:
-    """Refuse a run of which a file is gone or has another size; `verify` reads them all."""
-    for name, entry in folder.manifest.files.items():
-        for place in places(name, entry):
-            if (found := _bytes(f"{folder.path}{os.sep}{place}")) == entry.size:
-                break
-        else:
-            path, bytes_ = folder.path / name, f"({found} bytes, expected {entry.size})"
-            raise RunDamaged(
-                f"{path} is {'missing' if found is None else f'damaged {bytes_}'}: "
-                f"{folder.remedy(name)}"
-            )

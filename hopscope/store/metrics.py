@@ -11,24 +11,14 @@ from jaxtyping import Float, Float32, Int, Int32
 from hopscope.configs import Recipe
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError, RunDamaged
+from hopscope.store import parquet
 from hopscope.store.folder import RunFolder
-from hopscope.store.parquet import Table
-from hopscope.store.parquet import to_parquet as parquet
 
-TABLE = Table(
-    "metrics",
-    {
-        "split": "VARCHAR",
-        "step": "INTEGER",
-        "seed": "INTEGER",
-        "hop": "TINYINT",
-        "loss": "FLOAT",
-    },
-    "order by split, step, seed, hop",
-)
+TABLE = "metrics"
+ORDER = "split, step, seed, hop"
 LOSSES = "metrics/losses.parquet"
 """The file of all losses of a complete run."""
-PART = TABLE.parts
+PART = parquet.part_prefix(TABLE)
 SPLITS = ("train", "validation")
 
 
@@ -40,7 +30,7 @@ def check_split(split: str) -> None:
 
 def part_name(start: int, stop: int) -> str:
     """The file of the losses of the steps after `start`, up to and including `stop`."""
-    return TABLE.part_name(start, stop)
+    return parquet.part_name(TABLE, start, stop)
 
 
 def part(
@@ -65,12 +55,13 @@ def to_parquet(parts: Sequence[dict[str, np.ndarray]]) -> bytes:
     """One Parquet file of all the columns given, rows in a fixed order."""
     rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
     names = f"['{SPLITS[0]}', '{SPLITS[1]}'][split + 1]"
-    return parquet(rows, f"select {names} as split, step, seed, hop, loss from rows {TABLE.order}")
+    query = f"select {names} as split, step, seed, hop, loss from rows order by {ORDER}"
+    return parquet.to_parquet(rows, query)
 
 
 def merged(folder: RunFolder) -> bytes:
     """All parts of a run as one file."""
-    return TABLE.merged(folder)
+    return parquet.merged(folder, TABLE, ORDER)
 
 
 def losses(
@@ -79,10 +70,11 @@ def losses(
     """Steps, and losses [step, model, hop] in the order of the recipe's seeds and asked hops."""
     check_split(split)
     seeds, hops = list(folder.recipe.seeds), folder.recipe.asked_hops()
-    rows = TABLE.select(
+    rows = parquet.select(
         folder,
+        TABLE,
         "select step, coalesce(list_position($seeds, seed), 0) - 1 as model, hop, loss "
-        "from read_parquet($paths) where split = $split order by step, model, hop",
+        "from rows where split = $split order by step, model, hop",
         {"split": split, "seeds": seeds},
     )
     if not rows or not len(rows["step"]):

@@ -9,24 +9,18 @@ import numpy as np
 from jaxtyping import Float64, Int32
 
 from hopscope.errors import RunDamaged
+from hopscope.store import parquet
 from hopscope.store.folder import RunFolder
-from hopscope.store.parquet import Table
-from hopscope.store.parquet import to_parquet as parquet
 
-TABLE = Table(
-    "parameters",
-    {"seed": "INTEGER", "step": "INTEGER", "name": "VARCHAR", "value": "DOUBLE"},
-    "order by seed, step, name",
-)
+TABLE = "parameters"
+ORDER = "seed, step, name"
 VALUES = "parameters/values.parquet"
-PART = TABLE.parts
-LONGEST = 80
-"""Letters of the longest name of a parameter that is read: many long ones would fill the memory."""
+PART = parquet.part_prefix(TABLE)
 
 
 def part_name(start: int, stop: int) -> str:
     """The file of what was recorded after step `start`, up to `stop`."""
-    return TABLE.part_name(start, stop)
+    return parquet.part_name(TABLE, start, stop)
 
 
 def to_parquet(
@@ -41,31 +35,21 @@ def to_parquet(
         "name": np.repeat(np.array([name for _, name, _ in named]), len(steps)),
         "value": np.concatenate([series for _, _, series in named]),
     }
-    return parquet(rows, f"select * from rows {TABLE.order}")
+    return parquet.to_parquet(rows, f"select * from rows order by {ORDER}")
 
 
 def merged(folder: RunFolder) -> bytes:
     """All parts of a run as one file."""
-    return TABLE.merged(folder)
+    return parquet.merged(folder, TABLE, ORDER)
 
 
 def values(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"]]:
     """Every number of one seed by name, and the steps under "step"."""
-    rows = TABLE.select(
-        folder,
-        "select left(name, $most) as name, step, value from read_parquet($paths) "
-        "where seed = $seed order by name, step",
-        {"seed": seed, "most": LONGEST + 1},
-    )
+    query = "select name, step, value from rows where seed = $seed order by name, step"
+    rows = parquet.select(folder, TABLE, query, {"seed": seed})
     if not rows or not len(rows["step"]):
         return {"step": np.empty(0)}
     names = rows["name"].astype(str)
-    longest = max(np.unique(names), key=len)
-    if len(longest) > LONGEST:
-        raise RunDamaged(
-            f"the parameters of {folder.name} have a name of more than {LONGEST} letters, "
-            f"{longest[:20]}…: no training of hopscope writes that; restore them from a copy"
-        )
     steps = np.unique(rows["step"])
     series = {str(name): rows["value"][names == name] for name in np.unique(names)}
     if any(len(each) != len(steps) for each in series.values()):

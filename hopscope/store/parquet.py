@@ -1,123 +1,38 @@
-"""Tables that a run keeps as Parquet: made from columns, joined from parts, and read.
-
-Nothing is read before it is as it was committed, and has the columns that it should have.
+"""Tables that a run keeps as Parquet, in a folder of the table's name: parts, which every commit
+adds to while the run is trained, and which become one file when it is complete.
 """
 
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hopscope.errors import RunDamaged, StoreUnwritable
-from hopscope.store.duck import check_name, connected, execute, pattern, quoted, sql_list
 from hopscope.store.folder import RunFolder
+from hopscope.store.query import (
+    TABLES,
+    check_name,
+    connected,
+    first_line,
+    pattern,
+    quoted,
+    sql_list,
+    typed,
+)
 
-FREE_ROWS, ROWS_PER_BYTE = 1_000_000, 4
-"""A file may have so many rows, and so many more for each of its bytes. Losses take two to four
-bytes each; rows that take almost none were made to fill the memory."""
+
+def part_prefix(table: str) -> str:
+    """What the names of a table's parts begin with."""
+    return f"{table}/part-"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table whose files lie in a folder of its name: parts, which become one file at the end."""
-
-    name: str
-    columns: Mapping[str, str]
-    """The type of each column, as DuckDB calls it."""
-    order: str
-    """The order of the rows in a file, as a clause of SQL."""
-
-    @property
-    def prefix(self) -> str:
-        """What the names of all files of the table begin with."""
-        return f"{self.name}/"
-
-    @property
-    def parts(self) -> str:
-        """What the names of its parts begin with, which are merged when the run is complete."""
-        return f"{self.name}/part-"
-
-    def part_name(self, start: int, stop: int) -> str:
-        """The file of what was recorded after step `start`, up to `stop`."""
-        return f"{self.parts}{start:08d}-{stop:08d}.parquet"
-
-    def merged(self, folder: RunFolder) -> bytes:
-        """All parts of a run as one file."""
-        import duckdb  # 70 ms that `hopscope --help` need not wait for
-
-        paths = folder.checked(self.parts)
-        rows = f"select * from read_parquet({sql_list(map(pattern, paths))}) {self.order}"
-        with connected() as connection:
-            self.check(connection, folder, paths)
-            try:
-                return _copy(connection, rows)
-            except duckdb.Error as error:  # a column that cannot be unpacked, say
-                raise self._unreadable(folder, str(error)) from error
-
-    def select(
-        self, folder: RunFolder, query: str, values: Mapping[str, Any]
-    ) -> dict[str, np.ndarray]:
-        """What the query says of the run's files, its $paths; nothing where there are none."""
-        found = folder.steadily(lambda: self._selected(folder, query, values))
-        for name, column in found.items():
-            if np.ma.is_masked(column) and not np.issubdtype(column.dtype, np.floating):
-                raise self._unreadable(folder, f"in a row, {name} is missing")
-        return {name: _unmasked(column) for name, column in found.items()}
-
-    def _selected(
-        self, folder: RunFolder, query: str, values: Mapping[str, Any]
-    ) -> dict[str, np.ndarray]:
-        import duckdb  # 70 ms that `hopscope --help` need not wait for
-
-        paths = folder.checked(self.prefix)
-        if not paths:
-            return {}
-        with connected() as connection:
-            self.check(connection, folder, paths)
-            try:
-                asked = {"paths": [pattern(path) for path in paths], **values}
-                found: dict[str, np.ndarray] = execute(connection, query, asked, "fetchnumpy")
-            except duckdb.Error as error:
-                raise self._unreadable(folder, str(error)) from error
-        return found
-
-    def unpack(self, folder: RunFolder) -> None:
-        """Can every number be read? Other checks look at the files' hashes and footers alone."""
-        every = ", ".join(self.columns)  # the footer has no hash of them: they must be unpacked
-        self.select(folder, f"select bit_xor(hash({every})) from read_parquet($paths)", {})
-
-    def check(self, connection: Any, folder: RunFolder, paths: Sequence[Path]) -> None:
-        """Have the files the table's columns, and no more rows than they can hold?"""
-        import duckdb  # 70 ms that `hopscope --help` need not wait for
-
-        for path in paths:
-            check_name(path)
-            file = quoted(pattern(path))
-            try:
-                shape = connection.execute(f"describe select * from read_parquet({file})")
-                columns = {name: kind for name, kind, *_ in shape.fetchall()}
-                counted = f"select sum(num_rows) from parquet_file_metadata({file})"
-                rows = int(connection.execute(counted).fetchone()[0])
-            except duckdb.Error as error:
-                raise self._unreadable(folder, str(error)) from error
-            if columns != dict(self.columns):
-                got = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-                raise self._unreadable(folder, f"{path.name} has the columns {got[:100]}")
-            size = folder.manifest.files[f"{self.prefix}{path.name}"].size
-            if rows > FREE_ROWS + ROWS_PER_BYTE * size:
-                raise self._unreadable(folder, f"{path.name} has {rows:,} rows in so few bytes")
-
-    def _unreadable(self, folder: RunFolder, reason: str) -> RunDamaged:
-        first = (reason.splitlines() or [""])[0][:200]
-        return RunDamaged(
-            f"the {self.name} of {folder.name} cannot be read ({first}): "
-            f"`hopscope verify {folder.name}` says which file was damaged, if one was"
-        )
+def part_name(table: str, start: int, stop: int) -> str:
+    """The file of what was recorded after step `start`, up to and including `stop`."""
+    return f"{part_prefix(table)}{start:08d}-{stop:08d}.parquet"
 
 
 def to_parquet(rows: Mapping[str, np.ndarray], query: str) -> bytes:
@@ -127,18 +42,88 @@ def to_parquet(rows: Mapping[str, np.ndarray], query: str) -> bytes:
         return _copy(connection, query)
 
 
+def merged(folder: RunFolder, table: str, order: str) -> bytes:
+    """All parts of a run's table as one file, with its rows in this order."""
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    paths = folder.checked(part_prefix(table))
+    with connected() as connection:
+        try:
+            files = sql_list(map(pattern, paths))
+            return _copy(connection, f"select * from read_parquet({files}) order by {order}")
+        except duckdb.Error as error:  # a column that cannot be unpacked, say
+            raise _unreadable(folder, table, error) from error
+
+
+def select(
+    folder: RunFolder, table: str, query: str, values: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """What the query says of a run's `rows`; nothing where there are none."""
+    found = folder.steadily(lambda: _selected(folder, table, query, values))
+    for name, column in found.items():
+        if np.ma.is_masked(column) and not np.issubdtype(column.dtype, np.floating):
+            raise _unreadable(folder, table, f"in a row, {name} is missing")
+    return {name: _unmasked(column) for name, column in found.items()}
+
+
+def check_columns(folder: RunFolder, table: str, paths: Sequence[Path]) -> None:
+    """Refuse files of which a column is missing, is of another type, or cannot be unpacked."""
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    with connected() as connection:
+        for path in paths:
+            file = f"read_parquet({quoted(pattern(path))})"
+            try:
+                shape = connection.execute(f"describe select * from {file}").fetchall()
+                got = {name: kind.lower() for name, kind, *_ in shape}
+                if got != TABLES[table]:
+                    listed = ", ".join(f"{name} {kind}" for name, kind in got.items())
+                    raise _unreadable(folder, table, f"{path.name} has the columns {listed[:100]}")
+                # The footer has no hash of the numbers: they must be unpacked.
+                every = ", ".join(TABLES[table])
+                connection.execute(f"select bit_xor(hash({every})) from {file}").fetchall()
+            except duckdb.Error as error:
+                raise _unreadable(folder, table, error) from error
+
+
+def _selected(
+    folder: RunFolder, table: str, query: str, values: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    paths = folder.checked(f"{table}/")
+    if not paths:
+        return {}
+    check_name(folder.path)
+    files = sql_list(map(pattern, paths))
+    rows = f"with rows as (select {typed(TABLES[table])} from read_parquet({files})) "
+    with connected() as connection:
+        try:
+            found: dict[str, np.ndarray] = connection.execute(rows + query, values).fetchnumpy()
+        except duckdb.Error as error:
+            raise _unreadable(folder, table, error) from error
+    return found
+
+
+def _unreadable(folder: RunFolder, table: str, reason: object) -> RunDamaged:
+    return RunDamaged(
+        f"the {table} of {folder.name} cannot be read ({first_line(reason, 200)}): "
+        f"`hopscope verify {folder.name}` says which file was damaged, if one was"
+    )
+
+
 def _copy(connection: Any, query: str) -> bytes:
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
     try:
         with _fleeting() as path:
             how = "format parquet, compression zstd, use_tmp_file false"
-            execute(connection, f"copy ({query}) to {quoted(str(path))} ({how})")
+            connection.execute(f"copy ({query}) to {quoted(str(path))} ({how})")
             return path.read_bytes()
     except (OSError, duckdb.IOException) as error:
-        first = str(error).splitlines()[0]
         raise StoreUnwritable(
-            f"cannot write a temporary file ({first[:200]}): free some space, or set TMPDIR"
+            f"cannot write a temporary file ({first_line(error, 200)}): free some space, or set "
+            "TMPDIR"
         ) from error
 
 

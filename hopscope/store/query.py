@@ -1,27 +1,30 @@
-"""Questions across runs: SQL over every metric of every run.
+"""Questions in SQL across runs: the tables `runs`, `metrics` and `parameters`.
 
-Three tables: `runs` (name, complete, step, steps, seconds, task, …, config as JSON), `metrics`
-(run, split, step, seed, hop, loss) and `parameters` (run, seed, step, name, value; of runs of the
-n-gram experiment).
-
-A question only reads, and reads these tables alone: files of the runs are checked against their
-manifests first, and then everything else outside the database is closed.
+`Store().sql("from metrics").df()` answers one; pandas and pyarrow are used if they are installed,
+and not needed for anything else here. DuckDB computes in memory, without extensions from elsewhere,
+and reads no file but those of the runs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import atexit
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hopscope.configs.recipe import SHAPE
 from hopscope.display import Displayed
-from hopscope.errors import RunDamaged, RunMismatch, StoreError
+from hopscope.errors import ConfigError, RunDamaged, RunMissing, RunWarning, StoreError
 from hopscope.machine import memory_bytes
-from hopscope.store import metrics, parameters
-from hopscope.store.duck import check_name, database, execute, pattern, sql_list
 from hopscope.store.folder import RunFolder
 from hopscope.store.listing import committed, state_of
-from hopscope.store.parquet import Table
 
 RUNS = {
     "name": "varchar",
@@ -39,11 +42,21 @@ RUNS = {
     "tags": "varchar[]",
 }
 """The columns of the table `runs`, with their types."""
-TABLES = (metrics.TABLE, parameters.TABLE)
+TABLES = {
+    "metrics": {
+        "split": "varchar", "step": "integer", "seed": "integer", "hop": "tinyint", "loss": "float",
+    },
+    "parameters": {"seed": "integer", "step": "integer", "name": "varchar", "value": "double"},
+}  # fmt: skip
+"""The tables that runs hold as Parquet, in a folder of the same name; their columns with types."""
 KNOWN = "tables: runs, metrics, parameters"
 TRIES = 10
 """Times a question is asked again, because a run that was trained meanwhile has other files."""
-
+SETTINGS: dict[str, Any] = {
+    "autoinstall_known_extensions": False,  # these would reach for the network
+    "autoload_known_extensions": False,
+    "temp_directory": "",  # nothing is written beside the run
+}
 
 Found = TypeVar("Found")
 
@@ -76,18 +89,173 @@ class Answer(Displayed):
         return f"Answer({len(self.rows)} rows of {', '.join(self.columns)})"
 
 
-def sql(store: Source, query: str) -> Answer:
+@dataclass(frozen=True)
+class Question(Displayed):
+    """A question in SQL, which is answered in the form that is asked for; each time it is computed
+    anew. Runs that are left out, since they cannot be read, are told as warnings. A notebook shows
+    the answer.
+    """
+
+    source: Source
+    query: str
+    strict: bool = False
+    """Is a run that cannot be read an error?"""
+
+    def __repr__(self) -> str:
+        query = shorten(self.query, 80, placeholder=" …")
+        return f"Question({query!r}), answered by .rows(), .df() or .arrow()"
+
+    def answer(self) -> Answer:
+        """The rows with the names of their columns, and a line for each run that is left out."""
+
+        def rows(connection: Any) -> tuple[tuple[str, ...], list[Any]]:
+            found = connection.execute(self.query).fetchall()
+            return tuple(column[0] for column in connection.description or ()), found
+
+        (columns, found), problems = self._asked(rows)
+        return Answer(columns, tuple(found), tuple(problems))
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows, as Python's own values."""
+        found: list[tuple[Any, ...]] = self._told(lambda duck: duck.execute(self.query).fetchall())
+        return found
+
+    def df(self) -> Any:
+        """A data frame of pandas, which hopscope does not need otherwise."""
+        _check_library("pandas", "a data frame")
+        return self._told(lambda duck: duck.sql(self.query).df())
+
+    def arrow(self) -> Any:
+        """A table of pyarrow, which hopscope does not need otherwise."""
+        _check_library("pyarrow", "an Arrow table")
+        return self._told(lambda duck: duck.sql(self.query).to_arrow_table())
+
+    def _told(self, ask: Callable[[Any], Found]) -> Found:
+        found, problems = self._asked(ask)
+        for problem in problems:
+            warnings.warn(f"left out: {problem}", RunWarning, stacklevel=3)
+        return found
+
+    def _asked(self, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
+        found, problems = _answered(self.source, self.query, ask)
+        if self.strict and problems:
+            raise RunDamaged(problems[0])
+        return found, problems
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """A run that is asked alone."""
+
+    folder: RunFolder
+
+    @property
+    def root(self) -> Path:
+        return self.folder.path
+
+    def readable(self) -> tuple[list[RunFolder], list[str]]:
+        return [RunFolder(self.folder.path, self.folder.gallery)], []
+
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+
+def sql(source: Source, query: str) -> Answer:
     """Run a query over the tables `runs`, `metrics` and `parameters`."""
-
-    def rows(connection: Any) -> Any:
-        found = execute(connection, query)
-        return tuple(column[0] for column in connection.description or ()), tuple(found)
-
-    (columns, found), problems = answered(store, query, rows)
-    return Answer(columns, found, tuple(problems))
+    return Question(source, query).answer()
 
 
-def answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
+def metrics_of(folder: RunFolder) -> Question:
+    """The losses of one run as a table: split, step, seed, hop, loss."""
+    columns = ", ".join(TABLES["metrics"])
+    query = f"select {columns} from metrics order by split, step, seed, hop"
+    return Question(OneRun(folder), query, strict=True)
+
+
+@contextmanager
+def connected() -> Iterator[Any]:
+    """A connection to an empty database in memory, which computes with one thread: the bytes of a
+    Parquet file then depend on its rows alone.
+    """
+    connection = _database(os.getpid()).cursor()
+    try:
+        with interruptible():
+            yield connection
+    finally:
+        connection.close()
+
+
+@cache
+def _database(process: int) -> Any:  # noqa: ARG001  (a fork must not use its parent's)
+    """One for the process: to open it takes ten times as long as most of what is asked of it."""
+    atexit.register(close)  # DuckDB complains of what is left at the very end
+    return _opened(threads=1)
+
+
+def close() -> None:
+    """End the process's database and its threads, as before a fork; the next use opens another."""
+    _database.cache_clear()
+
+
+def _opened(**settings: Any) -> Any:
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    return duckdb.connect(config={**SETTINGS, **settings})
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C within a query is Ctrl-C: DuckDB hears of it, and makes an error of its own of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from error
+
+
+def check_name(path: Path) -> None:
+    """Refuse a file or a folder whose name DuckDB cannot take."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise RunDamaged(
+            f"{str(path)!r} has a name that is not UTF-8, so that no table of it can be read: "
+            "rename the folder"
+        ) from error
+
+
+def pattern(path: Path) -> str:
+    """The pattern that a file alone fits: DuckDB takes the names of the files that it reads for
+    patterns.
+
+    >>> pattern(Path("runs[1]/a*b"))
+    'runs[[]1]/a[*]b'
+    """
+    return re.sub(r"[*?[]", r"[\g<0>]", str(path))
+
+
+def sql_list(names: Iterable[str]) -> str:
+    """Names as a list in SQL."""
+    return f"[{', '.join(map(quoted, names))}]"
+
+
+def quoted(name: str) -> str:
+    """A name in SQL, where an apostrophe is written twice."""
+    return "'" + name.replace("'", "''") + "'"
+
+
+def first_line(error: object, most: int = 300) -> str:
+    """What DuckDB says first."""
+    return (str(error).splitlines() or [""])[0][:most]
+
+
+def typed(columns: Mapping[str, str]) -> str:
+    """The columns of a table, each as the type that it should have."""
+    return ", ".join(f"{name}::{kind} as {name}" for name, kind in columns.items())
+
+
+def _answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
     """What `ask` gets from a connection to the tables, once the query was found to be a question;
     and a line for each run that is left out.
     """
@@ -99,37 +267,22 @@ def answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[F
         runs = [run for run in runs if run.name not in left_out]
         problems += left_out.values()
         tags = _tags(source, problems)
-        with database(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection:
+        with _opened(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection, interruptible():
             _check_question(connection, query)
-            try:  # the views bind to files that may go meanwhile
-                runs = _with_views(connection, runs, tags, problems)
-                return ask(connection), problems
+            files, damaged = _files(runs)
+            created = False
+            try:
+                _create_tables(connection, [r for r in runs if r.name not in damaged], tags, files)
+                created = True
+                return ask(connection), [*problems, *damaged.values()]
             except duckdb.Error as error:
                 if any(_has_changed(run) for run in runs):
                     continue
-                found = _unreadable(runs, error)
+                found = {} if created and _asked_wrongly(error) else _unreadable(runs, files)
                 if not found:
-                    first_line = str(error).splitlines()[0]
-                    raise StoreError(f"{first_line[:300]} ({KNOWN})") from error
+                    raise StoreError(f"{first_line(error)} ({KNOWN})") from error
                 left_out |= found
     raise StoreError(f"the runs of {source.root} change faster than they can be read: try again")
-
-
-def _unreadable(runs: Sequence[RunFolder], error: Exception) -> dict[str, str]:
-    """The runs of which a table cannot be unpacked, if that may be why the question failed."""
-    import duckdb  # 70 ms that `hopscope --help` need not wait for
-
-    asked_wrongly = duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException
-    if isinstance(error, (*asked_wrongly, duckdb.OutOfMemoryException)):
-        return {}
-    found = {}
-    for run in runs:
-        try:
-            for table in TABLES:
-                table.unpack(run)
-        except StoreError as damage:
-            found[run.name] = str(damage)
-    return found
 
 
 def _tags(source: Source, problems: list[str]) -> Mapping[str, tuple[str, ...]]:
@@ -147,7 +300,7 @@ def _check_question(connection: Any, query: str) -> None:
     try:
         statements = connection.extract_statements(query)
     except duckdb.Error as error:
-        raise StoreError(f"{str(error).splitlines()[0][:300]} ({KNOWN})") from error
+        raise StoreError(f"{first_line(error)} ({KNOWN})") from error
     if not statements:
         raise StoreError(f"the query is empty ({KNOWN})")
     kinds = [statement.type for statement in statements]
@@ -159,83 +312,104 @@ def _check_question(connection: Any, query: str) -> None:
         )
 
 
-def _with_views(
-    connection: Any,
-    runs: list[RunFolder],
-    tags: Mapping[str, tuple[str, ...]],
-    problems: list[str],
-) -> list[RunFolder]:
-    """The runs that the tables show; those that cannot be read become problems."""
-    sound = []
-    columns = ", ".join(f"{name} {kind}" for name, kind in RUNS.items())
-    connection.execute(f"create table runs ({columns})")
+def _files(runs: Sequence[RunFolder]) -> tuple[dict[str, dict[str, list[Path]]], dict[str, str]]:
+    """The files of every table, by run; and a line for each run of which one is damaged."""
+    found: dict[str, dict[str, list[Path]]] = {table: {} for table in TABLES}
+    damaged = {}
     for run in runs:
         try:
-            run.steadily(lambda run=run: _add(connection, run, tags.get(run.name, ())))  # type: ignore[misc]
-            sound.append(run)
+            check_name(run.path)
+            for table in TABLES:
+                found[table][run.name] = run.steadily(lambda t=table, r=run: r.paths(f"{t}/"))  # type: ignore[misc]
+        except RunMissing:  # removed since it was listed
+            continue
         except StoreError as error:
-            problems.append(str(error))
-    for table in TABLES:
-        _create_view(connection, table, sound)
-    paths = [run.path.absolute() / name for run in sound for name in run.manifest.files]
-    # A file is looked for by its pattern, and opened by its name.
-    allowed = sql_list(dict.fromkeys([*map(str, paths), *map(pattern, paths)]))
-    connection.execute(f"set allowed_paths = {allowed}")
+            damaged[run.name] = str(error)
+    return found, damaged
+
+
+def _create_tables(
+    connection: Any,
+    runs: Sequence[RunFolder],
+    tags: Mapping[str, tuple[str, ...]],
+    files: Mapping[str, Mapping[str, list[Path]]],
+) -> None:
+    names = {run.name for run in runs}
+    rows = json.dumps([_row(run, tags.get(run.name, ())) for run in runs])
+    fields = "{" + ", ".join(f'"{name}": "{kind}"' for name, kind in RUNS.items()) + "}"
+    connection.execute(
+        f"create table runs as select r.* from (select unnest(from_json(?, '[{fields}]')) as r)",
+        [rows],
+    )
+    allowed = []
+    for table, columns in TABLES.items():
+        paths = [path.absolute() for name in names for path in files[table].get(name, ())]
+        if paths:
+            # The path ends in RUN/TABLE/FILE.
+            rows_of = f"read_parquet({sql_list(map(pattern, paths))}, filename = true)"
+            run = "parse_path(filename, 'system')[-3] as run"
+            query = f"select {run}, {typed(columns)} from {rows_of}"
+        else:
+            empty = ", ".join(f"null::{kind} as {name}" for name, kind in columns.items())
+            query = f"select ''::varchar as run, {empty} where false"
+        connection.execute(f"create view {table} as {query}")
+        # A file is looked for by its pattern, and opened by its name.
+        allowed += [*map(str, paths), *map(pattern, paths)]
+    connection.execute(f"set allowed_paths = {sql_list(dict.fromkeys(allowed))}")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
-    return sound
 
 
-def _add(connection: Any, run: RunFolder, tags: tuple[str, ...]) -> None:
-    """Check the files of a run that the tables show, and add it to the table of runs."""
-    import duckdb  # 70 ms that `hopscope --help` need not wait for
-
-    check_name(run.path)
-    for table in TABLES:
-        table.check(connection, run, run.checked(table.prefix))
-    marks = ", ".join("?" for _ in RUNS)
-    try:
-        connection.execute(f"insert into runs values ({marks})", _row(run, tags))
-    except duckdb.Error as error:
-        first = str(error).splitlines()[0][:200]
-        raise RunMismatch(f"{run.path}: its config cannot be shown as a table: {first}") from error
-
-
-def _create_view(connection: Any, table: Table, runs: Sequence[RunFolder]) -> None:
-    files = [run.path.absolute() / name for run in runs for name in run.files(table.prefix)]
-    if files:
-        rows = (
-            "parse_path(filename, 'system')[-3] as run, * exclude (filename) "
-            f"from read_parquet({sql_list(map(pattern, files))}, filename = true)"
-        )
-    else:
-        empty = (f"null::{kind} as {name}" for name, kind in table.columns.items())
-        rows = f"''::varchar as run, {', '.join(empty)} where false"
-    connection.execute(f"create view {table.name} as select {rows}")
+def _row(run: RunFolder, tags: tuple[str, ...]) -> dict[str, Any]:
+    recipe, manifest, date = run.recipe, run.manifest, committed(run.path)
+    return {
+        "name": run.name,
+        "complete": manifest.complete,
+        "step": manifest.step,
+        "steps": recipe.steps,
+        "seconds": manifest.seconds,
+        "task": recipe.task_kind,
+        **recipe.shape(),
+        "seeds": recipe.seeds,
+        "config": recipe.model_dump(mode="json"),
+        "kind": recipe.kind,
+        "state": state_of(run),
+        "date": None if date is None else date.replace(tzinfo=None).isoformat(),
+        "tags": tags,
+    }
 
 
 def _has_changed(run: RunFolder) -> bool:
     """Were files of it replaced since its manifest was read?"""
     try:
-        return RunFolder(run.path).manifest.files != run.manifest.files
-    except RunDamaged:
+        return RunFolder(run.path, run.gallery).manifest.files != run.manifest.files
+    except StoreError:
         return True
 
 
-def _row(run: RunFolder, tags: tuple[str, ...]) -> list[Any]:
-    recipe, manifest, date = run.recipe, run.manifest, committed(run.path)
-    return [
-        run.name,
-        manifest.complete,
-        manifest.step,
-        recipe.steps,
-        manifest.seconds,
-        recipe.task_kind,
-        *(recipe.shape()[name] for name in SHAPE),
-        list(recipe.seeds),
-        recipe.canonical_json(),
-        recipe.kind,
-        state_of(run),
-        date if date is None else date.replace(tzinfo=None),
-        list(tags),
-    ]
+def _asked_wrongly(error: Exception) -> bool:
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    wrong = duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException
+    return isinstance(error, (*wrong, duckdb.OutOfMemoryException))
+
+
+def _unreadable(
+    runs: Sequence[RunFolder], files: Mapping[str, Mapping[str, list[Path]]]
+) -> dict[str, str]:
+    """The runs of which a table cannot be unpacked, with a line on each."""
+    from hopscope.store.parquet import check_columns
+
+    found = {}
+    for run in runs:
+        try:
+            for table in TABLES:
+                check_columns(run, table, files[table].get(run.name, ()))
+        except StoreError as damage:
+            found[run.name] = str(damage)
+    return found
+
+
+def _check_library(name: str, form: str) -> None:
+    if find_spec(name) is None:
+        raise ConfigError(f"{form} needs {name}: `pip install {name}`; rows() does without")

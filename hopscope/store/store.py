@@ -11,17 +11,16 @@ from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.names import alike
 from hopscope.store import gallery
-from hopscope.store.duck import check_name
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
 from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, discard
 from hopscope.store.listing import Listed, listed
 from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
-from hopscope.store.question import Question
+from hopscope.store.query import Question, check_name
 from hopscope.store.tags import check_tag, read_tags, write_tags
 
-Look = Callable[[Path, tuple[str, ...]], Listed]
-"""What looks at one run: at its folder, whose tags are known."""
+Look = Callable[[Path, tuple[str, ...]], Listed | None]
+"""What looks at one run: at its folder, whose tags are known. None: it was removed meanwhile."""
 NEW = ".new-"
 """Before the name of a run's folder that is being made."""
 MAKING = 60.0
@@ -63,7 +62,7 @@ class Store(Displayed):
         if os.path.lexists(path / MANIFEST):
             raise RunMismatch(f"{path} is there already: `hopscope rm {name}` removes it")
         files = {file: folder.read(file) for file in folder.manifest.files}
-        self._make(path, files, folder.manifest)
+        self._make(path, files, folder.manifest.copied())
         return RunFolder(path)
 
     def has_complete(self, recipe: Recipe) -> bool:
@@ -169,7 +168,7 @@ class Store(Displayed):
             tags, problems = {}, [*problems, str(error)]
         names = self.names() if names is None else names
         looked_at = [look(self.root / name, tags.get(name, ())) for name in names]
-        found = [run for run in looked_at if os.path.lexists(self.root / run.name)]  # else removed
+        found = [run for run in looked_at if run is not None]  # else it was removed meanwhile
         return found, [*(run.problem for run in found if run.problem), *problems]
 
     def sql(self, query: str) -> Question:
@@ -195,9 +194,10 @@ class Store(Displayed):
         for name in self.names():
             try:
                 runs.append(RunFolder(self.root / name))
+            except RunMissing:  # it was removed since it was listed
+                continue
             except StoreError as error:
-                if os.path.lexists(self.root / name):  # else it was removed since it was listed
-                    problems.append(str(error))
+                problems.append(str(error))
         return runs, problems
 
     def _without_manifest(self) -> list[str]:
@@ -236,10 +236,9 @@ class Store(Displayed):
             new = self.root / f"{NEW}{path.name}"
             with writing(path):
                 new.mkdir()
-            for step in (files, {MANIFEST: manifest.to_bytes()}):
-                for name, data in step.items():
-                    write_inside(new, name, data)
-                flush_inside(new, set(step))
+            for name, data in {**files, MANIFEST: manifest.to_bytes()}.items():
+                write_inside(new, name, data)
+            flush_inside(new, files)
             with writing(path):
                 new.rename(path)  # a folder that holds anything stays, and is in the way
                 flush_folder(self.root)

@@ -5,6 +5,7 @@ folder has no tags. One run may have many tags, and many runs one.
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from hopscope.configs import Config
-from hopscope.errors import ConfigError, RunDamaged, RunTooNew, StoreError
+from hopscope.errors import ConfigError, RunDamaged, StoreError
 from hopscope.store.files import flush_inside, read_inside, write_inside
 from hopscope.store.folder import GALLERY
 
@@ -61,26 +62,13 @@ class _Kept(Config):
 def read_tags(root: Path) -> dict[str, tuple[str, ...]]:
     """The tags of each run of a store; no file, no tags."""
     path = root / TAGS
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
+    if not os.path.lexists(path):
         return {}
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from error
     try:
-        content = json.loads(read_inside(root, TAGS, MOST_BYTES))
-        version = content.get("format")
-        if isinstance(version, int) and version > FORMAT:
-            raise RunTooNew(
-                f"{path} has format {version}; this hopscope reads up to {FORMAT}: upgrade it"
-            )
-        return dict(_Kept(**content).runs)
-    except RunDamaged as error:
-        raise StoreError(f"{error}: restore or remove it; the runs' own names remain") from error
-    except RecursionError as error:
-        raise _no_tags(path, "nested too deeply") from error
-    except (ValueError, AttributeError, TypeError, ConfigError) as error:
-        raise _no_tags(path, str(error)) from error
+        return _Kept.from_json(read_inside(root, TAGS, MOST_BYTES)).runs
+    except (RunDamaged, ConfigError) as error:
+        what = str(error) if isinstance(error, RunDamaged) else f"{path} holds no tags ({error})"
+        raise StoreError(f"{what}: restore or remove it; the runs' own names remain") from error
 
 
 def write_tags(root: Path, tags: Mapping[str, tuple[str, ...]]) -> None:
@@ -89,10 +77,3 @@ def write_tags(root: Path, tags: Mapping[str, tuple[str, ...]]) -> None:
     content: dict[str, Any] = kept.model_dump(mode="json")
     write_inside(root, TAGS, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
     flush_inside(root, {TAGS})
-
-
-def _no_tags(path: Path, why: str) -> StoreError:
-    return StoreError(
-        f"{path} holds no tags ({why.splitlines()[0][:200]}): restore or remove it; the runs' own "
-        "names remain"
-    )

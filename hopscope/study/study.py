@@ -27,7 +27,7 @@ from hopscope.models import Transformer
 from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store.checkpoints import check_step
-from hopscope.store.writable import check_files, check_folder
+from hopscope.store.files import check_files, check_folder
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.baselines import baselines
 from hopscope.tracing.contents import Contents

@@ -17,7 +17,7 @@ from hopscope.runs.checkpoint import weights_at
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
 from hopscope.store.metrics import losses
-from hopscope.store.question import Question, metrics_of
+from hopscope.store.query import Question, metrics_of
 from hopscope.training.memory import parameters
 
 

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hopscope.errors import ConfigError
-from hopscope.store.files import write_bytes, writing
-from hopscope.store.writable import check_files
+from hopscope.store.files import check_files, write_bytes, writing
 from hopscope.web.carried import carried
 from hopscope.web.joined import joined
 

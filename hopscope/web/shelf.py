@@ -19,7 +19,7 @@ from hopscope.errors import RunDamaged, RunMissing, StoreError
 from hopscope.store import Listed, RunFolder, Store, gallery
 from hopscope.store.folder import GALLERY
 from hopscope.store.listing import committed, listed
-from hopscope.store.lock import is_locked
+from hopscope.store.lock import holder_of
 from hopscope.store.manifest import MANIFEST
 
 HASH = re.compile(r"(?:.*-)?([0-9a-f]{10})", re.ASCII | re.DOTALL)
@@ -189,7 +189,7 @@ def signature(path: Path, asked: bool) -> Signature:
         stat = os.lstat(f"{path}{os.sep}{MANIFEST}")
     except OSError:
         return ()
-    trained = is_locked(path) if asked else False
+    trained = asked and holder_of(path) is not None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino, int(trained)
 
 

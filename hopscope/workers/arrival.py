@@ -1,6 +1,7 @@
 """A job that arrives on another machine: does that machine see the store? Then it is done there."""
 
 import os
+import secrets
 import socket
 import sys
 from collections.abc import Iterator
@@ -9,44 +10,43 @@ from hashlib import sha256
 from pathlib import Path
 
 from hopscope.configs import Config
+from hopscope.errors import RunDamaged
 from hopscope.machine import keep_pages
 from hopscope.store import Store
-from hopscope.store.files import writing
-from hopscope.store.lock import LOCK, locked
+from hopscope.store.files import read_bytes, write_bytes, writing
+from hopscope.store.lock import locked
 from hopscope.workers.job import Job, Report, done
 
+WORD = ".store"
+"""The file of a store's mark."""
 LOGS = ".logs"
 """The folder of the store in which jobs on other machines write what they print."""
 
 
 class Mark(Config):
-    """What tells a store from another folder of the same name: when its lock was made.
-
-    Nothing is ever written to that file, so its time stays.
-    """
+    """What tells a store from another folder of the same path: a word that is kept in it."""
 
     path: str
-    number: int
-    """The number of the file in its file system."""
-    made: int
-    """Its time in nanoseconds."""
+    word: str
 
     @classmethod
     def of(cls, store: Store) -> "Mark":
         """The mark of a store, which is made if it is not there."""
-        with writing(store.root):
-            store.root.mkdir(parents=True, exist_ok=True)
-        with locked(store.root, f"another process makes runs in {store.root}", patience=60.0):
-            seen = cls.seen(store.root.absolute())
+        path = store.root.absolute()
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+        with locked(path, f"another process makes runs in {store.root}", patience=60.0):
+            if cls.seen(path) is None:
+                write_bytes(path / WORD, secrets.token_hex(16).encode())
+        seen = cls.seen(path)
         assert seen is not None
         return seen
 
     @classmethod
     def seen(cls, path: Path) -> "Mark | None":
         """The mark of what is at this path here; None if that is no store."""
-        with suppress(OSError):
-            found = os.stat(path / LOCK)  # noqa: PTH116
-            return cls(path=str(path), number=found.st_ino, made=found.st_mtime_ns)
+        with suppress(RunDamaged, UnicodeDecodeError):
+            return cls(path=str(path), word=read_bytes(path / WORD).decode())
         return None
 
 

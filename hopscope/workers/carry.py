@@ -23,7 +23,8 @@ from hopscope.errors import (
     StoreError,
 )
 from hopscope.machine import cores
-from hopscope.store import RunFolder, Store, lease
+from hopscope.store import RunFolder, Store
+from hopscope.store.lock import SECONDS
 from hopscope.workers.here import Here
 from hopscope.workers.job import Job, Report
 from hopscope.workers.packing import Size, is_held, packed
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 MOMENT = 0.25
 """Seconds after which a run that others hold is looked at again."""
+WAIT = SECONDS
+"""How long it is looked at: after that, whoever holds it is alive."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +123,10 @@ class _Sweep:
 
     def let_go(self, recipes: Sequence[Recipe]) -> list[Recipe]:
         """Those whose runs others held, or stopped, and that nobody holds any more. It waits for
-        them as long as the lease of a dead process may last: after that, whoever holds one lives.
+        them as long as the lock of a dead process may last: after that, whoever holds one lives.
         """
         left = [each for each in recipes if _put_off(self.reports.get(each.run_name()))]
-        until = time.monotonic() + lease.SECONDS
+        until = time.monotonic() + WAIT
         while held := [each for each in left if is_held(each, self.store)]:
             if time.monotonic() >= until or self.stop.reason:
                 break

@@ -49,7 +49,7 @@ def part_ways(fleet: RunFolder, store: Store) -> None:
     What was begun or is complete under a member's name stays as it is.
     """
     troubles = []
-    with fleet.locked(take_over=True):
+    with fleet.locked():
         for number, seed in enumerate(fleet.recipe.seeds):
             try:
                 _keep(member(fleet.recipe_as(Experiment), seed), fleet, number, store)
@@ -65,7 +65,6 @@ def _keep(recipe: Experiment, fleet: RunFolder, number: int, store: Store) -> No
     own = store.create(recipe)
     with own.locked():
         if not own.begun:
-            own.sweep_leftovers()
             _settle(own, fleet, number)
 
 

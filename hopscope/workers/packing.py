@@ -14,7 +14,6 @@ from typing import cast
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import ConfigError, StoreError
 from hopscope.store import RunFolder, Store
-from hopscope.store.lease import lease_of
 from hopscope.store.manifest import MANIFEST
 
 PACKED = "packed.json"
@@ -78,8 +77,7 @@ def is_held(recipe: Recipe, store: Store) -> bool:
     for each in (recipe, *fleets):
         path = store.root / each.run_name()
         with suppress(StoreError):  # nobody writes to what is no run
-            held = RunFolder(path).in_training()
-            if held and not ((lease := lease_of(path)) and lease.silent):
+            if RunFolder(path).in_training():
                 return True
     return False
 

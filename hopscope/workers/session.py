@@ -3,7 +3,7 @@
 A Ray of our own is closed: a token in a file of mode 0600, a temporary folder of mode 0700 (short,
 because paths of sockets hold 107 bytes), no dashboard, no telemetry, and as many processors as this
 process may use. All of it is gone afterwards; what a killed process left, the next one removes: a
-lease in the folder says whose it is.
+lock in the folder says whose it is.
 """
 
 import os
@@ -21,7 +21,7 @@ from typing import Any
 
 from hopscope.errors import ConfigError
 from hopscope.machine import cores
-from hopscope.store.lease import lease_of, leased
+from hopscope.store.lock import holder_of, locked, marks
 
 LOCAL = "local"
 """The address of a Ray of our own."""
@@ -72,7 +72,7 @@ def _own(ray: Any) -> Iterator[None]:
     """A Ray that begins and ends here."""
     folder = _folder()
     try:
-        with leased(folder, f"the folder {folder}"), _environment(
+        with locked(folder, f"another process uses {folder}"), _environment(
             RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(_written(folder / "token")),
             RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_TOKEN=None,
         ):  # fmt: skip
@@ -155,14 +155,15 @@ def _folder() -> Path:
 
 
 def _is_orphan(folder: Path) -> bool:
-    """Was it left by a process of this machine that is dead? (Where machines cannot be told apart,
-    by one that was not heard of for too long.) Others may use the same root, and people call
+    """Was it left by a process that was killed? Others may use the same root, and people call
     folders of theirs what they like.
     """
-    lease = lease_of(folder)
     try:
-        over = lease is not None and (lease.dead or (lease.silent and not lease.said("machine")))
-        return over and folder.lstat().st_uid == os.getuid()
+        return (
+            bool(marks(folder))
+            and holder_of(folder) is None
+            and folder.lstat().st_uid == os.getuid()
+        )
     except OSError:  # somebody else has removed it
         return False
 

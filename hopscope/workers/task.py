@@ -2,7 +2,7 @@
 
 Workers are killed for many reasons: memory that others took, a machine that was cleared, a node
 that is gone. The job itself is suspected only if workers die again and again that had begun its run
-(they left a lease on it) and that brought it no further.
+(they left its lock marked) and that brought it no further.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hopscope.configs import read_recipe
 from hopscope.errors import WorkerDied
-from hopscope.store.lease import lease_of
+from hopscope.store.lock import marks
 from hopscope.workers.job import Job, Report, Trouble, report_of
 from hopscope.workers.progress import places, steps_of
 
@@ -31,14 +31,14 @@ class Task:
     deaths: int = 0
     unborn: int = 0
     """Of those who died before they had begun."""
-    leases: list[bytes | None] = field(default_factory=list)
+    marks: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.steps = steps_of(self.job)
 
     def handed_out(self) -> Job:
         """The job, which a worker gets now."""
-        self.leases = _leases(self.job)
+        self.marks = _marks(self.job)
         return self.job
 
     def died(self, waiting: "deque[Task]", why: str) -> Sequence[Report]:
@@ -46,7 +46,7 @@ class Task:
         steps = steps_of(self.job)
         if steps > self.steps:
             self.steps, self.deaths, self.unborn = steps, 0, 0
-        elif _leases(self.job) == self.leases:
+        elif _marks(self.job) == self.marks:
             self.unborn += 1
         else:
             self.deaths += 1
@@ -61,7 +61,6 @@ class Task:
         return [report_of(*each) for each in zip(names, [0.0] * len(names), troubles, strict=True)]
 
 
-def _leases(job: Job) -> list[bytes | None]:
-    """The lease on each folder of its runs: who is killed leaves it, and no two are alike."""
-    found = [lease_of(place) for place in places(job)]
-    return [None if each is None else each.written for each in found]
+def _marks(job: Job) -> list[bytes]:
+    """Who wrote to each folder of its runs last: who is killed leaves a mark, no two alike."""
+    return [marks(place) for place in places(job)]

@@ -95,10 +95,6 @@ def test_what_changes_the_bits_is_said_and_noted(store: Store, tiny: Experiment)
         run = train(tiny, store, threads=2)
     noted = [(each.first, each.threads) for each in run.folder.manifest.computed]
     assert noted == [(0, 1), (7, 2)]
-    run.folder.remove()
-    stopped(store, tiny).commit({}, computed=())  # as an earlier version left it
-    with pytest.warns(RunWarning, match="without knowing how it was computed"):
-        train(tiny, store)
 
 
 def test_damage_to_what_is_not_needed_to_go_on_is_said(store: Store, tiny: Experiment) -> None:

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from hopscope.errors import ConfigError, RunDamaged, RunUnreadable, StoreUnwritable
-from hopscope.store.files import read_bytes, read_inside, remove_inside, write_bytes, write_inside
-from hopscope.store.writable import check_files, check_folder
+from hopscope.store.files import (
+    check_files,
+    check_folder,
+    read_bytes,
+    read_inside,
+    remove_inside,
+    write_bytes,
+    write_inside,
+)
 
 
 def refusing(number: int) -> Any:

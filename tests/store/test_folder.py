@@ -1,13 +1,17 @@
 """One run on disk: what is committed is read back, damage is found, and strangers' files stay."""
 
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunDamaged
+from hopscope.errors import RunDamaged, RunMissing, StoreUnwritable
 from hopscope.store import RunFolder, Store
-from hopscope.store.leftovers import strays
+from hopscope.store.manifest import FileEntry
 
 
 @pytest.fixture
@@ -45,8 +49,8 @@ def test_damage_is_found_and_leftovers_are_swept(run: RunFolder) -> None:
     path.write_bytes(b"weights")
     (run.path / "checkpoints" / ".b.safetensors.77.tmp").write_bytes(b"half")
     assert "in no manifest" in run.verify()[0]
-    run.sweep_leftovers()
-    assert run.verify() == []
+    with run.locked():  # whoever writes next
+        assert run.verify() == []
 
 
 def put(folder: Path, *names: str) -> None:
@@ -79,27 +83,110 @@ FOREIGN = (
 )
 
 
-def test_only_what_is_named_as_hopscope_names_it_is_a_leftover(tmp_path: Path) -> None:
-    put(tmp_path, *OURS, *FOREIGN, "manifest.json", ".lock", "config.json")
-    found = strays(tmp_path, {"config.json"})
-    assert found.leftovers == tuple(sorted(OURS))
-    assert found.foreign == tuple(sorted(FOREIGN))
-    for name in OURS:  # what is committed is no stray
-        assert name not in strays(tmp_path, {"config.json", name}).leftovers
+@pytest.fixture
+def fresh(store: Store, tiny: Experiment) -> RunFolder:
+    return store.create(tiny)
 
 
-def test_a_folder_is_the_runs_own_once_its_manifest_names_a_file_in_it(tmp_path: Path) -> None:
-    put(tmp_path, "counts/all.parquet", "counts/part-00000001.parquet")
-    assert strays(tmp_path, set()).leftovers == ()
-    assert strays(tmp_path, {"counts/all.parquet"}).leftovers == ("counts/part-00000001.parquet",)
+def test_only_what_is_named_as_hopscope_names_it_is_a_leftover(fresh: RunFolder) -> None:
+    put(fresh.path, *OURS, *FOREIGN, ".lock")
+    assert fresh.leftovers() == sorted(OURS)
+    assert fresh.foreign() == sorted(FOREIGN)
+    temporary = [name for name in sorted(OURS) if name.endswith(".tmp")]
+    fresh.commit(dict.fromkeys({*OURS} - {*temporary}, b""))
+    assert fresh.leftovers() == temporary
 
 
-def test_links_are_foreign_and_are_not_followed(tmp_path: Path) -> None:
-    outside, run = tmp_path / "outside", tmp_path / "run"
+def test_a_folder_is_the_runs_own_once_its_manifest_names_a_file_in_it(fresh: RunFolder) -> None:
+    put(fresh.path, "counts/part-00000001.parquet")
+    assert fresh.leftovers() == []
+    fresh.commit({"counts/all.parquet": b""})
+    assert fresh.leftovers() == ["counts/part-00000001.parquet"]
+
+
+def test_links_are_foreign_and_are_not_followed(fresh: RunFolder, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
     put(outside, "part-00000000-00000005.parquet")
-    put(run, "checkpoints/step-00000001.safetensors")
-    (run / "metrics").symlink_to(outside)
-    (run / "checkpoints/step-00000002.safetensors").symlink_to(outside)
-    found = strays(run, set())
-    assert found.leftovers == ("checkpoints/step-00000001.safetensors",)
-    assert found.foreign == ("checkpoints/step-00000002.safetensors", "metrics")
+    put(fresh.path, "checkpoints/step-00000001.safetensors")
+    (fresh.path / "metrics").symlink_to(outside)
+    (fresh.path / "checkpoints/step-00000002.safetensors").symlink_to(outside)
+    assert fresh.leftovers() == ["checkpoints/step-00000001.safetensors"]
+    assert fresh.foreign() == ["checkpoints/step-00000002.safetensors", "metrics"]
+    with pytest.raises(StoreUnwritable, match="a symbolic link"):
+        fresh.commit({"metrics/losses.parquet": b"ours"})
+
+
+NAMES = ("circuit.json", "explorer/maps.safetensors")
+OLD, NEW = b"the first", b"another, longer"
+
+
+class CutOffError(Exception):
+    pass
+
+
+def cut(own: Callable[..., Any], calls: Iterator[int], last: int) -> Callable[..., Any]:
+    """A call of the system that is not made, nor any after it, from a number on."""
+
+    def instead(*given: Any, **named: Any) -> Any:
+        if next(calls) >= last:
+            raise CutOffError
+        return own(*given, **named)
+
+    return instead
+
+
+def seen(run: RunFolder) -> bytes:
+    """What somebody finds who comes now, without a lock."""
+    found = RunFolder(run.path)
+    (content,) = {found.read(name) for name in NAMES}
+    assert found.damage() == {}
+    assert found.foreign() == []
+    (listed,), problems = Store(run.path.parent).listed()
+    assert (listed.problem, problems) == ("", [])
+    assert [path.read_bytes() for path in found.checked(NAMES[0])] == [content]
+    return content
+
+
+def replace(run: RunFolder, by: bytes) -> None:
+    with run.locked():
+        run.commit(dict.fromkeys(NAMES, by))
+
+
+def test_a_commit_that_replaces_files_may_be_cut_off_at_any_call_of_the_system(
+    fresh: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers find all old files or all new ones; and then the same commit is made whole."""
+    replace(fresh, OLD)
+    found, whole = [], False
+    for last in count(1):
+        calls = count(1)
+        with monkeypatch.context() as patch:
+            for call in ("fsync", "replace", "rename", "unlink"):
+                patch.setattr(os, call, cut(getattr(os, call), calls, last))
+            try:
+                replace(fresh, NEW)
+                whole = True
+            except CutOffError:
+                pass
+        found.append(seen(fresh))
+        if whole:
+            break
+        replace(fresh, OLD)
+        assert seen(fresh) == OLD
+        assert fresh.verify() == []
+    turned = found.index(NEW)
+    assert 0 < turned < len(found) - 1  # before its manifest, and after it
+    assert found == [OLD] * turned + [NEW] * (len(found) - turned)
+    assert fresh.verify() == []
+
+
+def test_who_has_read_the_manifest_before_reads_the_new_file(fresh: RunFolder) -> None:
+    replace(fresh, OLD)
+    before = RunFolder(fresh.path)
+    replace(fresh, NEW)
+    assert before.read(NAMES[0]) == NEW
+    assert before.manifest.place(NAMES[0]) == FileEntry.of(NEW).replacing(NAMES[0]).at
+    assert before.manifest.copied().places == {*before.manifest.files}
+    fresh.remove()
+    with pytest.raises(RunMissing, match="was removed meanwhile"):
+        before.read(NAMES[0])

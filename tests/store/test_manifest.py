@@ -9,7 +9,15 @@ from hopscope.configs import Experiment
 from hopscope.errors import RunDamaged, RunMismatch, RunTooNew
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
-from hopscope.store.manifest import MANIFEST, FileEntry, Manifest, Stretch, read_manifest
+from hopscope.store.files import sha256
+from hopscope.store.manifest import (
+    MANIFEST,
+    FileEntry,
+    Manifest,
+    Stretch,
+    _spelled,
+    read_manifest,
+)
 
 ENTRY = FileEntry.of(b"x")
 STRETCH = Stretch(first=0, threads=2, kernels="torch", torch="2.13.0", processor="some")
@@ -23,14 +31,17 @@ NO_VALUES = (
     {"step": -1}, {"step": 2**40}, {"seconds": "long"}, {"files": []}, {"self": 1},
     {"files": {"config.json": {"sha256": "abc", "size": 1}}},
     {"files": {"config.json": {"sha256": "a" * 64, "size": -1}}},
-    {"computed": [{"first": 0}]}, {"format": 0}, {"name": None},
+    {"computed": [{"first": 0}]}, {"name": None},
+    {"files": {"circuit.json": {"sha256": "a" * 64, "size": 1, "at": "../x.json"}}},
 )  # fmt: skip
 NO_MANIFESTS = (b"", b"[]", b"{}", b'{"format": "x"}', b'{"name": 3}', b"\xff", b"[" * 200_000)
 
 
 def changed(manifest: Manifest, **changes: object) -> bytes:
+    """What somebody writes who knows how a manifest is checked."""
     content = json.loads(manifest.to_bytes()) | changes
     del content["check"]
+    content["check"] = sha256(_spelled(content))
     return json.dumps(content).encode()
 
 
@@ -43,10 +54,9 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     manifest = Manifest(name="run", step=500, files=files, computed=(STRETCH,))
     (tmp_path / MANIFEST).write_bytes(manifest.to_bytes())
     assert read_manifest(tmp_path) == manifest
-    first = json.loads(Manifest(name="run").to_bytes()) | {"format": 1}
-    del first["computed"], first["check"]
-    (tmp_path / MANIFEST).write_text(json.dumps(first))
-    assert read_manifest(tmp_path).computed == ()
+    assert Manifest(name="run", files={"circuit.json": ENTRY.replacing("circuit.json")}).places == {
+        f"circuit-{int(ENTRY.sha256[:8], 16):010d}.json"
+    }
 
 
 def test_a_forged_folder_is_not_opened(store: Store, tiny: Experiment) -> None:
@@ -54,13 +64,15 @@ def test_a_forged_folder_is_not_opened(store: Store, tiny: Experiment) -> None:
     own = run.manifest
     theirs = other.manifest.model_copy(update={"name": run.name})
     rows: list[tuple[bytes, type[Exception], str]] = [
-        *((each, RunDamaged, "is not a manifest") for each in NO_MANIFESTS),
+        *((each, RunDamaged, "is not a manifest|its SHA-256") for each in NO_MANIFESTS),
         *((changed(own, **each), RunDamaged, "is not a manifest") for each in NO_VALUES),
         *(
             (changed(own, files={name: ENTRY.model_dump()}), RunDamaged, "no file of a run")
             for name in NO_NAMES
         ),
-        (changed(own, format=3, news=1), RunTooNew, "format 3; this hopscope reads up to 2: upg"),
+        (changed(own, format=4, news=1), RunTooNew, "format 4; this hopscope reads format 3: upg"),
+        (changed(own, format=2), RunDamaged, "has format 2, expected 3: train it again"),
+        (json.dumps({**json.loads(own.to_bytes()), "step": 1}).encode(), RunDamaged, "its SHA-256"),
         (changed(own, name="another"), RunMismatch, "restore the file that was changed"),
         (changed(own, files={}), RunDamaged, "has no committed config.json"),
         (theirs.to_bytes(), RunDamaged, "config.json is damaged"),

@@ -17,10 +17,9 @@ import pytest
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, RunDamaged, RunWarning, StoreError
-from hopscope.store import RunFolder, Store, question, sql
-from hopscope.store.duck import connected, execute
+from hopscope.store import RunFolder, Store, sql
 from hopscope.store.metrics import LOSSES, losses, merged, part, part_name, to_parquet
-from hopscope.store.question import metrics_of
+from hopscope.store.query import connected, metrics_of
 
 ALL = "select * from metrics order by all"
 FOREVER = "select sum(a.i * b.i) from range(10000000) a(i), range(10000000) b(i)"
@@ -107,7 +106,7 @@ def test_every_form_of_an_answer_holds_the_same(
     assert tuple(frame.columns) == tuple(table.column_names) == asked.answer().columns == names
     assert [str(frame.dtypes[name]) for name in names[2:]] == ["int32", "int32", "int8", "float32"]
     assert metrics_of(run).rows() == [row[1:] for row in rows]
-    monkeypatch.setattr(question, "find_spec", lambda name: None)
+    monkeypatch.setattr("hopscope.store.query.find_spec", lambda name: None)
     for form, library in (("df", "pandas"), ("arrow", "pyarrow")):
         with pytest.raises(ConfigError, match=f"needs {library}: `pip install {library}`; rows"):
             getattr(asked, form)()
@@ -132,13 +131,6 @@ def test_orders_and_other_files_are_refused_in_every_form(
     assert run.verify() == []
 
 
-def flipped(folder: RunFolder) -> None:
-    path = folder.path / folder.files("metrics/")[0]
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
 def holding(query: str) -> Callable[[RunFolder], None]:
     def harm(folder: RunFolder) -> None:
         path = folder.path / "other.parquet"
@@ -156,18 +148,14 @@ def zeroed(folder: RunFolder) -> None:
     folder.commit({name: bytes(data)})
 
 
-ROW = "'train' as split, 1::int as step, 0::int as seed, 1::tinyint as hop, 0::float as loss"
-
-
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [
-        (flipped, "its SHA-256 differs"),
         (lambda run: (run.path / "config.json").write_text("{}"), "config.json is damaged"),
-        (holding("select 'x' as loss, 1 as step"), "has the columns loss VARCHAR, step INTEGER"),
+        (holding("select 'x' as loss, 1 as step"), "has the columns loss varchar, step integer"),
         (lambda run: run.commit({LOSSES: b"PAR1 it is not"}), "cannot be read"),
-        (holding(f"select {ROW} from range(3000000)"), "has 3,000,000 rows in so few bytes"),
         (zeroed, "cannot be read"),
+        (lambda run: (run.path / run.files("metrics/")[0]).unlink(), "is missing"),
     ],
 )
 def test_a_run_that_cannot_be_read_is_told_and_hides_no_other(
@@ -192,10 +180,10 @@ class Meanwhile(RunFolder):
         super().__init__(path)
         self.other = other
 
-    def checked(self, prefix: str) -> list[Path]:
+    def paths(self, prefix: str) -> list[Path]:
         if parts := tuple(self.other.files("metrics/part-")):
             self.other.commit({LOSSES: merged(self.other)}, drop=parts)
-        return super().checked(prefix)
+        return super().paths(prefix)
 
 
 class Slow(Store):
@@ -250,17 +238,17 @@ def test_ctrl_c_ends_a_query_at_once() -> None:
 
     begun = time.monotonic()
     threading.Thread(target=press).start()
-    with connected() as connection, pytest.raises(KeyboardInterrupt):
-        execute(connection, FOREVER)
+    with pytest.raises(KeyboardInterrupt), connected() as connection:
+        connection.execute(FOREVER)
     assert time.monotonic() - begun < 60  # it would take years
 
 
 def test_the_processes_database_can_be_closed_before_a_fork() -> None:
     code = (
-        "import os; from hopscope.store import duck\n"
+        "import os; from hopscope.store import query as duck\n"
         "def threads(): return len(os.listdir('/proc/self/task'))\n"
         "before = threads()\n"
-        "with duck.connected() as connection: duck.execute(connection, 'select 1')\n"
+        "with duck.connected() as connection: connection.execute('select 1')\n"
         "duck.close(); assert threads() == before"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -10,13 +10,11 @@ import pytest
 
 from hopscope.configs import Experiment, MarkovExperiment, Retrieval
 from hopscope.errors import RunDamaged, StoreUnwritable
-from hopscope.store import RunFolder, Store, metrics, parameters, parquet
+from hopscope.store import RunFolder, Store, metrics, parameters
 from hopscope.store.metrics import LOSSES, ended, losses, merged, part, part_name
-from hopscope.store.parquet import Table, to_parquet
+from hopscope.store.parquet import check_columns, to_parquet
 
 RECIPE = Experiment(task=Retrieval(hops=3), seeds=(7, 3))
-TABLE = Table("metrics", {"step": "INTEGER", "loss": "DOUBLE"}, "order by step")
-READ = "select * from read_parquet($paths) order by step"
 
 
 @pytest.fixture
@@ -118,7 +116,6 @@ def test_parameters_come_back_by_parts_or_merged(store: Store) -> None:
 def test_parameters_without_a_name_or_a_row_are_damage(store: Store) -> None:
     folder = store.create(MarkovExperiment(seeds=(3, 1)))
     for rows, text in (
-        ([("a" * 81, 0, 1)], "have a name of more than 80 letters, aaaa.*…: no train"),
         ([("a", 0, 2), ("b", 2, 3)], "have not one row for each step and name: restore"),
     ):
         for name, start, stop in rows:
@@ -130,17 +127,14 @@ def test_parameters_without_a_name_or_a_row_are_damage(store: Store) -> None:
         folder.commit({}, drop=tuple(folder.files("parameters/")))
 
 
-def test_parts_are_joined_in_order_and_missing_numbers_are_no_numbers(folder: RunFolder) -> None:
-    assert TABLE.select(folder, READ, {}) == {}
-    first, second = TABLE.part_name(0, 2), TABLE.part_name(2, 3)
-    query = "select step, case when step = 1 then null else loss end as loss from rows"
-    folder.commit({first: file([2, 1], [0.2, 0.1], query), second: file([3], [0.3])})
-    before = TABLE.select(folder, READ, {})
-    folder.commit({"metrics/losses.parquet": TABLE.merged(folder)}, drop=(first, second))
-    for found in (before, TABLE.select(folder, "select * from read_parquet($paths)", {})):
-        assert found["step"].tolist() == [1, 2, 3]
-        assert not np.ma.isMaskedArray(found["loss"])
-        assert np.array_equal(found["loss"], [np.nan, 0.2, 0.3], equal_nan=True)
+def test_missing_numbers_are_no_numbers(folder: RunFolder, tiny: Experiment) -> None:
+    rows = part("train", tiny, np.arange(1, 3, dtype=np.int32), np.zeros((2, 1, 2), np.float32))
+    lost = "case when step = 1 and hop = 2 then null else loss end::float as loss"
+    query = f"select 'train' as split, step, seed, hop, {lost} from rows"
+    folder.commit({part_name(0, 2): to_parquet(rows, query)})
+    values = losses(folder, "train")[1]
+    assert not np.ma.isMaskedArray(values)
+    assert np.array_equal(values[:, 0], [[0, np.nan], [0, 0]], equal_nan=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="files in memory: Linux has them")
@@ -158,19 +152,24 @@ def test_a_file_is_written_where_a_kill_leaves_nothing_behind(
         file([2, 1], [0.2, 0.1])
 
 
-def test_what_is_no_such_table_is_damage(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parquet, "FREE_ROWS", 10)  # as for 3,000,000 rows of the true limit
-    monkeypatch.setattr(parquet, "ROWS_PER_BYTE", 0)
+def test_what_is_no_such_table_is_damage(folder: RunFolder) -> None:
     for data, text in (
-        (file([1], [0.1], "select step, loss::float as loss from rows"), "has the columns step IN"),
-        (file([1], [0.1], "select step from rows"), "has the columns step INTEGER"),
+        (
+            file([1], [0.1], "select 'x' as step, loss from rows"),
+            "the metrics of .* cannot be read",
+        ),
+        (file([1], [0.1], "select step from rows"), "the metrics of .* cannot be read"),
         (b"PAR1 and nothing else", "the metrics of .* cannot be read"),
-        (file([1] * 11, [0.0] * 11), "has 11 rows in so few bytes"),
     ):
-        folder.commit({TABLE.part_name(0, 1): data})
-        with pytest.raises(RunDamaged, match=text) as caught:
-            TABLE.select(folder, READ, {})
-        assert "hopscope verify" in str(caught.value), text
-        assert "\n" not in str(caught.value), text
+        folder.commit({part_name(0, 1): data})
+        for look in (
+            lambda: losses(folder, "train"),
+            lambda: check_columns(folder, "metrics", folder.paths("metrics/")),
+        ):
+            with pytest.raises(RunDamaged, match=text) as caught:
+                look()
+            assert "hopscope verify" in str(caught.value), text
+            assert "\n" not in str(caught.value), text
+    folder.commit({part_name(0, 1): file([1], [0.1])})
+    with pytest.raises(RunDamaged, match="has the columns step integer, loss double"):
+        check_columns(folder, "metrics", folder.paths("metrics/"))

@@ -10,7 +10,7 @@ import pytest
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
 from hopscope.runs import Stop
-from hopscope.store import RunFolder, Store, lease
+from hopscope.store import RunFolder, Store
 from hopscope.workers import Here, Outcome, carry_out
 
 STEPS = 6
@@ -147,7 +147,7 @@ def test_a_signal_at_the_last_step_ends_the_sweep_too(
 def test_what_another_process_trains_is_left_to_it(
     store: Store, recipes: Recipes, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "SECONDS", 0.5)
+    monkeypatch.setattr("hopscope.workers.carry.WAIT", 0.5)
     stop = Stop()
     with store.create(recipes[0]).locked():
         outcome = carry_out(recipes, store)
@@ -156,7 +156,7 @@ def test_what_another_process_trains_is_left_to_it(
         assert isinstance(trouble, RunBusy)
         assert names[0] in str(trouble)
         assert not outcome.complete
-        monkeypatch.setattr(lease, "SECONDS", 60)
+        monkeypatch.setattr("hopscope.workers.carry.WAIT", 60)
         timer = threading.Timer(0.5, lambda: stop.ask("a friend"))
         timer.start()
         with pytest.raises(Interrupted, match="stopped by a friend: 0 of 1 runs are complete"):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import warnings
@@ -14,7 +15,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.runs import Stop
 from hopscope.store import Store
-from hopscope.store.lease import LEASE, leased
+from hopscope.store.lock import LOCK, Holder, locked
 from hopscope.workers import Job, arrival, cluster, session
 from hopscope.workers.arrival import Mark, arrived, log_of
 from hopscope.workers.cluster import Cluster
@@ -96,10 +97,10 @@ def test_only_folders_that_dead_processes_left_are_removed(
         (tmp_path / name / "precious").write_text("numbers")
     (tmp_path / "hopscope-ray-notes.txt").write_text("words")
     own = session._folder()
-    with leased(own, "a Ray"):
-        mark = json.loads((own / LEASE).read_text())
-        for name, more in (("dead", {"born": "1"}), ("elsewhere", {"born": "1", "machine": "b"})):
-            (tmp_path / f"hopscope-ray-{name}" / LEASE).write_text(json.dumps(mark | more))
+    with locked(own, "a Ray"):
+        for name, host in (("dead", socket.gethostname()), ("elsewhere", "b")):
+            mark = Holder(host, 1, "x").written()
+            (tmp_path / f"hopscope-ray-{name}" / LOCK).write_bytes(mark)
         again = session._folder()
         there = {path.name for path in tmp_path.iterdir()}
         notes = {"hopscope-ray-notes.txt", "hopscope-ray-elsewhere"}
@@ -162,9 +163,9 @@ def test_a_machine_that_cannot_do_a_job_says_why(
     moved = store.root.rename(store.root.with_name("elsewhere"))
     assert f"does not see the store {mark.path}: put it on a file system" in refused(False)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
-    Mark.of(Store(mark.path))  # a folder of the same name, with a lock of its own
+    Mark.of(Store(mark.path))  # a folder of the same name, with a word of its own
     assert "does not see the store" in refused(False)
-    assert sorted(each.name for each in moved.iterdir()) == [".lock"]
+    assert sorted(each.name for each in moved.iterdir()) == [".lock", ".store"]
 
 
 def test_what_is_shipped_needs_nothing_but_python(job: Job, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Jobs and reports travel as text, and of the deaths of workers some count against a job."""
 
-import json
 import os
 import queue
 import signal
@@ -17,7 +16,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import Diverged, HopscopeError, Interrupted, RunWarning, WorkerDied
 from hopscope.runs import Stop, train
 from hopscope.store import Store
-from hopscope.store.lease import LEASE
+from hopscope.store.lock import LOCK
 from hopscope.training.learner import Learner
 from hopscope.workers import Job, Report, done, worker
 from hopscope.workers.job import Trouble, report_of, reports_of
@@ -104,11 +103,11 @@ Act = Callable[[Experiment, Store], object]
 
 
 def begins(recipe: Experiment, store: Store) -> None:
-    """A lease stays of a process that is gone."""
+    """The mark stays of a process that is gone."""
     folder = store.create(recipe)
     with folder.locked():
-        left = json.loads((folder.path / LEASE).read_text())
-    (folder.path / LEASE).write_text(json.dumps(left | {"born": "1"}))
+        left = (folder.path / LOCK).read_bytes()
+    (folder.path / LOCK).write_bytes(left)
 
 
 def comes_further(recipe: Experiment, store: Store) -> None:

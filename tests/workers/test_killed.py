@@ -18,7 +18,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import Interrupted
 from hopscope.runs import train
 from hopscope.store import Store
-from hopscope.store.lease import lease_of
+from hopscope.store.lock import holder_of, marks
 from hopscope.workers import Pool, Processes, carry_out
 from hopscope.workers.cluster import Cluster
 
@@ -64,8 +64,8 @@ class Run:
     @property
     def holder(self) -> int | None:
         """The process that trains it."""
-        lease = lease_of(self.path)
-        return None if lease is None or lease.over else int(lease.said("pid"))
+        holder = holder_of(self.path)
+        return holder.pid if holder else None
 
     @property
     def step(self) -> int:
@@ -136,7 +136,7 @@ def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
     hand.join()
     assert isinstance(caught.value, Interrupted) == (times == 1)
     until(lambda: not alive(workers[0]))
-    assert (lease_of(run.path) is None) == (times == 1)
+    assert (marks(run.path) == b"") == (times == 1)
     assert 0 < run.step < recipe.steps
     if times == 1:
         assert str(caught.value).startswith(f"stopped by SIGINT at step {run.step:,}, where it")

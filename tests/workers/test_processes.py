@@ -16,7 +16,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Interrupted, WorkerDied
 from hopscope.runs import Stop
 from hopscope.store import Store
-from hopscope.store.lease import LEASE
+from hopscope.store.lock import LOCK
 from hopscope.workers import Here, Job, Processes, Report, processes
 from hopscope.workers.packing import member
 from hopscope.workers.task import ATTEMPTS
@@ -90,7 +90,7 @@ def test_the_job_of_a_killed_worker_goes_on_in_another(fake, jobs, tmp_path: Pat
 def test_a_job_that_kills_its_worker_is_a_failure(
     fake, jobs, tmp_path: Path, tiny: Experiment, store: Store
 ) -> None:
-    left = store.create(member(tiny, 1)).path / LEASE
+    left = store.create(member(tiny, 1)).path / LOCK
     fake("if seed == 1:", f"    pathlib.Path({str(left)!r}).write_text(str(os.getpid()))",
          "    sys.stderr.write('no memory left\\n')", "    sys.stderr.flush()",
          "    os.kill(os.getpid(), signal.SIGKILL)")  # fmt: skip

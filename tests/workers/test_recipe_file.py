@@ -75,9 +75,9 @@ WRONG = (
 WRONG_JSON = (
     ("[", r"bad.json: a recipe is JSON, and this is not"),
     ('[{"kind": "facts"}, 7]', "bad.json, recipe 2: a recipe is a JSON object; got 7"),
-    ('[{"kind": "facts"}, {"kind": "x"}]', "bad.json, recipe 2: kind is 'x'"),
+    ('[{"kind": "facts"}, {"kind": "x"}]', "bad.json, recipe 2: a recipe's kind is 'x'"),
     ("[]", "bad.json lists no recipe"),
-    ('[{"kind": "facts"}, {}]', "bad.json: recipes 1 and 2 are the same run"),
+    ('[{"kind": "facts"}, {"kind": "facts"}]', "bad.json: recipes 1 and 2 are the same run"),
 )
 
 

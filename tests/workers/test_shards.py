@@ -72,9 +72,9 @@ def test_the_split_is_the_same_tomorrow() -> None:
     shares = [Shard(number, 4).of_recipes([*sweep, MarkovExperiment()]) for number in range(1, 5)]
     assert [[(each.shape()["layers"], *each.seeds) for each in share] for share in shares] == [
         [(2, 0)],  # the n-gram experiment has the most steps
-        [(2, 0), (2, 1), (2, 2)],
         [(1, 0), (1, 1), (1, 2)],
         [(3, 0), (3, 1), (3, 2)],
+        [(2, 0), (2, 1), (2, 2)],
     ]
 
 
