@@ -282,9 +282,9 @@ def begin(experiment: Experiment) -> None:
         train(experiment, Path("kept"), stop=stop)
 
 
-def longer(recipe: Recipe) -> Experiment:
+def longer(recipe: Recipe, **changes: object) -> Experiment:
     assert isinstance(recipe, Experiment)
-    training = recipe.training.model_copy(update={"steps": 30})
+    training = recipe.training.model_copy(update={"steps": 30, **changes})
     return recipe.model_copy(update={"training": training})
 
 
@@ -350,6 +350,16 @@ def test_a_damaged_run_keeps_no_other_from_going_on(
     assert f"{full[1].run_name()} goes on from" in out
     assert f"{damaged} is damaged" in err
     assert store.find(full[1].run_name()).manifest.complete
+
+
+def test_only_a_beginning_is_gone_on_from(tiny: Experiment) -> None:
+    assert goes_on(longer(tiny), tiny)
+    for changes in ({"steps": 12}, {"lr": 0.5}, {"schedule": "cosine"}, {"checkpoint_every": 3}):
+        assert not goes_on(longer(tiny, **changes), tiny), changes
+    # Its last 100 steps are validated every 10, the others every 50.
+    short = longer(tiny, steps=120, validate_every=50)
+    assert goes_on(longer(short, steps=200), short)
+    assert not goes_on(longer(short, steps=200, validate_every=7), short)
 
 
 def test_models_of_figure_4_go_on_from_the_short_ones() -> None:

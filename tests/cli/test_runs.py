@@ -28,13 +28,15 @@ def test_damage_hides_no_other_run_and_can_be_removed(
         train(tiny.model_copy(update={"seeds": (seed,)})).name for seed in range(3)
     )
     (root / "runs" / strange / "manifest.json").write_text("{}")
-    with (root / "runs" / damaged / "metrics" / "losses.parquet").open("ab") as file:
-        file.write(b"more")
+    path = root / "runs" / damaged / "metrics" / "losses.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1  # of the same size
+    path.write_bytes(data)
     code, out, err = hopscope("runs")
     assert code == 1
     assert whole in out
     first, second = err.splitlines()
-    assert f"{damaged}/metrics/losses.parquet is damaged" in first + second
+    assert f"{damaged}/metrics/losses.parquet is damaged (its SHA-256" in first + second
     assert f"{strange}/manifest.json is not a manifest" in first + second
     before = Store().names()
     assert "would remove" in hopscope("rm", whole, "--dry-run")[1]

@@ -160,6 +160,7 @@ LAST = [
 ]
 AT_ONCE = [
     (httpx.Response(401), "401: no key was given; set the environment variable HOPSCOPE_API_KEY"),
+    (httpx.Response(403), "403: no key was given; set the environment variable HOPSCOPE_API_KEY"),
     (
         httpx.Response(404, text="no such\nmodel"),
         "path is unknown; correct the model or the URL (n",
