@@ -11,9 +11,11 @@ import pytest
 from hopscope import __version__
 from hopscope.circuits import Ablation, Carried, Circuit, Mechanism, aim, along
 from hopscope.circuits.changes import changes_of
+from hopscope.circuits.draft import Conditions, Draft, Unit
 from hopscope.circuits.limits import Limits
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
 from hopscope.circuits.parts import Estimate, HeadReport, Losses, paths_of
+from hopscope.circuits.state import State
 from hopscope.configs import Discovery
 from hopscope.errors import CircuitError, ConfigError, FactError
 from hopscope.facts import Role
@@ -213,3 +215,11 @@ def test_losses_of_other_hops_are_refused() -> None:
     assert limits.keep(losses).tolist() == [[True, True, False, False, False]]
     with pytest.raises(CircuitError, match="losses of 1 hops on some examples and of 2 on others"):
         limits.keep(np.zeros((3, 1)))
+
+
+def test_only_heads_below_a_path_that_reads_or_is_read_there_can_locate() -> None:
+    look = Unit((1, 0), (((1, 0), QUERY),), (Path(1, 0, QUERY, VALUE),))
+    copy = Unit((0, 0), (((0, 0), VALUE),), (Path(0, 0, VALUE, FIRST),))
+    stray = Unit((0, 1), (((0, 1), FIRST),), ())
+    draft = Draft(Conditions(State(), State()), (look, copy))
+    assert [draft.locates(unit) for unit in (copy, look, stray)] == [True, False, False]

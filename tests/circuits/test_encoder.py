@@ -22,6 +22,7 @@ from hopscope.circuits import (
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+from hopscope.tracing.streams import Streams
 from tests.conftest import TWO_HOPS
 
 WIDTH, HEADS, LAYERS = 12, 3, 3
@@ -103,10 +104,12 @@ def test_blocks_and_encoders_are_walked_as_the_whole_is_run(model: Stranger) -> 
         expected = Ablator(whole, marked).losses(ABLATIONS)
         with torch.no_grad():
             plain = marked.marks(model(exam.inputs))
+            loss = Streams(walked(model), heads=False).loss(marked)
         assert torch.allclose(plain, expected[0], atol=1e-5)
         ablator = Ablator(cut, marked)
         assert torch.allclose(ablator.losses(ABLATIONS), expected, atol=1e-5)
         assert torch.allclose(ablator.losses(ABLATIONS[::-1]), expected.flip(0), atol=1e-5)
+        assert loss == pytest.approx(float(expected[0].mean()), rel=1e-4)
         its = Ablator(walked(model), marked).losses(ABLATIONS)
         assert torch.allclose(its, expected, atol=1e-5)
     assert all(not torch.allclose(a, b, atol=1e-3) for a, b in pairwise(expected))

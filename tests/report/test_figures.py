@@ -87,12 +87,18 @@ def test_rows_without_a_path_are_diamonds_in_the_colours_of_what_they_bring() ->
     assert "1.0 key 0" in figure.caption
 
 
-def test_runs_are_compared_in_a_panel_for_each_hop(store: Store) -> None:
+def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experiment) -> None:
     copy = store.copy(find("demo"), "mine")
     figure = comparison_figure(compare("gallery/demo", copy))
     assert [axes.get_title() for axes in figure.axes] == ["hop 1", "hop 2"]
     assert legend(figure) == ["gallery/demo", "mine", "guess"]
     assert len([line for line in figure.axes[1].lines if len(line.get_xdata()) > 100]) == 2
+    other = tiny.model_copy(update={"task": tiny.task.model_copy(update={"chains": 4})})
+    figure = comparison_figure(compare(*(train(its, store).folder for its in (tiny, other)), store))
+    one, two, *guess = figure.legends[0].get_lines()  # each level in its run's colour
+    dotted = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    for levels in (guess, [line for line in dotted if len(line.get_ydata())][:2]):
+        assert {line.get_color() for line in levels} == {one.get_color(), two.get_color()}
     bare = [store.create(Experiment(model=Model(layers=layers))) for layers in (1, 2)]
     with pytest.raises(ConfigError, match=f"neither {bare[0].name} nor {bare[1].name} has losses"):
         comparison_figure(compare(*bare))

@@ -141,6 +141,7 @@ def test_the_page_is_whole_stands_alone_and_is_the_same_again(text: str, results
     assert {link.removeprefix("#") for link in parser.links} <= set(parser.ids)
     assert alone(text)
     assert paper_page(CLAIMS, TARGETS, results, draw) == text
+    assert "There is a plateau \\| none" in readme(CLAIMS, TARGETS, results)
 
 
 def test_without_any_results_the_page_is_a_list_of_what_to_measure(tmp_path: Path) -> None:

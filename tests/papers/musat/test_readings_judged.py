@@ -21,7 +21,7 @@ from hopscope.errors import ConfigError
 from hopscope.papers.claim import Finding
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.emergence_claims import first_paths
-from hopscope.papers.musat.reading_map import nearest, tried
+from hopscope.papers.musat.reading_map import nearest, tried, usual_steps
 from hopscope.papers.musat.readings import (
     BEST,
     LONG,
@@ -162,6 +162,7 @@ def test_models_of_one_reading_and_length_belong_together() -> None:
     known = tried([readings(*of("fan-in"), *of("torch")[:2]), readings(*of("fan-in", steps=9))])
     told = [(one.reading, one.steps, len(one.rows)) for one in known]
     assert told == [("fan-in", 6_400, 3), ("torch", 6_400, 2), ("fan-in", 9, 3)]
+    assert usual_steps(known[::2]) == 6_400  # of equals the largest
     (one,) = tried([ours()])  # rows that name no reading are of the paper as we take it
     taken = preset("transformer-a")
     assert one.reading == PaperReading.of(taken).name == PaperReading().name
