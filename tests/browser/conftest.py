@@ -13,7 +13,8 @@ import importlib.util
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,13 +24,9 @@ from urllib.parse import urlsplit
 import pytest
 
 import hopscope
+from hopscope.web.guard import HEADERS
 
 STATIC = Path(hopscope.__file__).parent / "web" / "static"
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""What the page may do; the same as the server's."""
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 HERE = ("127.0.0.1", "localhost", "[::1]", "")
 """Hosts of this machine; a file and a blob have none."""
@@ -99,7 +96,7 @@ def _note(said: Any, complaints: list[str]) -> None:
         complaints.append(said.text)
 
 
-class _Plain(SimpleHTTPRequestHandler):
+class Plain(SimpleHTTPRequestHandler):
     """Files of a folder, and an empty page at /blank."""
 
     def do_GET(self) -> None:
@@ -113,7 +110,7 @@ class _Plain(SimpleHTTPRequestHandler):
         return None
 
     def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Content-Security-Policy", HEADERS["content-security-policy"])
         self.send_header("Cache-Control", "no-store")
         super().end_headers()
 
@@ -121,15 +118,22 @@ class _Plain(SimpleHTTPRequestHandler):
         """Nobody reads it."""
 
 
+@contextmanager
+def running(handler: Callable[..., Any]) -> Iterator[Any]:
+    """A server of this handler, and its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server, f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
 @pytest.fixture(scope="package")
 def site() -> Iterator[str]:
     """The address of a server of the page's files."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Plain, directory=STATIC)) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with running(partial(Plain, directory=STATIC)) as (_, address):
+        yield address
 
 
 @pytest.fixture(scope="package")

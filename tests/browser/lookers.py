@@ -1,24 +1,20 @@
 """What the tests of the page share: a real server behind it, and small questions to the page."""
 
-import asyncio
-import threading
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from asking import TOKEN
 from axe_playwright_python.sync_playwright import Axe
+from served import served as serving
 
 from hopscope.store import Store
-from hopscope.web.address import Address
-from hopscope.web.listening import listening
-from hopscope.web.policy import Policy
-from hopscope.web.serving import Server, explorer, public
 from hopscope.web.token import Once
 from hopscope.web.views import Views
 
-TOKEN = "t" * 43
 SOON = 60_000
 """Milliseconds that anything may take on a busy machine."""
 
@@ -26,20 +22,9 @@ SOON = 60_000
 @contextmanager
 def served(root: Path, once: Once | None = None, views: type[Views] = Views) -> Iterator[str]:
     """The address of a real server of this store, to which the token has to be added."""
-    notes: list[str] = []
-    policy = Policy(token=TOKEN, public=public())
-    made = explorer(views(Store(root)), policy, notes.append, once=once)
-    with listening(Address()) as (opened, address):
-        server = Server(made)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{address.port}"
-        finally:
-            server.should_exit = True
-            thread.join()
-            made.end()
-    assert notes == []
+    with serving(views(Store(root)), once=once) as running:
+        yield f"http://127.0.0.1:{running.port}"
+    assert running.notes == []
 
 
 def opened(page: Any, site: str, state: str = "") -> None:
@@ -122,3 +107,26 @@ def complaints_of_axe(page: Any) -> list[str]:
     found = Axe().run(page).response
     assert len(found["passes"]) > 15  # it did look
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found["violations"]]
+
+
+SETTLED = """async () => {
+  for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
+  while (globalThis.hopscope && !hopscope.ready()) await new Promise(requestAnimationFrame);
+}"""
+
+
+def check_for_everybody(page: Any, *widths: int) -> None:
+    """At these widths axe finds nothing, in turn in light and in dark, and nothing is wider."""
+    for width, scheme in zip(widths, itertools.cycle(("light", "dark")), strict=False):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(SETTLED)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert complaints_of_axe(page) == []
+
+
+def table_of(page: Any, pane: str) -> Any:
+    """The numbers of a pane, opened by its menu."""
+    page.click(f"#pane-{pane} .menu summary")
+    page.click(f"#pane-{pane} .menu button:text('Table')")
+    return page.locator(f"#pane-{pane} .behind")

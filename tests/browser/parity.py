@@ -1,4 +1,4 @@
-"""Models that the page's engine computes and torch computes, and how the two are asked."""
+"""Models that the page's engine computes and torch computes, and how the engine is opened."""
 
 import base64
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from hopscope.circuits import Circuit, subject_of
+from hopscope.circuits import Ablator, Circuit, exam_of, subject_of
 from hopscope.configs import (
     MQAR,
     ConditionalRetrieval,
@@ -16,43 +16,50 @@ from hopscope.configs import (
     KHop,
     Model,
     Retrieval,
+    Task,
     Training,
 )
 from hopscope.models import Transformer
 from hopscope.study import Study
-from hopscope.web.tables import engine_tables
+from hopscope.web.tables import circuit_changes, engine_tables
 
-OPEN = """async ([tables, weights, sample, examples]) => {
-  const [reader, draw, forward, bench] = await Promise.all(
-    ["safetensors", "draw", "transformer", "bench"].map((name) => import(`/${name}.js`)));
+OPEN = """async ([tables, hops, circuit, weights]) => {
+  const { Engine } = await import("/engine.js");
+  const { readSafetensors } = await import("/safetensors.js");
   const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)).buffer;
-  const model = new forward.Transformer(tables.model, reader.readSafetensors(bytes).tensors);
-  globalThis.bench = new bench.Bench(model, draw.drawn(tables.task, sample, examples));
-}"""
-LOSSES = """async ([changes, circuit]) => {
-  const { changesOf } = await import("/changes.js");
-  const { drive } = await import("/bench.js");
-  const { model, exam } = globalThis.bench;
-  const base = circuit.map(({ layer, head, change }) => [`${layer}.${head}`, change]);
-  try {
-    const asked = changesOf(changes, new Map(base), model, exam.table);
-    return [...await drive(globalThis.bench.losses(asked))];
-  } catch (error) {
-    return error.message;
-  }
+  const read = () => readSafetensors(bytes).tensors;
+  globalThis.engine = new Engine({ tables, hops, circuit, weights: read });
 }"""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model and its task."""
+    """A model and its task, as the views hold a run."""
 
     recipe: Experiment
-    model: Transformer
+    trained: Transformer
     circuit: Circuit | None = None
 
+    @property
+    def task(self) -> Task:
+        return self.recipe.task
 
-def random(task: Any, model: Model) -> Case:
+    @property
+    def hops(self) -> list[str]:
+        return self.recipe.losses_named(0)
+
+    def model(self, step: int) -> Transformer:
+        return self.trained
+
+    def ablator(self, step: int, examples: int, sample: int) -> Ablator:
+        return Ablator(subject_of(self.trained), exam_of(self.task, examples, sample))
+
+    def spreads(self, keys: list[Any], measure: Any) -> list[Any]:
+        """Nothing is remembered."""
+        return list(measure(keys))
+
+
+def random(task: Task, model: Model) -> Case:
     """An untrained model whose weights are large enough to give sharp attention."""
     recipe = Experiment(task=task, model=model, training=Training(steps=1, examples=8, batch=8))
     made = Transformer.seeded(model, task.interface(), 3)
@@ -61,7 +68,7 @@ def random(task: Any, model: Model) -> Case:
             noise = torch.empty_like(parameter).normal_(generator=torch.Generator().manual_seed(1))
             scale = 3 if "query" in name else 1
             parameter.add_(noise * scale / parameter.shape[-1] ** 0.5)
-    return Case(recipe, made.half().float())
+    return Case(recipe, made)
 
 
 def gallery(name: str) -> Case:
@@ -77,11 +84,16 @@ SMALL = {
         KHop(hops=3, alphabet=4, length=24), Model(layers=3, heads=2, d_model=32, init="fan-in")
     ),
     "recall": lambda: random(
-        MQAR(pairs=4, length=24), Model(layers=2, heads=3, d_model=20, d_head=7, d_mlp=30)
+        MQAR(pairs=3, queries=2, alphabet=12, length=16, filler="blank"),
+        Model(layers=2, heads=3, d_model=20, d_head=7, d_mlp=30),
     ),
     "bidirectional, without MLP": lambda: random(
         ConditionalRetrieval(order="shuffled", decoys=1),
         Model(layers=2, heads=2, d_model=18, causal=False, mlp=False),
+    ),
+    "known symbols": lambda: random(
+        ConditionalRetrieval(facts=("a,b->x", "x->y"), chains=2),
+        Model(layers=2, heads=1, d_model=12),
     ),
     "without norm, shuffled": lambda: random(
         Retrieval(hops=2, chains=2, order="shuffled", curriculum=False),
@@ -89,7 +101,6 @@ SMALL = {
     ),
 }
 LARGE = ("planted", "transformer-a")
-NAMES = ("demo", *LARGE, *SMALL)
 
 
 @cache
@@ -97,18 +108,13 @@ def case(name: str) -> Case:
     return SMALL[name]() if name in SMALL else gallery(name)
 
 
-def text(model: Transformer) -> str:
-    """The weights as the page carries them: float16, in base64."""
-    halves = {name: weight.half() for name, weight in model.state_dict().items()}
-    return base64.b64encode(save(halves)).decode()
-
-
-def opened(page: Any, site: str, name: str, examples: int, sample: int = 0) -> Case:
-    """The case, open in the page as `bench`."""
+def opened(page: Any, site: str, name: str) -> Case:
+    """The case, open in the page as `engine`."""
     its = case(name)
     page.goto(f"{site}/blank")
-    page.evaluate(OPEN, [engine_tables(its.recipe), text(its.model), sample, examples])
-    subject_of(its.model)
+    circuit = None if its.circuit is None else circuit_changes(its.circuit)
+    weights = base64.b64encode(save(dict(its.trained.state_dict()))).decode()
+    page.evaluate(OPEN, [engine_tables(its.recipe), its.hops, circuit, weights])
     return its
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hopscope.errors import ConfigError, RunMissing
+from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.web import carried
 from hopscope.web.bundle import bundle, data_script, single
@@ -19,7 +19,7 @@ from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestio
 from hopscope.web.tensors import unpacked
 from hopscope.web.trained import Trained
 from hopscope.web.views import Views
-from tests.browser.lookers import asked, bars, complaints_of_axe, measured, ready
+from tests.browser.lookers import asked, bars, complaints_of_axe, measured, pressed, ready
 from tests.browser.parity import close
 
 ID, STEPS = "gallery-demo", [500, 2400, 2500]
@@ -128,6 +128,7 @@ def test_an_address_puts_nothing_into_a_command(page: Any, saved: tuple[str, str
 def test_in_a_notebook_it_lives_in_a_frame(
     page: Any, data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And so do its links."""
     monkeypatch.setattr("hopscope.web.bundle.carried", lambda *_: data)
     shown = Frame("gallery/demo", Store(tmp_path), height=700)
     page.set_content(f"<!doctype html><title>notebook</title>{shown._repr_html_()}")
@@ -137,15 +138,30 @@ def test_in_a_notebook_it_lives_in_a_frame(
     frame.click('.chip[data-item="1.0"]')
     assert bars(frame) != before
     assert not frame.is_visible(".error")
+    last = frame.get_attribute(".slider", "aria-valuenow")
+    for link in (".mark", ".runs li a"):
+        frame.focus(".slider")
+        page.keyboard.press("Home")
+        ready(frame)
+        assert frame.get_attribute(".slider", "aria-valuenow") == "0"
+        frame.evaluate("(link) => document.querySelector(link).click()", link)
+        ready(frame)
+        at = (frame.url, frame.get_attribute(".slider", "aria-valuenow"))
+        assert at == ("about:srcdoc", last)
 
 
-def test_switching_a_head_off_moves_the_losses(
+def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_shown(
     page: Any, saved: tuple[str, str], views: Views
 ) -> None:
     opened(page, saved[0], f"#/run/{ID}?off=1.0;2.1:query")
     changes = ("1.0=uniform", "2.1:query=uniform")
     question = AblateQuestion(changes=changes, examples=1024)
     close(measured(page), views.ablate(ID, question, lambda: False)["changed"]["mean"])
+    for key, shown in (("Home", 0), ("End", 2)):
+        pressed(page, key)
+        assert len(bars(page)) == shown
+        told = "Not measured: at step 500 this page carries no weights"
+        assert (told in page.inner_text(".bars")) == (not shown)
 
 
 def test_its_answers_are_the_servers(page: Any, saved: tuple[str, str], views: Views) -> None:
@@ -175,27 +191,6 @@ def test_the_whole_demo_takes_less_than_two_megabytes(
     assert 1_000_000 < file.stat().st_size < 2_000_000
 
 
-@pytest.mark.slow
-def test_symbols_are_typed_and_the_mark_goes_back_to_the_first_example(
-    page: Any, saved: tuple[str, str], views: Views
-) -> None:
-    opened(page, saved[1], f"#/run/{ID}?ex=5&off=1.3")
-    page.locator(".token").nth(3).dblclick()
-    page.keyboard.type("a1")
-    page.keyboard.press("Enter")
-    texts = asked(page)["tokens"].split()
-    assert texts == page.locator(".token b").all_inner_texts()
-    assert texts[3] == "a1"
-    _, about = unpacked(views.example(ID, ExampleQuestion(tokens=tuple(texts))))
-    close(ask(page, "example", {"tokens": texts})["about"], about)
-    page.click("text=shuffle")
-    assert "order" in asked(page)
-    page.click("a.mark")
-    assert asked(page) == {}
-    first = [token["text"] for token in ask(page, "example", {})["about"]["tokens"]]
-    assert page.locator(".token b").all_inner_texts() == first
-
-
 REFUSED = (
     ("ablate", {"step": 500, "changes": ["1.0=itself"]}, "at step 500 this page carries no"),
     ("ablate", {"step": 7}, "there is no checkpoint after step 7; there are 500, 2400, 2500"),
@@ -217,25 +212,20 @@ def test_what_it_cannot_answer_is_one_line(page: Any, saved: tuple[str, str]) ->
         assert said in ask(page, method, question), (method, question)
 
 
-def test_what_cannot_be_written(views: Views, tmp_path: Path) -> None:
-    with pytest.raises(RunMissing):
-        single(views, "0123456789", tmp_path / "page.html")
-    with pytest.raises(ConfigError, match="is a folder; expected the name of a file"):
-        single(views, ID, tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="is a file; expected a folder"):
-        bundle(views, ID, tmp_path / "file")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
-
-
-def test_a_page_of_somebody_else_is_not_written_over(
+def test_what_hopscope_did_not_write_is_not_written_over(
     views: Views, data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hopscope.web.bundle.carried", lambda *_: data)
     written = bundle(views, ID, tmp_path / "site")
     assert bundle(views, ID, tmp_path / "site") == written  # its own, anew
+    page = single(views, ID, tmp_path / "page.html")
+    assert single(views, ID, page) == page
     mine = tmp_path / "mine"
     mine.mkdir()
+    with pytest.raises(ConfigError, match="is a folder; expected the name of a file"):
+        single(views, ID, mine)
+    with pytest.raises(ConfigError, match="is a file; expected a folder"):
+        bundle(views, ID, page)
     for name in (path.name for path in written):
         (mine / name).write_text("/* mine */")
         with pytest.raises(ConfigError, match=f"{name} is there, and hopscope did not write it"):
@@ -245,5 +235,3 @@ def test_a_page_of_somebody_else_is_not_written_over(
             single(views, ID, mine / name)
         assert (mine / name).read_text() == "/* mine */"
         (mine / name).unlink()
-    page = single(views, ID, tmp_path / "page.html")
-    assert single(views, ID, page) == page

@@ -1,6 +1,5 @@
 """Saved pages of runs of every kind open from a file with the network cut."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,9 @@ from hopscope.store import Store
 from hopscope.web.bundle import single
 from hopscope.web.carried import QUESTIONS, carried
 from hopscope.web.mechanism import Traced
-from hopscope.web.questions import ExampleQuestion
-from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
-from tests.browser.lookers import SOON, asked, complaints_of_axe, ready
-from tests.browser.test_main_states import FOUND, KIND, of_language_models
+from tests.browser.lookers import SOON, asked, complaints_of_axe
+from tests.browser.test_main_seen import FOUND, KIND, of_language_models
 
 NGRAM = "gallery-ngram"
 SEEN = {"ngram": ".predicted svg", "llm": ".prompt", "mechanism": ".shares"}
@@ -50,24 +47,6 @@ def test_it_opens_without_a_server(page: Any, saved: dict[str, str], name: str) 
     page.wait_for_selector(f"{SEEN[name]}:visible", timeout=SOON)
     assert not page.is_visible(".error")
     assert complaints_of_axe(page) == []
-
-
-def test_the_predictions_of_an_ngram_run_are_the_servers(
-    page: Any, saved: dict[str, str], views: Views
-) -> None:
-    page.goto(saved["ngram"])
-    page.wait_for_selector(SEEN["ngram"])
-    page.fill(".typed", "abcabcabbcab")
-    ready(page)
-    question = ExampleQuestion(tokens=tuple("abcabcabbcab"))
-    _, about = unpacked(views.example(NGRAM, question))
-    told = page.get_attribute(SEEN["ngram"], "aria-label")
-    mine = [
-        [float(number) for number in re.findall(r"\d[\d.e-]*", its)] for its in told.split(", ")
-    ]
-    wanted = zip(about["answers"]["model"], about["answers"]["gih"], strict=True)
-    for numbers, its in zip(mine, wanted, strict=True):
-        assert numbers == pytest.approx(its, abs=1e-3)
 
 
 def test_a_benchmark_carries_its_first_questions(page: Any, saved: dict[str, str]) -> None:

@@ -124,19 +124,6 @@ def test_a_seed_of_a_fleet(
     np.testing.assert_allclose(hops(printed(capsys, [*words, "--json"])[-1]), shown, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_losses(page: Any, explorer: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """That the training noted, and where nothing was trained."""
-    opened(page, explorer, "/run/gallery-demo?step=700")
-    words, python = said(page, "losses")
-    assert words == []  # SQL asks a store, and the gallery is in none
-    np.testing.assert_allclose(value_of(python), [bars(page)], atol=1e-6)
-    opened(page, explorer, "/run/gallery-planted")
-    shown = measured(page)
-    words, _ = said(page, "losses")
-    np.testing.assert_allclose(hops(printed(capsys, [*words, "--json"])[0]), shown, atol=1e-6)
-
-
 LINES = """async (texts) => {
   const made = await import("/commands.js");
   return texts.map((text) => {

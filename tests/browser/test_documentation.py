@@ -4,7 +4,6 @@ telephone, in light and in dark.
 The pages are those that `./test` has built a moment ago: to build them takes minutes.
 """
 
-import itertools
 import re
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from pages import ROOT
 
 from tests.browser.conftest import absent
-from tests.browser.lookers import complaints_of_axe
+from tests.browser.lookers import check_for_everybody
 
 BUILT = ROOT / "docs" / "_build" / "html"
 PAGES = ("index", "tutorials/start", "questions/needed", "papers", "fields")
@@ -21,23 +20,14 @@ REFUSED = (
     "|Failed to execute 'postMessage' on 'DOMWindow': The target origin provided \\('file://'\\)"
 )
 """What a browser says where axe asks for style sheets and frames of a page from a disk."""
-NARROW, WIDE = 400, 1300
-
-
-@pytest.fixture(autouse=True)
-def _built() -> None:
-    if not (BUILT / "index.html").is_file():
-        absent("no documentation: sphinx-build -b html docs docs/_build/html")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_and_it_fits(page: Any, name: str, complaints: list[str]) -> None:
+    if not (BUILT / "index.html").is_file():
+        absent("no documentation: sphinx-build -b html docs docs/_build/html")
     page.goto((BUILT / f"{name}.html").as_uri())
-    for scheme, width in itertools.product(("light", "dark"), (NARROW, WIDE)):
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert complaints_of_axe(page) == []
+    check_for_everybody(page, 400, 1300)
     page.wait_for_timeout(200)  # what is refused is said a moment later
     complaints[:] = [each for each in complaints if not re.match(REFUSED, each)]

@@ -1,65 +1,51 @@
 """The engine answers what a server answers: the same words, the same numbers."""
 
-import base64
 from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.torch import save
 
-from hopscope.circuits import Ablator, exam_of, subject_of
-from hopscope.configs import MQAR, Experiment, Model, Training
+from hopscope.circuits import exam_of
 from hopscope.errors import CircuitError
 from hopscope.web import measuring
 from hopscope.web.examples import example
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
-from hopscope.web.tables import circuit_changes, engine_tables
 from hopscope.web.tensors import unpacked
-from tests.browser.parity import SMALL, Case, case, close
+from tests.browser.parity import LARGE, SMALL, close, opened
 
-OPEN = """async ([tables, hops, circuit, weights]) => {
-  const { Engine } = await import("/engine.js");
-  const { readSafetensors } = await import("/safetensors.js");
-  const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)).buffer;
-  const read = () => readSafetensors(bytes).tensors;
-  globalThis.engine = new Engine({ tables, hops, circuit, weights: read });
-}"""
+ABLATE = "(asked) => engine.ablate(asked).catch((error) => error.message)"
 EXAMPLE = """async (asked) => {
-  const { about, tensors } = await globalThis.engine.example(asked);
-  return [about, [...tensors].map(([name, { shape, data }]) => [name, shape, [...data]])];
+  try {
+    const { about, tensors } = await globalThis.engine.example(asked);
+    return [about, [...tensors].map(([name, { shape, data }]) => [name, shape, [...data]])];
+  } catch (error) { return error.message; }
 }"""
 COSTS = """async ([asked, paths]) => {
   const rows = [];
-  for await (const row of globalThis.engine.costs(asked, paths)) rows.push(row);
+  try {
+    for await (const row of globalThis.engine.costs(asked, paths)) rows.push(row);
+  } catch (error) { return error.message; }
   return rows;
 }"""
+OF_ALL = (
+    (),
+    ("0.0=uniform",),
+    ("1.0=itself",),
+    ("1.0=previous",),
+    ("1.0=position",),
+    ("0.0=mean",),
+    ("0.0=resample", "1.0=uniform"),
+    ("1.0=mean", "0.0=position"),
+    ("1.0:query=uniform",),
+    ("1.0:query=key 0", "1.0:value 0=position", "0.0=resample"),
+    ("1.0=query<value 0,value 0>key 0",),
+    ("1.0=query<value 0/itself", "0.0:key 0=previous", "0.0:value 0=value 0<key 0"),
+)
+"""Every kind of change."""
 
 
-class Opened:
-    """A case as the views hold a run."""
-
-    def __init__(self, its: Case) -> None:
-        self.its, self.task, self.circuit = its, its.recipe.task, its.circuit
-        self.hops = its.recipe.losses_named(0)
-
-    def model(self, step: int) -> Any:
-        return self.its.model
-
-    def ablator(self, step: int, examples: int, sample: int) -> Ablator:
-        return Ablator(subject_of(self.its.model), exam_of(self.task, examples, sample))
-
-    def spreads(self, keys: list[Any], measure: Any) -> list[Any]:
-        """Nothing is remembered."""
-        return list(measure(keys))
-
-
-def opened(page: Any, site: str, name: str) -> Opened:
-    run = Opened(case(name))
-    page.goto(f"{site}/blank")
-    circuit = None if run.circuit is None else circuit_changes(run.circuit)
-    weights = base64.b64encode(save(dict(run.its.model.state_dict()))).decode()
-    page.evaluate(OPEN, [engine_tables(run.its.recipe), run.hops, circuit, weights])
-    return run
+def never() -> bool:
+    return False
 
 
 @pytest.mark.parametrize("name", ["demo", *SMALL])
@@ -68,12 +54,15 @@ def test_an_example(page: Any, site: str, name: str) -> None:
     run = opened(page, site, name)
     plain = ExampleQuestion(index=7, sample=1)
     changed = plain.model_copy(update={"changes": ("1.0=mean", "0.0:query=position")})
-    ordered = changed.model_copy(update={"order": 2})
+    ordered = changed.model_copy(update={"order": 5})
     texts = [token["text"] for token in unpacked(example(run, 0, ordered))[1]["tokens"]]
-    other = next(text for text in texts if text != texts[2])
-    typed = ordered.model_copy(update={"tokens": (*texts[:2], other, *texts[3:])})
+    typed = [  # truths are lost and won
+        ordered.model_copy(update={"tokens": (*texts[:place], other, *texts[place + 1 :])})
+        for place in range(2, len(texts), 4)
+        for other in [next(text for text in texts if text != texts[place])]
+    ]
     shown = []
-    for asked in (plain, changed, ordered, typed):
+    for asked in (plain, changed, ordered, *typed):
         arrays, about = unpacked(example(run, 0, asked))
         said, tensors = page.evaluate(EXAMPLE, asked.model_dump(mode="json"))
         close(said, about)
@@ -86,13 +75,18 @@ def test_an_example(page: Any, site: str, name: str) -> None:
     assert shown[0] == shown[1] != shown[2] != shown[3]
 
 
-def test_losses_with_intervals(page: Any, site: str) -> None:
-    run = opened(page, site, "demo")
-    for circuit in (False, True):
-        asked = AblateQuestion(changes=("2.1=uniform",), examples=40, sample=3, circuit=circuit)
-        found = page.evaluate("(asked) => engine.ablate(asked)", asked.model_dump(mode="json"))
-        close(found, measuring.ablated(run, 0, asked, lambda: False))
-        assert found["clean"] != found["changed"]
+@pytest.mark.parametrize(
+    "name", ["demo", *SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
+)
+def test_losses_with_every_kind_of_change(page: Any, site: str, name: str) -> None:
+    """Of the model as it is, and of its circuit."""
+    run = opened(page, site, name)
+    for circuit in (False, True) if run.circuit else (False,):
+        for changes in OF_ALL[:: 3 if circuit or name in LARGE else 1]:
+            asked = AblateQuestion(changes=changes, examples=5, sample=2, circuit=circuit)
+            found = page.evaluate(ABLATE, asked.model_dump(mode="json"))
+            close(found, measuring.ablated(run, 0, asked, never))
+            assert changes != OF_ALL[1] or found["clean"] != found["changed"]
 
 
 def test_costs_of_every_head_and_path(page: Any, site: str) -> None:
@@ -104,7 +98,7 @@ def test_costs_of_every_head_and_path(page: Any, site: str) -> None:
             for path in (run.circuit.paths if run.circuit else ())
         ]
         found = page.evaluate(COSTS, [asked.model_dump(mode="json"), paths or None])
-        close(found, list(measuring.costs(run, 0, asked, lambda: False)))
+        close(found, list(measuring.costs(run, 0, asked, never)))
 
 
 REFUSED = (
@@ -123,20 +117,24 @@ REFUSED = (
 
 def test_what_cannot_be_done_is_one_line(page: Any, site: str) -> None:
     run = opened(page, site, "demo")
-    ask = "(changes) => engine.ablate({ changes }).catch((error) => error.message)"
     for changes, said in REFUSED:
-        found = page.evaluate(ask, changes.split(";"))
+        found = page.evaluate(ABLATE, {"changes": changes.split(";")})
         assert said in found, changes
         assert "\n" not in found
     # What reads what comes after it, is refused in the words of the server.
-    asked = CostsQuestion(changes=("1.0=value 0<query,query<key 0",), examples=4)
+    later = ("1.0=value 0<query,query<key 0",)
+    asked = CostsQuestion(changes=later, examples=4)
     with pytest.raises(CircuitError) as refused:
-        list(measuring.costs(run, 0, asked, lambda: False))
-    ask = f"(asked) => ({COSTS})([asked, null]).catch((error) => error.message)"
-    assert page.evaluate(ask, asked.model_dump(mode="json")) == str(refused.value)
-    ask = f"(asked) => ({EXAMPLE})(asked).catch((error) => error.message)"
-    asked = ExampleQuestion(changes=asked.changes)
-    assert page.evaluate(ask, asked.model_dump(mode="json")) == str(refused.value)
+        list(measuring.costs(run, 0, asked, never))
+    assert page.evaluate(COSTS, [asked.model_dump(mode="json"), None]) == str(refused.value)
+    asked = ExampleQuestion(changes=later).model_dump(mode="json")
+    assert page.evaluate(EXAMPLE, asked) == str(refused.value)
+    opened(page, site, "k hops")
+    for words, said in (
+        ("d" * 23, "the sequence has 23 symbols; expected 24"),
+        ("e" * 24, 'there is no symbol "e" here; the symbols are a, b, c, d'),
+    ):
+        assert page.evaluate(EXAMPLE, {"tokens": [*words]}) == said
 
 
 def test_what_comes_later_may_be_read_where_it_comes_before_or_is_seen(
@@ -152,67 +150,62 @@ def test_what_comes_later_may_be_read_where_it_comes_before_or_is_seen(
     close(said, unpacked(example(run, 0, asked))[1])
     run = opened(page, site, "bidirectional, without MLP")
     asked = AblateQuestion(changes=("0.0:value 0=query",), examples=8)
-    found = page.evaluate("(asked) => engine.ablate(asked)", asked.model_dump(mode="json"))
-    close(found, measuring.ablated(run, 0, asked, lambda: False))
+    found = page.evaluate(ABLATE, asked.model_dump(mode="json"))
+    close(found, measuring.ablated(run, 0, asked, never))
 
 
-def test_nothing_is_computed_twice(page: Any, site: str) -> None:
+IN_TURN = """async (asked) => {
+  const { finished } = await import("/bench.js"), { changesOf } = await import("/changes.js");
+  const bench = await engine.bench(undefined, 0, 40); // more than are computed at once
+  const of = (its, text) =>
+    its.losses(changesOf([text], new Map(), its.model, its.exam.table));
+  const running = asked.map((text) => of(bench, text)), together = running.map(() => null);
+  while (together.includes(null))
+    running.forEach((steps, n) => {
+      const { done, value } = together[n] === null ? steps.next() : {};
+      if (done) together[n] = [...value];
+    });
+  const afterwards = asked.map((text) => [...finished(of(bench, text))]);
+  engine.benches.clear();
+  const another = await engine.bench(undefined, 0, 40);
+  another.keep = () => {}; // there is no room
+  return [together, afterwards, asked.map((text) => [...finished(of(another, text))])];
+}"""
+"""Losses of a bench with each change: computed a step of each at a time, of the same bench
+afterwards, and of another that keeps nothing."""
+
+
+def test_questions_that_are_computed_in_turn_do_not_meet(page: Any, site: str) -> None:
     opened(page, site, "k hops")
-    counted = page.evaluate("""async () => {
+    asked = ["0.0=uniform", "2.0=position", "2.1=resample"]
+    together, afterwards, alone = page.evaluate(IN_TURN, asked)
+    assert together == afterwards == alone
+
+
+def test_nothing_is_computed_twice_except_what_failed(page: Any, site: str) -> None:
+    opened(page, site, "k hops")
+    found = page.evaluate("""async () => {
       let drives = 0;
       const asked = { examples: 4, changes: ["1.0=uniform"] };
       const bench = await engine.bench(undefined, 0, 4), losses = bench.losses.bind(bench);
       bench.losses = (changes) => { drives += 1; return losses(changes); };
       for (let n = 0; n < 3; n++) await engine.ablate(asked);
-      return drives;
-    }""")
-    assert counted == 2
-
-
-AWAKE = """async (tables) => {
-  const { Engine } = await import("/engine.js");
-  const engine = new Engine({ tables, hops: ["1"], circuit: null, weights: null });
-  engine.model = async () => ({ layers: 1, d_model: 1 });
-  let longest = 0, last = performance.now();
-  const look = () => {
-    longest = Math.max(longest, performance.now() - last);
-    last = performance.now();
-  };
-  const timer = setInterval(look);
-  const benches = await Promise.all([engine.bench(0, 0, 128), engine.bench(0, 0, 128)]);
-  look();
-  clearInterval(timer);
-  const { drawn } = await import("/draw.js");
-  const begun = performance.now();
-  const whole = drawn(tables.task, 0, 128);
-  const took = performance.now() - begun;
-  const same = benches.every(({ exam }) => exam.inputs.join() === whole.inputs.join());
-  return [benches[0] === benches[1], same, longest / took];
-}"""
-"""Two questions for the same bench: whether they get one, with the examples of the task, and the
-longest time that the page slept meanwhile, as a share of what drawing them takes."""
-
-
-@pytest.mark.slow
-def test_the_page_stays_awake_while_examples_are_drawn(page: Any, site: str) -> None:
-    recipe = Experiment(
-        task=MQAR(alphabet=4096, pairs=8, length=64),
-        model=Model(layers=1, heads=1, d_model=16),
-        training=Training(steps=1, examples=8, batch=8),
-    )
-    page.goto(f"{site}/blank")
-    one, same, share = page.evaluate(AWAKE, engine_tables(recipe))
-    assert (one, same) == (True, True)
-    assert share < 0.5
-
-
-def test_a_bench_that_failed_is_asked_for_again(page: Any, site: str) -> None:
-    opened(page, site, "k hops")
-    found = page.evaluate("""async () => {
       const { weights } = engine;
       engine.weights = async () => { throw new Error("no weights"); };
-      const told = await engine.ablate({ examples: 4 }).catch((error) => error.message);
+      const told = await engine.ablate({ examples: 4, step: 7 }).catch((error) => error.message);
       engine.weights = weights;
-      return [told, (await engine.ablate({ examples: 4 })).examples];
+      return [drives, told, (await engine.ablate({ examples: 4, step: 7 })).examples];
     }""")
-    assert found == ["no weights", 4]
+    assert found == [2, "no weights", 4]
+
+
+def test_a_question_is_given_up_between_steps(page: Any, site: str) -> None:
+    """Between which the page is awake."""
+    page.goto(f"{site}/blank")
+    told = page.evaluate("""async () => {
+      const { drive } = await import("/bench.js");
+      const giving = new AbortController();
+      const slow = (function* () { for (;;) { giving.abort(); yield; } })();
+      return drive(slow, giving.signal).catch((error) => error.name);
+    }""")
+    assert told == "AbortError"

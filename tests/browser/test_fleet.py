@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from short import ID
 
 from tests.browser.lookers import asked, learned, opened
@@ -36,19 +35,3 @@ def test_it_is_asked_again_when_the_run_has_learned(
         learned(page, ID)
     page.wait_for_selector(MAPS)
     assert (of(requests), page.locator(MAPS).count()) == (before + 1, 2)
-
-
-@pytest.mark.slow
-def test_an_error_is_a_line_until_there_is_an_answer(
-    page: Any, fleet: tuple[str, Path], complaints: list[str]
-) -> None:
-    refusal = {"status": 409, "json": {"error": "no maps", "status": 409}}
-    page.route("**/arrays/fleet", lambda route: route.fulfill(**refusal))
-    opened(page, fleet[0], f"/run/{ID}")
-    page.wait_for_selector(".error:visible")
-    assert page.inner_text(".error span") == "no maps"
-    page.unroute_all()
-    learned(page, ID)
-    page.wait_for_selector(MAPS)
-    assert not page.is_visible(".error")
-    complaints.clear()  # the browser notes an answer that is no 200

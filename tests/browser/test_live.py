@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hopscope.web.views import Views
-from tests.browser.lookers import SOON, asked, held, learned, opened, pressed, ready, served
+from tests.browser.lookers import SOON, bars, held, learned, opened, pressed, ready, served
 
 COSTS, EVERY = "what each costs", "at every step"
 CURVES = ".tray button:text('hide curves')"
@@ -40,14 +40,11 @@ def begin(page: Any, text: str, seen: str) -> None:
     page.locator(seen).first.wait_for(timeout=SOON)
 
 
-@pytest.mark.parametrize("done", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_stream_ends_with_what_it_is_of(page: Any, slow: str, done: bool) -> None:
+def test_a_stream_ends_with_what_it_is_of(page: Any, slow: str) -> None:
     """Costs are of a step and of switches; curves are of every step."""
     opened(page, slow, "/run/gallery-demo?off=1.3")
     begin(page, COSTS, ".costs li")
     begin(page, EVERY, CURVES)
-    if done:
-        ready(page)
     page.keyboard.press("Home")
     page.wait_for_selector(".costs li", state="detached")
     assert page.is_visible(CURVES)
@@ -63,10 +60,17 @@ def test_a_stream_ends_with_what_it_is_of(page: Any, slow: str, done: bool) -> N
 
 @pytest.mark.slow
 def test_streams_that_are_stopped_or_whose_model_has_learned(page: Any, slow: str) -> None:
-    """What is stopped can be asked for at once; what is not goes on, until there is another run."""
-    opened(page, slow, "/run/gallery-demo")
+    """What is stopped, by its own button, can be asked for at once; what is not goes on, until
+    there is another run.
+    """
+    opened(page, slow, "/run/gallery-demo?off=0.2")
+    begin(page, EVERY, CURVES)
     begin(page, COSTS, ".costs li")
-    page.click(".tray button[title^='Every head']")  # stop
+    costs = page.locator(".tray .row button[title^='Every head']")
+    page.click(".tray .row button[title^='The same changes']")  # stops its own
+    page.wait_for_selector(f".tray button:text('{EVERY}')")
+    assert costs.inner_text() == "stop"
+    costs.click()
     page.click(f".tray button:text('{COSTS}')")
     learned(page)
     assert page.inner_text(".costs small") == f"{ROWS} measured"
@@ -82,17 +86,28 @@ def test_what_is_drawn_stays_until_the_new_maps_are_there(page: Any, explorer: s
     opened(page, explorer, "/run/gallery-demo")
     waiting = held(page, "**/arrays/maps")
     row = {"id": "gallery-demo", "name": "gallery/demo", "state": "complete"}
+    answer = {"rows": [row], "cursor": "x"}
     for _ in range(2):
         with page.expect_response("**/api/runs?since=*"):
-            page.route(
-                "**/api/runs?since=*",
-                lambda route: route.fulfill(json={"rows": [row], "cursor": "x"}),
-                times=1,
-            )
-    assert len(waiting) == 1
-    assert page.locator(".map").count() == 12
-    assert page.is_visible(".scene")
+            page.route("**/api/runs?since=*", lambda its: its.fulfill(json=answer), times=1)
+    assert (len(waiting), page.locator(".map").count()) == (1, 12)
     waiting[0].continue_()
     page.unroute_all()
-    assert asked(page) == {}
     assert pressed(page, "Home") == {"step": "0"}
+
+
+@pytest.mark.slow
+def test_who_returns_at_once_has_no_answer_of_the_run_before(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?off=2.0")
+    wanted = bars(page)
+    maps = held(page, "**/api/runs/gallery-planted/arrays/*")
+    page.click('.runs a[href="#/run/gallery-planted"]')
+    page.wait_for_selector("h1:text('gallery/planted')")
+    run = held(page, "**/api/runs/gallery-demo")
+    page.go_back()
+    page.wait_for_timeout(600)  # losses would be asked for after 140 ms, and drawn on the other run
+    assert not page.locator(".loss-bars").count()
+    for each in (*maps, *run):
+        each.continue_()
+    page.unroute_all()
+    assert bars(page) == wanted

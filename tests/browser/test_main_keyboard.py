@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lookers import SOON, asked, learned, opened, pressed, ready
+from tests.browser.lookers import asked, learned, opened, pressed, ready, table_of
 
 HELD = 90
 """Milliseconds for which people hold the mouse's button down."""
@@ -25,18 +25,9 @@ CONTROLS = {
 """What is pressed in turn, and how the name of what has the keyboard then begins."""
 
 
-def press(page: Any, found: Any) -> None:
-    """Press as a hand does: the button of the mouse is down for a moment."""
-    found.scroll_into_view_if_needed()
-    box = found.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.wait_for_timeout(HELD)
-    page.mouse.up()
-
-
 @pytest.mark.slow
 def test_what_is_pressed_keeps_the_keyboard(page: Any, explorer: str) -> None:
+    """And is pressed as often as it is."""
     opened(page, explorer, "/run/gallery-demo?off=2.0")
     for label in ("Ghost behind the circuit", "What 2.0 does instead"):
         before = page.url
@@ -47,6 +38,9 @@ def test_what_is_pressed_keeps_the_keyboard(page: Any, explorer: str) -> None:
         page.focus(control)
         pressed(page, "Enter")
         assert page.evaluate(FOCUSED).startswith(name), control
+    for _ in range(4):
+        page.click(".example button:text('next')", delay=HELD)
+    assert asked(page)["ex"] == "5"
 
 
 def test_an_arrow_keeps_the_keyboard_when_the_run_changes(page: Any, explorer: str) -> None:
@@ -58,34 +52,10 @@ def test_an_arrow_keeps_the_keyboard_when_the_run_changes(page: Any, explorer: s
     assert pressed(page, "Enter")["off"] == "1.3:value 0"
 
 
-@pytest.mark.slow
-def test_next_is_pressed_as_often_as_it_is(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    for _ in range(4):
-        press(page, page.locator(".example button:text('next')"))
-    assert asked(page)["ex"] == "4"
-
-
-@pytest.mark.slow
-def test_stop_stops_one_of_two(page: Any, explorer: str) -> None:
-    """Each by its own button, which stays the one that is pressed."""
-    opened(page, explorer, "/run/gallery-demo?off=0.2;2.2;1.1")
-    every = page.locator(".tray .row button[title^='The same changes']")
-    costs = page.locator(".tray .row button[title^='Every head']")
-    begun = page.locator(".tray button:text('hide curves')")
-    for button in (every, costs):
-        button.click()
-    begun.wait_for()
-    assert [every.inner_text(), costs.inner_text()] == ["stop", "stop"]
-    press(page, every)
-    assert [every.inner_text(), costs.inner_text()] == ["at every step", "stop"]
-    page.wait_for_selector(".tray button:text('what each costs')", timeout=SOON)
-    assert page.locator(".costs li").count() > 12
-
-
-@pytest.mark.slow
-def test_the_cell_that_the_arrows_reach_is_said(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?head=1.3")
+def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
+    page: Any, explorer: str
+) -> None:
+    opened(page, explorer, "/run/gallery-demo?head=1.3&pane=heads")
     page.focus(".large .axes")
     said = []
     for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowRight"):
@@ -94,6 +64,11 @@ def test_the_cell_that_the_arrows_reach_is_said(page: Any, explorer: str) -> Non
         assert said[-1] == page.inner_text(".large .readout")
     assert said[0].startswith("query reads query: ")
     assert len(set(said)) == 4
+    left = []
+    for _ in range(3):
+        found = pressed(page, "Escape")
+        left.append(["pane" in found, page.locator(".spot:visible").count(), "head" in found])
+    assert left == [[False, 1, True], [False, 0, True], [False, 0, False]]
 
 
 def test_letters_are_no_keys_for_those_who_switch_them_off(page: Any, explorer: str) -> None:
@@ -112,31 +87,47 @@ def test_letters_are_no_keys_for_those_who_switch_them_off(page: Any, explorer: 
     assert pressed(page, "Escape", "n")["ex"] == "1"
 
 
-def test_escape_goes_one_step_back(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?head=1.3&pane=heads")
-    page.focus(".large .axes")
-    pressed(page, "ArrowRight")
-    left = []
-    for _ in range(3):
-        found = pressed(page, "Escape")
-        left.append(["pane" in found, page.locator(".spot:visible").count(), "head" in found])
-    assert left == [[False, 1, True], [False, 0, True], [False, 0, False]]
-
-
-@pytest.mark.slow
-def test_f_maximises_a_pane_that_there_is(page: Any, explorer: str) -> None:
+def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
-    page.hover("#pane-heads h2")
-    page.evaluate("location.hash = '#/run/gallery-ngram'")
-    ready(page)
-    pressed(page, "f")
-    assert page.locator(".pane:visible").count() == 1
+    table_of(page, "heads")
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.activeElement.scrollTop > 200")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => document.activeElement.scrollTop === 0")
+    assert pressed(page, "ArrowLeft") == {}
+    page.evaluate("location.hash = '#/run/gallery-demo?pane=losses'")
+    asked(page)
+    table = table_of(page, "losses")
+    assert table.evaluate("(e) => e.scrollHeight <= e.clientHeight")
+    assert pressed(page, "Home")["step"] == "0"
+
+
+def test_the_slider_takes_all_keys_of_a_slider_and_the_left_button_alone(
+    page: Any, explorer: str
+) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    for place in (".slider", ".time .chart"):
+        page.locator(place).first.click(button="right", position={"x": 200, "y": 20})
+        assert asked(page) == {}
+    page.focus(".slider")
+    for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 4), ("ArrowDown", 3), ("PageDown", 0)):
+        pressed(page, key)
+        assert page.get_attribute(".slider", "aria-valuenow") == str(at)
+    assert page.evaluate("() => document.activeElement.matches('.slider')")
+
+
+UNDER = """() => { const { activeElement: its } = document;
+const bar = document.querySelector(".bar");
+return !bar.contains(its) && !its.closest(".runs") && its !== document.body
+  && its.getBoundingClientRect().top < bar.getBoundingClientRect().bottom
+  ? its.outerHTML.slice(0, 100) : null; }"""
 
 
 @pytest.mark.slow
-def test_a_row_is_offered_what_a_row_can_do(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?off=0.2;2.0:query")
-    offered = page.evaluate("""() => [...document.querySelectorAll(".tray li select")]
-      .map((its) => [...its.options].map((one) => one.value))""")
-    assert [ways.count("mean") + ways.count("resample") for ways in offered] == [2, 0]
-    assert offered[1] == ["uniform", "itself", "previous", "position"]
+def test_nothing_that_has_the_keyboard_is_under_the_bar(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 420})
+    opened(page, explorer, "/run/gallery-demo")
+    page.focus(".slider")
+    for _ in range(45):
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate(UNDER) is None

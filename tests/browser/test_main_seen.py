@@ -1,49 +1,145 @@
-"""Everybody can use the page: axe finds nothing, no state is wider than its screen."""
+"""Everybody can use the page: of every kind and state of run, at any size."""
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from short import FLEET
 
-from tests.browser.lookers import complaints_of_axe, opened, ready
+from hopscope.configs import LlmBench, LlmMechanism, Prompts
+from hopscope.llm.kept import ANSWERS
+from hopscope.store import RunFolder, Store
+from hopscope.web.mechanism import Traced
+from tests.browser.lookers import (
+    SOON,
+    TOKEN,
+    check_for_everybody,
+    complaints_of_axe,
+    opened,
+    pressed,
+    ready,
+    served,
+    table_of,
+)
 
+KIND = Prompts(formulation="equations", hops=2)
+HEADS = {
+    "model": "x", "kind": KIND.label, "questions": 4, "correct": 3, "switched_off": None,
+    "routes": [{"route": "query → key 0", "purpose": "look-up"}],
+    "own": [[[0.1, 0.2], [0.9, 0.1]]], "others": [[[0.1, 0.1], [0.2, 0.1]]], "threshold": [0.3],
+}  # fmt: skip
+ANSWER = {"kind": KIND.label, "index": 0, "correct": "0", "probabilities": {"0": 0.6, "1": 0.2}}
+HALF = {"mean": 0.5, "low": 0.4, "high": 0.6}
+PROOF = {"knocked": HALF, "alone": HALF, "everything": HALF, "random": [0.1], "questions": 3}
+FOUND = {
+    "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "guessing": 0.25},
+    "roles": ["query", "answer"], "layers": list(range(29)), "verdict": ["look-ups: stacked"],
+    "follows": {"x1": [[HALF] * 29] * 2},
+    "circuit": [{"name": "1.0", "told": "answer ← value 0"}],
+    "proof": [{"exchange": "x1…", **PROOF}], "elsewhere": [],
+}  # fmt: skip
 STATES = {
-    "demo": "/run/gallery-demo",
-    "ablated": "/run/gallery-demo?step=800&off=1.3:value+0;2.0",
-    "planted": "/run/gallery-planted?ghost=theory",
-    "n-gram": "/run/gallery-ngram?step=20000",
-    "maximised": "/run/gallery-demo?pane=circuit",
+    "training": ("/run/{training}", ".time"),
+    "llm": ("/run/{llm}", ".accuracies"),
+    "mechanism": ("/run/{mechanism}", ".shares"),
+    "error": ("/run/0000000000", ".error"),
+    "ablated": ("/run/gallery-demo?step=800&off=1.3:value+0;2.0", ".scene"),
+    "n-gram": ("/run/gallery-ngram?step=20000", ".parameters"),
+    "planted": ("/run/gallery-planted?ghost=theory", ".scene"),
+    "maximised": ("/run/gallery-demo?pane=circuit", ".scene"),
 }
+"""Addresses, and what is there when a state is drawn."""
+SLOW = ("planted", "maximised")
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_axe_finds_nothing(page: Any, explorer: str, name: str) -> None:
-    opened(page, explorer, STATES[name])
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+def of_language_models(store: Store) -> dict[str, RunFolder]:
+    """A benchmark with its heads, and a mechanism whose findings are to be patched in."""
+    bench = store.create(LlmBench(model="x", prompts=(KIND,), questions=30))
+    line = json.dumps(ANSWER).encode() + b"\n"
+    bench.commit({ANSWERS: line, f"heads-{KIND.label}.json": json.dumps(HEADS).encode()})
+    traced = store.create(LlmMechanism(model="x", prompts=KIND))
+    traced.commit({}, complete=True)
+    return {"llm": bench, "mechanism": traced}
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The address of each state."""
+    root: Path = tmp_path_factory.mktemp("states")
+    begun = Store(root).create(FLEET)
+    runs = {**of_language_models(Store(root)), "training": begun}
+    ids = {state: folder.name.rpartition("-")[2] for state, folder in runs.items()}
+    with pytest.MonkeyPatch.context() as patch, begun.locked(), served(root) as address:
+        patch.setattr(Traced, "findings", lambda _: FOUND)
+        yield {
+            state: f"{address}/#token={TOKEN}&{path.format(**ids)}"
+            for state, (path, _) in STATES.items()
+        }
+
+
+def shown(page: Any, states: dict[str, str], name: str) -> None:
+    page.goto(states[name])
+    page.wait_for_selector(f"{STATES[name][1]}:visible", timeout=SOON)
+    ready(page)
+
+
+CUT = """() => [...document.querySelectorAll(".bar > *, .pane header > *")].filter((each) => {
+  const { left, right, width } = each.getBoundingClientRect();
+  return width && each.checkVisibility() && (left < -1 || right > innerWidth + 1);
+}).map((each) => each.outerHTML.slice(0, 100))"""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in STATES]
+)
+def test_axe_finds_nothing_and_nothing_is_cut(
+    page: Any, states: dict[str, str], complaints: list[str], name: str
+) -> None:
+    """A window of 1,280 pixels at 200 % is laid out as one of 640."""
+    shown(page, states, name)
+    check_for_everybody(page, 1280, 400)
+    for width in (640, 2560, 400):
+        page.set_viewport_size({"width": width, "height": 800})
         ready(page)
-        assert complaints_of_axe(page) == []
-    for width in (400, 800, 2560):  # and nothing is wider than its screen
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(CUT) == []
+    if name == "error":
+        assert "no run" in page.inner_text(".error")
+        complaints.clear()  # the browser notes an answer that is no 200
 
 
 def test_axe_finds_nothing_beside_an_error_and_in_tables(page: Any, explorer: str) -> None:
-    """And every canvas has a table behind it."""
-    opened(page, explorer, "/run/gallery-demo?off=9.9")
+    """And every canvas has a table behind it; what is switched off is seen without colour."""
+    opened(page, explorer, "/run/gallery-demo?off=9.9;2.0")
     page.wait_for_selector(".error:visible")
     for pane in page.locator(".pane:visible").all():
         pane.locator(".menu summary").click()
         pane.locator(".menu button:text('Table')").click()
         assert not pane.locator("canvas").count() or pane.locator(".behind td").count() > 10
     assert complaints_of_axe(page) == []
-
-
-def test_a_choice_is_seen_without_colour(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?off=2.0")
     chip = page.locator('.chip[data-item="2.0"]')
     assert chip.get_attribute("aria-pressed") == "true"
     assert "switched off" in chip.get_attribute("aria-label")
     assert chip.locator(".cross").evaluate("(e) => getComputedStyle(e).visibility") == "visible"
+
+
+def test_a_run_without_a_checkpoint_says_so_in_every_pane(
+    page: Any, states: dict[str, str]
+) -> None:
+    """Of what is not measured there is no picture and an empty table."""
+    shown(page, states, "training")
+    told = page.locator(".pane:visible .quiet").all_inner_texts()
+    assert "being measured" not in " ".join(told).lower()
+    assert told.count("No checkpoint yet.") == 3  # somebody trains it, so nobody is told how
+    for pane in ("heads", "losses", "time"):
+        table = table_of(page, pane)
+        for kind in ("SVG", "PNG"):
+            assert page.locator(f"#pane-{pane} .menu button:text('{kind}')[aria-disabled]").count()
+        table.locator("table").wait_for()
+        assert not table.locator("tbody tr").count()
+    assert "step" not in pressed(page, "Space")  # nor is it played
 
 
 @pytest.mark.slow

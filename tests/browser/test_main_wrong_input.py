@@ -3,10 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from hopscope.store import Store
-from hopscope.web.frame import Frame
 from hopscope.web.token import Once
 from tests.browser.lookers import TOKEN, asked, opened, pressed, ready, served
 
@@ -14,6 +10,11 @@ from tests.browser.lookers import TOKEN, asked, opened, pressed, ready, served
 def test_an_address_that_does_not_fit_hides_nothing(page: Any, explorer: str) -> None:
     """A pane that the run does not have; one with a token, pasted into an open page; none."""
     opened(page, explorer, "/run/gallery-planted")
+    page.hover("#pane-heads h2")
+    page.evaluate("location.hash = '#/run/gallery-ngram'")
+    ready(page)
+    pressed(page, "f")  # nor can the pane that is gone be maximised
+    assert page.locator(".pane:visible").count() == 1
     for pane in ("foo", "fleet"):
         page.evaluate(f"location.hash = '#/run/gallery-demo?pane={pane}'")
         ready(page)
@@ -44,27 +45,6 @@ def test_an_address_opens_one_tab(page: Any, tmp_path: Path) -> None:
         other.wait_for_selector(".error:visible")
         assert "open the newest address that hopscope printed" in other.inner_text(".error")
         other.close()
-
-
-@pytest.mark.slow
-def test_in_a_notebook_a_link_stays_in_the_frame(page: Any, tmp_path: Path) -> None:
-    shown = Frame("gallery/ngram", Store(tmp_path))
-    page.set_content(f"<!doctype html><title>notebook</title>{shown._repr_html_()}")
-    (frame,) = page.main_frame.child_frames
-    for link in (".mark", ".runs li a"):
-        frame.wait_for_selector(".slider")
-        ready(frame)
-        last = frame.get_attribute(".slider", "aria-valuenow")
-        frame.focus(".slider")
-        page.keyboard.press("Home")
-        ready(frame)
-        assert frame.get_attribute(".slider", "aria-valuenow") == "0"
-        frame.evaluate("(link) => document.querySelector(link).click()", link)
-        ready(frame)
-        assert (frame.url, frame.get_attribute(".slider", "aria-valuenow")) == (
-            "about:srcdoc",
-            last,
-        )
 
 
 def test_a_search(page: Any, explorer: str) -> None:

@@ -1,6 +1,5 @@
 """The page of both papers as people read it: claims first, the rest where one asks for it."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,9 @@ import pytest
 from pages import ROOT
 
 from hopscope.cli.claims import ReportArguments, report
-from tests.browser.lookers import complaints_of_axe
+from tests.browser.lookers import check_for_everybody
 
 CLAIM = "#claim-musat-depth-law"
-NARROW, WIDE = 390, 1300
 
 
 @pytest.fixture(scope="module")
@@ -22,19 +20,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.slow
-def test_axe_finds_nothing_and_it_fits(page: Any, address: str) -> None:
-    page.goto(address)
-    for scheme, width in itertools.product(("light", "dark"), (NARROW, WIDE)):
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert complaints_of_axe(page) == []
-
-
-@pytest.mark.slow
 def test_a_claim_shows_its_values_to_who_asks(page: Any, address: str) -> None:
-    """Or follows a link to it, or prints the page."""
+    """Or follows a link to it, or prints the page; and axe finds nothing."""
     page.goto(address)
+    check_for_everybody(page, 390, 1300)
     assert not page.is_visible(CLAIM)
     page.get_by_text("No transformer learns more hops").first.click()
     assert page.is_visible(CLAIM)

@@ -83,14 +83,3 @@ def test_a_damaged_file_is_refused_in_one_line(page: Any, site: str) -> None:
         assert isinstance(found, str), file
         assert said in found, file
         assert "\n" not in found, file
-
-
-def test_a_page_cannot_reach_another_host(
-    page: Any, site: str, requests: list[str], complaints: list[str]
-) -> None:
-    page.goto(f"{site}/blank")
-    outcome = page.evaluate("fetch('http://192.0.2.1/').catch((error) => String(error))")
-    assert "Failed to fetch" in outcome
-    assert any("Content Security Policy" in said for said in complaints)
-    complaints.clear()
-    requests[:] = [url for url in requests if "192.0.2.1" not in url]

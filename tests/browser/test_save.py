@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hopscope.study import load
-from tests.browser.lookers import TOKEN, learned, opened
+from tests.browser.lookers import opened
 
 
 def test_a_cell_is_no_formula(page: Any, site: str) -> None:
@@ -65,20 +65,3 @@ def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
     order = ["query", "key 0", "value 0", "key 1", "value 1"]
     wanted = [[maps.between(reader, source)[2, 0] for source in order] for reader in order]
     assert found == pytest.approx(np.array(wanted), abs=0.004)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pane", ["sequence", "ngram"])
-def test_before_parameters_are_there_nothing_is_saved(page: Any, explorer: str, pane: str) -> None:
-    page.route("**/arrays/parameters", lambda _: None)
-    page.goto(f"{explorer}/#token={TOKEN}&/run/gallery-ngram")
-    menu = page.locator(f"#pane-{pane} .menu")
-    menu.locator("summary").click()
-    page.wait_for_selector(f"#pane-{pane} .menu button:text('SVG')[aria-disabled]")
-    menu.locator("button:text('Table')").click()
-    assert not page.locator(f"#pane-{pane} .behind td").count()
-    page.unroute_all()
-    learned(page, "gallery-ngram")
-    page.wait_for_selector(f"#pane-{pane} .behind td")
-    menu.locator("summary").click()
-    page.wait_for_selector(f"#pane-{pane} .menu button:text('SVG'):not([aria-disabled])")

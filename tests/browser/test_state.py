@@ -52,7 +52,16 @@ def test_nothing_is_off_twice_whatever_is_pressed(page: Any, site: str) -> None:
         assert not {name.partition(":")[0] for name in rows} & set(off)
 
 
+OFFERED = """() => [...document.querySelectorAll(".tray li select")]
+  .map((its) => [...its.options].map((one) => one.value))"""
+
+
 def test_a_head_then_its_arrow_then_the_head(page: Any, explorer: str) -> None:
+    """And a row is offered what a row can do."""
+    opened(page, explorer, "/run/gallery-demo?off=0.2;2.0:query")
+    head, row = page.evaluate(OFFERED)
+    assert {"mean", "resample"} < {*head}
+    assert row == ["uniform", "itself", "previous", "position"]
     opened(page, explorer, "/run/gallery-demo?as=mean")
     chip, arrow = '.chip[data-item="1.3"]', '.tag[data-path="1.3 value 0 ← value 1"]'
     page.click(chip)

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from tests.browser.lookers import asked, bars, held, opened, pressed, ready
+from tests.browser.lookers import asked, opened, pressed, ready
 
 FULL = "/run/gallery-demo?step=500&ex=3&off=1.3:value+0;2.0=itself&head=2.1&kind=others&scale=log"
 SEEN = """() => [".losses .hint", ".example .hint", ".tray ul", ".large h3", ".heads .choice"]
@@ -39,24 +37,6 @@ def test_back_and_forward(page: Any, explorer: str) -> None:
     page.go_back()
     assert asked(page)["off"] == "2.0"
     assert page.inner_text("h1") == "gallery/demo"
-
-
-@pytest.mark.slow
-def test_who_returns_at_once_has_no_answer_of_the_run_before(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?off=2.0")
-    wanted = bars(page)
-    maps = held(page, "**/api/runs/gallery-planted/arrays/*")
-    page.click('.runs a[href="#/run/gallery-planted"]')
-    page.wait_for_selector("h1:text('gallery/planted')")
-    run = held(page, "**/api/runs/gallery-demo")
-    page.go_back()
-    page.wait_for_timeout(600)  # losses would be asked for after 140 ms, and drawn on the other run
-    assert page.inner_text("h1") == "gallery/planted"
-    assert not page.locator(".loss-bars").count()
-    for each in (*maps, *run):
-        each.continue_()
-    page.unroute_all()
-    assert bars(page) == wanted
 
 
 def test_going_back_stops_what_plays(page: Any, explorer: str) -> None:

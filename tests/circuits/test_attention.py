@@ -16,7 +16,6 @@ from hopscope.circuits import (
     attention_maps,
     discover,
     exam_of,
-    patterns,
     role_maps,
     subject_of,
 )
@@ -83,19 +82,6 @@ def test_maps_are_means_over_pairs_of_positions_and_over_where_relations_lead(
         assert np.array_equal(again.along["alike ×2"], maps.along["alike ×2"], equal_nan=True)
         rough = RoleMaps.from_dict(maps.to_dict(digits=1))
         assert 0.03 < np.nanmax(np.abs(rough.own - maps.own)) < 0.06
-
-
-def test_a_planted_path_is_all_that_its_row_sees(two_hops: Planted) -> None:
-    maps = attention_maps(two_hops.model, two_hops.task, examples=8)
-    for path in two_hops.paths:
-        its = maps.between(path.reader, path.source)[path.layer, path.head]
-        assert its == pytest.approx(1, abs=1e-4)
-
-
-def test_patterns_come_layer_by_layer(random_model: Transformer, two_hops: Planted) -> None:
-    inputs = exam_of(two_hops.task, 3).inputs
-    found = torch.stack(list(patterns(subject_of(random_model), inputs)))
-    assert torch.equal(found, random_model.attention(inputs))
 
 
 def test_a_role_that_never_occurs_has_no_attention() -> None:

@@ -1,25 +1,144 @@
-"""Circuits as files, and what they say: names of heads, paths, kinds of parts, losses."""
+"""Mechanisms, changes and circuits as data and as text: what they say, and what they refuse."""
 
 import json
+import pickle
+from inspect import unwrap
 from pathlib import Path as FilePath
 
 import numpy as np
 import pytest
 
 from hopscope import __version__
-from hopscope.circuits import Circuit, aim
+from hopscope.circuits import Ablation, Carried, Circuit, Mechanism, aim, along
+from hopscope.circuits.changes import changes_of
 from hopscope.circuits.draft import Conditions, Draft, Unit
 from hopscope.circuits.limits import Limits
-from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, UNIFORM, Aim, Mechanism, Target
+from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
 from hopscope.circuits.parts import Estimate, HeadReport, Losses, paths_of
 from hopscope.circuits.state import State
 from hopscope.configs import Discovery
-from hopscope.errors import CircuitError, ConfigError
+from hopscope.errors import CircuitError, ConfigError, FactError
 from hopscope.facts import Role
 from hopscope.theory import Path
 
-KEY, VALUE, QUERY = Role("key"), Role("value"), Role("query")
-NONE = State()
+KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
+READS = Mechanism(((QUERY, aim("own", VALUE)), (KEY, AS_IS)), ITSELF)
+ELSE = along("hop", 2).if_("2 hops").or_else(along("hop"), ITSELF)
+MEAN = Carried("mean")
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    for make, line in (
+        (lambda: Target("own"), "the target 'own' needs a role"),
+        (lambda: Target("itself", KEY), "the target 'itself' takes no role, got key 1"),
+        (lambda: Target("relation"), "the target 'relation' needs a name"),
+        (lambda: Target("own", KEY, "hop"), "the target 'own' takes no relation, got 'hop'"),
+        (lambda: Target("itself", times=2), "the target 'itself' is followed 2 times"),
+        (lambda: Aim(((Target("own", KEY), 0.5),)), "the weights of an aim add up to 0.5"),
+        (lambda: Aim(((Target("model"), 0.5), (Target("itself"), 0.5))), "cannot be mixed"),
+        (lambda: along("hop").or_else(ELSE), "put all aims that come after one another in one"),
+        (lambda: BY_POSITION.if_("2 hops"), "the same under all conditions"),
+        (lambda: Mechanism(((KEY, UNIFORM), (KEY, ITSELF))), "gives one role two aims"),
+        (
+            lambda: unwrap(Carried.__init__)(object.__new__(Carried), "zero"),
+            "to carry 'zero'; expected mean or resample",
+        ),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            make()
+
+
+def test_every_role_has_its_aim_or_that_of_the_rest() -> None:
+    assert READS.readers == (KEY, QUERY)  # sorted, so that the same mechanism is equal
+    assert READS.of(QUERY) == aim("own", VALUE)
+    assert READS.of(VALUE) == ITSELF
+    assert Mechanism(((KEY, AS_IS), (QUERY, aim("own", VALUE))), ITSELF) == READS
+    assert READS.with_aim(QUERY, UNIFORM).of(QUERY) == UNIFORM
+    assert READS.with_aim(VALUE, PREVIOUS).readers == (KEY, QUERY, VALUE)
+    assert READS.without(QUERY) == Mechanism(((KEY, AS_IS),), ITSELF)
+    assert READS.without(VALUE) == READS
+
+
+def test_what_they_say() -> None:
+    for said, text in (
+        (READS, "key 1 ← as it is; query ← value 0; else itself"),
+        (Mechanism(rest=PREVIOUS), "previous"),
+        (aim("others", KEY), "key 1 of other chains"),
+        (aim("elsewhere", VALUE), "all but value 0"),
+        (aim("place", VALUE), "by place of value 0"),
+        (
+            Aim(((Target("own", KEY), 0.75), (Target("itself"), 0.25))),
+            "0.75 key 1 + 0.25 itself",
+        ),
+        (ELSE, "hop ×2 if 2 hops, else hop, else itself"),
+    ):
+        assert str(said) == text
+
+
+def test_copies_hash_as_they_do_where_they_are() -> None:
+    """Strings hash otherwise in every process, so a copy may not bring its hash along."""
+    hash(READS)
+    again = pickle.loads(pickle.dumps(READS))
+    assert again == READS
+    assert hash(again) == hash(READS)
+    assert b"_hash" not in pickle.dumps(READS)
+
+
+def test_the_same_changes_in_any_order_are_the_same_ablation() -> None:
+    one = Ablation.of({(1, 0): READS, (0, 1): MEAN, (0, 0): READS})
+    other = Ablation.of({(0, 0): READS, (0, 1): MEAN, (1, 0): READS})
+    assert one == other
+    assert hash(one) == hash(other)
+    for head, change in (((1, 0), "mean"), ("1.0", MEAN), ((1,), MEAN), ((1, 0.5), READS)):
+        with pytest.raises(CircuitError, match=r"is to do .*; expected \(layer, head\) with a"):
+            unwrap(Ablation.of.__func__)(Ablation, {head: change})  # type: ignore[attr-defined]
+
+
+def test_changes_are_read_from_their_text() -> None:
+    """Of whole heads, or of one row, which leaves the others as they are."""
+    paths = Mechanism(((QUERY, aim("own", VALUE)), (VALUE, aim("own", Role("key")))), ITSELF)
+    reads = Mechanism(((QUERY, aim("own", VALUE)),), AS_IS)
+    for texts, change in (
+        (["1.12=itself"], Mechanism(rest=ITSELF)),
+        (["1.12=resample"], Carried("resample")),
+        (["1.12=query<value 0,value 0<key 0/itself"], paths),
+        (["1.12=query>value 0,value 0>key 0/identity"], paths),  # earlier words for the same
+        (["1.12:query=uniform"], Mechanism(((QUERY, UNIFORM),), AS_IS)),
+        (["1.12:query=value 0"], reads),
+        (["1.12:query=query<value 0"], reads),
+        (
+            ["1.12:query=uniform", "1.12:value 0=itself"],
+            Mechanism(((QUERY, UNIFORM), (VALUE, ITSELF)), AS_IS),
+        ),
+    ):
+        assert changes_of(texts) == {(1, 12): change}, texts
+    done = {(1, 0): Mechanism(((VALUE, aim("own", KEY)),))}
+    on_top = {(1, 0): Mechanism(((VALUE, aim("own", KEY)), (QUERY, ITSELF)))}
+    assert changes_of(["1.0:query=itself"], done) == on_top
+
+
+def test_what_cannot_be_done_is_refused() -> None:
+    form, twice = r"expected LAYER\.HEAD=WHAT", r"head 1\.0 is given twice"
+    bad = [(text, form) for text in ("3=uniform", "3.0", "x.0=mean", "3.0:=mean", "٣.0=mean", "")]
+    for text, line in (
+        *bad,
+        ("3.0=flat", "WHAT is uniform, itself, previous, position, mean"),
+        ("3.0=query<0 valve", "there is no role '0 valve'"),
+        ("3.0:0 valve=uniform", "there is no role '0 valve'"),
+        ("3.0:query=value", "mean and resample replace what a whole head carries"),
+        ("3.0:query=value 0<key 0", "is of the row query, and names value 0"),
+        ("1.0=uniform, 1.0=mean", twice),
+        ("1.0=uniform, 1.0:query=itself", twice),
+        ("1.0:query=itself, 1.0=uniform", twice),
+        ("1.0:query=itself, 1.0:query=uniform", twice),
+    ):
+        with pytest.raises((ConfigError, FactError), match=line):
+            changes_of(text.split(", "))
+    with pytest.raises(ConfigError, match="what the head carries is replaced already"):
+        changes_of(["3.0:query=itself"], {(3, 0): MEAN})
+
+
+FIRST = Role("key")
 
 
 def test_what_a_circuit_writes_it_reads(circuit: Circuit, tmp_path: FilePath) -> None:
@@ -48,19 +167,21 @@ def test_heads_have_names() -> None:
         (Mechanism(rest=ITSELF), "idle"),
         (Mechanism(), "idle"),
         (Mechanism(rest=AS_IS), ""),
-        (Mechanism(((VALUE, aim("own", KEY)),)), "previous position"),
+        (Mechanism(((VALUE, aim("own", FIRST)),)), "previous position"),
         (Mechanism(((VALUE, aim("own", Role("key", 1))),)), ""),
-        (Mechanism(((QUERY, aim("own", KEY)),)), ""),
-        (Mechanism(((QUERY, BY_POSITION), (KEY, BY_POSITION))), "by position"),
+        (Mechanism(((QUERY, aim("own", FIRST)),)), ""),
+        (Mechanism(((QUERY, BY_POSITION), (FIRST, BY_POSITION))), "by position"),
     ):
         assert HeadReport(layer=0, head=0, mechanism=mechanism).name == name, str(mechanism)
 
 
 def test_paths_read_roles_of_their_own_chain_with_enough_attention() -> None:
-    mixed = Aim(((Target("own", KEY), 0.7), (Target("own", VALUE), 0.2), (Target("itself"), 0.1)))
-    mechanism = Mechanism(((QUERY, mixed), (KEY, aim("others", VALUE)), (VALUE, aim("own", VALUE))))
-    assert paths_of((2, 1), mechanism) == (Path(2, 1, QUERY, KEY), Path(2, 1, QUERY, VALUE))
-    assert paths_of((2, 1), mechanism, share=0.3) == (Path(2, 1, QUERY, KEY),)
+    mixed = Aim(((Target("own", FIRST), 0.7), (Target("own", VALUE), 0.2), (Target("itself"), 0.1)))
+    mechanism = Mechanism(
+        ((QUERY, mixed), (FIRST, aim("others", VALUE)), (VALUE, aim("own", VALUE)))
+    )
+    assert paths_of((2, 1), mechanism) == (Path(2, 1, QUERY, FIRST), Path(2, 1, QUERY, VALUE))
+    assert paths_of((2, 1), mechanism, share=0.3) == (Path(2, 1, QUERY, FIRST),)
     nothing = Mechanism(((QUERY, aim("own", Role("other"))),))
     assert paths_of((0, 0), nothing) == ()
 
@@ -98,17 +219,7 @@ def test_losses_of_other_hops_are_refused() -> None:
 
 def test_only_heads_below_a_path_that_reads_or_is_read_there_can_locate() -> None:
     look = Unit((1, 0), (((1, 0), QUERY),), (Path(1, 0, QUERY, VALUE),))
-    copy = Unit((0, 0), (((0, 0), VALUE),), (Path(0, 0, VALUE, KEY),))
-    stray = Unit((0, 1), (((0, 1), KEY),), ())
-    draft = Draft(Conditions(NONE, NONE), (look, copy))
+    copy = Unit((0, 0), (((0, 0), VALUE),), (Path(0, 0, VALUE, FIRST),))
+    stray = Unit((0, 1), (((0, 1), FIRST),), ())
+    draft = Draft(Conditions(State(), State()), (look, copy))
     assert [draft.locates(unit) for unit in (copy, look, stray)] == [True, False, False]
-
-
-def test_a_circuit_on_its_own_is_its_rows_and_nothing_else() -> None:
-    ideal = State({
-        (0, 0): Mechanism(((QUERY, aim("own", VALUE)), (KEY, UNIFORM)), ITSELF),
-        (0, 1): Mechanism(rest=UNIFORM),
-    })  # fmt: skip
-    own = Conditions(ideal, NONE).own
-    assert own[0, 0] == Mechanism(((QUERY, AS_IS), (KEY, AS_IS)), ITSELF)
-    assert own[0, 1] == Mechanism(rest=UNIFORM)

@@ -148,22 +148,16 @@ def test_what_cannot_be_followed_is_refused(two_hops: Planted, circuit: Circuit)
 
     planted, follow = two_hops.model, inspect.unwrap(emergence)
     no_task, no_paths = ({"task": None}, {"parts": ()})
+    earlier = discover(Growing(planted).model_at(25), two_hops.task, examples=8)
     for history, its, line in (
         (Growing(planted, (30,)), circuit, "emergence needs at least 2 checkpoints, got 1"),
         (Growing(planted), circuit.model_copy(update=no_task), "the circuit names no task"),
         (Growing(planted), circuit.model_copy(update=no_paths), "the circuit has no paths"),
         (Growing(planted, made=damaged), circuit, "at step 20: the model's loss is not a finite"),
         (3, 4, "takes a run and a circuit found in it; got int and int"),
+        (Growing(planted), earlier, r"the circuit was found in other weights \(\w{12}…\) th"),
     ):
         with pytest.raises(CircuitError, match=line):
             follow(history, its, examples=4)
-
-
-def test_a_circuit_that_no_checkpoint_has_is_refused(two_hops: Planted) -> None:
-    earlier = discover(Growing(two_hops.model).model_at(25), two_hops.task, examples=8)
-    with pytest.raises(
-        CircuitError, match=r"the circuit was found in other weights \(\w{12}…\) th"
-    ):
-        emergence(Growing(two_hops.model), earlier, examples=2)
-    history = Growing(two_hops.model, (20, 25, 30))
+    history = Growing(planted, (20, 25, 30))
     assert emergence(history, earlier, examples=2).paths == earlier.paths

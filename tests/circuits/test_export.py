@@ -6,15 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from hopscope.circuits import (
-    Ablation,
-    Ablator,
-    Circuit,
-    Mechanism,
-    discover,
-    exam_of,
-    subject_of,
-)
+from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, discover, exam_of, subject_of
 from hopscope.circuits.export import (
     circuitsvis,
     edges,

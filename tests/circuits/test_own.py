@@ -1,25 +1,21 @@
-"""Tasks of one's own: they are examined like hopscope's, and each mistake has its line."""
+"""Tasks of one's own are examined like hopscope's, and each mistake has its line; and of relations
+that they name, a first answer is read off attention, without any search.
+"""
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import (
-    Circuit,
-    Drawn,
-    Exam,
-    OwnTask,
-    discover,
-    exam_of,
-)
+from hopscope.circuits import Circuit, Drawn, Exam, OwnTask, discover, exam_of
 from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError, FactError
+from hopscope.facts import Role
 from hopscope.models.planted import Planted
 from hopscope.tasks import Roles, dataset
 from tests.conftest import TWO_HOPS
@@ -136,91 +132,60 @@ def broken(**changes: Any) -> Callable[[int, int], Drawn]:
     return lambda count, seed: replace(draw(count, seed), **changes)
 
 
-MISTAKES = {
-    "a config": (lambda: own(draw=KHop()), "begins with a function that draws .*; got KHop"),
-    "a class": (lambda: own(draw=Drawn), "begins with a function that draws"),
-    "no roles": (lambda: own(roles=[]), r"roles are \[\]; expected a list of names"),
-    "one name": (lambda: own(roles="count"), "roles are 'count'; expected a list of names"),
-    "a strange name": (lambda: own(roles=["a<b"]), "there is no role 'a<b'"),
-    "a role twice": (lambda: own(roles=["letter", "count", "count"]), "expected each role once"),
-    "another role": (lambda: own(roles=["letter"]), "has the role 'count'; the task's roles are l"),
-    "no Drawn": (lambda: own(draw=lambda n, s: 3), "returned int; expected a Drawn"),
-    "an exam": (lambda: lambda n, s: 3, "returned int; expected an Exam"),
-    "more examples": (
-        lambda: own(draw=lambda n, s: draw(n + 1, s)),
-        r"inputs are \[5, 6\]; expected a tensor \[example, position, …\] of 4 examples",
-    ),
-    "one target": (
-        lambda: own(draw=broken(targets=torch.zeros(4))),
-        r"targets are \[4\]; expected a tensor \[example, answer, …\]",
-    ),
-    "few names": (lambda: own(draw=broken(roles=["count"])), "1 roles are named for 6 positions"),
-    "a role beyond the table": (
-        lambda: own(draw=broken(roles=torch.full((4, 6), 2))),
-        r"the role of positions has numbers 2 … 2; expected 0 … 1",
-    ),
-    "roles by halves": (
-        lambda: own(draw=broken(roles=torch.zeros(4, 6))),
-        "the role of positions has numbers of type torch.float32; expected whole numbers",
-    ),
-    "roles once": (
-        lambda: own(draw=broken(roles=torch.zeros(6).long())),
-        r"the role of positions is \[6\]; expected a tensor \[4, 6\]",
-    ),
-    "answers out of range": (
-        lambda: own(draw=broken(answers_at=[2, 3, 4, 5, 6])),
-        r"answers stand at positions 2 … 6; expected positions 0 … 5",
-    ),
-    "fewer answers than targets": (
-        lambda: own(draw=broken(answers_at=[2])),
-        r"answers_at is \[1\]; expected whole numbers \[5\] or \[4, 5\]",
-    ),
-    "a hop without answers": (
-        lambda: own(draw=broken(hop=torch.full((4, 5), 1))),
-        r"hop 0 \(of 0 … 1\) has no answer in 4 examples: draw more",
-    ),
-    "a rare hop that no example of a small draw has": (
-        lambda: own(hops=3),
-        r"hop 2 \(of 0 … 2\) has no answer in 4 examples: draw more",
-    ),
-    "more hops than were said": (
-        lambda: own(hops=1),
-        r"hop has numbers up to 1, and the task has 1 hop: say OwnTask\(…, hops=2\)",
-    ),
-    "no hops": (lambda: own(hops=0), "hops is 0; expected how many hops the task has"),
-    "hops of examples": (
-        lambda: own(draw=broken(hop=torch.zeros(4).long())),
-        r"hop is torch.int64 \[4\]; expected a whole number from 0 on for each answer, \[4, 5\]",
-    ),
-    "a relation beyond": (
-        lambda: own(draw=broken(relations={"on": torch.full((4, 6), 6)})),
-        r"the relation 'on' has numbers 6 … 6; expected -1 … 5",
-    ),
-    "a relation of examples": (
-        lambda: own(draw=broken(relations={"on": torch.zeros(4).long()})),
-        r"the relation 'on' is \[4\]; expected a tensor \[4, 6\]",
-    ),
-    "a set without sources": (
-        lambda: own(draw=broken(relations={"on": torch.ones(4, 6, 5).bool()})),
-        r"the relation 'on' is torch.bool \[4, 6, 5\]; expected a position from each, \[4, 6\], or",
-    ),
-    "a set of numbers": (
-        lambda: own(draw=broken(relations={"on": torch.ones(4, 6, 6).long()})),
-        r"'on' is torch.int64 \[4, 6, 6\]; .* or a set of them, torch.bool \[4, 6, 6\] \(example",
-    ),
-    "a condition of nobody": (
-        lambda: own(draw=broken(conditions={"if": torch.ones(3)})),
-        r"the condition 'if' is \[3\]; expected \[4\] or \[4, 6\]",
-    ),
-    "a guess of nothing": (lambda: own(guess=0.0), "guess is 0.0; expected the loss of guessing"),
-}  # fmt: skip
+def zeros(*shape: int, number: int = 0) -> Tensor:
+    return torch.full(shape, number)
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"draw": KHop()}, "begins with a function that draws .*; got KHop"),
+    ({"draw": Drawn}, "begins with a function that draws"),
+    ({"draw": lambda n, s: 3}, "returned int; expected a Drawn"),
+    ({"draw": lambda n, s: draw(n + 1, s)},
+     r"inputs are \[5, 6\]; expected a tensor \[example, position, …\] of 4 examples"),
+    ({"roles": []}, r"roles are \[\]; expected a list of names"),
+    ({"roles": "count"}, "roles are 'count'; expected a list of names"),
+    ({"roles": ["a<b"]}, "there is no role 'a<b'"),
+    ({"roles": ["letter", "count", "count"]}, "expected each role once"),
+    ({"roles": ["letter"]}, "has the role 'count'; the task's roles are l"),
+    # An example of a small draw may lack a rare hop.
+    ({"hops": 3}, r"hop 2 \(of 0 … 2\) has no answer in 4 examples: draw more"),
+    ({"hops": 1}, r"hop has numbers up to 1, and the task has 1 hop: say OwnTask\(…, hops=2\)"),
+    ({"hops": 0}, "hops is 0; expected how many hops the task has"),
+    ({"guess": 0.0}, "guess is 0.0; expected the loss of guessing"),
+]  # fmt: skip
+DRAWN: list[tuple[dict[str, Any], str]] = [
+    ({"targets": zeros(4)}, r"targets are \[4\]; expected a tensor \[example, answer, …\]"),
+    ({"roles": ["count"]}, "1 roles are named for 6 positions"),
+    ({"roles": zeros(4, 6, number=2)}, r"role of positions has numbers 2 … 2; expected 0 … 1"),
+    ({"roles": zeros(4, 6).float()},
+     "the role of positions has numbers of type torch.float32; expected whole numbers"),
+    ({"roles": zeros(6)}, r"the role of positions is \[6\]; expected a tensor \[4, 6\]"),
+    ({"answers_at": [2, 3, 4, 5, 6]}, "answers stand at positions 2 … 6; expected positions 0 … 5"),
+    ({"answers_at": [2]}, r"answers_at is \[1\]; expected whole numbers \[5\] or \[4, 5\]"),
+    ({"hop": zeros(4, 5, number=1)}, r"hop 0 \(of 0 … 1\) has no answer in 4 examples: draw more"),
+    ({"hop": zeros(4)},
+     r"hop is torch.int64 \[4\]; expected a whole number from 0 on for each answer, \[4, 5\]"),
+    ({"relations": {"on": zeros(4, 6, number=6)}},
+     "the relation 'on' has numbers 6 … 6; expected -1 … 5"),
+    ({"relations": {"on": zeros(4)}}, r"the relation 'on' is \[4\]; expected a tensor \[4, 6\]"),
+    ({"relations": {"on": zeros(4, 6, 5).bool()}},
+     r"relation 'on' is torch.bool \[4, 6, 5\]; expected a position from each, \[4, 6\], or"),
+    ({"relations": {"on": zeros(4, 6, 6)}},
+     r"'on' is torch.int64 \[4, 6, 6\]; .* or a set of them, torch.bool \[4, 6, 6\] \(example"),
+    ({"conditions": {"if": zeros(3)}}, r"condition 'if' is \[3\]; expected \[4\] or \[4, 6\]"),
+]  # fmt: skip
+"""What is wrong with a task, and with what it draws."""
 
 
 def test_every_mistake_in_a_task_has_its_line() -> None:
-    for mistake, (make, line) in MISTAKES.items():
-        with pytest.raises((CircuitError, FactError)) as caught:
+    cases: list[tuple[Callable[[], Any], str]] = [
+        *((lambda its=options: own(**its), line) for options, line in MISTAKES),
+        *((lambda its=drawn: own(draw=broken(**its)), line) for drawn, line in DRAWN),
+        (lambda: lambda n, s: 3, "returned int; expected an Exam"),
+    ]
+    for make, line in cases:
+        with pytest.raises((CircuitError, FactError), match=line):
             inspect.unwrap(exam_of)(make(), 4)
-        assert re.search(line, str(caught.value)), mistake
 
 
 OUTPUTS = torch.zeros(4, LENGTH, CLASSES)
@@ -271,3 +236,89 @@ def test_a_draw_that_does_not_heed_its_seed_is_refused() -> None:
         same(8, 3)
     assert torch.equal(same(2, 3).inputs, draw(2, 0).inputs)  # so few may be the same by chance
     own()(8, 3)
+
+
+QUERY, VALUES = Role("query"), (Role("value", 0), Role("value", 1))
+
+
+def onward(role: Tensor, chain: Tensor) -> Tensor:
+    """From a query to value 0 of its chain, from there to value 1; from elsewhere nowhere."""
+    table = TWO_HOPS.roles()
+    steps = {table.index(QUERY): VALUES[0], table.index(VALUES[0]): VALUES[1]}
+    found = torch.full(role.shape, -1)
+    for example, place in np.ndindex(*role.shape):
+        source = steps.get(int(role[example, place]))
+        for there in range(role.shape[1]) if source else ():
+            same = chain[example, there] == chain[example, place]
+            if same and table[int(role[example, there])] == source:
+                found[example, place] = there
+    return found
+
+
+def draw_related(count: int, seed: int) -> Drawn:
+    drawn = as_own(TWO_HOPS).draw(count, seed)
+    first = torch.arange(count) < count // 2
+    return replace(
+        drawn,
+        relations={"onward": onward(torch.as_tensor(drawn.roles), torch.as_tensor(drawn.chain))},
+        conditions={"first half": first, "second half": ~first},
+    )
+
+
+@pytest.fixture(scope="module")
+def task() -> OwnTask:
+    return as_own(TWO_HOPS, draw_related)
+
+
+def test_a_task_with_relations_needs_no_search(two_hops: Planted, task: OwnTask) -> None:
+    told: list[str] = []
+    circuit = discover(two_hops.model, task, examples=32, watch=told.append)
+    assert circuit.solved
+    assert circuit.finds_its_way
+    assert circuit.explained == pytest.approx(1, abs=1e-3)
+    assert any(each.startswith("first answer") for each in told)
+    assert not [each for each in told if each.startswith("what explains")]
+    said = {part.at: circuit.described(part) for part in circuit.parts}
+    assert said[2, 0] == "query ← onward ×2"
+    assert all("first half" not in each for each in said.values())
+    assert {part.at: part.kind for part in circuit.parts}[2, 0] == "carries"
+    assert Circuit.from_dict(circuit.to_dict()) == circuit
+
+
+def test_without_relations_the_first_answer_is_for_the_asking(
+    two_hops: Planted, circuit: Circuit
+) -> None:
+    quick = discover(two_hops.model, two_hops.task, examples=32, quick=True)
+    assert quick.paths == circuit.paths
+    assert quick.solved
+    assert quick.switches.settings.quick
+
+
+def test_a_relation_that_leads_everywhere_alike_is_no_look_up(two_hops: Planted) -> None:
+    """Each value stands behind its key: whether a head looks it up, or goes one back, nobody
+    can tell.
+    """
+
+    def related(count: int, seed: int) -> Drawn:
+        drawn = as_own(TWO_HOPS).draw(count, seed)
+        back = (torch.arange(drawn.inputs.shape[1]) - 1).expand(count, -1)
+        return replace(drawn, relations={"of its key": back})
+
+    task = as_own(TWO_HOPS, related)
+    with pytest.warns(UserWarning, match="the relation 'of its key' leads to the same place or of"):
+        found = discover(two_hops.model, task, examples=32)
+    told = [found.described(part) for part in found.parts]
+    assert told
+    assert not any("of its key" in each for each in told)
+
+
+def test_a_position_says_where_a_relation_leads() -> None:
+    for leads, fixed in (
+        ([[2, -1, 0], [2, -1, 0]], True),  # the mirrored place
+        ([[-1, 0, 1], [-1, -1, 1]], True),  # one back, where it leads anywhere
+        ([[-1, 0, 1], [-1, 0, 0]], False),
+        ([[2, -1, 0], [2, -1, -1]], False),  # the same in some examples alone
+    ):
+        exam = replace(exam_of(own(), 2), relations={"on": torch.tensor(leads)},
+                       roles=Roles(*[torch.zeros(2, 3).long()] * 2))  # fmt: skip
+        assert exam.by_place("on") == fixed, leads

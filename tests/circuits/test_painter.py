@@ -1,18 +1,39 @@
-"""Attention that a mechanism prescribes, as shown and as measured, against loops over positions."""
+"""Attention that a mechanism prescribes, against loops over positions; many ablations in one walk,
+against one edited forward pass each; and what an ablation is asked for.
+"""
 
 from dataclasses import replace
+from inspect import unwrap
 
 import pytest
 import torch
-from slow import slow_attention
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from slow import CHANGES, slow_attention
+from torch import Tensor
 
-from hopscope.circuits import Ablation, Exam, Mechanism, along, exam_of, patterns, subject_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Carried,
+    Exam,
+    Mechanism,
+    along,
+    budget,
+    exam_of,
+    patterns,
+    subject_of,
+)
+from hopscope.circuits.ablation import Change, Head
 from hopscope.circuits.attended import attended
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
 from hopscope.circuits.mechanism import aim as at
+from hopscope.circuits.subject import TransformerSubject
 from hopscope.configs import KHop, Model, Retrieval
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
+from hopscope.models.planted import Planted
 
 TASKS = [Retrieval(hops=2, chains=3, dim=4), KHop(hops=2, length=12, alphabet=4)]
 KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
@@ -63,3 +84,123 @@ def test_every_mechanism_is_painted_as_a_loop_over_positions_would(
         expected = slow_attention(mechanism, exam, own[:, head], causal)
         assert torch.allclose(found[:, head], expected, atol=1e-6), str(mechanism)
     assert torch.allclose(found.sum(-1), torch.ones(found.shape[:-1]), atol=1e-5)
+
+
+HEADS = [(layer, head) for layer in range(3) for head in range(2)]
+
+
+def slow_losses(model: Transformer, exam: Exam, ablation: Ablation) -> Tensor:
+    """One whole forward pass; what heads usually carry comes from another one."""
+    usual: list[Tensor] = []
+
+    def note(_: int, mixed: Tensor) -> Tensor:
+        usual.append(mixed)
+        return mixed
+
+    model(exam.inputs, heads=note, read=exam.length)
+
+    def attention(layer: int, pattern: Tensor) -> Tensor:
+        pattern = pattern.clone()
+        for head, change in ablation.at(layer):
+            if isinstance(change, Mechanism):
+                pattern[:, head] = slow_attention(change, exam, pattern[:, head])
+        return pattern
+
+    def heads(layer: int, mixed: Tensor) -> Tensor:
+        mixed = mixed.clone()
+        for head, change in ablation.at(layer):
+            if change == Carried("mean"):
+                mixed[:, head] = usual[layer][:, head].mean(0)
+            elif change == Carried("resample"):
+                mixed[:, head] = usual[layer][:, head].roll(1, 0)
+        return mixed
+
+    every = model(exam.inputs, attention=attention, heads=heads, read=exam.length)
+    return exam.losses(every[:, -model.interface.read :])
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(HEADS), st.sampled_from(CHANGES)), min_size=1, max_size=5
+    )
+)
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_walk_of_many_equals_one_pass_each(
+    random_model: Transformer, ablator: Ablator, several: list[dict[Head, Change]]
+) -> None:
+    ablations = [Ablation.of(each) for each in several]
+    with torch.no_grad():
+        expected = torch.stack([slow_losses(random_model, ablator.exam, a) for a in ablations])
+    assert torch.allclose(ablator.losses(ablations), expected, atol=1e-5)
+    shown = attended(subject_of(random_model), ablator.exam, ablations[0])
+    read = shown.outputs[:, -random_model.interface.read :]
+    assert torch.allclose(ablator.exam.marks(read), expected[0], atol=1e-5)
+
+
+class Counted(TransformerSubject):
+    """A model that notes for how many examples it is asked at once."""
+
+    most = 0
+
+    def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+        self.most = max(self.most, len(x))
+        return super().write(number, x, mixed)
+
+
+def test_how_much_walks_together_or_is_kept_changes_nothing(
+    random_model: Transformer, exam: Exam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = [Ablation.of({head: change}) for head in HEADS for change in CHANGES]
+    with torch.no_grad():
+        expected = torch.stack([slow_losses(random_model, exam, a) for a in several])
+    most = []
+    for call, kept in ((1, 0), (200_000, 30_000), (2**30, 2**30)):
+        monkeypatch.setattr(budget, "CALL_BYTES", call)
+        monkeypatch.setattr(budget, "STREAM_BYTES", kept)
+        monkeypatch.setattr(budget, "DRAWN_BYTES", kept)
+        subject = Counted(random_model)
+        ablator = Ablator(subject, exam)
+        for _ in range(2):  # the second time some of it is kept
+            assert torch.allclose(ablator.losses(several), expected, atol=1e-5), (call, kept)
+        most.append(subject.most)
+    assert most[0] == len(exam) < most[1] < most[2]
+
+
+def test_a_head_out_of_range_is_named(ablator: Ablator) -> None:
+    for head in ((3, 0), (0, 2), (-1, 0)):
+        line = rf"no head {head[0]}\.{head[1]}; this model has layers 0 … 2 with heads 0 … 1"
+        with pytest.raises(CircuitError, match=line):
+            ablator.losses([Ablation.of({head: Mechanism()})])
+
+
+def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, exam: Exam) -> None:
+    with torch.no_grad():
+        random_model.head.bias[0] = torch.nan
+    with pytest.raises(CircuitError, match="the model's loss is not a finite number everywhere"):
+        Ablator(subject_of(random_model), exam).losses([Ablation()])
+
+
+def test_a_loss_that_an_ablation_makes_no_number_is_not_blamed_on_the_weights(
+    two_hops: Planted, exam: Exam
+) -> None:
+    far = replace(exam, losses=lambda outputs: exam.losses(outputs) * 3e38 * 10)
+    ablator = Ablator(two_hops.model, far)
+    assert float(ablator.losses([Ablation()]).max()) < 1
+    even = Ablation.of({(2, 0): Mechanism(), (1, 0): Mechanism()})
+    with pytest.raises(
+        CircuitError, match=r"with 1.0 uniform \(and 1 more\) the loss is not a fin"
+    ):
+        ablator.losses([even])
+
+
+def test_an_ablator_takes_a_model_and_asks_for_ablations_and_an_exam(two_hops: Planted) -> None:
+    exam = exam_of(two_hops.task, 8)
+    losses = Ablator(two_hops.model, exam).losses([Ablation()])
+    assert torch.equal(losses, Ablator(subject_of(two_hops.model), exam).losses([Ablation()]))
+    for wrong in ([], Ablation()):
+        with pytest.raises(CircuitError, match="a list of ablations, of at least one"):
+            unwrap(Ablator.losses)(Ablator(two_hops.model, exam), wrong)
+    with pytest.raises(CircuitError, match="takes an Exam, as .* makes; got Retrieval"):
+        unwrap(Ablator.__init__)(object.__new__(Ablator), two_hops.model, two_hops.task)

@@ -1,6 +1,10 @@
-"""Models under the microscope: hopscope's own, subjects of one's own, told apart."""
+"""Models under the microscope, and the exams that they sit: hopscope's own, and subjects of one's
+own, told apart by their weights.
+"""
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
 from inspect import unwrap
 
 import pytest
@@ -8,14 +12,21 @@ import torch
 from torch import Tensor, nn
 
 from hopscope import load
-from hopscope.circuits import Ablation, Ablator, Exam, subject_of
+from hopscope.circuits import Ablation, Ablator, Exam, attention_maps, exam_of, subject_of
+from hopscope.circuits.kept import checkpoint_digest
 from hopscope.circuits.layer_steps import prove
 from hopscope.circuits.subject import TransformerSubject, weights_digest
-from hopscope.configs import KHop
+from hopscope.configs import Experiment, KHop, Retrieval
 from hopscope.errors import CircuitError
+from hopscope.facts import Role
 from hopscope.models import Transformer
+from hopscope.models.planted import Planted
+from hopscope.runs import train
+from hopscope.store import Store
+from hopscope.tasks import dataset, question_losses
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.baselines import baselines
+from hopscope.training import Run
 
 
 def test_what_is_no_single_model_is_refused(random_model: Transformer) -> None:
@@ -53,14 +64,10 @@ def test_digests_are_those_that_circuits_were_kept_with() -> None:
 
 
 class Odd(TransformerSubject):
-    """A subject of one's own, whose attention is made into something else."""
-
-    def __init__(self, model: Transformer, made: Callable[[Tensor], Tensor]) -> None:
-        super().__init__(model)
-        self.made = made
+    """A subject of one's own, whose attention is more than it can be."""
 
     def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
-        return self.made(super().look(number, x, read, heads))
+        return 1.15 * super().look(number, x, read, heads)
 
 
 @torch.no_grad()
@@ -72,13 +79,78 @@ def test_a_walk_of_ones_own_is_looked_through_and_proved(
     prove(subject, x, expected, "mine")
     with pytest.raises(CircuitError, match="the adapter for mine is off by"):
         prove(subject, x, expected + 0.1 * expected.abs().max(), "mine")
-    for made, line in (
-        (lambda p: 1.15 * p, "layer 0 handed out rows with 0 in them, and sums up to 1.15;"),
-        (lambda p: 0.95 * p + 0.05, r"layer 0 (handed out rows|attends to later positions)"),
-        (lambda p: p.flip(-1), "layer 0 attends to later positions .*say causal=False"),
+    line = "layer 0 handed out rows with 0 in them, and sums up to 1.15;"
+    with pytest.raises(CircuitError, match=line):
+        Ablator(Odd(random_model), exam).losses([Ablation()])
+    with pytest.raises(CircuitError, match=line):
+        prove(Odd(random_model), x, expected, "mine")
+
+
+@pytest.mark.parametrize("seeds", [(3,), (4, 9)])
+def test_the_digest_of_a_checkpoint_is_its_models(
+    store: Store, tiny: Experiment, seeds: tuple[int, ...]
+) -> None:
+    folder = train(tiny.model_copy(update={"seeds": seeds}), store).folder
+    for step in (5, 12):
+        model = Run(folder).model_at(step)
+        members = [model] if len(seeds) == 1 else [model.member(n) for n in range(len(seeds))]
+        mine = [checkpoint_digest(folder, step, seed) for seed in seeds]
+        assert mine == [subject_of(member).digest() for member in members]
+
+
+TASK = Retrieval(hops=2, chains=3, dim=4)
+
+
+def test_positions_are_those_of_the_role() -> None:
+    exam = exam_of(TASK, 5)
+    assert (len(exam), exam.length) == (5, TASK.interface().length)
+    found = exam.positions(Role("value", 1))
+    assert found.sum(1).tolist() == [TASK.chains] * 5
+    for example, at in found.nonzero().tolist():
+        assert exam.table[int(exam.roles.role[example, at])] == Role("value", 1)
+    everywhere = sum(exam.positions(role) for role in exam.table)
+    assert (everywhere == 1).all()
+    with pytest.raises(CircuitError, match="there is no role 'value 7' here; the roles are key 0,"):
+        exam.number(Role("value", 7))
+
+
+def test_what_is_read_is_what_is_asked_and_answered() -> None:
+    exam = exam_of(Retrieval(hops=1, chains=3, dim=4), 2)
+    for asked, answered, read in ((None, None, exam.length), (2, None, 2), (None, 3, 3), (2, 3, 2)):
+        assert replace(exam, read=asked).read_of(answered) == read, (asked, answered)
+
+
+def test_examples_are_those_of_the_validation_stream() -> None:
+    drawn = dataset(TASK, 3, 4, "validation")
+    exam = exam_of(TASK, 4, seed=3)
+    assert torch.equal(exam.inputs, drawn.inputs)
+    answers = torch.zeros(4, TASK.interface().read, TASK.interface().outputs)
+    assert exam.losses(answers).shape == (4, 2)
+    assert torch.equal(exam.losses(answers), question_losses(TASK, answers, drawn))
+
+    def mine(examples: int, seed: int) -> Exam:
+        return exam_of(TASK, examples, seed)
+
+    assert torch.equal(exam_of(mine, 4, seed=3).inputs, drawn.inputs)
+
+
+def test_what_cannot_be_examined_is_named(two_hops: Planted) -> None:
+    # Without the checks of types that only tests have.
+    subject, exam = inspect.unwrap(subject_of), inspect.unwrap(exam_of)
+    for ask, line in (
+        (lambda: subject(3), "there is no adapter for a int"),
+        (lambda: exam(3, 4), "a model is examined on a task, .*; got int"),
+        (lambda: exam(TASK, 2.5), "examples is 2.5; a model is examined with"),
+        (lambda: exam(TASK, "64"), "examples is '64'; a model is examined with"),
+        (lambda: exam(TASK, 0), "examples is 0; a model is examined with at least 1"),
+        (
+            lambda: exam(KHop(length=100), 10**10),
+            r"10,000,000,000 examples of 100 positions would take about [\d,]+ GiB; this machine",
+        ),
+        *(
+            (lambda task=task: attention_maps(two_hops.model, task, 4), "was made for examples of")
+            for task in (Retrieval(hops=3), KHop(), Retrieval(hops=2, dim=4))
+        ),
     ):
-        odd = Odd(random_model, made)
         with pytest.raises(CircuitError, match=line):
-            Ablator(odd, exam).losses([Ablation()])
-        with pytest.raises(CircuitError, match=line):
-            prove(odd, x, expected, "mine")
+            ask()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from changes import CHANGES
+from slow import CHANGES
 from torch import Tensor
 
 from hopscope.circuits import Ablation, Ablator, Carried, Exam, Whole
@@ -118,6 +118,8 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
 
     later = handing(lambda p: p.transpose(-1, -2) / p.shape[-1])
     for edited, shape, line in (
+        (lambda edit: lambda n, p: p, SHAPE, r"by layers \[\], expected 0 … 2: fused kernels"),
+        (handing(lambda p: None), SHAPE, r"layer 0 handed out None as attention, expected \(2, 2,"),
         (handing(lambda p: p.log().clamp(-9)), SHAPE, "rows with -9 in them, .*after its softmax"),
         (handing(lambda p: 2 * p), SHAPE, "rows with 0 in them, and sums up to 2; "),
         (later, SHAPE, "attends to later positions .*causal=False"),

@@ -1,15 +1,14 @@
 """The command as a user calls it, in a folder of its own."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import safetensors.torch
-from reproducing import End, Say, ends, registry
+from calling import Captured, End, Patch, Say, ends, hopscope, registry, root  # noqa: F401
 
 from hopscope.cli.commands import COMMANDS
-from hopscope.cli.main import call, main
+from hopscope.cli.main import call
 from hopscope.cli.main import run as command
 from hopscope.cli.output import warn
 from hopscope.configs import Experiment, Recipe, Retrieval, Training
@@ -22,30 +21,7 @@ from hopscope.training import Run, train
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the command is called in; its runs are in `runs`."""
-    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path / "runs"))
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def hopscope(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Exit code, output and errors of a command."""
-
-    def called(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["hopscope", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return called
-
-
-@pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def said(capsys: Captured) -> Callable[..., str]:
     """What a command prints, which succeeds."""
 
     def called(*arguments: str) -> str:
@@ -85,7 +61,7 @@ def run(story: Path, known: Planted) -> Run:
 
 
 @pytest.fixture
-def here(story: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(story: Path, run: Run, monkeypatch: Patch) -> Path:
     monkeypatch.setenv("HOPSCOPE_STORE", str(story / "runs"))
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(story)
@@ -93,7 +69,7 @@ def here(story: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Say:
+def say(capsys: Captured, monkeypatch: Patch, tmp_path: Path) -> Say:
     """The command with folders of its own: exit code, output, errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")

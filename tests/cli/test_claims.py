@@ -1,4 +1,4 @@
-"""The claims in a terminal, as lines of JSON, and on a page."""
+"""The claims and readings in a terminal, as lines of JSON, and on a page."""
 
 import json
 import shlex
@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import musat_rows
 import pytest
+from calling import Captured, Patch, Said
 
 from hopscope.cli.commands import COMMANDS
 from hopscope.cli.main import call
 from hopscope.cli.main import run as hopscope
 from hopscope.errors import StoreUnwritable
+from hopscope.papers import registry
 from hopscope.papers.claim import Claim, Finding, Reason
-from hopscope.papers.registry import PAPERS as PAPERS_OF_ALL
+from hopscope.papers.cost import training_flop
+from hopscope.papers.musat.readings import READINGS, PaperReading, reading_of
 from hopscope.papers.registry import Registry
 from hopscope.papers.results_folder import that_came_with_it
 from hopscope.papers.row import Row
@@ -49,7 +53,7 @@ PAPERS = Registry(
 Claims = Callable[..., list[str]]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def folder(root: Path) -> Path:
     """A folder with results of one target, and three claims of which it decides two."""
     PAPERS.results(Path("results")).save(Table("musat/fig4", "full", (Measured(loss=0.72),)))
@@ -57,7 +61,7 @@ def folder(root: Path) -> Path:
 
 
 @pytest.fixture
-def claims(capsys: pytest.CaptureFixture[str]) -> Claims:
+def claims(folder: Path, capsys: Captured) -> Claims:
     """The lines that the command prints."""
 
     def said(*words: str, papers: Registry = PAPERS, code: int = 0) -> list[str]:
@@ -86,7 +90,6 @@ def test_a_row_for_each_claim_verdict_by_verdict(claims: Claims) -> None:
 
 def test_all_of_one_claim_is_shown(claims: Claims) -> None:
     lines = claims("above-0.7")
-    assert lines == claims("musat/a")
     assert lines[:2] == ["musat/above-0.7", "The loss stays high"]
     told = dict(line.split(maxsplit=1) for line in lines[3:])
     assert told == {
@@ -95,13 +98,11 @@ def test_all_of_one_claim_is_shown(claims: Claims) -> None:
         "evidence": "all seeds", "basis": "musat/fig4: computed, without any training",
     }  # fmt: skip
     (row,) = json.loads("".join(claims("above-0.7", "--json")))
-    assert row == {
-        **told, "id": "musat/above-0.7", "says": "The loss stays high", "targets": ["musat/fig4"],
-        "why": None,
-    }  # fmt: skip
+    more = {"id": "musat/above-0.7", "says": "The loss stays high", "targets": ["musat/fig4"]}
+    assert row == {**told, **more, "why": None}
 
 
-def test_what_is_not_reproduced_says_why(claims: Claims, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_reproduced_says_why(claims: Claims, monkeypatch: Patch) -> None:
     lines = claims("below-0.5")
     ours = next(number for number, line in enumerate(lines) if line.startswith("ours"))
     assert lines[ours : ours + 2] == ["ours      0.72", "          0.8 (one; two)"]  # by clauses
@@ -117,20 +118,7 @@ def test_what_is_not_reproduced_says_why(claims: Claims, monkeypatch: pytest.Mon
     assert not any("why" in line for line in unmeasured)
 
 
-def test_results_that_cannot_be_read_do_not_hide_the_others(folder: Path, claims: Claims) -> None:
-    before = claims()
-    (folder / "results/musat/fig4.jsonl").write_text("{}\n")
-    *lines, told = claims(code=2)
-    assert told.startswith("hopscope: results/musat/fig4.jsonl is no table of results of musat/fi")
-    others = {line for line in before if line.startswith("chen/")}
-    assert others
-    assert others <= {*lines}
-    claims("chen")
-
-
-def test_a_part_that_cannot_be_read_is_told_and_the_rest_is_judged(
-    folder: Path, claims: Claims
-) -> None:
+def test_what_cannot_be_read_is_told_and_the_rest_is_judged(folder: Path, claims: Claims) -> None:
     targets = {**PAPERS.targets, "chen/more": Target("chen/more", "more", (Measured,))}
     papers = Registry(targets=targets, claims={ABOVE.id: replace(ABOVE, beside=("chen/more",))})
     (folder / "results/chen").mkdir()
@@ -140,23 +128,24 @@ def test_a_part_that_cannot_be_read_is_told_and_the_rest_is_judged(
     (told,) = json.loads("".join(lines))
     assert told["verdict"] == "reproduced"
     assert told["evidence"] == "all seeds; a part of chen/more cannot be read"
+    (folder / "results/musat/fig4.jsonl").write_text("{}\n")
+    *lines, err = claims(code=2)
+    assert err.startswith("hopscope: results/musat/fig4.jsonl is no table of results of musat/fi")
+    assert "chen/winner      The parents win" in lines
+    claims("chen")  # no table of these
 
 
-def test_the_report_is_one_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_is_one_page(folder: Path, capsys: Captured) -> None:
     assert report([]) == 0
     assert capsys.readouterr().out == "page: reports/papers.html\n"
     text = (folder / "reports/papers.html").read_text()
     assert "The parents win" in text
     assert text.count("<svg ") == 1
-    report(["--results", "elsewhere", "--out", "other/page.html"])
-    assert "<svg " not in (folder / "other/page.html").read_text()
     with pytest.raises(StoreUnwritable, match="cannot write results/musat/fig4.jsonl/page.html"):
         report(["--out", "results/musat/fig4.jsonl/page.html"])
 
 
-def test_elsewhere_there_is_what_came_with_hopscope(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_elsewhere_is_what_came_with_it(folder: Path, monkeypatch: Patch, capsys: Captured) -> None:
     (folder / "elsewhere" / "results").mkdir(parents=True)  # of something else
     monkeypatch.chdir(folder / "elsewhere")
     assert hopscope(["claims", "chen", "--json"]) == 0
@@ -164,8 +153,71 @@ def test_elsewhere_there_is_what_came_with_hopscope(
     assert "these results came with version" in captured.err
     kept = that_came_with_it()
     assert kept is not None
-    judged = [each["verdict"] for each in json.loads(captured.out)]
-    expected = PAPERS_OF_ALL.results(kept)
-    of_chen = (claim for name, claim in PAPERS_OF_ALL.claims.items() if name.startswith("chen/"))
-    assert judged == [claim.finding(expected).verdict for claim in of_chen]
-    assert judged.count("not measured") < len(judged) / 2
+    told = {each["id"]: each["verdict"] for each in json.loads(captured.out)}
+    results = registry.PAPERS.results(kept)
+    assert told == {id_: registry.PAPERS.claims[id_].finding(results).verdict for id_ in told}
+    assert [*told.values()].count("not measured") < len(told) / 2
+
+
+NAME = reading_of("fan-in").name
+
+
+def measured(rows: list[Row]) -> None:
+    """Some models are measured, of a target that is not complete."""
+    rows = [musat_rows.with_(row, run=f"{number}") for number, row in enumerate(rows)]
+    table = Table("musat/readings", "reduced", tuple(rows), wanted=51)
+    registry.PAPERS.results(Path("results")).save_part(table)
+
+
+@pytest.fixture
+def readings(root: Path, said: Said, monkeypatch: Patch) -> Said:
+    """`hopscope readings`, where some models are measured."""
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("results").mkdir()
+    measured(musat_rows.reading_rows(NAME))
+    return lambda *words: said("readings", *words)
+
+
+def test_every_reading_has_a_line_within_80_columns(readings: Said) -> None:
+    lines = readings().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("not yet" in line for line in lines) == len(READINGS) - 1
+    (line,) = (line for line in lines if "6,400" in line)
+    assert NAME.startswith(line.partition("6,400")[0].strip())
+    numbers = " ".join(line.partition("6,400")[2].split())
+    assert numbers == "0.004 0.004 0.004 4+1 4+1 4+1 9 of 9 150 TFLOP"
+    rows = [row.model_copy(update={"steps": 9}) for row in musat_rows.tables()[musat_rows.ABC]]
+    registry.PAPERS.results(Path("results")).save(Table(musat_rows.ABC, "smoke", tuple(rows)))
+    assert readings().splitlines() == lines  # tiny models are of no reading
+
+
+def test_claims_say_whether_readings_matter(readings: Said) -> None:
+    other = musat_rows.reading_rows(reading_of("torch").name)
+    bent = [musat_rows.with_(row, final=[0.02] * 3, clean=0.02) for row in other]
+    measured([*musat_rows.reading_rows(NAME), *bent])
+    lines = [line.split() for line in readings().splitlines()]
+    told = {line[0]: line[1:] for line in lines if line and line[0].startswith("musat/abc-")}
+    assert told["musat/abc-below-0.01"] == ["3", "of", "6", "1", "of", "2", "0.25"]
+    assert told["musat/abc-four-heads"] == ["6", "of", "6", "2", "of", "2", "1"]
+    assert told["musat/abc-different"][-1] == "–"
+    assert len(told) == 9
+
+
+def test_words_choose_and_one_reading_is_told_claim_by_claim(readings: Said) -> None:
+    rows = json.loads(readings("torch", "--json"))
+    assert [row["reading"] for row in rows] == [
+        reading.name for reading in READINGS if reading.init == "torch"
+    ]
+    assert rows[0]["losses"] == []
+    told = readings(*NAME.split(), "in-order")
+    assert told == readings(NAME)  # the name may be one word
+    assert "musat/abc-four-heads" in told
+    first = musat_rows.reading_rows(NAME)[0]
+    steps = ["never" if step is None else f"{step:,}" for step in first.crossed]
+    shown = told.partition("learned at step\n")[2].splitlines()[0].split()
+    assert shown == [f"{first.seed}", *steps]
+    musat = musat_rows.tables()[musat_rows.ABC]
+    registry.PAPERS.results(Path("results")).save(Table(musat_rows.ABC, "full", tuple(musat)))
+    (row,) = json.loads(readings(*PaperReading().words.values(), "--json"))
+    assert (row["reading"], row["steps"]) == ("gpt2 constant token base-10000", musat[0].steps)
+    assert row["flop"] == training_flop(PaperReading().experiment(0, musat[0].steps))

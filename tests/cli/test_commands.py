@@ -1,42 +1,36 @@
-"""The table of commands, walked from one end to the other."""
+"""The table of commands from one end to the other: help, pages, and what a shell completes."""
 
 import contextlib
-import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calling import Captured, Patch, Said, Say
 
+import hopscope.configs
 from hopscope.cli import complete, completion, reference
-from hopscope.cli.commands import (
-    COMMANDS,
-    GROUPS,
-    HIDDEN,
-    actions,
-    always_there,
-    asked,
-    function_of,
-)
+from hopscope.cli.commands import COMMANDS, GROUPS, HIDDEN, actions, always_there, function_of
+from hopscope.cli.fields import CONFIGS, meanings, page
 from hopscope.cli.flags import arguments_of
 from hopscope.cli.main import run
+from hopscope.configs import Config, Experiment, Model, Retrieval, Training
+from hopscope.errors import ConfigError
+from hopscope.papers import presets
+from hopscope.papers.registry import PAPERS
+from hopscope.store import Store, gallery
 
 DOCS = Path(__file__).parents[2] / "docs"
-Captured = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def table() -> complete.Table:
-    """What the completion scripts hold."""
-    return complete.read_table(complete.write_table(completion.table()).splitlines())
 
 
 def test_every_command_is_whole(table: complete.Table, capsys: Captured) -> None:
-    reference_page = (DOCS / "reference.md").read_text()
     for name, command in COMMANDS.items():
         assert callable(function_of(command))
         form = always_there(command)
         assert form.__doc__
         assert not form.__doc__.startswith(f"{form.__name__}(")  # what Python writes
-        assert f"\n### hopscope {name}\n" in reference_page
         words = name.split(" ")
         for count, word in enumerate(words):
             assert complete.candidates([*words[:count], word[:2]], table).count(word) == 1, name
@@ -69,47 +63,175 @@ def test_help_has_every_name_once(capsys: Captured) -> None:
         assert all(f"\n  {action.name} " in out for action in actions(head))
 
 
-def test_a_command_that_does_something_itself_has_actions_all_the_same() -> None:
-    assert asked(["sweep", "f.py", "--shard", "1/2"]) == (
-        COMMANDS["sweep"], ["f.py", "--shard", "1/2"],
-    )  # fmt: skip
-    assert asked(["sweep", "plan", "f.py"]) == (COMMANDS["sweep plan"], ["f.py"])
-    assert asked(["sweep", "slurm"]) == (COMMANDS["sweep slurm"], [])
-
-
-def test_the_reference_page_is_what_the_commands_say() -> None:
-    """`python -m hopscope.cli.reference docs/reference.md` renews it."""
+def test_pages_are_what_commands_and_configs_say() -> None:
+    """`python -m hopscope.cli.reference docs/reference.md` renews the one; fields likewise."""
     assert (DOCS / "reference.md").read_text() == reference.page()
+    assert (DOCS / "fields.md").read_text() == page()
 
 
-def test_a_list_is_printed_where_no_action_is_named(capsys: Captured) -> None:
-    run(["gallery", "list"])
-    listed = capsys.readouterr().out
-    run(["gallery"])
-    assert capsys.readouterr().out == listed
-    assert "gallery/demo" in listed
+def test_other_words_mean_the_same(said: Said) -> None:
+    for words, same in {
+        "gallery": "gallery list", "help": "--help", "help llm": "llm --help", "-V": "--version",
+    }.items():  # fmt: skip
+        shown = said(*words.split())
+        assert shown == said(*same.split())
+        assert "hopscope" in shown
 
 
-def test_complete_reads_its_table_from_the_script(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("maps\n \tRUN\t\t\n --step\tINT\t\t\n"))
-    assert run(["complete", "maps", "--st"]) == 0
-    assert capsys.readouterr().out == "--step\n"
-
-
-def test_a_flag_of_before_works_and_says_the_new_one(
-    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for number, words in enumerate((["--to", "a"], ["--to=b"])):
-        asked = ["llm", "export", "--questions", "2", *words, "--seed", "3"]
-        assert run(asked) == 0
-        captured = capsys.readouterr()
-        assert "--to of llm export is called --out now\n" in captured.err
-        assert "--seed of llm export is called --sample now\n" in captured.err
-        assert captured.out.startswith(f"ruler: {'ab'[number]}/")
-    assert run([*asked[:4], "--out", "c", "--sample", "3"]) == 0
+def test_a_flag_of_before_works_and_says_the_new_one(root: Path, capsys: Captured) -> None:
+    asked = ["llm", "export", "--questions", "2"]
+    for words in (["--to", "a"], ["--to=b"]):
+        assert run([*asked, *words, "--seed", "3"]) == 0
+        assert capsys.readouterr().err == (
+            "hopscope: --to of llm export is called --out now\n"
+            "hopscope: --seed of llm export is called --sample now\n"
+        )
+    assert run([*asked, "--out", "c", "--sample", "3"]) == 0
     assert capsys.readouterr().err == ""
-    (before,), (now,) = Path("a").iterdir(), Path("c").iterdir()
-    assert before.read_bytes() == now.read_bytes()
+    assert len({next(Path(folder).iterdir()).read_bytes() for folder in "abc"}) == 1
+
+
+WITHOUT_FIELDS = {"Config", "FactTask", "VectorTask", "Recipe", "Interface"}
+"""Bases, and what follows from a task: nobody writes them."""
+
+
+def test_every_field_of_every_config_says_what_it_means() -> None:
+    public = [getattr(hopscope.configs, name) for name in hopscope.configs.__all__]
+    there = {each for each in public if isinstance(each, type) and issubclass(each, Config)}
+    assert {each for each in there if each.__name__ not in WITHOUT_FIELDS} == {*CONFIGS}
+    for config in CONFIGS:
+        assert all(text.endswith((".", "?", ")")) for text in meanings(config).values()), config
+
+
+Next = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def script() -> str:
+    """What the completion scripts hold."""
+    return complete.write_table(completion.table())
+
+
+@pytest.fixture(scope="module")
+def table(script: str) -> complete.Table:
+    return complete.read_table(script.splitlines())
+
+
+@pytest.fixture
+def after(table: complete.Table, root: Path, monkeypatch: Patch) -> Next:
+    """What may come after some words, in a folder of its own."""
+    monkeypatch.delenv("HOPSCOPE_STORE")
+    return lambda *words: complete.candidates(words, table)
+
+
+def test_what_comes_next(after: Next) -> None:
+    for line, expected in {
+        "ll": "llm",
+        "llm ": "bench export heads mechanism show",
+        "llm show --fi": "--figure",
+        "completion ": "bash fish zsh",
+        "train musat/transformer-a --model.lay": "--model.layers",
+        "train demo --device ": "auto cpu cuda",
+        "train demo --device = c": "cpu cuda",
+        "train chen/paper --model.lay": "",
+        "train demo --seeds 0 1 --dev": "--device",
+        "circuit export x --format ed": "edges",
+        "maps x --figure ": "",  # a file: the shell knows better
+        "maps x --examples ": "",
+        "maps x --no-such-flag": "",
+        "nothing of this": "",
+        "--h": "--help",
+    }.items():
+        assert after(*line.split(" ")) == expected.split(), line
+
+
+def test_names_of_all_kinds(after: Next) -> None:
+    assert after("train", "") == after("presets", "") == sorted(presets())
+    assert after("claims", "") == sorted(PAPERS.claims)
+    assert after("reproduce", "") == sorted(PAPERS.targets)
+    assert after("gallery", "copy", "") == gallery.names()
+    assert "smollm2-135m" in after("llm", "bench", "--model", "")
+
+
+def test_runs_are_those_of_the_store(after: Next, tiny: Experiment, monkeypatch: Patch) -> None:
+    shipped = [f"gallery/{name}" for name in gallery.names()]
+    assert after("maps", "") == shipped  # and no word about a store that is not there
+    for root, seed in (("runs", 1), ("elsewhere", 2), ("named", 3)):
+        Store(root).create(tiny.model_copy(update={"seeds": (seed, seed + 9)}))
+    Path("runs/notes").mkdir()
+    Path("runs/.new-1-x").mkdir()
+    Path("runs/.new-1-x/manifest.json").write_text("{}")
+    assert after("maps", "") == sorted([*Store().names(), *shipped])
+    monkeypatch.setenv("HOPSCOPE_STORE", "elsewhere")
+    assert after("show", "r") == Store("elsewhere").names()
+    assert after("show", "--store", "named", "r") == Store("named").names()
+    assert after("train", "demo", "--prolong", "r") == Store("elsewhere").names()
+    (name,) = Store("elsewhere").names()
+    Store("elsewhere").tag(name, "first")
+    assert after("show", "fi") == ["first"]
+    for text in ("", "[1]", '{"runs": [1]}', '{"runs": {"x": 1}}', '{"runs": {"x": [1]}}'):
+        Path("elsewhere/tags.json").write_text(text)
+        assert after("show", "fi") == []
+    assert after("rm", name, "r") == [name]  # of which there may be several
+    assert name not in after("maps", name, "")
+
+
+def test_a_script_holds_the_table(script: str, said: Said) -> None:
+    assert not {"'", "\\", "`"} & set(script)  # which would end a quotation
+    for shell in ("bash", "zsh", "fish"):
+        out = said("completion", shell)
+        assert script in out
+        assert "TABLE" not in out
+
+
+def test_bash_is_told(tmp_path: Path, script: str) -> None:
+    (tmp_path / "hopscope").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hopscope "$@"\n')
+    (tmp_path / "hopscope").chmod(0o755)
+    asked = "".join(
+        f'COMP_WORDS=(hopscope {words}); COMP_CWORD={number}; _hopscope; echo "${{COMPREPLY[@]}}"\n'
+        for words, number in (("maps gallery/pl", 2), ('""', 1))
+    )
+    (tmp_path / "script").write_text(completion.SCRIPTS["bash"].replace("TABLE", script) + asked)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        ["bash", "script"],
+        cwd=tmp_path, env=os.environ | path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    first, second = done.stdout.splitlines()
+    assert first == "gallery/planted"
+    assert {"maps", "llm", "train"} <= set(second.split())
+    assert "complete" not in second.split()
+
+
+@pytest.mark.slow
+def test_the_demo_is_one_page(root: Path, hopscope: Say, monkeypatch: Patch) -> None:
+    from hopscope.papers import demo
+    from hopscope.papers.preset import Preset
+
+    easy = Experiment(
+        task=Retrieval(hops=1, chains=2, position="pair", base=10),
+        model=Model(layers=2, heads=2, d_model=32, init="fan-in"),
+        training=Training(
+            steps=400, batch=32, lr=4e-3, warmup=50, schedule="cosine", checkpoint_every=100,
+            validation_examples=64,
+        ),
+    )  # fmt: skip
+    monkeypatch.setattr(demo, "preset", lambda: Preset("demo", "easy", easy, {}))
+    code, out, _ = hopscope("demo")
+    assert code == 0
+    for words in ("guessing", "query ← value 0", "emerged at step"):
+        assert words in out
+    (page,) = (root / "reports").iterdir()
+    assert str(page.relative_to(root)) in out
+    assert page.read_text().count("<svg ") == 5
+
+
+def test_help_for_nobody_is_no_mistake(monkeypatch: Patch) -> None:
+    """Where the output is closed, Python has no stream for it."""
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as stop:
+        run(["claims", "--help"])
+    assert not stop.value.code
+    with pytest.raises(ConfigError, match="Unrecognized options: --zzz"):
+        run(["claims", "--zzz"])

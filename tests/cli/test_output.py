@@ -1,14 +1,25 @@
-"""What is printed is shown, and never steers the terminal; nor does a stream that fails."""
+"""What is printed never steers the terminal; and a command ends in one line, whatever ended it."""
 
 import io
+import os
+import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
+from calling import Captured, Patch
 
+from hopscope.cli import main as cli
 from hopscope.cli import output
+from hopscope.cli.interruption import noted_interruption
 from hopscope.cli.main import main
 from hopscope.cli.tables import table
-from hopscope.errors import OutputLost
+from hopscope.configs import Experiment
+from hopscope.errors import Interrupted, OutputLost
+from hopscope.store import Store
+from hopscope.training import train
 
 HOSTILE = "a\x1b]0;title\x07\x1b[31m\x9b31m\r\nb\u202ec\u2028\ud800"
 
@@ -20,7 +31,7 @@ def test_what_would_steer_a_terminal_is_shown() -> None:
     assert output.printable("× – layers\u00a0 §7 日本") == "× – layers\u00a0 §7 日本"
 
 
-def test_markup_and_names_of_signs_are_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_markup_and_names_of_signs_are_text(capsys: Captured) -> None:
     cells = ["[/foo] x", "[red]bold[/red]", "root:x:0", HOSTILE]
     table(["[b]"], [[cell] for cell in cells])
     output.say("[bold]run", HOSTILE)
@@ -33,7 +44,7 @@ def test_markup_and_names_of_signs_are_text(capsys: pytest.CaptureFixture[str]) 
     assert said.err.count("\n") == 1
 
 
-def test_a_stream_that_knows_few_signs_gets_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_knows_few_signs_gets_others(monkeypatch: Patch) -> None:
     for encoding in ("ascii", "latin-1"):
         raw = io.BytesIO()
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
@@ -54,9 +65,7 @@ class Full(io.StringIO):
         raise OSError(self.number, "No space left on device")
 
 
-def test_a_full_device_is_an_error_and_a_closed_pipe_is_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_closed_pipe_is_no_error_as_a_full_disk_is(monkeypatch: Patch, capsys: Captured) -> None:
     monkeypatch.setattr(sys, "argv", ["hopscope", "presets"])
     for number, code, lines in ((28, 2, 1), (32, 0, 0)):
         monkeypatch.setattr(sys, "stdout", Full(number))
@@ -69,11 +78,138 @@ def test_a_full_device_is_an_error_and_a_closed_pipe_is_not(
         output.say("x")
 
 
-def test_nobody_is_told_where_stderr_is_closed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nobody_is_told_where_stderr_is_closed(monkeypatch: Patch, capsys: Captured) -> None:
     """It is no error, and is not said in the place of the output instead."""
     for closed in (Full(28), None):
         monkeypatch.setattr(sys, "stderr", closed)
         output.warn("nobody hears it")
     assert capsys.readouterr().out == ""
+
+
+def told(monkeypatch: Patch, error: BaseException, ctrl_c: bool = False) -> int:
+    """The exit code of a command that ends with this error."""
+
+    def command(_: object) -> int:
+        if ctrl_c:
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        raise error
+
+    monkeypatch.setattr(cli, "run", command)
+    monkeypatch.setattr(sys, "argv", ["hopscope"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return int(stop.value.code or 0)
+
+
+class InterruptException(Exception):
+    """What DuckDB raises."""
+
+
+def test_each_end_has_its_line_and_its_exit_code(monkeypatch: Patch, capsys: Captured) -> None:
+    stopped = Interrupted("stopped by SIGHUP at step 7")
+    stopped.exit_code = 129
+    failed = ImportError("numpy failed to import")  # what an import makes of Ctrl-C
+    for error, ctrl_c, code, line in (
+        (KeyboardInterrupt(), False, 130, "hopscope: interrupted\n"),
+        (RuntimeError("Query interrupted"), False, 130, "hopscope: interrupted\n"),
+        (InterruptException("x"), False, 130, "hopscope: interrupted\n"),
+        (failed, True, 130, "hopscope: interrupted\n"),
+        (stopped, False, 129, "hopscope: stopped by SIGHUP at step 7\n"),
+    ):
+        assert told(monkeypatch, error, ctrl_c) == code
+        assert capsys.readouterr().err == line
+    assert told(monkeypatch, failed) == 70
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback")
+    assert err.endswith("ImportError: numpy failed to import\n")
+
+
+def test_whoever_listened_before_listens_again() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with noted_interruption() as noted:
+        assert signal.getsignal(signal.SIGINT) is not before
+        assert not noted.explains(ValueError("x"))
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert noted.explains(ValueError("x"))
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_one_that_a_finaliser_swallows_comes_again() -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def work() -> None:
+        it = Finalised()
+        del it
+        time.sleep(30)
+
+    begun = time.monotonic()
+    with noted_interruption(), pytest.raises(KeyboardInterrupt):
+        work()
+    assert time.monotonic() - begun < 20
+
+
+BEGINS = "print('begins', flush=True)"
+"""Says so when the command, which knows what Ctrl-C means, is there: Python itself does not."""
+HELP = ("claims", "--help")
+
+
+def started(
+    *arguments: str, stdout: int | None = subprocess.PIPE, before: str = ""
+) -> subprocess.Popen[str]:
+    called = f"from hopscope.cli.main import main; import sys; sys.argv[1:] = {arguments!r}"
+    return subprocess.Popen(
+        [sys.executable, "-c", f"{called}\n{before}\nmain()"],
+        stdout=stdout, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
+    """Its exit code, and the lines on stderr."""
+    _, err = process.communicate(timeout=120)
+    return process.returncode, err.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_device_stops_no_training(root: Path, tiny: Experiment) -> None:
+    (root / "tiny.json").write_text(tiny.canonical_json())
+    with Path("/dev/full").open("w") as full:
+        code, err = ended(started("train", "tiny.json", stdout=full.fileno()))
+        assert code == 2
+        assert [line.split(",")[0] for line in err] == [
+            "hopscope: the training goes on",
+            "hopscope: cannot write the output: No space left on device",
+        ]
+        assert Store().find(tiny.run_name()).manifest.complete
+        line = ["hopscope: cannot write the output: No space left on device"]
+        for command in (("runs",), ("sql", "select 1 as a"), ("--help",), HELP):
+            assert ended(started(*command, stdout=full.fileno())) == (2, line)
+
+
+@pytest.mark.slow
+def test_tables_end_quietly_when_their_reader_has_enough(root: Path, tiny: Experiment) -> None:
+    train(tiny)
+    for command in (("runs",), ("sql", "select * from range(100000)"), ("claims",), HELP):
+        reading, writing = os.pipe()
+        process = started(*command, stdout=writing)
+        os.close(writing)
+        os.close(reading)
+        code, err = ended(process)
+        told = [line for line in err if "these results came with version" not in line]
+        assert (code, told) == (0, []), command
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_any_moment_is_one_line() -> None:
+    for delay in (0.1, 0.7, 1.5, 2.5):
+        process = started("maps", "gallery/demo", "--examples", "50000", before=BEGINS)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begins\n"
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        code, err = ended(process)
+        assert (code, err) == (130, ["hopscope: interrupted"]), delay

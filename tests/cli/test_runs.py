@@ -1,13 +1,19 @@
-"""Runs are shown, tagged, checked and removed: no damage of one hides another."""
+"""Runs are trained, listed, shown, compared, tagged, checked and removed: none hides another."""
 
 import json
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
-from reproducing import Said, Say
+import numpy as np
+import pytest
+from calling import Patch, Said, Say
 
-from hopscope.configs import Experiment, Retrieval
-from hopscope.store import Store
-from hopscope.store.manifest import FileEntry
+from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.report.progress import Progress
+from hopscope.store import RunFolder, Store
+from hopscope.store.metrics import part, part_name, to_parquet
 from hopscope.training import train
 
 
@@ -15,28 +21,23 @@ def created(hops: int) -> str:
     return Store().create(Experiment(task=Retrieval(hops=hops))).name
 
 
-def test_a_run_that_cannot_be_read_hides_no_other_and_can_be_removed(
+def test_damage_hides_no_other_run_and_can_be_removed(
     root: Path, hopscope: Say, tiny: Experiment
 ) -> None:
     strange, damaged, whole = (
         train(tiny.model_copy(update={"seeds": (seed,)})).name for seed in range(3)
     )
-    config = root / "runs" / strange / "config.json"
-    text = config.read_text().replace('"seeds":[0]', '"seeds":[-1]')
-    config.write_text(text)
-    manifest = root / "runs" / strange / "manifest.json"
-    entry = json.loads(manifest.read_text())
-    entry["files"]["config.json"] = json.loads(FileEntry.of(text.encode()).model_dump_json())
-    del entry["check"]
-    manifest.write_text(json.dumps(entry))
-    with (root / "runs" / damaged / "metrics" / "losses.parquet").open("ab") as file:
-        file.write(b"more")
+    (root / "runs" / strange / "manifest.json").write_text("{}")
+    path = root / "runs" / damaged / "metrics" / "losses.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1  # of the same size
+    path.write_bytes(data)
     code, out, err = hopscope("runs")
     assert code == 1
     assert whole in out
-    assert len(err.splitlines()) == 2
-    assert f"{config} describes no run" in err
-    assert f"{damaged}/metrics/losses.parquet is damaged" in err
+    first, second = err.splitlines()
+    assert f"{damaged}/metrics/losses.parquet is damaged (its SHA-256" in first + second
+    assert f"{strange}/manifest.json is not a manifest" in first + second
     before = Store().names()
     assert "would remove" in hopscope("rm", whole, "--dry-run")[1]
     assert Store().names() == before
@@ -47,16 +48,14 @@ def test_a_run_that_cannot_be_read_hides_no_other_and_can_be_removed(
 
 def test_rm_takes_no_part_of_a_name(root: Path, hopscope: Say) -> None:
     name = created(1)
-    for part in (name[:-1], name[-9:], "retrieval", ""):
-        assert hopscope("rm", name, part)[0] == 2
+    for some in (name[:-1], name[-9:], "retrieval", ""):
+        assert hopscope("rm", name, some)[0] == 2
     assert Store().names() == [name]
     code, out, _ = hopscope("rm", name, name, "--dry-run")
     assert (code, len(out.splitlines())) == (0, 1)
 
 
-def test_show_says_which_file_of_a_run_is_missing(
-    root: Path, hopscope: Say, tiny: Experiment
-) -> None:
+def test_show_says_which_file_is_missing(root: Path, hopscope: Say, tiny: Experiment) -> None:
     run = train(tiny)
     gone = run.folder.path / "checkpoints" / "step-00000000.safetensors"
     gone.unlink()
@@ -70,13 +69,28 @@ def test_show_says_which_file_of_a_run_is_missing(
 
 
 def test_a_loss_is_told_of_the_hop_that_was_asked(root: Path, said: Said, tiny: Experiment) -> None:
+    """A task may ask its last hop alone."""
     task = Retrieval(hops=5, chains=2, curriculum=False)
-    for seeds in ((0,), (1, 2)):
-        name = train(tiny.model_copy(update={"task": task, "seeds": seeds})).name
-        (row,) = json.loads(said("show", name, "--json"))["results"]
-        assert row["hop"] == 5
+    name = train(tiny.model_copy(update={"task": task, "seeds": (1, 2)})).name
+    (row,) = json.loads(said("show", name, "--json"))["results"]
+    assert row["hop"] == 5
     out = said("sql", "select distinct split, hop from metrics order by all", "--json")
     assert [row["hop"] for row in json.loads(out)] == [5, 5]
+    progress = Progress()
+    progress.start(Store().find(name), 0)
+    progress.advance(1, {"train": np.ones((2, 1), np.float32)})
+    assert [name for name, _, _ in progress.hop_rows()] == ["hop 5"]
+    words = ("--head", "0.0=uniform", "--examples", "8", "--json")
+    assert [*json.loads(said("ablate", name, *words))[0]] == ["changed", "loss", "hop_5"]
+
+
+def test_names_of_folders_steer_no_terminal(root: Path, hopscope: Say, tiny: Experiment) -> None:
+    run = train(tiny).folder
+    run.path.rename(run.path.with_name("[bold]a\x1b]0;title\x07b"))
+    for command in (("runs",), ("show", "nope"), ("rm", "nope"), ("sql", "select name from runs")):
+        told = "".join(hopscope(*command)[1:])
+        assert "\x1b" not in told, command
+        assert r"[bold]a\x1b]0;title\x07b" in told, command
 
 
 def test_a_tag_stands_where_a_run_is_asked_for(root: Path, said: Said) -> None:
@@ -84,13 +98,196 @@ def test_a_tag_stands_where_a_run_is_asked_for(root: Path, said: Said) -> None:
     assert said("tag", one) == f"{one}: no tags\n"
     assert said("tag", one, "mine", "first") == f"{one}: first, mine\n"
     assert said("show", "mine").splitlines()[-1].endswith(" UTC, tags: first, mine")
-    for words in (["show", "mine", "--config"], ["verify", "mine"], ["tag", "mine"]):
-        said(*words)
+    assert said("verify", "mine")
     out = said("tag", other, "mine")
     assert out == f"{other}: mine\nmine is the tag of 2 runs: it names none of them alone\n"
     said("tag", other, "mine", "--remove")
     assert said("tag", "mine", "first", "--remove") == f"{one}: mine\n"
     assert said("rm", "mine", "--dry-run") == f"would remove {Store().root / one}\n"
     assert said("rm", "mine") == f"removed {Store().root / one}\n"
-    assert Store().names() == [other]
-    assert Store().tags() == {}
+    assert (Store().names(), Store().tags()) == ([other], {})
+
+
+def test_train_resume_show_and_verify(root: Path, hopscope: Say, said: Said) -> None:
+    flags = "--training.steps 6 --training.batch 4 --training.validation-examples 8 --threads 1"
+    out = said("train", "demo", *flags.split(), "--seeds", "0", "1")
+    assert re.search(r"hop 1 \d\.\d+ \(\d\.\d+ … \d\.\d+\)", out)
+    (name,) = Store().names()
+    assert "final loss" in said("resume", name[-6:])
+    out = said("show", name, "--figure", "loss.svg")
+    assert re.search(r"training\.steps +6 *\n", out)
+    assert "checkpoints at steps 0, 6" in out
+    assert (root / "loss.svg").exists()
+    rows = said("sql", "select count(*) as rows from metrics", "--csv").split()
+    assert rows == ["rows", str(2 * 2 * (6 + 7))]
+    assert said("verify", name) == f"{name}: all 5 files are as committed\n"
+    (root / "runs" / name / "checkpoints" / "step-00000006.safetensors").write_bytes(b"")
+    code, _, err = hopscope("verify", name)
+    assert code == 1
+    assert "0 bytes, expected" in err
+
+
+def test_a_training_begins_where_a_shorter_one_ended(root: Path, hopscope: Say, said: Said) -> None:
+    flags = "train demo --training.batch 4 --training.warmup 0 --threads 1".split()
+    flags += ["--training.schedule", "constant", "--training.steps"]
+    said(*flags, "4")
+    (short,) = Store().names()
+    longer = (*flags, "6", "--prolong", short[-6:])
+    code, _, err = hopscope(*longer, "--device", "cuda:7")
+    assert (code, Store().names()) == (2, [short])
+    assert "device is 'cuda:7', but torch sees no GPU: use --device cpu" in err
+    out = said(*longer)
+    assert "step 4 of 6" in out
+    assert "final loss" in out
+    assert len(Store().names()) == 2
+
+
+def test_an_experiment_s_file_is_trained(root: Path, said: Said, tiny: Experiment) -> None:
+    (root / "mine.json").write_text(tiny.canonical_json())
+    said("train", "mine.json")
+    assert Store().names() == [tiny.run_name()]
+
+
+def test_two_models_side_by_side(root: Path, said: Said, monkeypatch: Patch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    out = said("compare", "gallery/demo", "gallery/planted", "--figure", "both.svg")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    for line in ("model.heads 4 1", "model.d_head - 192", "hop 1 learned at 404"):
+        assert line in lines
+    assert "value 1 ← value 2 - 1.0" in lines
+    assert any(line.endswith("in gallery/planted alone") for line in lines)
+    assert lines[-1].startswith("Loss of each hop during training")
+    assert (root / "both.svg").stat().st_size > 1_000
+
+
+def test_runs_without_losses_or_circuits(root: Path, said: Said) -> None:
+    one, other = (Store().create(Experiment(model=Model(layers=n))).name for n in (4, 2))
+    out = said("compare", one, other)
+    assert "model.layers" in out
+    assert "neither has losses" in out
+    assert f"{one} has no checkpoint" in out
+
+
+Runs = Callable[..., tuple[list[str], list[str]]]
+Three = dict[str, RunFolder]
+
+
+def made(hops: int, step: int, seeds: tuple[int, ...] = (0,), **changes: object) -> RunFolder:
+    """A run of ten steps, of which some are done; its losses are 0.25."""
+    recipe = Experiment(task=Retrieval(hops=hops), training=Training(steps=10), seeds=seeds)
+    folder = Store().create(recipe)
+    steps = np.arange(1, step + 1, dtype=np.int32)
+    losses = np.full((step, len(seeds), hops), 0.25, np.float32)
+    rows = part("train", recipe, steps, losses)
+    folder.commit({part_name(0, step): to_parquet([rows])}, step=step, **changes)
+    return folder
+
+
+@pytest.fixture
+def three(root: Path) -> Three:
+    """A complete run, a fleet that was stopped, and one that is damaged; begun in this order."""
+    found = {"w": made(2, 10, complete=True), "f": made(1, 4, (0, 1)), "d": made(3, 4)}
+    next(found["d"].path.glob("metrics/*")).write_bytes(b"")
+    for age, letter in enumerate("dwf"):  # dates go another way
+        when = 1_700_000_000 + 86_400 * age
+        os.utime(found[letter].path / "manifest.json", (when, when))
+    for place, folder in enumerate(found.values()):
+        os.utime(folder.path / "config.json", (place, place))
+    return found
+
+
+@pytest.fixture
+def runs(root: Path, hopscope: Say) -> Runs:
+    """The lines that are printed, and what is said of what cannot be read."""
+
+    def said(*words: str) -> tuple[list[str], list[str]]:
+        code, out, err = hopscope("runs", *words)
+        assert code == bool(err)
+        return out.splitlines(), err.splitlines()
+
+    return said
+
+
+def test_a_row_says_all_of_a_run(three: Three, runs: Runs, monkeypatch: Patch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines, _ = runs()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[-1] == "size"  # no room is left for the course
+    monkeypatch.setenv("COLUMNS", "160")
+    whole = three["w"]
+    Store().tag(whole.name, "baseline", "paper")
+    (head, *rows), (told,) = runs()
+    titles = "run state models training losses date size tags course"
+    assert head.split() == titles.split()
+    assert [row.split()[0] for row in rows] == [folder.name for folder in three.values()]
+    size = sum(path.stat().st_size for path in whole.path.rglob("*") if path.is_file()) / 1e6
+    first = f"10 1 0.250 0.250 2023-11-15 {size:.1f} MB baseline paper"
+    assert rows[0].split()[1:-1] == first.split()
+    assert rows[1].split()[1:8] == "4 of 10, stopped 2 0.250 2023-11-16".split()
+    assert rows[2].split()[1] == "damaged"
+    assert f"{three['d'].name}/metrics/" in told
+    first, fleet, damaged = json.loads("".join(runs("--json")[0]))
+    assert (first["name"], first["state"], first["losses"]) == (whole.name, "complete", [0.25] * 2)
+    assert (fleet["step"], fleet["steps"], fleet["models"]) == (4, 10, 2)
+    assert (damaged["state"], damaged["step"], damaged["losses"]) == ("damaged", None, [])
+    assert damaged["problem"]
+
+
+def test_orders_and_filters(three: Three, runs: Runs) -> None:
+    Store().tag(three["w"].name, "baseline")
+    tags = Store().root / "tags.json"
+    content = json.loads(tags.read_text())
+    content["runs"][three["d"].name] = ["baseline"]  # it was whole when it was tagged
+    tags.write_text(json.dumps(content))
+    (three["f"].path / "notes.md").write_text("x" * 1_000_000)
+    letters = {folder.name: letter for letter, folder in three.items()}
+    for words, expected in {
+        "--sort begun": "wfd",
+        "--sort date": "dwf",
+        "--sort state": "wdf",
+        "--sort name": "fwd",
+        "--state stopped": "f",
+        "--state damaged": "d",
+        "d1": "f",
+        "baseline": "wd",
+        "baseline --state complete": "w",
+        "base": "",
+        "--state in-training": "",
+    }.items():
+        lines, _ = runs(*words.split())
+        assert "".join(letters.get(line.split()[0], "") for line in lines) == expected, words
+    assert lines == [f"none of the 3 runs in {Store().root} is so"]
+    lines, _ = runs("--sort", "size")
+    assert lines[-1].split()[0] == three["f"].name  # the largest is at the end
+
+
+def test_a_run_in_training(runs: Runs) -> None:
+    assert runs("--json")[0] == ["[", "]"]
+    assert runs()[0][0].startswith("no runs in")
+    folder = made(1, 4)
+    with folder.locked():
+        (_, row), _ = runs("--state", "in-training")
+    assert "4 of 10, in training" in row
+
+
+def test_settings_that_vary_are_columns(runs: Runs, tiny: Experiment, monkeypatch: Patch) -> None:
+    monkeypatch.setenv("COLUMNS", "900")
+    training = Training(steps=3, batch=4, lr=0.002)
+    longer = tiny.model_copy(update={"training": training, "seeds": (5,)})
+    for recipe in (tiny, longer):
+        Store().create(recipe)
+    bad = Store().create(tiny.model_copy(update={"seeds": (9,)}))
+    (bad.path / "config.json").write_text("{")
+    (head, *lines), _ = runs("--varies")
+    titles = head.split()
+    assert titles[:2] == ["run", "state"]
+    assert {"lr", "steps", "batch", "seeds"} <= set(titles)
+    assert not {"date", "size", "layers", "hops"} & set(titles)
+    (of_longer,) = (line for line in lines if longer.run_name() in line)
+    assert {"0.002", "[5]"} <= set(of_longer.split())
+    Store().create(MarkovExperiment())
+    rows = json.loads("".join(runs("--varies", "--json")[0]))
+    told = {row["name"]: row["settings"] for row in rows}
+    assert told[bad.name] == {}
+    assert told[tiny.run_name()]["training.lr"] == tiny.training.lr
+    assert told[MarkovExperiment().run_name()]["training.lr"] is None

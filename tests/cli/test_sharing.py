@@ -1,16 +1,21 @@
-"""`hopscope export`, and runs on a hub, as a user calls them."""
+"""Models that come from elsewhere, the gallery or a hub, and runs that go there or to trackers."""
 
+import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from reproducing import Say
+from calling import Patch, Said, Say
 
+from hopscope.circuits import Circuit
 from hopscope.cli import sharing
+from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop, Model, Training
-from hopscope.errors import Interrupted
+from hopscope.errors import Interrupted, RunReadOnly
 from hopscope.runs import Stop
-from hopscope.store import RunFolder, Store
+from hopscope.store import RunFolder, Store, gallery
 from hopscope.training import train
 
 KHOP = Experiment(
@@ -40,10 +45,6 @@ def test_a_run_goes_to_tensorboard(root: Path, hopscope: Say) -> None:
     assert place.parent == Path("exports/tensorboard")
 
 
-def test_one_model_of_a_fleet_goes_alone(half: RunFolder, hopscope: Say) -> None:
-    assert "-seed-1: new numbers at 2 steps" in hopscope("export", "khop", "--seed", "1")[1]
-
-
 def test_an_unfinished_run_is_exported_as_it_is(half: RunFolder, hopscope: Say, root: Path) -> None:
     code, out, _ = hopscope("export", "khop", "--format", "transformers")
     assert code == 0
@@ -55,16 +56,14 @@ def test_an_unfinished_run_is_exported_as_it_is(half: RunFolder, hopscope: Say, 
     assert "is not empty: choose another folder, or remove it" in err
 
 
-def test_ctrl_c_ends_the_following(
-    half: RunFolder, hopscope: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_ends_the_following(half: RunFolder, hopscope: Say, monkeypatch: Patch) -> None:
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sharing.time, "sleep", interrupted)
-    code, out, err = hopscope("export", "khop", "--follow", "--out", "logs")
+    code, out, err = hopscope("export", "khop", "--follow", "--seed", "1")
     assert code == 130
-    assert out.count("new numbers at 2 steps") == 2
+    assert out.count("-seed-1: new numbers at 2 steps") == out.count("new numbers") == 1
     assert err.splitlines() == [
         f"{half.name} is not being trained at this moment: waiting (Ctrl-C ends it)",
         "hopscope: interrupted",
@@ -87,9 +86,7 @@ class Shelf:
         return store.copy(self.runs[place], "pulled")
 
 
-def test_a_run_goes_to_a_hub_and_comes_back(
-    root: Path, hopscope: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_goes_to_a_hub_and_comes_back(root: Path, hopscope: Say, monkeypatch: Patch) -> None:
     monkeypatch.setattr("hopscope.sharing.hub.Hub", Shelf)
     monkeypatch.setattr("hopscope.llm.models.hub.fetch", lambda name, folder: folder.mkdir())
     monkeypatch.setenv("HOPSCOPE_CACHE", str(root / "cache"))
@@ -102,3 +99,75 @@ def test_a_run_goes_to_a_hub_and_comes_back(
     assert "as committed" in hopscope("verify", "pulled")[1]
     code, out, _ = hopscope("models", "pull", "me/language")
     assert (code, out) == (0, f"me/language: {root / 'cache/models/me--language'}\n")
+
+
+def tree(folder: Path) -> dict[Path, int]:
+    """Every file and folder, and when it was changed."""
+    return {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: Patch) -> Iterator[Path]:
+    """An empty folder to work in, beside a gallery that stays as it is."""
+    shipped = shutil.copytree(gallery.ROOT, tmp_path / "package")
+    before = tree(shipped)
+    monkeypatch.setattr(gallery, "ROOT", shipped)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("HOPSCOPE_STORE", raising=False)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    yield tmp_path / "here"
+    assert tree(shipped) == before
+
+
+def test_the_list_says_what_and_from_where(here: Path, said: Said) -> None:
+    out = said("gallery")
+    for name in gallery.names():
+        assert f"\ngallery/{name}: " in out
+    assert re.search(r"gallery/demo +retrieval +2 +3 +4 +64 ", out)
+    assert "written by hand, not trained (hopscope " in out
+
+
+@pytest.mark.slow
+def test_what_reads_needs_no_store_and_writes_nothing_there(here: Path, said: Said) -> None:
+    assert "files are as committed" in said("verify", "gallery/transformer-a")
+    said("maps", "gallery/transformer-a", "--examples", "8")
+    assert (here / "reports/gallery/transformer-a-maps.svg").stat().st_size > 1000
+    assert "the model" in said("ablate", "gallery/planted", "--head", "0.0=uniform")
+    story = said("emergence", "gallery/demo", "--examples", "8")
+    assert "emerged at step" in story
+    said("markov", "figures", "gallery/ngram")
+    assert (here / "reports/gallery/ngram-stages.svg").stat().st_size > 1000
+    assert [path.name for path in here.iterdir()] == ["reports"]
+
+
+def test_show_says_what_was_trained_and_what_was_not(here: Path, said: Said) -> None:
+    trained, by_hand = (said("show", f"gallery/{name}") for name in ("demo", "planted"))
+    assert "rounded to float16" in trained
+    assert "written by hand, not trained" in by_hand
+    for words in ("trained in", "training.", "final loss"):
+        assert (words in trained, words in by_hand) == (True, False), words
+    assert "stage" not in said("show", "gallery/ngram").splitlines()[0]
+
+
+def test_what_writes_leaves_it_and_says_how_to_get_a_copy(here: Path, said: Said) -> None:
+    line = "gallery/demo is read-only, as it comes with hopscope: `hopscope gallery copy demo`"
+    for word in ("discover", "resume", "rm"):
+        with pytest.raises(RunReadOnly, match=line):
+            command((word, "gallery/demo"))
+    assert list(here.iterdir()) == []
+    asked = ("discover", "gallery/planted", "--examples", "16", "--out", "mine.json")
+    assert "kept mine.json" in said(*asked)
+    assert Circuit.load(here / "mine.json").paths
+
+
+def test_a_copy_is_an_ordinary_run(here: Path, said: Said) -> None:
+    out = said("gallery", "copy", "planted", "--store", "mine")
+    assert out == "gallery-planted: a copy of gallery/planted, in mine/gallery-planted\n"
+    found = said("discover", "planted", "--examples", "16", "--store", "mine")
+    assert "query ← value 1" in found
+    said("gallery", "copy", "gallery/ngram", "--store", "mine")
+    counted = said("sql", "select distinct run from metrics", "--store", "mine", "--csv")
+    assert counted.split() == ["run", "gallery-ngram"]
+    said("rm", "gallery-planted", "--store", "mine")
+    assert Store("mine").names() == ["gallery-ngram"]

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tomllib
@@ -17,7 +16,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from reproducing import Said, Say
+from calling import Patch, Said, Say
 
 from hopscope.cli import health, view
 from hopscope.configs import Experiment
@@ -31,11 +30,10 @@ URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#once=([\w-]{43})(&/run/[\w-]+)?")
 @contextmanager
 def started(root: Path, *words: str, **environment: str) -> Iterator[tuple[subprocess.Popen, str]]:
     """A server in a process of its own, and its first line."""
-    clean = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
     process = subprocess.Popen(
         [sys.executable, "-c", CALL, *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root,
-        env=clean | environment,
+        env=os.environ | environment,
     )  # fmt: skip
     try:
         assert process.stdout is not None
@@ -79,29 +77,7 @@ def test_the_line_that_is_printed_leads_to_the_run(root: Path) -> None:
     assert not (root / "runs").exists()  # to look makes nothing
 
 
-def test_a_port_that_is_taken_is_one_line(root: Path, hopscope: Say) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        code, out, err = hopscope("serve", "--port", str(port))
-    assert (code, out) == (2, "")
-    assert err.startswith(f"hopscope: --port {port} is in use: choose another")
-
-
-def test_a_token_file_that_others_read_is_refused(
-    root: Path, hopscope: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = root / "token"
-    path.write_text("x" * 40)
-    path.chmod(0o644)
-    monkeypatch.setenv("HOPSCOPE_TOKEN_FILE", str(path))
-    code, _, err = hopscope("serve")
-    assert code == 2
-    assert f"{path} can be read by others: chmod 600 {path}" in err
-
-
-def test_without_the_extra_one_command_installs_it(
-    root: Path, hopscope: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_command_installs_the_extra(root: Path, hopscope: Say, monkeypatch: Patch) -> None:
     def version(name: str) -> str:
         if name == "uvicorn":
             raise PackageNotFoundError(name)
@@ -115,21 +91,17 @@ def test_without_the_extra_one_command_installs_it(
     assert project["project"]["optional-dependencies"]["web"] == list(view.NEEDED)
 
 
-def test_the_command_behind_ssh() -> None:
+def test_the_command_behind_ssh_is_for_sockets_and_other_addresses_too() -> None:
     me = view.getpass.getuser()
-    here = Address("127.0.0.1", 8385)
-    assert view.forwarding(here, "") == ""
-    assert view.forwarding(here, "10.0.0.9 50000 10.0.0.1 22") == (
-        f"ssh -N -L 8385:127.0.0.1:8385 {me}@10.0.0.1"
-    )
-    behind = view.forwarding(Address(socket=Path("/x/s")), "10.0.0.9 50000 10.0.0.1 22")
-    assert behind == f"ssh -N -L 8384:/x/s {me}@10.0.0.1"
-    assert Address(socket=Path("s")).url == "http://127.0.0.1:8384/"
-    six = view.forwarding(Address("::1", 8384), "::2 1 fe80::1 22")
-    assert six == f"ssh -N -L 8384:[::1]:8384 {me}@fe80::1"
+    for address, connection, place in (
+        (Address(socket=Path("/x/s")), "10.0.0.9 1 10.0.0.1 22", "8384:/x/s {}@10.0.0.1"),
+        (Address("::1", 8385), "::2 1 fe80::1 22", "8385:[::1]:8385 {}@fe80::1"),
+    ):
+        assert view.forwarding(address, connection) == f"ssh -N -L {place.format(me)}"
+        assert view.forwarding(address, "") == ""
 
 
-def test_the_browser_is_led_by_a_file_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_browser_is_led_by_a_file_of_ones_own(monkeypatch: Patch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(webbrowser, "open", seen.append)
     url = "http://127.0.0.1:8384/#once=abc&/run/x"
@@ -145,20 +117,18 @@ def test_the_browser_is_led_by_a_file_of_ones_own(monkeypatch: pytest.MonkeyPatc
         assert len(seen) == 1
 
 
-def test_a_browser_is_opened_where_somebody_sits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_is_opened_where_somebody_sits(monkeypatch: Patch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    for environment, address, wanted in (
-        ({"DISPLAY": ":0"}, Address(), True),
-        ({"WAYLAND_DISPLAY": "wayland-0"}, Address(), True),
-        ({}, Address(), False),
-        ({"DISPLAY": ":0", "SSH_CONNECTION": "a 1 b 22"}, Address(), False),
-        ({"DISPLAY": ":0"}, Address(socket=Path("s")), False),
-    ):
-        for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
-            monkeypatch.delenv(name, raising=False)
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        assert view.has_browser(address) == wanted, environment
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    assert not view.has_browser(Address())
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        with monkeypatch.context() as there:
+            there.setenv(name, ":0")
+            assert view.has_browser(Address())
+            assert not view.has_browser(Address(socket=Path("s")))
+            there.setenv("SSH_CONNECTION", "a 1 b 22")
+            assert not view.has_browser(Address())
 
 
 def test_a_run_becomes_files(root: Path, tiny: Experiment, said: Said) -> None:

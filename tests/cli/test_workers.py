@@ -1,15 +1,22 @@
-"""Several runs from one command line: who shares them out, and what one sees meanwhile."""
+"""Several runs from one command line, who shares them out, and what one sees of a training."""
 
+import io
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from calling import Captured, Patch
+from rich.console import Console
 
 from hopscope.cli import workers
+from hopscope.cli.display import Dispensable, LineDisplay, LiveDisplay, display
 from hopscope.cli.main import run
+from hopscope.cli.output import flush
 from hopscope.cli.training import with_ranges
 from hopscope.cli.workers import ManyDisplay, WorkersArguments, ended, headline, pool_of
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, WorkerDied
+from hopscope.errors import ConfigError, OutputLost, WorkerDied
 from hopscope.store import Store
 from hopscope.workers import Here, Job, Outcome, Processes, processes
 from hopscope.workers.job import Trouble, report_of
@@ -26,7 +33,7 @@ class Fake:
         yield from Here().reports(jobs, stop)
 
 
-def test_who_carries_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_carries_out(monkeypatch: Patch) -> None:
     monkeypatch.setattr(processes, "cores", lambda: 4)
     assert pool_of(WorkersArguments()) == Here()
     assert pool_of(WorkersArguments(workers="3")) == Processes(3, "auto")
@@ -43,21 +50,19 @@ def test_who_carries_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_seeds_are_ranges_too() -> None:
-    assert with_ranges(["--seeds=0..2", "--threads", "1"]) == [
-        "--seeds", "0", "1", "2", "--threads", "1",
-    ]  # fmt: skip
-    assert with_ranges(["--store", "../runs", "--seeds", "5", "7..8"]) == [
-        "--store", "../runs", "--seeds", "5", "7", "8",
-    ]  # fmt: skip
+    for words, expected in {
+        "--seeds=0..2 --threads 1": "--seeds 0 1 2 --threads 1",
+        "--store ../runs --seeds 5 7..8": "--store ../runs --seeds 5 7 8",
+    }.items():
+        assert with_ranges(words.split()) == expected.split()
     for wrong in ("3..1", "0..", "0..9999999", "a..b", "0...3"):
         with pytest.raises(ConfigError, match=r"--seeds is .*; expected FIRST\.\.LAST, such as"):
             with_ranges(["--seeds", wrong])
 
 
 def test_train_makes_a_run_of_each_seed(
-    tiny: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    tiny: Experiment, tmp_path: Path, monkeypatch: Patch, capsys: Captured
+) -> None:
     monkeypatch.setattr(workers, "pool_of", lambda chosen: Fake())
     recipe = tmp_path / "recipe.json"
     recipe.write_text(tiny.to_file())
@@ -89,12 +94,84 @@ def test_a_line_says_how_far_all_of_it_is(tiny: Experiment, store: Store) -> Non
     )
 
 
-def test_a_line_is_said_now_and_then(
-    tiny: Experiment, store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_is_said_now_and_then(tiny: Experiment, store: Store, capsys: Captured) -> None:
     shown = ManyDisplay()
     progress = Progress([Job.of((tiny,), store, "cpu", 1)])
     shown.look(progress)
     shown.look(progress)
     shown.stop()
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def watch(shown: Any, store: Store, tiny: Experiment) -> None:
+    shown.start(store.create(tiny), 0)
+    for step in range(1, 9):
+        shown.advance(step, {"train": np.full((1, 2), 1.0 / step, np.float32)})
+
+
+def test_the_panel_has_a_line_for_each_hop(
+    store: Store, tiny: Experiment, monkeypatch: Patch
+) -> None:
+    ticks = iter(range(100))
+    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
+    live = LiveDisplay(Console(file=io.StringIO(), force_terminal=True, width=120))
+    watch(live, store, tiny)
+    live.stop()
+    console = Console(file=io.StringIO(), width=120)
+    console.print(live.picture())
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    for shown in ("step 8 of 12 · 1.0 steps/s · 0:04 left", "hop 1", "hop 2", "█",
+                  "guessing gives 0.50"):  # fmt: skip
+        assert shown in text
+
+
+def test_lines_come_every_few_seconds_too(
+    store: Store, tiny: Experiment, monkeypatch: Patch, capsys: Any
+) -> None:
+    ticks = iter(range(0, 1_000, 3))
+    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
+    watch(lines := display(), store, tiny)  # which is no terminal
+    lines.stop()
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].endswith("step 0 of 12")
+    assert 3 <= len(printed) < 8
+    assert "hop 2 0." in printed[-1]
+
+
+def test_the_run_before_is_forgotten(store: Store, tiny: Experiment, monkeypatch: Patch) -> None:
+    ticks = iter(range(0, 1_000, 2))
+    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
+    once, twice = LineDisplay(), LineDisplay()
+    watch(once, store, tiny)
+    watch(twice, store, tiny)
+    twice.advance(12, {"train": np.full((1, 2), 9.0, np.float32)})
+    watch(twice, store, tiny)
+    assert twice.progress.headline() == once.progress.headline()
+    assert twice.progress.hop_rows() == once.progress.hop_rows()
+
+
+class Broken:
+    """A display whose output cannot be written."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error, self.asked = error, 0
+
+    def start(self, folder: Any, step: int) -> None:
+        self.asked += 1
+        raise self.error
+
+    advance = stop = start
+
+
+def test_a_display_that_fails_is_dropped(store: Store, tiny: Experiment, capsys: Any) -> None:
+    for error in (BrokenPipeError(32, "Broken pipe"), OutputLost("disk full")):
+        broken = Broken(error)
+        watch(shown := Dispensable(broken), store, tiny)
+        shown.stop()
+        assert broken.asked == 1
+        err = capsys.readouterr().err
+        assert err.startswith("hopscope: the training goes on, and nothing more is shown of it (")
+        assert err.count("\n") == 1
+    with pytest.raises(OutputLost, match="disk full"):  # told again when the command ends
+        flush()
+    flush()

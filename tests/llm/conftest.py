@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from calling import hopscope, root  # noqa: F401
 
 from hopscope.configs import LlmMechanism, Prompts, Tracing
 from hopscope.llm.local import LocalModel
@@ -60,6 +61,15 @@ def make_tiny() -> object:
 
 
 @pytest.fixture(scope="session")
+def mine(tiny: LocalModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """It in a folder, as transformers keeps it."""
+    folder = tmp_path_factory.mktemp("models") / "mine"
+    tiny.model.save_pretrained(folder)
+    tiny.tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def planted() -> Callable[[bool], LocalModel]:
     """Both models of known circuit, made once: stacked, and in place."""
     return cache(lambda stacked: planted_model(stacked=stacked))
@@ -86,7 +96,7 @@ def traced(
 
     @cache
     def folder(stacked: bool) -> Path:
-        root = tmp_path_factory.mktemp("stacked" if stacked else "in-place")
-        return trace(RECIPE, lambda: planted(stacked), str(root)).path
+        store = tmp_path_factory.mktemp("stacked" if stacked else "in-place")
+        return trace(RECIPE, lambda: planted(stacked), str(store)).path
 
     return folder

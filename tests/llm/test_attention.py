@@ -1,4 +1,4 @@
-"""The written-out attention is torch's own, for all lengths, beginnings and shared keys."""
+"""The written-out attention is torch's own, and arranged weights multiply to the same bits."""
 
 from copy import deepcopy
 from itertools import product
@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AutoModelForCausalLM, Gemma2Config, GptOssConfig
 
+from hopscope.circuits.subject import weights_digest
 from hopscope.llm.attention import LANES, QUERIES, WRITTEN, attend, register
+from hopscope.llm.packed import Packed, pack
 
 LENGTHS = (1, LANES, QUERIES - 1, QUERIES + 1, 2 * QUERIES + 7)
 
@@ -61,3 +64,33 @@ def test_what_families_add_to_attention_is_added(config: Any) -> None:
     ours.load_state_dict(eager.state_dict())
     tokens = torch.randint(1, 32, (2, 40))
     torch.testing.assert_close(ours(tokens).logits, eager(tokens).logits, atol=1e-4, rtol=1e-4)
+
+
+SUPPORTED = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def linears(dtype: torch.dtype) -> nn.Module:
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Linear(32, 64), nn.Sequential(nn.SiLU(), nn.Linear(64, 32, bias=False)))
+    whole = nn.Module()
+    whole.model, whole.lm_head = body, nn.Linear(32, 8)
+    return whole.to(dtype)
+
+
+@pytest.mark.skipif(not SUPPORTED, reason="this processor multiplies no bf16")
+def test_the_same_bits() -> None:
+    plain, packed = linears(torch.bfloat16), linears(torch.bfloat16)
+    pack(packed)
+    assert [type(its) for its in packed.model.modules()].count(Packed) == 2
+    assert type(packed.lm_head) is nn.Linear
+    assert weights_digest(packed) == weights_digest(plain)
+    with torch.no_grad():
+        for rows in (1, 7, 300):
+            x = torch.randn(2, rows, 32).bfloat16()
+            assert torch.equal(packed.model(x), plain.model(x))
+
+
+def test_float32_is_left_alone() -> None:
+    packed = linears(torch.float32)
+    pack(packed)
+    assert not any(isinstance(its, Packed) for its in packed.modules())

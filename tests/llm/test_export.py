@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from calling import Captured, Patch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hopscope.cli.main import run
 from hopscope.configs import Prompts
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError
-from hopscope.llm.answers import answered, forms
+from hopscope.llm.answers import answered, first_line, forms, normal
 from hopscope.llm.export import inspect_ai, lm_eval, ruler, task_name
 from hopscope.llm.prompts import questions
 
 KINDS = [Prompts.model_validate({"formulation": name}) for name in FORMULATIONS]
 TEXTS = [
-    "", " ", "3", " 3.", "**3.**", "The answer is 3", "33", "4", "Alice", "alices", "ALICE!", "s",
-    "New  York", '"new york"', "New York City", "Straße", "STRASSE", "s.", "¿Bob?", "3\n4",
+    "", " 3.", "**3.**", "The answer is 3", "33", "alices", "ALICE!", "s", "New  York",
+    "New York City", "STRASSE", "s.", "¿Bob?", "3\n4",
 ]  # fmt: skip
 RULES = {"first_line", "normal", "answered"}
 ACCEPTABLE = ("3", "Alice", "New York", "Strasse", "s", "Bob")
@@ -54,7 +57,7 @@ def test_every_question_is_there_in_the_words_of_each_tool(prompts: Prompts) -> 
 
 def test_lm_evals_task_names_its_data_in_full() -> None:
     yaml = pytest.importorskip("yaml")
-    for folder in ("/there", "/a: b #c", '/"quoted"', "/line\nbreak", "/añ𝄞o"):
+    for folder in ("/a: b #c", '/"quoted"', "/line\nbreak", "/añ𝄞o"):
         files = lm_eval(KINDS[0], 0, 1, folder)
         task = yaml.safe_load(files["hopscope_equations_d5.yaml"])
         data = f"{folder}/hopscope_equations_d5_lm_eval.jsonl"
@@ -85,10 +88,8 @@ def test_inspects_task_file_needs_no_hopscope_and_keeps_its_rules() -> None:
         tree = ast.parse(code)
         assert not any(isinstance(part, ast.Import) for part in tree.body)
         imports = {part.module for part in tree.body if isinstance(part, ast.ImportFrom)}
-        tops = {name.partition(".")[0] for name in imports if name}
-        assert tops == {"collections", "inspect_ai", "pathlib"}
-        defined = {part.name for part in tree.body if isinstance(part, ast.FunctionDef)}
-        assert defined == {*RULES, "exact_answer", task_name(prompts, 3)}
+        assert not [name for name in imports if name.startswith("hopscope")]
+        assert task_name(prompts, 3) in {getattr(part, "name", "") for part in tree.body}
         said = rules(tree)
         for text in [*TEXTS, *(form for answer in ACCEPTABLE for form in forms(answer, ""))]:
             assert said(text, ACCEPTABLE) == answered(text, ACCEPTABLE)
@@ -101,7 +102,7 @@ def test_a_name_tells_the_questions_apart() -> None:
 
 
 def test_the_command_writes_what_it_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: Patch, capsys: Captured
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = "hopscope_lives_with_d2"
@@ -113,11 +114,10 @@ def test_the_command_writes_what_it_prints(
         words = f"llm export --formulation f2 --hops 2 --questions 5 --format {tool} --out {tool}"
         assert run(words.split()) == 0
         assert capsys.readouterr().out.splitlines() == [f"{tool}: {tool}/{its}" for its in names]
-        assert sorted(path.name for path in (tmp_path / tool).iterdir()) == sorted(names)
+        assert {path.name for path in (tmp_path / tool).iterdir()} == {*names}
         assert len(rows((tmp_path / tool / names[0]).read_text())) == 5
     # A relative data path would be looked up from elsewhere.
-    data = f'"{tmp_path}/lm-eval/{name}_lm_eval.jsonl"'
-    assert data in (tmp_path / "lm-eval" / f"{name}.yaml").read_text()
+    assert f'"{tmp_path}/lm-eval/{name}_lm_eval' in Path(f"lm-eval/{name}.yaml").read_text()
 
 
 def test_what_cannot_be_exported_is_refused() -> None:
@@ -125,3 +125,40 @@ def test_what_cannot_be_exported_is_refused() -> None:
         run("llm export --questions 0".split())
     with pytest.raises(ConfigError, match="without an opening"):
         ruler(Prompts(formulation="f1", hops=1, opening=True), 0, 2)
+
+
+def test_texts_that_are_the_same() -> None:
+    for text, same in {
+        "**Berlin.**": "berlin", "  New \n  York ": "new york", "Doctors": "doctor",
+        "Berlin's": "berlin", "0:S": "0", "s": "s", "?!": "", "GROSSE STRASSE": "große straße",
+        "3.5": "3.5",
+    }.items():  # fmt: skip
+        assert normal(text) == normal(same), text
+
+
+@given(st.text(max_size=30))
+def test_what_is_normal_stays_so_but_for_one_more_s(text: str) -> None:
+    once = normal(text)
+    assert normal(once) == once or (once.endswith("s") and once.startswith(normal(once)))
+    assert not once or (once[0].isalnum() and once[-1].isalnum())
+
+
+def test_an_answer_is_all_of_the_first_line_and_no_sentence() -> None:
+    for text, line in {
+        "3": "3", " 3\n\nFor a = 3.": " 3", "3 \r\n4": "3 \r", "\n \n3\n4\n": "\n \n3",
+        "\n ": "\n ", "": "",
+    }.items():  # fmt: skip
+        assert first_line(text) == line
+        assert answered(text, ["3"]) == answered(line, ["3"]) == ("3" if "3" in line else None)
+    acceptable = ["3", "Berlin", "New York", "Paris"]
+    for text, answer in {
+        "3.": "3", "-3": "3", " **berlin.** ": "Berlin", "Berlins": "Berlin",
+        "new  york": "New York", "The answer is 3": None, "30": None, "...": None,
+    }.items():  # fmt: skip
+        assert answered(text, acceptable) == answer, text
+
+
+def test_spellings_begin_with_a_space_where_the_text_does_not_end_with_one() -> None:
+    assert forms("7", "Answer:") == [" 7", " 7."]
+    assert forms("7", "Answer: ") == forms("7", "Answer:\n") == forms("7", "a\t") == ["7", "7."]
+    assert forms("7", "") == [" 7", " 7."]

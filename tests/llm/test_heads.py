@@ -15,6 +15,8 @@ from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import Question, questions
 from hopscope.llm.silence import Comparison, Effect, compare, effect, output_maps, silenced
 
+Make = Callable[..., LocalModel]
+Asked = list[Question]
 EQUATIONS = Prompts(formulation="equations", hops=1)
 
 
@@ -51,13 +53,12 @@ def test_routes_follow_the_graph_in_the_order_of_telling() -> None:
     assert found[-2:] == ["answer ← key 2", "answer ← value 2"]
     assert len(set(found)) == len(found)
     assert "key 1 ← value 1" not in found
-    backwards = [str(route) for route in routes(parse_facts(["a->x", "x->y"]), {1})]
-    assert {*backwards} >= {"value 0 ← key 0", "key 1 ← value 1"}
+    assert "key 1 ← value 1" in map(str, routes(parse_facts(["a->x", "x->y"]), {1}))
     for name, told in {"equations": set(), "kingdoms": {0, 1, 2, 3, 4}, "relatives": set()}.items():
         assert told_backwards(questions(Prompts(formulation=name), 0, 1)[0]) == told
 
 
-def test_spans_are_found_among_the_tokens(tiny: LocalModel, asked: list[Question]) -> None:
+def test_spans_are_found_among_the_tokens(tiny: LocalModel, asked: Asked) -> None:
     for question in asked:
         tokens, places = located(tiny, question)
         assert places[-1, Role("answer")] == [len(tokens) - 1]
@@ -66,9 +67,7 @@ def test_spans_are_found_among_the_tokens(tiny: LocalModel, asked: list[Question
             assert question.prompt[span.start : span.end] in words
 
 
-def test_a_planted_head_is_found_and_others_are_not(
-    make_tiny: Callable[..., LocalModel], asked: list[Question]
-) -> None:
+def test_a_planted_head_is_found_and_others_are_not(make_tiny: Make, asked: Asked) -> None:
     local = same_token_head(make_tiny("raw", 3))
     scores = head_scores(local, EQUATIONS.graph(), EQUATIONS.label, asked)
     number = [str(route) for route in scores.routes].index("query ← key 0")
@@ -78,12 +77,9 @@ def test_a_planted_head_is_found_and_others_are_not(
     assert scores.as_retrieval_heads()["0-1"][0] == pytest.approx(
         scores.score[1:, 0, 1].max(), abs=1e-5
     )
-    assert scores.as_data()["routes"][number]["purpose"] == "look-up"
 
 
-def test_right_and_wrong_are_compared_where_there_are_both(
-    make_tiny: Callable[..., LocalModel], asked: list[Question]
-) -> None:
+def test_right_and_wrong_are_compared_where_there_are_both(make_tiny: Make, asked: Asked) -> None:
     scores = head_scores(make_tiny("raw", 3), EQUATIONS.graph(), EQUATIONS.label, asked)
     assert 0 < scores.correct < scores.questions
     assert np.isfinite(scores.right).all()
@@ -94,9 +90,7 @@ def test_right_and_wrong_are_compared_where_there_are_both(
     assert "right" not in alone.as_data()
 
 
-def test_chance_is_kept_in_its_place(
-    make_tiny: Callable[..., LocalModel], asked: list[Question]
-) -> None:
+def test_chance_is_kept_in_its_place(make_tiny: Make, asked: Asked) -> None:
     """Random models pass the threshold of a route about once in twenty."""
     passed = []
     for seed in range(10):
@@ -106,9 +100,7 @@ def test_chance_is_kept_in_its_place(
     assert sum(passed) <= 3
 
 
-def test_models_that_show_no_attention_are_refused(
-    make_tiny: Callable[..., LocalModel], asked: list[Question]
-) -> None:
+def test_models_that_show_no_attention_are_refused(make_tiny: Make, asked: Asked) -> None:
     local = make_tiny("raw")
     local.model.set_attn_implementation("sdpa")
     with pytest.raises(LlmError, match="eager"):
@@ -116,7 +108,7 @@ def test_models_that_show_no_attention_are_refused(
 
 
 def test_silence_is_zero_behind_the_head_and_ends_with_the_block(
-    tiny: LocalModel, asked: list[Question]
+    tiny: LocalModel, asked: Asked
 ) -> None:
     before = effect(tiny, asked, ())
     seen = []
@@ -131,15 +123,13 @@ def test_silence_is_zero_behind_the_head_and_ends_with_the_block(
     assert effect(tiny, asked, [(1, 2), (0, 0)]).accuracy != before.accuracy
 
 
-def test_found_heads_beside_random_ones(tiny: LocalModel, asked: list[Question]) -> None:
+def test_found_heads_beside_random_ones(tiny: LocalModel, asked: Asked) -> None:
     found = compare(tiny, asked[:6], [(0, 0), (1, 1)], draws=3)
     assert found.clean.heads == ()
     assert len(found.random) == 3
     assert all((0, 0) not in each.heads and len(each.heads) == 2 for each in found.random)
     with pytest.raises(LlmError, match="5 heads were found, too many"):
         compare(tiny, asked[:2], [(0, h) for h in range(4)] + [(1, 0)], draws=1)
-
-
-def test_a_draw_that_lowers_the_accuracy_as_much_counts() -> None:
+    # A draw that lowers the accuracy as much counts.
     worse, same, better = (Effect((), accuracy, 0.0) for accuracy in (0.3, 0.5, 0.7))
     assert Comparison(better, same, (worse, same, better)).rank == 2

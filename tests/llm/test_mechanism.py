@@ -1,26 +1,41 @@
-"""What is found in models whose circuit is known is their circuit, whichever way they look up."""
+"""Models whose circuit is known are taken apart: it is found, whichever way they look up.
+
+Rows are kept as they come, and whoever cannot be taken apart is refused in one line.
+"""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from calling import watcher
 
 from hopscope.circuits import Circuit
+from hopscope.circuits.parts import Estimate
 from hopscope.configs import LlmMechanism, Prompts, Tracing
-from hopscope.facts import parse_role
+from hopscope.errors import ConfigError, Interrupted, NotLearned, RunDamaged, RunMismatch
+from hopscope.facts import FactGraph, Role, parse_facts, parse_role
+from hopscope.llm.heads import ANSWER
 from hopscope.llm.local import LocalModel
 from hopscope.llm.mechanism import LlmFindings, MechanismRun
-from hopscope.llm.rows import of_phase
-from hopscope.llm.tracer import trace
+from hopscope.llm.rows import PART, ROWS, Measured, of_phase, rows_of
+from hopscope.llm.tracer import Tracer, trace
+from hopscope.llm.verdict import LookUps
+from hopscope.llm.weighing import check_answers, check_sure, followed
 from hopscope.report.mechanism import mechanism_figure
 from hopscope.report.words import remarks
+from hopscope.runs.life import complete
+from hopscope.runs.stop import Stop
 from hopscope.sharing.tracked import tracked
 from hopscope.store import RunFolder, Store
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
+Case = tuple[bool, LlmFindings]
+Both = Callable[[bool], LocalModel]
+Folders = Callable[[bool], Path]
+Make = Callable[..., LocalModel]
 RESULTS = Path(__file__).parents[2] / "results/llm"
 BEGIN = {"0.0 value 0 ← key 0", "0.0 value 1 ← key 1", "0.2 answer ← query"}
 TRUE = {
@@ -51,13 +66,11 @@ def run_at(path: Path) -> MechanismRun:
 
 
 @pytest.fixture(params=[True, False], ids=["stacked", "in place"])
-def case(
-    request: pytest.FixtureRequest, traced: Callable[[bool], Path]
-) -> tuple[bool, LlmFindings]:
+def case(request: pytest.FixtureRequest, traced: Folders) -> tuple[bool, LlmFindings]:
     return request.param, run_at(traced(request.param)).findings
 
 
-def test_every_role_holds_what_was_planted_and_nothing_else(case: tuple[bool, LlmFindings]) -> None:
+def test_every_role_holds_what_was_planted_and_nothing_else(case: Case) -> None:
     stacked, found = case
     held = {
         (name, str(role)): its
@@ -72,7 +85,7 @@ def test_every_role_holds_what_was_planted_and_nothing_else(case: tuple[bool, Ll
             assert share.mean == pytest.approx(float(first <= layer <= last), abs=0.01)
 
 
-def test_the_circuit_is_the_one_that_was_planted(case: tuple[bool, LlmFindings]) -> None:
+def test_the_circuit_is_the_one_that_was_planted(case: Case) -> None:
     stacked, found = case
     circuit = found.circuit
     assert {f"{p.layer}.{p.head} {p.reader} ← {p.source}" for p in circuit.paths} == TRUE[stacked]
@@ -85,17 +98,14 @@ def test_the_circuit_is_the_one_that_was_planted(case: tuple[bool, LlmFindings])
     assert Circuit.from_dict(circuit.to_dict()) == circuit
 
 
-def test_what_was_not_measured_is_absent(case: tuple[bool, LlmFindings]) -> None:
-    """Rows are patched in the model; of the circuit alone is known what all of it does, and heads
-    outside of it do what they do.
-    """
+def test_what_was_not_measured_is_absent(case: Case) -> None:
+    """Rows are patched in the model; of the circuit alone is known what all of it does."""
     circuit = case[1].circuit
     assert circuit.losses.own is circuit.finds_its_way is None
     assert not any("nothing else tells them where to look" in line for line in remarks(circuit))
     for part in circuit.parts:
         assert part.cost is part.own_cost is part.votes is None
         assert part.alone_cost is not None
-    assert all(report.name != "idle" for report in circuit.heads)
 
 
 def measured(model: str, **more: object) -> LlmFindings:
@@ -129,7 +139,7 @@ def test_a_row_of_two_sources_looks_at_them_as_it_was_measured_to() -> None:
     assert len(drawn) == len(found.shares) + 1
 
 
-def test_a_row_is_of_a_kind_only_if_answers_were_seen_to_need_it_so() -> None:
+def test_of_qwen_a_row_is_of_a_kind_only_if_answers_were_seen_to_need_it_so() -> None:
     tracing = Tracing(mapped=4, searched=4, every=2, gains=0.1, most=16, given=False)
     prompts = Prompts(formulation="equations", hops=2, opening=True)
     other = prompts.model_copy(update={"formulation": "lives-with"})
@@ -142,11 +152,13 @@ def test_a_row_is_of_a_kind_only_if_answers_were_seen_to_need_it_so() -> None:
     assert [len(its.random) for its in found.proofs()] == [20, 20]
     # Of 20 draws 3 met no question, and 3 only such as are answered for the partner.
     assert [len(its.random) for its in found.proofs("elsewhere")] == [14, 14]
+    holds = found.look_ups  # it stacks by something that is half the word
+    assert holds.held(ANSWER, "x1") is holds.held(Role("value", 0), "x2") is None
+    assert holds.ahead(ANSWER, "x1") == (20, 22)
+    assert holds.way() == "stacked where it is asked"
 
 
-def test_an_exchange_after_which_answers_are_not_its_own_is_absent(
-    case: tuple[bool, LlmFindings],
-) -> None:
+def test_an_exchange_that_is_not_followed_is_absent(case: Case) -> None:
     """Not 0, which would say that no answer follows."""
     _, found = case
     guessed = {"x2": [1.0, 1.0, 1.0], "x1…": [1.0, 0.0, 1.0]}
@@ -158,9 +170,7 @@ def test_an_exchange_after_which_answers_are_not_its_own_is_absent(
     assert there.to_dict()["verdict"] == ["look-ups: not measured"]
 
 
-def test_the_circuit_is_proved_and_confirmed_on_fresh_questions(
-    case: tuple[bool, LlmFindings],
-) -> None:
+def test_the_circuit_is_proved_on_fresh_questions(case: Case) -> None:
     stacked, found = case
     proofs = found.proofs()
     assert [its.name for its in proofs] == ["x1…", "x2"]
@@ -181,8 +191,8 @@ def test_the_circuit_is_proved_and_confirmed_on_fresh_questions(
     assert not any(exchange == "x0" for exchange, _ in told)
 
 
-def test_fewer_questions_and_exchanges_find_the_same_of_what_is_exchanged(
-    planted: Callable[[bool], LocalModel], recipe: LlmMechanism, tmp_path: Path
+def test_fewer_questions_and_exchanges_find_the_same(
+    planted: Both, recipe: LlmMechanism, tmp_path: Path
 ) -> None:
     tracing = Tracing(mapped=3, searched=2, proved=4, draws=2, met=1, gains=0.3, given=False)
     thrifty = recipe.model_copy(update={"tracing": tracing})
@@ -196,7 +206,7 @@ def test_fewer_questions_and_exchanges_find_the_same_of_what_is_exchanged(
         assert abs(its.drawn.mean) < 0.01
 
 
-def test_stacked_and_in_place_are_told_apart(traced: Callable[[bool], Path]) -> None:
+def test_stacked_and_in_place_are_told_apart(traced: Folders) -> None:
     stacked, placed = (run_at(traced(which)).findings for which in (True, False))
     assert stacked.look_ups.way() == "stacked where it is asked"
     told = placed.to_dict()
@@ -209,21 +219,204 @@ def test_stacked_and_in_place_are_told_apart(traced: Callable[[bool], Path]) -> 
     assert seen.probability[answer, 0] == pytest.approx(0.25)
 
 
-def test_the_page_and_trackers_get_what_was_found(traced: Callable[[bool], Path]) -> None:
+def test_the_page_and_trackers_get_what_was_found(traced: Folders) -> None:
     run = run_at(traced(True))
     found, folder = run.findings, run.folder
     id_ = run.name.rpartition("-")[2]
     _, shown = unpacked(Views(Store(folder.path.parent)).arrays(id_, "findings"))
     assert {f"{part['name']} {part['told']}" for part in shown["circuit"]} == TRUE[True]
-    assert shown["verdict"] == found.verdict()
     (model,) = tracked(folder)
     ((step, told),) = model.rows()
     assert step == folder.manifest.step
-    expected = {"answers/right": found.answered.right / found.answered.count}
+    assert told["answers/right"] == found.answered.right / found.answered.count
     for proof in found.proofs():
-        expected[f"proof/{proof.name}/random"] = sum(proof.random) / 2
-        for part in ("knocked", "alone", "everything"):
-            expected[f"proof/{proof.name}/{part}"] = getattr(proof, part).mean
-    assert told == pytest.approx(expected | {"answers/guessing": 0.25})
+        assert told[f"proof/{proof.name}/random"] == pytest.approx(sum(proof.random) / 2)
+        assert told[f"proof/{proof.name}/knocked"] == proof.knocked.mean
     folder.manifest = folder.manifest.model_copy(update={"complete": False})
     assert model.rows() == []  # before all is measured
+
+
+ROLES = (Role("value", 0), Role("value", 1), ANSWER)
+LAYERS = (0, 2, 4, 6)
+NEVER = (0.0, 0.0, 0.0, 0.0)
+
+Table = dict[tuple[str, str], tuple[float, ...]]
+"""Exchange and role → how far the answer follows, layer by layer."""
+
+
+def look_ups(table: Table, facts: str = "x0->x1 x1->x2") -> LookUps:
+    graph: FactGraph = parse_facts(facts.split())
+    between = [fact.value for fact in graph.facts[:-1]]
+    shares = {
+        name: [
+            [Estimate(mean=its, low=its, high=its) for its in table.get((name, str(role)), NEVER)]
+            for role in ROLES
+        ]
+        for name in (*graph.symbols, *(f"{symbol}…" for symbol in between))
+    }
+    return LookUps(graph, ROLES, LAYERS, shares)
+
+
+STACKED: Table = {
+    ("x1…", "answer"): (0.0, 0.0, 1.0, 1.0),
+    ("x1", "answer"): (0.0, 0.0, 0.9, 0.0),
+    ("x2", "answer"): (0.0, 0.0, 0.0, 1.0),
+}
+IN_PLACE: Table = {
+    ("x1…", "answer"): (0.0, 0.0, 0.0, 1.0),
+    ("x2", "value 0"): (0.0, 0.0, 1.0, 0.0),
+    ("x2", "answer"): (0.0, 0.0, 0.0, 1.0),
+}
+LATE = {("x1…", "answer"): (0.0, 0.3, 0.8, 1.0), ("x2", "answer"): (0.0, 0.3, 0.7, 1.0)}
+HALVES = {
+    ("x1…", "answer"): (0.0, 0.0, 0.5, 1.0),
+    ("x2", "value 0"): (0.0, 0.4, 0.4, 0.0),
+    ("x2", "answer"): (0.0, 0.0, 0.1, 1.0),
+}
+HARDLY_THE_WORD = {("x1", "answer"): (0.0, 0.0, 0.1, 0.0)}
+WAYS: dict[str, tuple[Table, str]] = {
+    "stacked": (STACKED, "stacked where it is asked"),
+    "stacked, by something else than the word": (
+        STACKED | HARDLY_THE_WORD, "stacked where it is asked",
+    ),
+    "in place": (IN_PLACE, "in place"),
+    "in place, while x2 arrives little by little": (IN_PLACE | LATE, "in place"),
+    "both": (STACKED | {("x2", "value 0"): (0.0, 0.6, 0.6, 0.0)}, "both"),
+    "x1 and x2 come together, and value 0 has none of them": (
+        IN_PLACE | {("x2", "value 0"): NEVER}, "undecided",
+    ),
+    "less than half of each": (HALVES, "undecided"),
+}  # fmt: skip
+
+
+def test_look_ups_are_made_one_way_or_the_other() -> None:
+    for name, (table, way) in WAYS.items():
+        found = look_ups(table)
+        assert found.way() == way, name
+        assert found.told()[-1] == f"look-ups: {way}"
+    assert look_ups(STACKED).told()[:2] == [
+        "answer has x1 and not yet x2 before layers 4 … 4 (as the word itself 0.90)",
+        "answer holds x2 before layers 6 … 6",
+    ]
+    assert look_ups(IN_PLACE).told()[0] == "value 0 holds x2 before layers 4 … 4"
+    one = look_ups({("x1", "answer"): (0.0, 0.0, 1.0, 1.0)}, "x0->x1")
+    assert one.told() == ["answer holds x1 before layers 4 … 6"]  # which cannot be stacked
+
+
+def test_a_symbol_is_held_against_the_one_that_it_leads_to() -> None:
+    three: Table = {
+        ("x1…", "answer"): (0.0, 1.0, 1.0, 1.0),
+        ("x2…", "answer"): (0.0, 1.0, 1.0, 1.0),
+        ("x3", "answer"): (0.0, 0.0, 1.0, 1.0),
+    }
+    found = look_ups(three, "x0->x1 x1->x2 x2->x3")
+    assert found.ahead(ANSWER, "x1") is None  # it was given x2, not x1
+    assert found.ahead(ANSWER, "x2") == (2, 2)
+    both = look_ups({("x…", "answer"): (0.0, 0.0, 1.0, 0.0)}, "a->x a->y x,y->z")
+    assert both.ahead(ANSWER, "x") == (4, 4)
+
+
+def stopped(recipe: LlmMechanism, model: LocalModel, store: Store, step: int) -> None:
+    """A run that is asked to stop after a number of questions."""
+    stop = Stop()
+    shown = watcher(advance=lambda done, _: stop.ask("test") if done >= step else None)
+    with pytest.raises(Interrupted):
+        complete(recipe, lambda folder: Tracer(recipe, model, folder), store, shown, stop)
+
+
+def test_a_stopped_run_ends_with_the_same_rows(
+    planted: Both, traced: Folders, recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    whole = (traced(True) / ROWS).read_bytes()
+    store = Store(tmp_path)
+    for step in (4, 11, 14):
+        stopped(recipe, planted(True), store, step)
+        assert store.create(recipe).files(PART)
+    folder = trace(recipe, lambda: planted(True), store)
+    assert (folder.path / ROWS).read_bytes() == whole
+    assert folder.verify() == []
+    assert trace(recipe, pytest.fail, store).path == folder.path  # complete: no model is made
+
+
+def test_other_weights_do_not_go_on(planted: Both, recipe: LlmMechanism, store: Store) -> None:
+    stopped(recipe, planted(True), store, 1)
+    with pytest.raises(RunMismatch, match="begun with other weights than planted has now"):
+        trace(recipe, lambda: planted(False), store)
+
+
+class GuessesAnew(Tracer):
+    """Of a model that knows none of the questions that are to prove its circuit."""
+
+    def _asked(self, phase: str, prompts: Prompts, its: Sequence[str]) -> list[Measured]:
+        return [{**row, "right": False} for row in super()._asked(phase, prompts, its)]
+
+
+def test_what_is_guessed_is_refused_before_any_patch(
+    planted: Both, make_tiny: Make, recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    other = recipe.prompts.model_copy(update={"opening": True})
+    both = recipe.model_copy(update={"elsewhere": other})
+    for number, (asked, tracer, model, line) in enumerate((
+        (recipe, Tracer, make_tiny("raw", 3), r"planted answers equations-d2 at guessing level"),
+        (both, Tracer, planted(True), r"answers equations-d2-opened at guessing level: 1 of 3"),
+        (recipe, GuessesAnew, planted(True), r"answers equations-d2 at guessing level: 0 of 3"),
+    )):  # fmt: skip
+        store = Store(tmp_path / str(number))
+        with pytest.raises(NotLearned, match=line):
+            complete(
+                asked, lambda folder, it=(asked, tracer, model): it[1](it[0], it[2], folder), store
+            )
+        assert {row["phase"] for row in rows_of(store.create(asked))} == {"answers"}
+
+
+def test_too_few_questions_are_refused(recipe: LlmMechanism) -> None:
+    clean = {name: [1.0, 1.0, 0.0] for name in followed(recipe)}
+    unsure = [{"right": True, "acceptable": 4, "clean": {**clean, "x1": [1.0, 3.0, 0.0]}}] * 3
+    with pytest.raises(NotLearned, match=r"on 3 questions \(x0, x2, x1…\): take more \(--mapped\)"):
+        check_sure(recipe, unsure, followed(recipe), "mapped")
+    with pytest.raises(NotLearned, match=r"take more \(--proved\)"):
+        check_answers(recipe, recipe.prompts, unsure, followed(recipe), "proved")
+
+
+def test_elsewhere_more_questions_can_be_asked(
+    planted: Both, recipe: LlmMechanism, tmp_path: Path
+) -> None:
+    tracing = recipe.tracing.model_copy(update={"proved_elsewhere": 5})
+    both = recipe.model_copy(update={"elsewhere": recipe.prompts, "tracing": tracing})
+    folder = trace(both, lambda: planted(True), str(tmp_path))
+    assert len(of_phase(rows_of(folder), "proof")) == 3
+    assert len(of_phase(rows_of(folder), "elsewhere")) == 5
+
+
+def test_what_is_no_row_is_refused(recipe: LlmMechanism, tmp_path: Path) -> None:
+    one = b'{"phase": "roles", "index": 0}\n'
+    for number, (text, reason) in enumerate((
+        (one * 2, "phase roles has questions that were not asked, or twice"),
+        (b"{", "holds what is no row of it"),
+        (b'{"phase": "other", "index": 0}', "holds what is no row of it"),
+        (b'{"phase": "roles"}', "holds what is no row of it"),
+    )):  # fmt: skip
+        folder = Store(tmp_path / str(number)).create(recipe)
+        folder.commit({f"{PART}00000000.jsonl": text}, step=2)
+        with pytest.raises(RunDamaged, match=reason):
+            rows_of(folder)
+
+
+MISTAKES = [
+    ({"model": "http://127.0.0.1:1/v1#x"}, "is an endpoint, which shows no weights"),
+    ({"seeds": (0, 1)}, "a mechanism is searched with one"),
+    ({"questions": 4, "tracing": Tracing(searched=5)}, "searched is 5 of 4 questions"),
+    ({"questions": 4, "tracing": Tracing(mapped=5, searched=2)}, "mapped is 5 of 4 questions"),
+    ({"tracing": Tracing(searched=2, draws=2, met=3)}, "met is 3 of 2 draws"),
+    ({"prompts": Prompts(formulation="f1", hops=2, chains=2)}, "cannot be paired: answers are"),
+    ({"elsewhere": Prompts(formulation="functions")}, "equations-d2 has no role 'key 2'"),
+    ({"elsewhere": Prompts(formulation="f2", hops=1)}, "lives-with-d1 has no role 'key 1'"),
+]
+
+
+def test_what_cannot_be_traced_is_one_line(recipe: LlmMechanism) -> None:
+    for changed, answer in MISTAKES:
+        fields = {name: getattr(recipe, name) for name in LlmMechanism.model_fields} | changed
+        with pytest.raises(ConfigError, match=answer) as refused:
+            LlmMechanism(**fields)
+        assert len(str(refused.value).splitlines()) == 1

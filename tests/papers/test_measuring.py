@@ -93,12 +93,6 @@ def test_who_ends_later_does_not_lose_what_the_first_has_completed(sweep: Sweep)
     assert sorted(sweep.measured) == sorted([*NAMES[1:], *NAMES])
 
 
-def test_nothing_known_leaves_no_file(sweep: Sweep) -> None:
-    sweep.results.part_path(X, "full").unlink()
-    assert sweep.process().save() is None
-    assert sweep.results.so_far(X) == []
-
-
 def test_one_process_at_a_time_writes(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hopscope.papers.results_folder.PATIENCE", 0.0)
     one = sweep.process()

@@ -2,9 +2,6 @@
 do, and nothing is replaced by less.
 """
 
-import errno
-import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import StrictFloat, StrictInt
 
-from hopscope.errors import HopscopeError, ResultsMissing, ResultsUnreadable, StoreUnwritable
+from hopscope.errors import HopscopeError, ResultsMissing, ResultsUnreadable
 from hopscope.papers import results_folder
 from hopscope.papers.results_folder import Results, that_came_with_it
 from hopscope.papers.row import Numbers, Record, Row, read_row
@@ -67,17 +64,6 @@ def one_line(error: HopscopeError) -> str:
     return str(error)
 
 
-def test_a_row_comes_back_to_the_letter_as_what_its_fields_say() -> None:
-    for line, kind in {
-        '{"loss": 0.1}': Loss,
-        '{"run": "a", "loss": 0.30000000000000004, "step": null, "inner": {"values": [1.0]}}': Loss,
-        '{"count": 1, "of": 2}': Count,
-        '{"loss": Infinity}': Loss,
-    }.items():
-        row = read_row(KINDS, json.loads(line))
-        assert (type(row), row.to_json()) == (kind, line)
-
-
 def test_what_is_wrong_with_a_row_is_one_line() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"count": 1}, "'Count.of': "),  # of two that lack one field, that which fits
@@ -92,8 +78,6 @@ def test_what_is_wrong_with_a_row_is_one_line() -> None:
         with pytest.raises(ResultsUnreadable) as caught:
             read_row(KINDS, values)
         assert one_line(caught.value).startswith(text), values
-    with pytest.raises(ResultsUnreadable, match=r"'Loss\.loss'"):
-        Loss(loss="0.1")  # type: ignore[arg-type]
 
 
 def test_a_table_survives_saving_and_reading_and_knows_its_rows(results: Results) -> None:
@@ -174,24 +158,6 @@ def test_only_a_better_protocol_is_not_replaced_in_whatever_format(results: Resu
                         refused()
                 assert path.read_bytes() == content
     assert protocol_of(filled(results, b"\xff full\n")) == "smoke"
-
-
-@pytest.mark.parametrize("trouble", [errno.EROFS, errno.EACCES, "a file in its place"])
-def test_a_folder_that_cannot_be_written_is_one_line(
-    results: Results, monkeypatch: pytest.MonkeyPatch, trouble: int | str
-) -> None:
-    def refuse(descriptor: int) -> None:
-        assert isinstance(trouble, int)
-        raise OSError(trouble, os.strerror(trouble))
-
-    if isinstance(trouble, str):
-        results.root.write_text("")
-    else:
-        monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(StoreUnwritable, match="cannot write .*choose another folder") as caught:
-        results.save(Table(NAME, "smoke", ()))
-    assert "--store" not in one_line(caught.value)
-    assert not results.has(NAME)
 
 
 def test_a_part_is_kept_beside_lesser_results_until_all_is_there(results: Results) -> None:

@@ -1,24 +1,37 @@
-"""Figures of a model, a run or a comparison: they show what was measured, each thing once."""
+"""Figures of a model, a run or a comparison: they show what was measured, each thing once. Of every
+figure, one column wide and two, the texts stand inside it, and apart from each other.
+"""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Arc
+from matplotlib.text import Text
+from musat_rows import answer_row, with_
 
+import hopscope
 from hopscope import load
-from hopscope.circuits import Circuit, RoleMaps, attention_maps
+from hopscope.circuits import Circuit, RoleMaps, attention_maps, exam_of, subject_of
 from hopscope.circuits.emergence import Emergence
-from hopscope.configs import Experiment, KHop, Model
+from hopscope.circuits.export import circuitsvis
+from hopscope.configs import Experiment, Model, Retrieval
 from hopscope.errors import ConfigError
 from hopscope.facts import Role, chain_of_facts, parse_facts
 from hopscope.llm.heads import HeadScores, Route
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.results_folder import that_came_with_it
 from hopscope.report.circuit import circuit_figure
 from hopscope.report.comparison import comparison_figure
 from hopscope.report.contents import (
@@ -33,9 +46,13 @@ from hopscope.report.depth import grid, shared_information
 from hopscope.report.emergence import emergence_figure, emergence_rows, label, order_figure
 from hopscope.report.heads import heads_figure
 from hopscope.report.llm import results_figure
-from hopscope.report.look import Picture, drawn
+from hopscope.report.look import SMALL, Look, Picture, drawn, looking
 from hopscope.report.maps import example_figure, role_maps_figure
+from hopscope.report.markov import heads_figure as lags_figure
+from hopscope.report.markov import stages_figure
+from hopscope.report.names import model_title
 from hopscope.report.stages import Stages, StageScale, draw_stages
+from hopscope.report.table_figures import figures
 from hopscope.store import Store
 from hopscope.store.gallery import find
 from hopscope.study import compare
@@ -77,10 +94,11 @@ def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experimen
     assert legend(figure) == ["gallery/demo", "mine", "guess"]
     assert len([line for line in figure.axes[1].lines if len(line.get_xdata()) > 100]) == 2
     other = tiny.model_copy(update={"task": tiny.task.model_copy(update={"chains": 4})})
-    runs = [train(each, store).folder for each in (tiny, other)]
-    figure = comparison_figure(compare(*runs, store))
+    figure = comparison_figure(compare(*(train(its, store).folder for its in (tiny, other)), store))
     one, two, *guess = figure.legends[0].get_lines()  # each level in its run's colour
-    assert [line.get_color() for line in guess] == [one.get_color(), two.get_color()]
+    dotted = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    for levels in (guess, [line for line in dotted if len(line.get_ydata())][:2]):
+        assert {line.get_color() for line in levels} == {one.get_color(), two.get_color()}
     bare = [store.create(Experiment(model=Model(layers=layers))) for layers in (1, 2)]
     with pytest.raises(ConfigError, match=f"neither {bare[0].name} nor {bare[1].name} has losses"):
         comparison_figure(compare(*bare))
@@ -125,17 +143,12 @@ def test_contents_have_a_bar_for_each_symbol_that_is_held(held: Contents) -> Non
     assert len(counts) == 1
 
 
-def test_of_what_is_not_known_of_contents_nothing_is_said(known: Planted) -> None:
+def test_of_what_is_not_known_of_contents_nothing_is_said(known: Planted, held: Contents) -> None:
     fresh = Transformer.seeded(known.model.config, known.model.interface, 0)
     said = "\n".join(contents_remarks(contents(fresh, known.task, 80)))
     assert "answers at guessing level" in said
-    tokens = KHop(hops=1, length=9, alphabet=3)
-    model = Transformer.seeded(Model(layers=1, heads=1, d_model=8), tokens.interface(), 0)
-    found = contents(model, tokens, 40)
-    assert brought_rows(replace(found, heads=None)) == []
-    assert "of another chain" not in "\n".join(contents_remarks(found))
-    nowhere = replace(found, stream=replace(found.stream, own=found.stream.own * np.nan))
-    assert "in no chain of these examples: key 0, value 0, query" in contents_remarks(nowhere)[-1]
+    nowhere = replace(held, stream=replace(held.stream, own=held.stream.own * np.nan))
+    assert "in no chain of these examples: key 0, value 0, key 1" in contents_remarks(nowhere)[-1]
 
 
 def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
@@ -243,21 +256,15 @@ def test_a_panel_shows_each_head_s_best_route_and_rings_beyond_chance() -> None:
     assert "8 questions, 3 answered" in figure.caption
 
 
-@dataclass(frozen=True)
-class Result:
-    kind: str
-    hops: int
-    accuracy: float
-    interval: tuple[float, float]
-    guessing: float = 0.25
-
-
 ANSWERS = {
-    "small": [Result("equations-d1", 1, 0.5, (0.4, 0.7)), Result("kingdoms", 5, 0.3, (0.2, 0.4))],
-    "large": [
-        Result("equations-d1", 1, 0.9, (0.8, 0.9)),
-        Result("equations-d3", 3, 0.6, (0.5, 0.7)),
-    ],
+    model: [
+        with_(answer_row(model, kind, hops), accuracy=(low + high) / 2, interval=(low, high))
+        for kind, hops, low, high in rows
+    ]
+    for model, rows in {
+        "small": [("equations-d1", 1, 0.4, 0.7), ("kingdoms", 5, 0.2, 0.4)],
+        "large": [("equations-d1", 1, 0.8, 0.9), ("equations-d3", 3, 0.5, 0.7)],
+    }.items()
 }
 
 
@@ -325,3 +332,124 @@ def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
     assert list(axes[0].lines[0].get_ydata()) == pytest.approx([0, 0.3, 0.6, 0.8])
     assert list(axes[1].lines[0].get_ydata()) == pytest.approx([0, 0.2, 0.4, 0.6])
     assert [len(one.collections) for one in axes] == [1, 0, 1, 1]  # one seed has no band
+
+
+SLACK = 0.015
+"""Inches by which boxes of texts may meet: they are higher than their letters."""
+Make = Callable[[], Mapping[str, Picture]]
+
+
+def texts(figure: Picture) -> Iterator[tuple[str, np.ndarray]]:
+    """What is written in a figure, with left, lower, right and upper end, in inches."""
+    with rc_context(figure.look.settings()):
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        beyond = set()
+        for axis in figure.findobj(Axis):
+            ticks = {id(tick) for tick in axis._update_ticks()}  # those that are drawn
+            every = (*axis.get_major_ticks(), *axis.get_minor_ticks())
+            off = not axis.axes.axison
+            gone = [tick for tick in every if off or id(tick) not in ticks]
+            beyond |= {id(axis.label), id(axis.offsetText)} if off else set()
+            beyond |= {id(label) for tick in gone for label in (tick.label1, tick.label2)}
+        for text in figure.findobj(Text):
+            shown = text.get_visible() and text.get_text().strip() and id(text) not in beyond
+            if shown:
+                box = text.get_window_extent(canvas.get_renderer())
+                yield text.get_text(), box.extents / figure.dpi
+
+
+def trouble(figure: Picture) -> list[str]:
+    """Texts that stand in each other's way, or leave the figure."""
+    found, size = list(texts(figure)), figure.get_size_inches()
+    outside = [
+        f"{name!r} leaves the figure"
+        for name, box in found
+        if box[:2].min() < -SLACK or (box[2:] > size + SLACK).any()
+    ]
+    crossing = [
+        f"{one!r} and {other!r} overlap"
+        for number, (one, box) in enumerate(found)
+        for other, its in found[number + 1 :]
+        if (np.minimum(box[2:], its[2:]) - np.maximum(box[:2], its[:2]) > SLACK).all()
+    ]
+    return outside + crossing
+
+
+def test_trouble_is_seen() -> None:
+    figure = Picture("", "", (2.0, 1.0))
+    for place, name in ((0.5, "one"), (0.52, "other"), (0.98, "far too long")):
+        figure.text(place, 0.5, name)
+    assert trouble(figure) == ["'far too long' leaves the figure", "'one' and 'other' overlap"]
+
+
+@pytest.fixture(scope="module")
+def commands(known: Planted, circuit: Circuit) -> Make:
+    """What every command draws."""
+    demo, ngram = hopscope.load("gallery/demo"), hopscope.load("gallery/ngram")
+    title, story = model_title(demo), demo.emergence(4)
+    maps, contents = demo.maps(8), demo.contents(40)
+    planted = attention_maps(known.model, known.task, examples=4)
+    example = circuitsvis(subject_of(known.model), exam_of(known.task, 1))
+    both = compare("gallery/demo", "gallery/planted", Store())
+    value = Route(Role("query"), Role("value"), "answer")
+    route = (Route(Role("query"), Role("key"), "look-up"), value)
+    zero = np.zeros((2, 30, 9))
+    scores = HeadScores("smollm2-135m", "f1", route, zero, zero, np.ones(2), zero, zero, 8, 3)
+    return lambda: {
+        "maps": role_maps_figure(maps, demo.heads_of_circuit(), f"role maps: {title}"),
+        "maps of twins": role_maps_figure(planted),
+        "example": example_figure(example["attention"], example["tokens"]),
+        "circuit": circuit_figure(circuit, of=f"circuit: {title}"),
+        "account": circuit_figure(demo.circuit, of=f"circuit: {title}"),
+        "circuit by time": circuit_figure(demo.circuit, story, f"circuit: {title}"),
+        "emergence": emergence_figure(story, f"emergence: {title}"),
+        "order": order_figure(story, f"order: {title}"),
+        "contents": contents_figure(contents, f"contents: {title}"),
+        "show": loss_curves(demo.run),
+        "depth": shared_information(Retrieval(hops=5).graph()),
+        "compare": comparison_figure(both),
+        "stages": stages_figure(ngram),
+        "lags": lags_figure(ngram),
+        "heads": heads_figure(scores),
+    }
+
+
+def tables(*targets: str) -> Mapping[str, Picture]:
+    """What is drawn of these tables of the repository."""
+    folder = that_came_with_it()
+    results, drawn = PAPERS.results(folder), {}
+    for name in targets:
+        table = results.readable(name)
+        found = figures(table, results.shown)
+        assert found, name
+        drawn |= {f"{name}-{short}": figure for short, figure in found}
+    return drawn
+
+
+def in_order(make: Make, columns: Literal[1, 2] | None) -> None:
+    with looking(Look(columns=columns)):
+        found = make()
+    assert {name: lines for name, each in found.items() if (lines := trouble(each))} == {}
+    sizes = {text.get_fontsize() for figure in found.values() for text in figure.findobj(Text)}
+    assert min(sizes) >= SMALL
+
+
+def test_texts_of_a_few_figures_stand_apart_and_are_large_enough(circuit: Circuit) -> None:
+    def few() -> Mapping[str, Picture]:
+        return {
+            "circuit": circuit_figure(circuit, of="circuit: planted"),
+            "depth": shared_information(Retrieval(hops=5).graph()),
+            **tables("musat/depth", "musat/readings", "chen/growth", "chen/choices"),
+        }
+
+    in_order(few, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [None, 1, 2])
+def test_texts_of_all_figures_stand_apart_and_are_large_enough(
+    commands: Make, columns: Literal[1, 2] | None
+) -> None:
+    in_order(commands, columns)
+    in_order(lambda: tables(*PAPERS.targets), columns)

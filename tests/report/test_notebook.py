@@ -2,10 +2,10 @@
 in a terminal one line, and while a training goes on, how far it is; and a model's whole story.
 """
 
+import json
 import re
 import sys
 from html import unescape
-from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,13 +17,13 @@ import pytest
 import hopscope
 from hopscope import display
 from hopscope.circuits import Circuit, attention_maps
+from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Experiment, MarkovExperiment
 from hopscope.errors import ConfigError
 from hopscope.facts import Role
 from hopscope.llm.heads import HeadScores, Route
 from hopscope.models.planted import Planted
 from hopscope.papers.registry import PAPERS
-from hopscope.report.comparison import comparison_figure
 from hopscope.report.notebook import PICTURES, VIEWS
 from hopscope.report.story import story_page
 from hopscope.report.watching import Watching
@@ -31,20 +31,9 @@ from hopscope.runs import Watcher, opened
 from hopscope.store import Store
 from hopscope.store import sql as ask
 from hopscope.study import Study, compare
-
-
-class Whole(HTMLParser):
-    """Every element that is opened is closed, in turn."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+from hopscope.study.comparison import Comparison
+from hopscope.tracing.reading import contents
+from tests.report.balance import Balance
 
 
 def shown(result: Any, figures: int | None = None) -> str:
@@ -52,7 +41,7 @@ def shown(result: Any, figures: int | None = None) -> str:
     assert len(repr(result).splitlines()) == 1
     assert len(repr(result)) < 150
     text: str = result._repr_html_()
-    whole = Whole()
+    whole = Balance()
     whole.feed(text)
     assert whole.open == []
     assert not re.search(r"<(script|link|img|iframe)| on\w+=", text)
@@ -66,6 +55,16 @@ def shown(result: Any, figures: int | None = None) -> str:
 def demo() -> Study:
     study: Study = hopscope.load("gallery/demo")
     return study
+
+
+@pytest.fixture(scope="module")
+def story(demo: Study) -> Emergence:
+    return Emergence.from_dict(json.loads(demo.run.folder.read("emergence.json")))
+
+
+@pytest.fixture(scope="module")
+def both() -> Comparison:
+    return compare("gallery/demo", "gallery/transformer-a")
 
 
 def member(name: str) -> Any:
@@ -83,35 +82,31 @@ def test_every_view_and_picture_is_of_a_class_that_shows_itself() -> None:
         assert hasattr(member(name), "picture"), name
 
 
-def test_results_have_a_picture_that_can_be_saved_or_say_what_has(
-    demo: Study, store: Store, tmp_path: Path
-) -> None:
-    both = compare("gallery/demo", "gallery/planted")
-    results = (demo.circuit, demo.maps(4), demo.emergence(4), demo.contents(40), demo.run, both)
-    for number, result in enumerate(results):
-        path = tmp_path / f"{number}.svg"
-        figure = result.picture(path)
-        text = path.read_text()
-        assert text.startswith("<svg")
-        assert figure.name in text.replace("\n", " ")
-    for without in (demo, store):
-        with pytest.raises(ConfigError, match=f"no single figure of a {type(without).__name__}; "):
-            without.picture()
-
-
-def test_results_of_a_model_show_a_figure_and_what_is_known(
-    known: Planted, circuit: Circuit, demo: Study
-) -> None:
-    text = shown(circuit, figures=1)
-    assert "each part</summary>" in text
-    assert "what each arrow carries" not in text
-    assert "what each arrow carries</summary>" in shown(demo.circuit)
-    assert "role maps" in shown(attention_maps(known.model, known.task, examples=4))
-    assert "hop 2 is learned" in shown(demo.emergence(4))
-    assert "by layer and role</summary>" in shown(demo.contents(40))
+def test_a_result_shows_a_figure_that_can_be_saved_and_what_is_known(
+    known: Planted, circuit: Circuit, demo: Study, story: Emergence, both: Comparison,
+    tmp_path: Path,
+) -> None:  # fmt: skip
     route = (Route(Role("query"), Role("key"), "look-up"),)
     zero = np.zeros((1, 2, 2))
-    shown(HeadScores("tiny", "f1", route, zero, zero, np.ones(1), zero, zero, 8, 3), figures=1)
+    for result, told in (
+        (circuit, "each part</summary>"),
+        (demo.circuit, "what each arrow carries</summary>"),
+        (attention_maps(known.model, known.task, examples=4), "role maps"),
+        (story, "hop 2 is learned"),
+        (contents(known.model, known.task, 40), "by layer and role</summary>"),
+        (HeadScores("tiny", "f1", route, zero, zero, np.ones(1), zero, zero, 8, 3), "tiny"),
+        (demo.run, "complete, step 2,500"),
+        (both, "<td>gallery/transformer-a</td><td>9.0  value 1, value 2 ← by position</td>"),
+    ):
+        text = shown(result, figures=1)
+        assert told in text
+        assert result.picture().name in unescape(text)
+    figure = circuit.picture(tmp_path / "one.svg")
+    assert figure.name in (tmp_path / "one.svg").read_text()
+    shown(figure, figures=1)
+    assert "what each arrow carries" not in shown(circuit)
+    with pytest.raises(ConfigError, match="no single figure of a Study; "):
+        demo.picture()
 
 
 def test_runs_show_their_state_and_what_is_known_of_them(store: Store, demo: Study) -> None:
@@ -142,27 +137,20 @@ def test_stores_answers_claims_and_findings_are_tables(store: Store, tmp_path: P
     text = shown(ask(store, "select range as number from range(25)"))
     assert text.count("<tr>") == 21
     assert "and 5 more" in text
-    query = "select name, step\n    from runs where name is not null or step is not null or true"
-    text = shown(store.sql(query))
-    assert "<th>name</th><th>step</th>" in text
-    assert f"<td>{name}</td><td>0</td>" in text
-    assert "<td>0.874</td>" in shown(store.sql("select round(0.8741::float, 3) as loss"))
+    text = shown(store.sql("select name, step,\n    round(0.8741::float, 3) as loss from runs"))
+    assert "<th>name</th><th>step</th><th>loss</th>" in text
+    assert f"<td>{name}</td><td>0</td><td>0.874</td>" in text
     assert "tables: runs, metrics" in shown(store.sql("select nothing from nowhere"))
     claim = next(iter(PAPERS.claims.values()))
     assert claim.id in shown(claim)
     assert "not measured" in shown(claim.finding(PAPERS.results(tmp_path)))
 
 
-def test_two_runs_are_shown_side_by_side(store: Store, demo: Study) -> None:
-    copy = store.copy(demo.run.folder, "mine")
-    assert "step of the circuit" in shown(compare("gallery/demo", copy, store), figures=1)
+def test_two_runs_are_shown_with_what_they_lack(store: Store, demo: Study) -> None:
     bare = store.create(Experiment()).name
     assert f"<code>hopscope resume {bare}</code>" in shown(compare("gallery/demo", bare, store))
-    both = compare("gallery/demo", "gallery/transformer-a")
-    shown(comparison_figure(both), figures=1)
-    assert "<td>gallery/transformer-a</td><td>9.0  value 1, value 2 ← by position</td>" in shown(
-        both
-    )
+    copy = store.copy(demo.run.folder, "mine")
+    assert "step of the circuit" in shown(compare("gallery/demo", copy, store), figures=1)
 
 
 def test_light_and_dark_are_those_of_the_notebook_before_those_of_the_browser(
@@ -215,8 +203,8 @@ def test_training_in_a_notebook_shows_how_it_goes_and_elsewhere_nobody_is_asked(
     assert isinstance(Watching(), Watcher)
 
 
-def test_the_story_of_a_model_tells_what_was_measured(demo: Study) -> None:
-    circuit, story = demo.circuit, demo.emergence(4)
+def test_the_story_of_a_model_tells_what_was_measured(demo: Study, story: Emergence) -> None:
+    circuit = demo.circuit
     text = story_page(demo.run, circuit, story, demo.maps(4))
     cells = {unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", text)}
     assert {f"{loss:.4f}" for loss in demo.run.final_losses().mean(axis=0)} <= cells

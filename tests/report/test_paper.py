@@ -1,9 +1,12 @@
-"""The page of both papers: verdicts by word, protocols in sight, commands, nothing from outside."""
+"""The page of both papers: verdicts by word, protocols in sight, commands, nothing from outside; in
+a real browser nothing is cut off.
+"""
 
 import re
-from collections.abc import Callable, Sequence
-from html.parser import HTMLParser
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,8 @@ from hopscope.report.look import Picture, picture
 from hopscope.report.page import Section, figure_html, list_html, page, table_html
 from hopscope.report.paper import counts, paper_page
 from hopscope.report.readme import readme
+from tests.browser.conftest import FLAGS, absent
+from tests.report.balance import Balance
 
 
 class Measured(Row):
@@ -81,25 +86,6 @@ def section(text: str, anchor: str) -> str:
     return found[1]
 
 
-class Balance(HTMLParser):
-    """Says whether every element that is opened is closed, and in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in ("br", "meta"):
-            self.open.append(tag)
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-        self.links += [value or "" for name, value in attrs if name == "href" and tag == "a"]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
 def alone(text: str) -> bool:
     """Does a page need nothing from outside, and run nothing?"""
     names = r"w3\.org|matplotlib\.org|purl\.org|creativecommons\.org"  # of SVG's vocabularies
@@ -155,6 +141,7 @@ def test_the_page_is_whole_stands_alone_and_is_the_same_again(text: str, results
     assert {link.removeprefix("#") for link in parser.links} <= set(parser.ids)
     assert alone(text)
     assert paper_page(CLAIMS, TARGETS, results, draw) == text
+    assert "There is a plateau \\| none" in readme(CLAIMS, TARGETS, results)
 
 
 def test_without_any_results_the_page_is_a_list_of_what_to_measure(tmp_path: Path) -> None:
@@ -178,17 +165,6 @@ def test_pages_escape_what_they_show_and_their_figures_do_not_share_ids(circuit:
     assert alone(text)
 
 
-def test_the_overview_tells_claims_and_tables(results: Results) -> None:
-    lines = readme(CLAIMS, TARGETS, results).splitlines()
-    (plateau,) = (line for line in lines if line.startswith("| musat/plateau | "))
-    assert "There is a plateau \\| none" in plateau
-    assert "| not measured | `hopscope reproduce musat/fig5` |" in plateau
-    (above,) = (line for line in lines if line.startswith("| musat/above-0.7 | "))
-    assert "| > 0.7 | 0.72 | reproduced | 8 seeds; musat/fig4: reduced protocol, " in above
-    assert any(line.startswith("| musat/fig4 | reduced: 2 seeds instead") for line in lines)
-    assert not any(line.startswith("| musat/fig5") for line in lines)
-
-
 ROOT = Path(__file__).parents[2] / "results"
 
 
@@ -198,3 +174,75 @@ def test_the_overview_in_the_repository_is_current() -> None:
     assert found == readme(PAPERS.claims, PAPERS.targets, PAPERS.results(ROOT)), (
         "results/README.md is out of date: `hopscope reproduce --draw` writes it anew"
     )
+
+
+WIDTHS = (360, 768, 1400)
+SEEN = """() => {
+  document.querySelectorAll("details").forEach(one => one.open = true);
+  const page = document.documentElement, spills = one => one.scrollWidth > one.clientWidth;
+  const texts = [...document.querySelectorAll("h1, h2, p, li, dt, dd, th, td")];
+  return [spills(page), texts.filter(spills).map(one => one.textContent)];
+}"""
+"""Is the page wider than its window, and which texts are wider than their place?"""
+WRONG = (
+    '<div style="width: 800px">wide</div><script>nowhere()</script>'
+    '<p style="width: 9px; overflow-wrap: normal">spilling</p></body>'
+)
+
+
+def draw_wide(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, Picture]]:
+    wide = Picture("a wide figure", "It is wide.", (16.0, 3.0))
+    small = Picture("small", "It is not.", (2.0, 2.0))
+    for figure in (wide, small):
+        figure.subplots().plot([0, 1])
+    return [("wide", wide), ("small", small)]
+
+
+@pytest.fixture
+def hard_to_fit(tmp_path: Path) -> str:
+    """A page with what is hard to fit: long names, long words, many columns of words."""
+    name = "musat/a-figure-with-a-name-that-does-not-fit-on-the-screen-of-a-phone"
+    claim = Claim(
+        f"{name}/and-its-claim", f"What `{'a-formula-without-a-break' * 4}` says",
+        "§7.1, figure 4 and appendix B.2", "0.123456789 ± 0.000001",
+        "The mean over every seed and hop. " * 5, (name,),
+        lambda tables: Finding("0.5 " * 20, "under a reading", f"runs {'x' * 90}"),
+    )  # fmt: skip
+    missing = Claim("chen/one", "Short", "§1", "1", "once", ("chen/none",), claim.judge)
+    target = Target(name, "Figure 4: " + "losses " * 20, (Row,), method=name)
+    results = Results(tmp_path / "results", {name: target})
+    results.save(Table(name, "reduced", (Row(run="one"),), "half of it", machine="m" * 80))
+    return paper_page(
+        {claim.id: claim, missing.id: missing}, {target.name: target}, results, draw_wide
+    )
+
+
+@pytest.fixture
+def browser_page() -> Iterator[Any]:
+    path = shutil.which("chromium")
+    if path is None:
+        absent("no Chromium: apt-get install chromium")
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS])
+        yield browser.new_page()
+        browser.close()
+
+
+def test_nothing_is_cut_off_on_any_screen(
+    browser_page: Any, tmp_path: Path, hard_to_fit: str
+) -> None:
+    """What is too wide or wrong would be seen."""
+    page, complaints = browser_page, list[str]()
+    page.on("console", lambda said: complaints.append(said.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    file = tmp_path / "page.html"
+    for harm in ("", WRONG):
+        file.write_text(hard_to_fit.replace("</body>", harm) if harm else hard_to_fit)
+        page.goto(file.as_uri())
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            wide, spilling = page.evaluate(SEEN)
+            assert wide == (bool(harm) and width < 800), (width, spilling)
+            assert spilling == ["spilling"] * bool(harm), width
+        assert complaints == ["nowhere is not defined"] * bool(harm)

@@ -35,17 +35,13 @@ def test_the_grid_says_who_reads_whom_and_which_rows_have_no_path(circuit: Circu
     assert "pos" not in circuit_grid(demo)
 
 
-def test_remarks_name_twins_and_stand_ins(circuit: Circuit) -> None:
-    said = "\n".join(remarks(circuit))
-    assert "3.0, 3.1 all do query ← value 1" in said
-    assert "could stand in: layer 0" in said
-    assert "the query learns x1, x2" in said
-
-
-def test_remarks_say_what_is_not_explained(circuit: Circuit) -> None:
+def test_remarks_name_twins_and_stand_ins_and_say_what_is_not_explained(circuit: Circuit) -> None:
     def changed(**losses: object) -> Circuit:
         return circuit.model_copy(update={"losses": circuit.losses.model_copy(update=losses)})
 
+    said = "\n".join(remarks(circuit))
+    for told in ("3.0, 3.1 all do query ← value 1", "stand in: layer 0", "query learns x1, x2"):
+        assert told in said
     poor = changed(clean=(0.9, 0.9), ideal=(0.9, 0.9))  # a model that only guesses
     assert (poor.solved, poor.explained) == (False, 0)
     said = "\n".join(remarks(poor))
@@ -58,7 +54,6 @@ def test_remarks_say_what_is_not_explained(circuit: Circuit) -> None:
     failing = changed(ideal=(0.0, limit), hop_limits=(each[0], limit / 2))
     assert not failing.solved
     assert any(line.startswith("hop 2 fails: 0.0") for line in remarks(failing))
-    assert circuit.flow is not None
     lost = {"reached": (), "missed": ("x1",), "jumps": circuit.paths[:1]}
     flow = circuit.flow.model_copy(update=lost)
     said = "\n".join(remarks(changed(ideal=(0.5, 0.5)).model_copy(update={"flow": flow})))

@@ -1,6 +1,6 @@
 """Runs to be shared, written as a training writes them, without one: no torch is needed for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +8,6 @@ import pytest
 import safetensors.numpy
 
 from hopscope.configs import Experiment, KHop, Model, Training
-from hopscope.sharing.tracked import SERIES, Series, Tracked
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.gallery import find
@@ -37,16 +36,6 @@ def train(folder: RunFolder, first: int, last: int) -> None:
     folder.commit(files, step=last, seconds=0.5 * last)
     if last == STEPS:
         folder.commit({LOSSES: merged(folder)}, tuple(folder.files(PART)), complete=True)
-
-
-@pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Has a series of two numbers kept with every run, from when it is called."""
-
-    def series(run: Tracked, known: int) -> Iterator[Series]:
-        yield "attention/0.1/late", [0, 4], [0.5, 0.25]
-
-    return lambda: monkeypatch.setitem(SERIES, "facts", (*SERIES["facts"], series))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")

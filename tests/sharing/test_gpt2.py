@@ -1,6 +1,5 @@
 """Exported models, as transformers and TransformerLens load them, beside our own."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -61,24 +60,6 @@ def test_transformers_computes_the_same(case: str, tmp_path: Path) -> None:
     assert (logits[..., outputs:] < -9_000).all()
     patterns = torch.stack(found.attentions)
     torch.testing.assert_close(patterns, model.attention(inputs), **CLOSE)
-
-
-@pytest.mark.slow
-def test_transformer_lens_boots_from_the_folder(tmp_path: Path) -> None:
-    task, config = CASES["k-hop"]
-    model = random(task, config)
-    gpt2.save(model, task, tmp_path, {})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        bridges = pytest.importorskip("transformer_lens.model_bridge")
-        bridge = bridges.TransformerBridge.boot_transformers(str(tmp_path))
-        inputs = exam_of(task, 4).inputs
-        with torch.no_grad():
-            logits, cache = bridge.run_with_cache(inputs)
-    outputs = model.interface.outputs
-    torch.testing.assert_close(logits[..., :outputs], model(inputs).detach(), **CLOSE)
-    patterns = [cache[f"blocks.{layer}.attn.hook_pattern"] for layer in range(config.layers)]
-    torch.testing.assert_close(torch.stack(patterns), model.attention(inputs), **CLOSE)
 
 
 def test_its_tokenizer_knows_the_symbols_and_its_weights_where_they_come_from(

@@ -1,11 +1,15 @@
-"""What is told of a run, beside what is kept of it."""
+"""What is told of a run, in numbers, event files and on its card, beside what is kept of it."""
 
 import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hopscope.configs import LlmBench, Prompts
+from hopscope.configs import LlmBench, Prompts, read_recipe
+from hopscope.sharing.card import FIGURE, card
+from hopscope.sharing.events import crc32c, opening, scalars, text
 from hopscope.sharing.tracked import tracked
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import find
@@ -75,3 +79,57 @@ def test_what_is_not_committed_is_not_told(fleet: RunFolder) -> None:
     earlier = RunFolder(fleet.path)
     earlier.manifest = earlier.manifest.model_copy(update={"step": 4})
     assert [step for step, _ in tracked(earlier)[0].rows()] == list(range(5))
+
+
+def page(folder: RunFolder) -> str:
+    return card(folder, "me/mine", "mit")["README.md"].decode()
+
+
+def test_a_card_tells_losses_seed_by_seed_and_makes_the_run_again(fleet: RunFolder) -> None:
+    shown = page(fleet)
+    _, found = losses(fleet, "validation")
+    for seed, own in zip((3, 5), found[-1], strict=True):
+        assert f"| {seed} | {own[0]:.4g} | {own[1]:.4g} |" in shown
+    assert FIGURE not in shown
+    assert read_recipe(shown.partition("```json\n")[2].partition("```")[0]) == fleet.recipe
+    assert f'hopscope.load("{fleet.name}")' in shown
+    assert shown.startswith("---\nlibrary_name: hopscope\nlicense: mit\n")
+
+
+def test_cards_say_what_a_run_has_and_what_it_lacks(demo: RunFolder, empty: RunFolder) -> None:
+    files = card(demo, "me/mine", "mit")
+    assert files[FIGURE].startswith(b"\x89PNG")
+    shown = files["README.md"].decode()
+    assert f"![circuit]({FIGURE})" in shown
+    assert 'hopscope.load("me--mine")' in shown
+    assert "## Validation loss after epoch" in page(find("ngram"))
+    assert "Not complete: it stands at step 0 of 6; `hopscope resume` goes on" in page(empty)
+    assert "## Validation" not in page(empty)
+
+
+def slow_crc32c(data: bytes) -> int:
+    """Long division of polynomials, bit by bit."""
+    found = 0xFFFFFFFF
+    for byte in data:
+        for bit in range(8):
+            top = (found ^ byte >> bit) & 1
+            found = found >> 1 ^ (0x82F63B78 if top else 0)
+    return found ^ 0xFFFFFFFF
+
+
+@given(st.binary(max_size=40))
+@settings(max_examples=30)
+def test_check_sums_are_those_of_long_division(data: bytes) -> None:
+    assert crc32c(data) == slow_crc32c(data)
+
+
+def test_long_names_and_large_steps_are_read_as_they_were_written() -> None:
+    event_pb2 = pytest.importorskip("tensorboard.compat.proto.event_pb2")
+    values = {"x" * 300: 0.25, "attention/0.1/value 0←key 0": float("inf"), "zero": 0.0}
+    event = event_pb2.Event.FromString(scalars(12.5, 2**31, values)[12:-4])
+    assert (event.wall_time, event.step) == (12.5, 2**31)
+    assert {each.tag: each.simple_value for each in event.summary.value} == values
+    assert event_pb2.Event.FromString(opening(1.0)[12:-4]).file_version == "brain.Event:2"
+    (value,) = event_pb2.Event.FromString(text(1.0, "config", "| é |")[12:-4]).summary.value
+    assert value.tensor.string_val == ["| é |".encode()]
+    assert value.metadata.plugin_data.plugin_name == "text"

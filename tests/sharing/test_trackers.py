@@ -14,7 +14,7 @@ import pytest
 
 from hopscope.errors import SharingError, StoreUnwritable
 from hopscope.sharing.mlflow import metric_name
-from hopscope.sharing.tracked import Row, Tracked, tracked
+from hopscope.sharing.tracked import SERIES, Row, Tracked, tracked
 from hopscope.sharing.tracker import TRACKERS, Place, follow, library, send, tracker
 from hopscope.store import RunFolder
 
@@ -230,7 +230,6 @@ def mlflow(monkeypatch: pytest.MonkeyPatch) -> Mlflow:
 
 @pytest.fixture
 def tensorboard(place: Place) -> Events:
-    assert place.to is not None
     return Events(place.to)
 
 
@@ -245,27 +244,17 @@ def name(there: Any) -> str:
     return {Events: "tensorboard"}.get(type(there), type(there).__name__.lower())
 
 
-def test_every_number_arrives_once_however_often_a_run_is_sent(
-    fleet: RunFolder, there: Any, name: str, place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs = tracked(fleet)
-    for steps in (7, 7 if name == "tensorboard" else 0):  # a file is compared as a whole
-        sent = list(send(runs, tracker(name, place)))
-        assert [each.steps for each in sent] == [steps] * 2
-        assert all(each.where for each in sent)
-        for run in runs:
-            assert there.numbers(run) == flat(run.rows())
-    assert there.open == 0
-    assert capsys.readouterr().out == ""
-
-
 def test_a_series_that_is_kept_later_is_added(
-    fleet: RunFolder, there: Any, name: str, place: Place, late: Callable[[], None]
+    fleet: RunFolder, there: Any, name: str, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or refused, by who loses earlier steps."""
     runs, to = tracked(fleet)[:1], tracker(name, place)
     list(send(runs, to))
-    late()
+
+    def late(run: Tracked, known: int) -> list[Any]:
+        return [("attention/0.1/late", [0, 4], [0.5, 0.25])]
+
+    monkeypatch.setitem(SERIES, "facts", (*SERIES["facts"], late))
     if name == "wandb":
         with pytest.raises(SharingError, match="after 6 now, and attention/0.1/late was not sent"):
             list(send(runs, tracker(name, place)))
@@ -276,9 +265,10 @@ def test_a_series_that_is_kept_later_is_added(
     assert there.numbers(runs[0])[4, "attention/0.1/late"] == 0.25
 
 
-def test_a_run_is_followed_until_it_is_complete(
-    empty: RunFolder, record: Record, there: Any, name: str, place: Place
-) -> None:
+def test_every_number_arrives_once_however_a_run_is_followed_or_sent_again(
+    empty: RunFolder, record: Record, there: Any, name: str, place: Place,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     portions = [(0, 2), (3, 6)]
 
     def pause() -> None:
@@ -287,9 +277,13 @@ def test_a_run_is_followed_until_it_is_complete(
 
     sent = list(follow(tracked(empty), tracker(name, place), pause))
     assert [each.steps for each in sent] == [3, 3, 4, 4]
-    assert (portions, there.open) == ([], 0)
-    for run in tracked(RunFolder(empty.path)):
-        assert there.numbers(run) == flat(run.rows())
+    assert portions == []
+    runs = tracked(RunFolder(empty.path))
+    sent = list(send(runs, tracker(name, place)))
+    again = 7 if name == "tensorboard" else 0  # a file is compared as a whole
+    assert [(each.steps, bool(each.where)) for each in sent] == [(again, True)] * 2
+    assert all(there.numbers(run) == flat(run.rows()) for run in runs)
+    assert (there.open, capsys.readouterr().out) == (0, "")
 
 
 def test_an_interruption_closes_what_is_open(empty: RunFolder, wandb: Wandb, place: Place) -> None:

@@ -38,11 +38,9 @@ def found(known: Planted) -> Circuit:
 
 def test_every_part_of_a_planted_circuit_has_an_account(found: Circuit) -> None:
     assert accounted_for(found) == found.parts
-    assert found.account is not None
     for part in found.parts:
         for path in part.paths:
             its = found.account.of(part, path)
-            assert its is not None
             assert its.site == Site.of(path)
     assert found.account.holdings.held(QUERY, 3) == ("x0", "x1", "x2", "x3")
     assert found.account.holdings.held(QUERY, 1) == ("x0",)
@@ -65,18 +63,6 @@ def test_a_step_that_heads_share_has_the_account_of_each_of_its_paths() -> None:
     assert not any("yet brings no symbol" in line for line in said_of(again))
 
 
-def test_a_head_of_several_readers_has_the_account_of_each_of_its_paths(found: Circuit) -> None:
-    """The rows of the first layer's head, as if they were one part."""
-    account, first = found.account, [part for part in found.parts if part.layer == 0]
-    assert account is not None
-    readers = tuple(reader for part in first for reader in part.readers)
-    assert len(readers) > 1
-    paths = tuple(path for part in first for path in part.paths)
-    both = first[0].model_copy(update={"readers": readers, "paths": paths})
-    assert account.arrows(both) == [account.of(part, path) for part in first for path in part.paths]
-    assert account.symbols(both) == tuple(s for part in first for s in account.symbols(part))
-
-
 def test_what_no_path_brings_is_named(found: Circuit) -> None:
     """Value 0 looks x2 up as well, though nobody needs it there: theory and contents differ."""
     lines = said_of(found)
@@ -86,7 +72,6 @@ def test_what_no_path_brings_is_named(found: Circuit) -> None:
 
 
 def test_the_layer_of_the_most_is_the_first_after_which_it_is_held(found: Circuit) -> None:
-    assert found.account is not None
     holdings = found.account.holdings
     assert holdings.most(QUERY, "x0") == (pytest.approx(1, abs=0.01), 0)
     assert holdings.most(QUERY, "x1") == (pytest.approx(1, abs=0.01), 2)
@@ -98,14 +83,12 @@ def test_the_layer_of_the_most_is_the_first_after_which_it_is_held(found: Circui
 
 def with_account(circuit: Circuit, **changes: object) -> Circuit:
     """The same circuit, of which other things were measured."""
-    assert circuit.account is not None
     account = circuit.account.model_copy(update=changes)
     return circuit.model_copy(update={"account": account})
 
 
 def test_other_contradictions_are_named(found: Circuit) -> None:
     account = found.account
-    assert account is not None
     holdings = account.holdings
     query = holdings.roles.index(QUERY)
     nothing = tuple((*layer[:query], (0.0,) * 4, *layer[query + 1 :]) for layer in holdings.shares)
@@ -130,7 +113,6 @@ def test_other_contradictions_are_named(found: Circuit) -> None:
 def test_parts_that_bring_no_symbol_bring_their_place_or_a_constant(found: Circuit) -> None:
     """The first part, as if no exchange of symbols had moved an answer."""
     account, part = found.account, found.parts[0]
-    assert account is not None
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
     site = Site(layer=part.layer, heads=(part.head,), readers=part.readers)
 
@@ -160,7 +142,6 @@ def test_what_an_account_calls_needed_is_what_its_circuit_does(
     switches = found.switches.model_copy(update={"settings": settings})
     circuit = found.model_copy(update={"parts": (idle,), "switches": switches})
     account = accounted(known.model, circuit, examples=16).account
-    assert account is not None
     (mean,) = account.averaged
     assert mean.floor == pytest.approx(0.01 * known.task.guess())
     five = {"clean": Estimate(mean=1, low=1, high=1), "by_role": Estimate(mean=5, low=5, high=5)}
@@ -183,10 +164,8 @@ def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(
     again = accounted(
         known.model, found.model_copy(update={"heads": heads, "parts": parts}), examples=16
     )
-    assert again.account is not None
     (part,) = (each for each in again.parts if each.layer == 2)
     row = again.account.of(part)
-    assert row is not None
     assert {*row.carried(answers(known.task.graph()))} == {"x2", "x3"}
     (its,) = again.account.fetched(part)
     assert (its.site.source, its.site.chain) == (VALUE, "own")

@@ -1,16 +1,24 @@
-"""What methods find of circuits that are known, and how they are ranked and graded."""
+"""What methods find of circuits that are known, and how they are ranked and graded; arrows that are
+kept, and means in place of what heads bring, against walks position by position.
+"""
 
 import re
+from copy import deepcopy
 
 import pytest
+import torch
 
-from hopscope.circuits import Circuit, Whole, discover, subject_of
+from hopscope.circuits import Circuit, Subject, Whole, budget, discover, exam_of, subject_of
+from hopscope.circuits.carrying import Site
+from hopscope.configs import Discovery, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
-from hopscope.models.planted import Planted
+from hopscope.models.planted import Planted, planted
 from hopscope.report.baselines import baselines_figure, baselines_rows
+from hopscope.tracing.averaging import averaged
 from hopscope.tracing.baselines import baselines
+from hopscope.tracing.kept import KeptArrows
 from hopscope.tracing.ranking import Arrow, Baselines, Grade, Ranking, Scored, arrows_of
 
 QUERY = Role("query")
@@ -89,3 +97,126 @@ def test_what_cannot_be_measured_is_said_in_a_line(
     with pytest.raises(CircuitError, match=re.escape("write an adapter that walks")):
         baselines(whole, circuit)
     assert not isinstance(subject_of(two_hops.model), Whole)
+
+
+@torch.no_grad()
+def test_the_rest_brings_its_mean(random_model: Transformer, two_hops: Planted) -> None:
+    exam, subject = exam_of(two_hops.task, 4), subject_of(random_model)
+    assert not isinstance(subject, Whole)
+    kept = KeptArrows(subject, exam)
+    shape = kept.means.shape[:-1]
+    chosen = torch.rand(shape, generator=torch.Generator().manual_seed(0)) < 0.5
+    heads, roles = random_model.config.heads, exam.roles
+    brought = torch.zeros_like(kept.means)
+    # Means are of the model as it is; then the same walk again, with them in place.
+    for mean in (True, False):
+        x = random_model.enter(exam.inputs)
+        for layer, block in enumerate(random_model.blocks):
+            pattern = block.look(x, exam.length, range(heads))  # type: ignore[operator]
+            values = block.values(x)  # type: ignore[operator]
+            mixed = torch.zeros_like(values)
+            for b, i, j in torch.cartesian_prod(
+                torch.arange(len(exam)), *[torch.arange(exam.length)] * 2
+            ).tolist():
+                r, s = int(roles.role[b, i]), int(roles.role[b, j])
+                c = int(roles.chain[b, i] != roles.chain[b, j])
+                what = pattern[b, :, i, j, None] * values[b, :, j]
+                if mean:
+                    brought[layer, :, r, s, c] += what / (roles.role == r).sum()
+                    mixed[b, :, i] += what
+                else:
+                    mixed[b, :, i] += what * chosen[layer, :, r, s, c, None]
+            if not mean:
+                rest = (brought[layer] * ~chosen[layer][..., None]).sum((2, 3))
+                mixed += rest[:, roles.role.long()].transpose(0, 1)
+            x = block.write(x, mixed)  # type: ignore[operator]
+    loss = float(exam.marks(random_model.leave(x[:, -random_model.interface.read :])).mean())
+    assert torch.allclose(kept.means, brought, atol=1e-5)
+    wanted = (exam.guess - loss) / (exam.guess - kept.clean)
+    assert abs(kept.share(chosen) - wanted) < 1e-3
+
+
+@torch.no_grad()
+def test_arrows_are_kept_in_the_arithmetic_of_the_model_and_where_it_is(
+    two_hops: Planted, random_model: Transformer
+) -> None:
+    exam = exam_of(two_hops.task, 8)
+
+    def means_and_loss(of: torch.dtype) -> tuple[torch.Tensor, float]:
+        kept = KeptArrows(subject_of(deepcopy(random_model).to(of)), exam)  # type: ignore[arg-type]
+        chosen = torch.rand(kept.means.shape[:-1], generator=torch.Generator().manual_seed(0)) < 0.5
+        return kept.means, kept.share(chosen)
+
+    means, share = means_and_loss(torch.float32)
+    for dtype, near in ((torch.bfloat16, 0.05), (torch.float16, 0.05), (torch.float64, 1e-4)):
+        its_means, its_share = means_and_loss(dtype)
+        assert torch.allclose(its_means, means, atol=near * float(means.abs().max())), dtype
+        assert abs(its_share - share) < near, dtype
+    # Tensors on the device `meta` have no numbers, but meet only there: answers cannot leave.
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        KeptArrows(subject_of(deepcopy(random_model).to("meta")), exam)  # type: ignore[arg-type]
+
+
+TASK = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
+READERS = (Role("value", 0), Role("query"))
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    torch.manual_seed(0)
+    shape = Model(layers=2, heads=2, d_model=16)
+    model = Transformer(shape, TASK.interface())
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.3)
+    return subject_of(model)
+
+
+def by_hand(subject: Subject, site: Site, *, places: bool) -> float:
+    """One example and position after the other."""
+    exam = exam_of(TASK, 12)
+    x = subject.enter(exam.inputs)
+    for layer in range(subject.layers):
+        mixed = subject.look(layer, x, x.shape[1], range(subject.heads)) @ subject.values(layer, x)
+        new = mixed.clone()
+        for example in range(12) if layer == site.layer else ():
+            for at in range(exam.length):
+                role = exam.table[int(exam.roles.role[example, at])]
+                if role in site.readers:
+                    alike = [
+                        (e, p)
+                        for e in range(12)
+                        for p in range(exam.length)
+                        if exam.table[int(exam.roles.role[e, p])] == role
+                        and (not places or p == at)
+                    ]
+                    for head in site.heads:
+                        its = torch.stack([mixed[e, head, p] for e, p in alike]).mean(0)
+                        new[example, head, at] = its
+        x = subject.write(layer, x, new)
+    return float(exam.marks(subject.leave(x)).mean())
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_means_by_place_and_by_role_are_those_by_hand(
+    subject: Subject, layer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(layer=layer, heads=(1,), readers=READERS)
+    with torch.no_grad():
+        place, role = (by_hand(subject, site, places=places) for places in (True, False))
+    (its,) = averaged(subject, exam_of(TASK, 12), [site], Discovery())
+    assert its.by_place.mean == pytest.approx(place, abs=1e-6)
+    assert its.by_role.mean == pytest.approx(role, abs=1e-6)
+    assert its.clean.mean != pytest.approx(its.by_role.mean, abs=1e-6)
+    monkeypatch.setattr(budget, "CALL_BYTES", 1)  # example by example
+    (again,) = averaged(subject, exam_of(TASK, 12), [site], Discovery())
+    assert again.by_place.mean == pytest.approx(place, abs=1e-6)
+
+
+def test_a_head_that_carries_symbols_brings_neither_its_place_nor_a_constant() -> None:
+    grown = planted(TASK)
+    sites = [Site(layer=p.layer, heads=(p.head,), readers=(p.reader,)) for p in grown.paths]
+    whole = subject_of(grown.model)
+    found = averaged(whole, exam_of(TASK, 32), sites, Discovery())
+    assert [its.brings for its in found] == ["symbols"] * len(sites)
+    assert averaged(whole, exam_of(TASK, 4), [], Discovery()) == ()

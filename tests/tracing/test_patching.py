@@ -1,23 +1,200 @@
-"""What arrows carry: exact on planted models, and against a model run with its edits by hand."""
+"""What arrows carry: exact on planted models; attribution and patching against a model run with its
+edits by hand, and against finite differences.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import unwrap
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
-from hopscope.circuits import Whole, subject_of
+from hopscope.circuits import Dissected, Encoder, Whole, subject_of
 from hopscope.circuits.carrying import Cargo, Site
+from hopscope.circuits.parts import Estimate
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.theory import Path, follow
-from hopscope.tracing.pairs import pairs_of
+from hopscope.tracing.attribution import CHAINS, Attribution
+from hopscope.tracing.baselines import held_against
+from hopscope.tracing.pairs import Pairs, pairs_of
 from hopscope.tracing.patching import cargo
+from hopscope.tracing.ranking import Arrow
+
+Wanted = Callable[[Role, Role, bool], bool]
+"""Is it wanted by a reader from a source, of its own chain or of another?"""
+TASK = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
+
+
+@pytest.fixture
+def pairs(monkeypatch: pytest.MonkeyPatch) -> Pairs:
+    # A random model has no answers of its own; arithmetic is held to all the same.
+    monkeypatch.setattr("hopscope.tracing.attribution.check_answers", lambda *_: None)
+    monkeypatch.setattr("hopscope.tracing.attribution.has_answers", lambda _: torch.tensor(True))
+    return pairs_of(TASK, 5, 0)
+
+
+def encoder() -> Encoder:
+    """A model from elsewhere, whose attention is far from even."""
+    torch.manual_seed(3)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", batch_first=True, norm_first=True)
+    inside = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    shape = TASK.interface()
+    enter, leave = nn.Linear(shape.inputs, 16), nn.Linear(16, shape.outputs)
+    with torch.no_grad():
+        leave.weight.mul_(4)
+        for each in inside.layers:
+            each.self_attn.in_proj_weight.mul_(3)  # type: ignore[operator, union-attr]
+    return Encoder(inside, enter=enter, leave=leave, causal=True)
+
+
+@pytest.fixture(params=["ours", "from elsewhere"])
+def subject(request: pytest.FixtureRequest, random_model: Transformer) -> Dissected:
+    return subject_of(random_model) if request.param == "ours" else encoder()
+
+
+def onward(subject: Dissected, x: Tensor, layer: int) -> Tensor:
+    """The stream behind a layer."""
+    pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
+    return subject.write(layer, x, pattern @ subject.values(layer, x))
+
+
+def outputs(subject: Dissected, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
+    """The model from what enters its first layer on, with more brought in one layer."""
+    for layer in range(subject.layers):
+        pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
+        mixed = pattern @ subject.values(layer, x)
+        if added is not None and layer == added[0]:
+            mixed = mixed + added[1]
+        x = subject.write(layer, x, mixed)
+    return subject.leave(x[:, -TASK.interface().read :])
+
+
+def distance(pairs: Pairs, answers: Tensor) -> Tensor:
+    """How much nearer the other chain's symbols are than the own one's, for each hop."""
+    marks = pairs.marks(answers[None])[:, 0]
+    return (marks[0] - marks[1]).sum(0)
+
+
+def brought_more(
+    subject: Dissected, pairs: Pairs, symbol: str, at: tuple[int, int], wanted: Wanted
+) -> Tensor:
+    """What the donor brings more to each position in a head [batch, seq, d_head], from where it is
+    wanted.
+    """
+    (layer, head), exam, both = at, pairs.exam, []
+    for inputs in (pairs.donors[symbol], exam.inputs):
+        x = subject.enter(inputs)
+        for number in range(layer):
+            x = onward(subject, x, number)
+        pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
+        both.append((pattern[:, head], subject.values(layer, x)[:, head]))
+    (there, more), (here, less) = both
+    found = torch.zeros_like(less)
+    for example in range(len(exam)):
+        roles, chains = exam.roles.role[example].tolist(), exam.roles.chain[example].tolist()
+        for i, j in torch.cartesian_prod(*[torch.arange(exam.length)] * 2).tolist():
+            same = chains[i] == chains[j]
+            if wanted(exam.table[roles[i]], exam.table[roles[j]], same):
+                found[example, i] += there[example, i, j] * more[example, j]
+                found[example, i] -= here[example, i, j] * less[example, j]
+    return found
+
+
+def changes(subject: Dissected, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
+    """What the donor brings more along an arrow [batch, head, seq, d_head]."""
+
+    def wanted(reader: Role, source: Role, same: bool) -> bool:
+        its = (arrow.reader, arrow.source, arrow.chain)
+        return (reader, source, "own" if same else "others") == its
+
+    more = brought_more(subject, pairs, symbol, (arrow.layer, arrow.head), wanted)
+    found = more.new_zeros(len(more), subject.heads, *more.shape[1:])
+    found[:, arrow.head] = more
+    return found
+
+
+def some_arrows(attribution: Attribution) -> list[Arrow]:
+    table, every = attribution.pairs.exam.table, attribution.possible().nonzero().tolist()
+    return [
+        Arrow(n, h, table[r], table[s], CHAINS[c]) for n, h, r, s, c in every[:: len(every) // 9]
+    ]
+
+
+def at(pairs: Pairs, arrow: Arrow) -> tuple[int, ...]:
+    table = pairs.exam.table
+    place = (table.index(arrow.reader), table.index(arrow.source), CHAINS.index(arrow.chain))
+    return (arrow.layer, arrow.head, *place)
+
+
+@torch.no_grad()
+def test_gradients_are_what_small_patches_do(subject: Dissected, pairs: Pairs) -> None:
+    """EAP-IG: the answers' slope along what an arrow brings more, at inputs between the two."""
+    attribution = Attribution(subject, pairs)
+    found = attribution.by_gradient(steps=2)
+    small = 0.02  # losses are float32, and their differences must be told from rounding
+    for arrow in some_arrows(attribution):
+        for number, symbol in enumerate(pairs.donors):
+            change, slopes = changes(subject, pairs, symbol, arrow), []
+            own, donor = (subject.enter(x) for x in (pairs.exam.inputs, pairs.donors[symbol]))
+            for part in (0.25, 0.75):
+                x = own + part * (donor - own)
+                ends = [
+                    distance(pairs, outputs(subject, x, (arrow.layer, sign * small * change)))
+                    for sign in (1, -1)
+                ]
+                slopes.append((ends[0] - ends[1]) / (2 * small))
+            wanted = torch.stack(slopes).mean(0) / (2 * attribution.sure)
+            mine = found[number, :, *at(pairs, arrow)]
+            assert torch.allclose(mine, wanted, atol=5e-4, rtol=0.02), arrow
+    assert found.abs().max() > 0.1
+
+
+@torch.no_grad()
+def test_what_goes_straight_to_the_output_and_what_is_patched(
+    subject: Dissected, pairs: Pairs
+) -> None:
+    attribution = Attribution(subject, pairs)
+    arrows = some_arrows(attribution)
+    direct, patched = attribution.direct(), attribution.patched(arrows)
+    own = subject.enter(pairs.exam.inputs)
+    plain = distance(pairs, outputs(subject, own))
+    end = own
+    for layer in range(subject.layers):
+        end = onward(subject, end, layer)
+    for arrow in arrows:
+        for number, symbol in enumerate(pairs.donors):
+            change = changes(subject, pairs, symbol, arrow)
+            moved = distance(pairs, outputs(subject, own, (arrow.layer, change))) - plain
+            wanted = moved / (2 * attribution.sure)
+            assert torch.allclose(patched[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
+            more = subject.added(arrow.layer, change) - subject.added(arrow.layer, 0 * change)
+            read = subject.leave((end + more)[:, -TASK.interface().read :])
+            wanted = (distance(pairs, read) - plain) / (2 * attribution.sure)
+            assert torch.allclose(direct[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
+    assert direct.abs().max() > 0.01
+    assert patched.abs().max() > 0.01
+
+
+@torch.no_grad()
+def test_a_hop_without_answers_of_its_own_has_no_score(
+    random_model: Transformer, pairs: Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_alone = torch.tensor([True, False])
+    monkeypatch.setattr("hopscope.tracing.attribution.has_answers", lambda _: first_alone)
+    subject = subject_of(random_model)
+    attribution = Attribution(subject, pairs)
+    for scores in (attribution.direct(), attribution.patched(), attribution.by_gradient(1)):
+        assert scores[:, 0].isfinite().all()
+        assert scores[:, 1].isnan().all()
+    for ranking in held_against(subject, pairs, (), steps=1).rankings:
+        assert {its.hop for its in ranking.scored} == {1}
+
 
 EXAMPLES = 16
 
@@ -232,3 +409,96 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
         unwrap(Cargo.tells)(its, "key")
     with pytest.raises(CircuitError, match='expected for each symbol its hop, as {"x1": 1}'):
         unwrap(Cargo.carried)(its, {1: "x1"})
+
+
+def by_hand(model: Transformer, pairs: Pairs, site: Site, symbol: str, way: str) -> Tensor:
+    """One site, one symbol, one way: the model with its own edits, or layer by layer."""
+
+    def wanted(reader: Role, source: Role, same: bool) -> bool:
+        return reader in site.readers and (site.source is None or (same and source == site.source))
+
+    at = (site.layer, site.heads[0])
+    change = brought_more(subject_of(model), pairs, symbol, at, wanted)
+    return _outputs(model, pairs.exam.inputs, site, change, way)
+
+
+def _outputs(model: Transformer, inputs: Tensor, site: Site, change: Tensor, way: str) -> Tensor:
+    clean = model.attention(inputs)
+
+    def heads(layer: int, mixed: Tensor) -> Tensor:
+        if layer != site.layer:
+            return mixed
+        edited = mixed.clone()
+        edited[:, site.heads[0]] += change[:, -mixed.shape[-2] :]
+        return edited
+
+    def frozen(layer: int, pattern: Tensor) -> Tensor:
+        return clean[layer][..., -pattern.shape[-2] :, :]
+
+    if way == "all":
+        return model(inputs, heads=heads)
+    if way == "values":
+        return model(inputs, heads=heads, attention=frozen)
+    # A second model walks beside the one with frozen attention, and lends its queries or keys.
+    x = y = model.enter(inputs)
+    for layer in range(site.layer + 1):
+        own = model.blocks[layer]
+        mixed = own.look(y, y.shape[1], range(model.config.heads)) @ own.values(y)  # type: ignore[operator]
+        y, x = own.write(y, heads(layer, mixed)), own.write(y, mixed)  # type: ignore[operator]
+    plain = x
+    for layer in range(site.layer + 1, model.config.layers):
+        block = model.blocks[layer]
+        lent = x + y - plain
+        norm, attention = block.attention_norm, block.attention  # type: ignore[union-attr]
+        query = attention.query(norm(lent if way == "queries" else x))  # type: ignore[operator, union-attr]
+        key = attention.key(norm(lent if way == "keys" else x))  # type: ignore[operator, union-attr]
+        width, length = model.config.head_width, x.shape[1]
+        pattern = torch.zeros(len(x), model.config.heads, length, length)
+        for head in range(model.config.heads):
+            part = slice(head * width, (head + 1) * width)
+            for row in range(length):
+                scores = (query[:, row, None, part] * key[:, : row + 1, part]).sum(-1)
+                pattern[:, head, row, : row + 1] = (scores / width**0.5).softmax(-1)
+        x = block.write(x, pattern @ block.values(x))  # type: ignore[operator]
+        y = block.write(y, clean[layer] @ block.values(y))  # type: ignore[operator]
+        plain = block.write(plain, clean[layer] @ block.values(plain))  # type: ignore[operator]
+    return model.leave(x[:, -model.interface.read :])
+
+
+SITES = [
+    Site(layer=0, heads=(1,), readers=(Role("value", 0),), source=Role("key", 0)),
+    Site(layer=1, heads=(0,), readers=(Role("query"), Role("value", 1))),
+    Site(layer=2, heads=(1,), readers=(Role("query"),), source=Role("value", 0)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["all", "values", "queries", "keys"])
+def test_all_sites_together_are_each_by_hand(
+    way: str, random_model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = pairs_of(TASK, 3)
+    monkeypatch.setattr("hopscope.tracing.patching.check_answers", lambda *_: None)
+    monkeypatch.setattr("hopscope.tracing.patching.KEPT", 0.0)
+    monkeypatch.setattr("hopscope.tracing.patching.share_of", _ratio)
+    found = cargo(random_model, pairs, SITES)
+    with torch.no_grad():
+        outputs = random_model(pairs.exam.inputs)
+        plain = pairs.marks(outputs[None])[:, 0]
+        sure = pairs.other(outputs) - pairs.exam.losses(outputs)
+        for site, its in zip(SITES, found, strict=True):
+            for symbol in TASK.symbol_names():
+                its_outputs = by_hand(random_model, pairs, site, symbol, way)
+                moved = pairs.marks(its_outputs[None])[:, 0] - plain
+                for column, hop in enumerate(pairs.hops):
+                    move = next(
+                        m for m in its.moves if (m.symbol, m.way, m.hop) == (symbol, way, hop)
+                    )
+                    expected = [_ratio(sure[:, column], part[:, column]).mean for part in moved]
+                    assert move.share.mean == pytest.approx(expected[0], abs=2e-4)
+                    assert move.left.mean == pytest.approx(-expected[1], abs=2e-4)
+
+
+def _ratio(sure: Tensor, moved: Tensor) -> Any:
+    share = float(moved.sum() / sure.sum())
+    return Estimate(mean=share, low=share, high=share)

@@ -100,24 +100,21 @@ def check_headers(headers: Mapping[str, str], path: str, status: int) -> None:
     assert "set-cookie" not in headers
 
 
-async def answered(app: Any, ask: Ask, leave: asyncio.Event | None = None) -> Answer:
-    """What the app answers; the client leaves when this event is set."""
+async def answered(app: Any, ask: Ask) -> Answer:
+    """What the app answers to a client that does not leave."""
     heard: list[dict[str, Any]] = []
-    left = leave or asyncio.Event()
     sent = [{"type": "http.request", "body": ask.body if ask.method != "GET" else b""}]
 
     async def receive() -> dict[str, Any]:
         if sent:
             return sent.pop()
-        await left.wait()
-        return {"type": "http.disconnect"}
+        await asyncio.Event().wait()
+        raise AssertionError
 
     async def send(message: dict[str, Any]) -> None:
         heard.append(message)
 
     await app(ask.scope(), receive, send)
-    if not heard:
-        return Answer(0, {}, b"")
     start, *rest = heard
     headers = {name.decode(): value.decode() for name, value in start["headers"]}
     assert len(headers) == len(start["headers"])
@@ -142,3 +139,14 @@ def made(views: Any = None, notes: list[str] | None = None, **changed: Any) -> E
     policy = Policy(TOKEN, public=changed.pop("public", public()), **of_policy)
     note = (notes if notes is not None else []).append
     return explorer(views or StandIn(), policy, note, **changed)
+
+
+def asked(
+    *asks: Ask, views: Any = None, notes: list[str] | None = None, **changed: Any
+) -> list[Answer]:
+    """What such an app answers, until its end."""
+    explorer = made(views, notes, **changed)
+    try:
+        return ask_all(explorer.app, list(asks))
+    finally:
+        explorer.end()

@@ -6,7 +6,7 @@ Every group is named for the guard that has to refuse it, and says with which st
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from asking import HOST, TOKEN, Ask
+from asking import HOST, TOKEN, Ask, made
 from standin import RUN
 from starlette.routing import Route
 
@@ -125,11 +125,21 @@ ROTATION = 11
 """Of the other files of the page, each gets one of so many attacks, and each attack some file."""
 
 
-def of_group(name: str, routes: list[Route]) -> list[Ask]:
+def routed() -> list[Route]:
+    """The routes of the app."""
+    explorer = made()
+    explorer.end()
+    return list(explorer.routes)
+
+
+ROUTED = routed()
+
+
+def of_group(name: str) -> list[Ask]:
     """The attacks of a group."""
     return [
         ask
-        for number, ask in enumerate(GROUPS[name].asks(good(routes)))
+        for number, ask in enumerate(GROUPS[name].asks(good(ROUTED)))
         if name == "path"
         or ask.path.startswith(b"/api")
         or ask.path in WHOLE

@@ -5,22 +5,14 @@ import json
 from typing import Any
 
 import pytest
-from asking import Answer, Ask, answered, ask_all, made
-from attacks import good
+from asking import Answer, Ask, answered, asked, made
+from attacks import ROUTED, good
 from standin import RUN, SECRET, StandIn
 
 from hopscope.errors import CircuitError
 from hopscope.web.guard import Limits
 
 OF_RUN = f"/api/runs/{RUN}"
-
-
-def asked(*asks: Ask, views: StandIn | None = None, **changed: object) -> list[Answer]:
-    explorer = made(views or StandIn(), **changed)
-    try:
-        return ask_all(explorer.app, list(asks))
-    finally:
-        explorer.end()
 
 
 def post(what: str, **question: object) -> Ask:
@@ -31,36 +23,31 @@ def get(path: str, query: str = "") -> Ask:
     return Ask("GET", path.encode(), query.encode())
 
 
-@pytest.mark.parametrize(
-    ("ask", "said"),
-    [
-        (get("/api/runs"), "runs "),
-        (get("/api/runs", "since=ab.12"), "runs ab.12"),
-        (get(OF_RUN), f"run {RUN} None"),
-        (get(OF_RUN, "seed=3"), f"run {RUN} 3"),
-        (get(f"{OF_RUN}/arrays/maps", "seed=0"), f"arrays {RUN} maps 0"),
-        (post("example", index=17), f"example {RUN} 17"),
-        (post("ablate", examples=32, changes=["1.0=uniform"]), "ablate 32"),
-        (get(f"{OF_RUN}/views"), f"views {RUN}"),
-        (Ask("PUT", f"{OF_RUN}/views/My%20view".encode(), body=b'{"a": [1]}'),
-         f"keep {RUN} My view {{'a': [1]}}"),
-    ],
+ROUTES = (
+    (get("/api/runs"), "runs "),
+    (get("/api/runs", "since=ab.12"), "runs ab.12"),
+    (get(OF_RUN), f"run {RUN} None"),
+    (get(OF_RUN, "seed=3"), f"run {RUN} 3"),
+    (get(f"{OF_RUN}/arrays/maps", "seed=0"), f"arrays {RUN} maps 0"),
+    (post("example", index=17), f"example {RUN} 17"),
+    (post("ablate", examples=32, changes=["1.0=uniform"]), "ablate 32"),
+    (get(f"{OF_RUN}/views"), f"views {RUN}"),
+    (Ask("PUT", f"{OF_RUN}/views/My%20view".encode(), body=b'{"a": [1]}'),
+     f"keep {RUN} My view {{'a': [1]}}"),
 )  # fmt: skip
-def test_every_route_asks_its_question(ask: Ask, said: str) -> None:
-    views = StandIn()
-    (answer,) = asked(ask, views=views)
-    assert answer.status == 200
-    assert views.asked == [said]
-    if answer.headers["content-type"] == "application/json":
-        assert ask.method == "PUT" or answer.json()["data"] == SECRET
-    else:
-        assert answer.headers["content-type"] == "application/octet-stream"
-        assert answer.body == SECRET.encode()
 
 
-def test_numbers_that_are_none_are_null() -> None:
-    (answer,) = asked(get("/api/runs"))
-    assert answer.json()["nan"] is None
+def test_every_route_asks_its_question() -> None:
+    """A number that is none is null."""
+    for ask, said in ROUTES:
+        views = StandIn()
+        (answer,) = asked(ask, views=views)
+        assert (answer.status, views.asked) == (200, [said])
+        if answer.headers["content-type"] == "application/octet-stream":
+            assert answer.body == SECRET.encode()
+        elif ask.method != "PUT":
+            told = answer.json()
+            assert (told["data"], told["nan"]) == (SECRET, None)
 
 
 def lines(answer: Answer) -> list[dict[str, object]]:
@@ -86,10 +73,8 @@ def test_a_stream_is_a_line_for_each_answer_whatever_stands_in_it() -> None:
 def test_a_mistake_in_a_stream_is_its_last_line_and_told_in_the_terminal() -> None:
     views, notes = StandIn(), list[str]()
     views.error = ZeroDivisionError("in /home/somebody")
-    explorer = made(views, notes)
     with pytest.raises(Exception, match="a mistake of hopscope"):  # the connection ends
-        ask_all(explorer.app, [post("over-time")])
-    explorer.end()
+        asked(post("over-time"), views=views, notes=notes)
     assert "ZeroDivisionError" in "\n".join(notes)
 
 
@@ -106,13 +91,6 @@ def test_what_is_no_question_is_not_asked() -> None:
     assert views.asked == []
 
 
-def test_without_strict_reading_one_would_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = Ask("PUT", f"{OF_RUN}/views/mine".encode(), body=b'{"a": 1, "a": 2}')
-    assert asked(ask)[0].status == 400
-    monkeypatch.setattr("hopscope.web.app.read_json", json.loads)
-    assert asked(ask)[0].status == 200
-
-
 NOWHERE = (
     "/api/runs/0123456789", "/api/runs/gallery", "/api/runs/gallery-demo2",
     "/api/runs/GALLERY-DEMO", "/api/runs/%20", "/api/runs/" + "x" * 5_000, "/api", "/nothing",
@@ -127,7 +105,10 @@ QUERIES = (
 
 
 def test_another_id_leads_nowhere_and_another_query_is_refused() -> None:
+    """Nor is there a way to keep where all is read-only."""
     views = StandIn()
+    (answer,) = asked(Ask("PUT", f"{OF_RUN}/views/mine".encode()), views=views, read_only=True)
+    assert (answer.refused, answer.status) == (True, 404)
     keep = Ask("PUT", f"{OF_RUN}/views/{'x' * 101}".encode())
     asks = [keep, *map(get, NOWHERE), *(get(*each) for each in QUERIES)]
     for ask, answer in zip(asks, asked(*asks, views=views), strict=True):
@@ -136,23 +117,10 @@ def test_another_id_leads_nowhere_and_another_query_is_refused() -> None:
     assert views.asked == []
 
 
-def test_a_page_that_is_read_only_has_no_way_to_keep() -> None:
-    ask = Ask("PUT", f"{OF_RUN}/views/mine".encode())
-    views = StandIn()
-    (answer,) = asked(ask, views=views, read_only=True)
-    assert answer.refused
-    assert answer.status == 404
-    assert views.asked == []
-
-
 def test_the_other_method_is_refused() -> None:
-    explorer = made()
-    asks = good(list(explorer.routes))
-    other = [ask.but(method="POST" if ask.method == "GET" else "GET") for ask in asks]
-    answers = ask_all(explorer.app, other)
-    explorer.end()
-    assert {answer.status for answer in answers} == {405}
-    assert all(answer.refused for answer in answers)
+    other = [ask.but(method="POST" if ask.method == "GET" else "GET") for ask in good(ROUTED)]
+    answers = asked(*other)
+    assert {(answer.status, answer.refused) for answer in answers} == {(405, True)}
 
 
 def test_fifty_heavy_questions_at_once() -> None:

@@ -14,33 +14,32 @@ from hopscope.web.address import Address
 from hopscope.web.listening import listening
 
 
-def test_a_second_server_takes_the_next_port() -> None:
+def refused(address: Address) -> str:
+    """Why it cannot be listened at."""
+    with pytest.raises(ConfigError) as caught, listening(address):
+        pass
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_second_server_takes_the_next_port_and_small_answers_go_out_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with listening(Address()) as (first, one), listening(Address()) as (second, two):
         assert one.port is not None
         assert two.port is not None
         assert one.port < two.port
         assert first.getsockname() == ("127.0.0.1", one.port)
         assert second.getsockname() == ("127.0.0.1", two.port)
+        taken = f"--port {one.port} is in use: choose another, or leave it out for a free one"
+        assert refused(Address(port=one.port)) == taken
+        with socket.create_connection((one.host, one.port)), first.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
     with listening(Address()) as (_, again):
         assert again.port == one.port
-
-
-def test_where_all_are_taken_any_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "NEXT", 0)
+    monkeypatch.setattr(room, "NEXT", 0)  # where all are taken, any will do
     with listening(Address()) as (opened, address):
         assert opened.getsockname()[1] == address.port > 1_023
-
-
-def test_a_port_that_was_named_and_is_taken_is_an_error() -> None:
-    with (
-        listening(Address()) as (_, taken),
-        pytest.raises(ConfigError) as caught,
-        listening(Address(port=taken.port)),
-    ):
-        pass
-    assert str(caught.value) == (
-        f"--port {taken.port} is in use: choose another, or leave it out for a free one"
-    )
 
 
 def test_other_refusals_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,9 +50,7 @@ def test_other_refusals_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         error = OSError(number, os.strerror(number))
         monkeypatch.setattr(socket.socket, "bind", Mock(side_effect=error))
-        with pytest.raises(ConfigError) as caught, listening(Address("10.9.9.9", 80)):
-            pass
-        assert str(caught.value).startswith(text)
+        assert refused(Address("10.9.9.9", 80)).startswith(text)
 
 
 def test_an_address_of_six_is_no_address_of_four() -> None:
@@ -65,58 +62,22 @@ def test_an_address_of_six_is_no_address_of_four() -> None:
         pytest.skip(str(error))
 
 
-def test_a_socket_of_a_server_that_was_killed_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "s"
+def test_a_socket_of_a_server_that_was_killed_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+    path, notes, link = tmp_path / "s", tmp_path / "notes", tmp_path / "link"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-    assert path.is_socket()
     with listening(Address(socket=path)):
-        assert path.is_socket()
-        with (
-            pytest.raises(ConfigError, match="is another server's, which is running"),
-            listening(Address(socket=path)),
-        ):
-            pass
+        assert "is another server's, which is running" in refused(Address(socket=path))
     assert not path.exists()
-
-
-def test_what_is_no_socket_stays(tmp_path: Path) -> None:
-    path = tmp_path / "notes"
-    path.write_text("mine")
-    with (
-        pytest.raises(ConfigError, match="is there, and no socket of yours: choose another"),
-        listening(Address(socket=path)),
-    ):
-        pass
-    assert path.read_text() == "mine"
-    link = tmp_path / "link"
-    link.symlink_to(path)
-    with pytest.raises(ConfigError, match="no socket of yours"), listening(Address(socket=link)):
-        pass
-
-
-def test_a_socket_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    notes.write_text("mine")
+    link.symlink_to(notes)
+    for other in (notes, link):
+        told = "is there, and no socket of yours: choose another"
+        assert told in refused(Address(socket=other))
     for name in ("none/s", "x" * 200):
-        with (
-            pytest.raises(ConfigError, match="cannot make the socket"),
-            listening(Address(socket=tmp_path / name)),
-        ):
-            pass
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_socket_that_somebody_else_put_there_meanwhile_stays(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    with listening(Address(socket=path)):
+        assert "cannot make the socket" in refused(Address(socket=tmp_path / name))
+    with listening(Address(socket=path)):  # and somebody else puts a file there
         path.unlink()
         path.write_text("another's")
-    assert path.read_text() == "another's"
-
-
-def test_small_answers_go_out_at_once() -> None:
-    with (
-        listening(Address()) as (opened, address),
-        socket.create_connection((address.host, address.port)),
-        opened.accept()[0] as accepted,
-    ):
-        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert (path.read_text(), notes.read_text()) == ("another's", "mine")
+    assert {each.name for each in tmp_path.iterdir()} == {"s", "notes", "link"}

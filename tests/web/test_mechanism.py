@@ -1,7 +1,5 @@
 """A run that took a language model apart, as the page asks for it."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -12,13 +10,6 @@ from hopscope.store import Store
 from hopscope.web.mechanism import Traced
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
-
-OPEN = """
-import sys
-from hopscope.store import Store
-from hopscope.web.views import Views
-print(Views(Store(sys.argv[1])).run(sys.argv[2])["arrays"], "torch" in sys.modules)
-"""
 
 
 def made(store: Store, *, complete: bool = True) -> str:
@@ -49,10 +40,3 @@ def test_nothing_is_found_before_all_is_measured(store: Store) -> None:
     assert views.run(id_)["arrays"] == []
     with pytest.raises(ConfigError, match="it has none before all is measured"):
         views.arrays(id_, "findings")
-
-
-def test_its_description_needs_no_torch(store: Store) -> None:
-    """It is answered by the thread of short questions, which would be held up for seconds."""
-    line = [sys.executable, "-c", OPEN, str(store.root), made(store)]
-    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
-    assert said.split("\n")[0] == "['findings'] False"

@@ -1,6 +1,5 @@
 """The n-gram experiment on the page: parameters, predictions, what is attended to."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,6 @@ NGRAM = "gallery-ngram"
 
 
 @pytest.fixture(scope="module")
-def views(tmp_path_factory: pytest.TempPathFactory) -> Views:
-    return Views(Store(tmp_path_factory.mktemp("nothing") / "runs"))
-
-
-@pytest.fixture(scope="module")
 def run() -> MarkovRun:
     return MarkovRun(gallery.find("ngram"))
 
@@ -35,18 +29,6 @@ def run() -> MarkovRun:
 def hot(told: dict[str, Any]) -> np.ndarray:
     """The symbols of an example, one-hot."""
     return np.eye(3)[[told["symbols"].index(token["text"]) for token in told["tokens"]]]
-
-
-def test_it_is_described(views: Views) -> None:
-    found = views.run(NGRAM)
-    assert (found["kind"], found["seeds"], found["arrays"]) == (
-        "ngram",
-        [0],
-        ["losses", "parameters"],
-    )
-    assert found["ngram"]["parents"] == [1, 2]
-    assert [stage["epochs"] for stage in found["ngram"]["stages"]] == [2000, 50000, 5000]
-    json.dumps(found, allow_nan=False)
 
 
 def test_all_parameters_are_there_at_every_epoch(views: Views, run: MarkovRun) -> None:

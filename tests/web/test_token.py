@@ -65,9 +65,9 @@ def exchange(word: object, **changed: object) -> Ask:
     return ask.but(**changed)
 
 
-def test_a_word_is_exchanged_once_and_the_next_is_told() -> None:
-    told = list[str]()
-    once = Once(TOKEN, told.append)
+def test_a_word_is_exchanged_once_and_in_time_and_the_next_is_told() -> None:
+    told, now = list[str](), [0.0]
+    once = Once(TOKEN, told.append, lambda: now[0])
     first = once.word
     app = made(once=once).app
     wrong = [exchange(each) for each in (None, 1, "", TOKEN, first[:-1], f"{first}x", [first])]
@@ -84,15 +84,7 @@ def test_a_word_is_exchanged_once_and_the_next_is_told() -> None:
     assert (good.status, good.json()) == (200, {"token": TOKEN})
     assert (again.status, again.json()["error"].count("newest address")) == (401, 1)
     assert told == [once.word] != [first]
-    (answer,) = ask_all(app, [exchange(told[0])])
-    assert answer.json() == {"token": TOKEN}
-
-
-def test_a_word_that_comes_late_is_refused_and_the_next_is_told() -> None:
-    told, now = list[str](), [0.0]
-    once = Once(TOKEN, told.append, lambda: now[0])
     now[0] = LASTS + 1
-    app = made(once=once).app
-    (late,) = ask_all(app, [exchange(once.word)])
-    (good,) = ask_all(app, [exchange(told[0])])
-    assert (late.status, good.status) == (401, 200)
+    (late,) = ask_all(app, [exchange(told[0])])
+    (answer,) = ask_all(app, [exchange(told[1])])
+    assert (late.status, answer.json()) == (401, {"token": TOKEN})

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from hopscope.cli.main import run as command
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, LlmMechanism, Prompts
 from hopscope.errors import CircuitError, ConfigError, RunMissing, RunReadOnly
 from hopscope.runs import train
-from hopscope.store import RunFolder, Store, gallery
-from hopscope.web.kept import CONTENTS, MAPS, kept_arrays
+from hopscope.store import RunFolder, Store
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
@@ -29,11 +28,6 @@ def never() -> bool:
     return False
 
 
-@pytest.fixture(scope="module")
-def views(tmp_path_factory: pytest.TempPathFactory) -> Views:
-    return Views(Store(tmp_path_factory.mktemp("nothing") / "runs"))
-
-
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     capsys.readouterr()
     assert command((*arguments, "--json")) == 0
@@ -42,19 +36,6 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 def losses(rows: list[dict[str, Any]]) -> list[list[float]]:
     return [[value for name, value in row.items() if name.startswith("hop_")] for row in rows]
-
-
-def test_a_trained_model_is_described_without_computing(views: Views) -> None:
-    found = views.run(DEMO)
-    assert found["name"] == "gallery/demo"
-    assert found["task"]["roles"] == ["key 0", "value 0", "key 1", "value 1", "query"]
-    assert found["task"]["guess"] == [0.75, 0.75]
-    assert found["checkpoints"][-1] == 2500
-    assert found["learned"] == [404, 595]
-    assert found["theory"]["layers"] == 3
-    path = found["circuit"]["paths"][0]
-    assert path["change"] == f"{path['layer']}.{path['head']}:{path['reader']}=uniform"
-    assert "run gallery" not in json.dumps(found, allow_nan=False)
 
 
 def test_losses_of_the_circuit_are_those_of_the_command(
@@ -72,28 +53,33 @@ def test_losses_of_the_circuit_are_those_of_the_command(
     assert np.all(np.array(found["clean"]["half"]) < 0.7 * np.array(fewer["clean"]["half"]))
 
 
-def test_the_first_view_of_the_gallery_computes_nothing(views: Views) -> None:
-    code = (
-        "import sys; from hopscope.store import Store; from hopscope.web.views import Views; "
-        "views = Views(Store('none')); views.runs(); found = views.run('gallery-demo'); "
-        "[views.arrays('gallery-demo', name) for name in ('maps', 'contents', 'losses')]; "
-        "print('torch' in sys.modules, len(found['emerged']), found['circuit']['account'] is None)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "7", "False"]
+FIRST = """
+import sys
+from hopscope.store import Store
+from hopscope.web.views import Views
+views = Views(Store(sys.argv[1]))
+ids = [row["id"] for row in views.runs()["rows"]]
+found = {id_: views.run(id_) for id_ in ids}
+for id_ in ("gallery-demo", "gallery-transformer-a", "gallery-planted"):
+    assert found[id_]["circuit"]["account"] is not None
+    for name in ("maps", "contents"):
+        assert views.at_hand(id_, name) is not None
+for name, known in (("demo", "emerged"), ("planted", "planted")):
+    run = found[f"gallery-{name}"]
+    keys = [each if isinstance(each, str) else each["name"] for each in run[known]]
+    assert {*keys} == {path["name"] for path in run["circuit"]["paths"]}
+assert ["findings"] in [each["arrays"] for each in found.values()]
+print("torch" in sys.modules)
+"""
 
 
-def test_the_gallery_carries_its_account_and_arrays(views: Views) -> None:
-    for name in ("demo", "transformer-a", "planted"):
-        found = views.run(f"gallery-{name}")
-        assert found["circuit"]["account"] is not None
-        for kept in (MAPS, CONTENTS):
-            assert kept_arrays(gallery.find(name), kept, 0) is not None
-        paths = {path["name"] for path in found["circuit"]["paths"]}
-        if name == "planted":
-            assert {path["name"] for path in found["planted"]} == paths
-        if name == "demo":
-            assert set(found["emerged"]) == paths
+def test_the_first_view_computes_nothing(store: Store) -> None:
+    """Or the thread of short questions would be held up for seconds."""
+    prompts = Prompts(formulation="equations", hops=2)
+    store.create(LlmMechanism(model="x", prompts=prompts)).commit({}, complete=True)
+    line = [sys.executable, "-c", FIRST, str(store.root)]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.slow
@@ -126,17 +112,6 @@ def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFi
     assert told["learned"] == wanted["learned_at"] == views.run(DEMO)["learned"]
 
 
-def test_one_example_is_shown_with_its_answers(views: Views) -> None:
-    arrays, told = unpacked(views.example(DEMO, ExampleQuestion(index=2, changes=PART)))
-    assert arrays["attention"].shape == (3, 4, 20, 20)
-    np.testing.assert_allclose(arrays["attention"].astype(float).sum(-1), 1, atol=1e-2)
-    assert len(told["tokens"]) == 20
-    assert [hop["right"] for answer in told["answers"] for hop in answer["hops"]] == [True] * 8
-    itself = arrays["changes.attention"][0, 1]
-    np.testing.assert_array_equal(itself, np.eye(20))
-    assert told["changes"]["answers"] != told["answers"]
-
-
 def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> None:
     closed = Views(Store(tmp_path), read_only=True)
     off = ("9.0=uniform",)
@@ -164,12 +139,14 @@ def test_rows_that_cannot_be_read_are_refused_as_by_the_command(views: Views) ->
         lambda: views.ablate(DEMO, asked, never),
         lambda: next(views.over_time(DEMO, asked, never)),
         lambda: next(views.costs(DEMO, costs, never)),
+        lambda: views.example(DEMO, ExampleQuestion(changes=(change,))),
     ):
         with pytest.raises(CircuitError, match=r"1\.3: value 1 cannot read query, which comes"):
             answer()
 
 
 def test_views_are_kept_beside_the_run(store: Store, tiny: Experiment) -> None:
+    """And an error names no folder of this machine."""
     folder = train(tiny, store).folder
     views = Views(store)
     id_ = folder.name.rpartition("-")[2]
@@ -182,8 +159,5 @@ def test_views_are_kept_beside_the_run(store: Store, tiny: Experiment) -> None:
             views.keep(id_, name, {})
     with pytest.raises(ConfigError, match="the view takes more than 16,384 letters"):
         views.keep(id_, "large", {"text": "x" * 20_000})
-
-
-def test_errors_name_no_folder_of_this_machine(store: Store) -> None:
     error = ConfigError(f"{store.root.absolute()}{os.sep}x is\ndamaged")
-    assert Views(store).told(error) == "x is damaged"
+    assert views.told(error) == "x is damaged"

@@ -1,14 +1,35 @@
-"""Every claim can come out either way: reproduced on rows as they should be, not on bent ones."""
+"""Chen et al.: targets from their runs to their rows, at a tiny size; and every claim can come out
+either way, reproduced on rows as they should be, not on bent ones.
+"""
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
 from chen_rows import choice_row, course_row, growth_row, setting_row, training, transfer_row
 
+from hopscope.configs import MarkovExperiment
+from hopscope.markov import growth_explained, train
+from hopscope.markov.evaluation import compare, said
+from hopscope.markov.learner import drawn
+from hopscope.markov.run import MarkovRun
 from hopscope.papers.chen.claims import CLAIMS
-from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS
-from hopscope.papers.claim import Claim, Finding, share_drawn
-from hopscope.papers.row import Row
+from hopscope.papers.chen.measure_runs import predicted
+from hopscope.papers.chen.rows import CourseRow, SeedRow, TransferRow
+from hopscope.papers.chen.settings import (
+    CHOSEN_IN,
+    SETTINGS,
+    SMOKE_SETTINGS,
+    choices,
+    settings,
+    shortened,
+)
+from hopscope.papers.chen.targets import TARGETS
+from hopscope.papers.claim import Claim, Finding
+from hopscope.papers.row import Row, read_row
 from hopscope.papers.table import Table
+from hopscope.store import Store
 
 KNOWN = {claim.id: claim for claim in CLAIMS}
 
@@ -105,12 +126,8 @@ def test_sharp_heads_are_the_reading_of_the_rule() -> None:
     bent(rows, {"setting": "parents 1, 2, 3, degree 3"}, chosen_lags=[1, 3])
     found = judged(claim, rows)
     assert found.verdict == "under a reading"
-    sharp = sum("sharp" in name for name in SETTINGS)
-    plain = len(SETTINGS) - sharp
-    assert found.ours == f"{plain - 2} of {plain} settings; all with sharp heads"
     missed = "parents 1, 2, 3, degree 3 (1 of 2 seeds) / alphabet 8 (1 of 2 seeds)"
     assert f"missed: {missed}; heads that begin sharp mend 2" in found.evidence
-    assert share_drawn(len(rows) - 2, len(rows), "models") in found.evidence
     bent(rows, {"setting": "alphabet 8, sharp heads"}, chosen_lags=[1])
     found = judged(claim, rows)
     assert found.verdict == "not reproduced"
@@ -124,15 +141,6 @@ def test_sharp_heads_are_the_reading_of_the_rule() -> None:
     assert judged(claim, without).verdict == "not reproduced"  # sharp heads were not tried
     bent(rows, {"setting": "alphabet 8, sharp heads"}, chosen_lags=[1])
     assert judged(claim, rows).verdict == "not reproduced"
-
-
-def test_every_setting_with_sharp_heads_has_one_without() -> None:
-    """Or the reading of the rule could not be judged."""
-    without = [{**fields, "model": {**fields.get("model", {})}} for fields in SETTINGS.values()]
-    for fields in SETTINGS.values():
-        if "own" in fields.get("model", {}):
-            model = {name: value for name, value in fields["model"].items() if name != "own"}
-            assert {**fields, "model": model} in without
 
 
 def test_chains_as_in_training_are_no_others() -> None:
@@ -149,35 +157,9 @@ def test_chains_as_in_training_are_no_others() -> None:
         assert judged(claim, rows).verdict == verdict
 
 
-HALF = "holds in 1 of 2 seeds (95 %: 0.09 … 0.91)"
-OURS_A = {"a": 6.5, "slopes_of_a": {"1000": 0.01}}
-TOLD: list[tuple[str, dict[str, Any], dict[str, Any], str, str]] = [
-    ("stage-3-grows-a", SEED, {"a": 7.5}, "a = 6.00 … 7.50, weight 0.0006 … 0.0025", "2 of 2"),
-    ("slope-of-a", {"seed": 1}, {"slopes": {**SLOPES, "trained": 1.5}},
-     "trained 1.40 … 1.50; counts 1.39; found 1.30; even 0.90; found and even 1.01; 1/gap = 1.00",
-     ""),
-    ("carries-over-to-other-lengths", SEED, {}, "length 10: distance to GIH 0.0100",
-     "holds in 2 of 2 seeds (95 %: 0.34 … 1.00)"),
-    ("any-window", {"setting": "window 4"}, {"distance": 0.03}, "to GIH 0.0060 … 0.0300",
-     f"window 2 / the paper's / window 4 / window 6, but not window 4 (1 of 2 seeds); {HALF}"),
-    ("a-goes-on-growing", {"setting": "the paper's"}, OURS_A,
-     "ε = 1e-6: 0.010 … 0.500, a = 6.00 … 6.50; ε = 0.01: 0.500, a",
-     "holds with ε = 0.01 / softmax over y, not with ε = 1e-6 (1 of 2 seeds); holds in 2 of 2"),
-    ("longer-chains-come-nearer", {"setting": "length 400"}, {"distance": 0.004},
-     "length 400: 0.0020 … 0.0040; length 1000: 0.0010", HALF),
-    ("all-at-once", {"setting": "all at once"}, {"chosen_lags": [1]},
-     "lags 1 / 1,2, loss 0.2500 (in stages 0.2500), distance", HALF),
-]  # fmt: skip
-
-
-def test_the_values_are_those_of_the_rows() -> None:
-    for name, which, values, ours, evidence in TOLD:
-        claim = KNOWN[f"chen/{name}"]
-        found = judged(claim, bent(rows_of(claim), which, **values))
-        assert ours in found.ours, found
-        assert evidence in found.evidence, found
+def test_of_one_seed_no_share_is_told() -> None:
     for claim in KNOWN.values():
-        if claim.targets == ("chen/settings",):  # of one seed no share is told
+        if claim.targets == ("chen/settings",):
             found = judged(claim, [*map(setting_row, SETTINGS)])
             assert found.evidence.endswith("one seed of each setting")
             assert "%" not in found.evidence
@@ -193,3 +175,87 @@ def test_what_a_table_lacks_or_cannot_compare_is_not_measured() -> None:
         found = judged(KNOWN[f"chen/{name}"], rows)
         assert found.verdict == "not measured"
         assert found.evidence.startswith(told)
+
+
+NAMED = {target.name: target for target in TARGETS}
+
+
+def test_settings_of_a_trial_have_the_same_stages_in_less_time() -> None:
+    assert set(settings(1, "smoke")) == set(SMOKE_SETTINGS)
+    short = shortened(settings(3, "full")["C and W together"])
+    assert [letters for letters, _ in short.descent.plan()] == ["CW", "a"]
+    assert short.steps < 2_000
+
+
+def measured(name: str, run: MarkovRun) -> list[Any]:
+    """The rows of a run, which come back from a file as they are."""
+    rows = NAMED[name].measure(run.folder, "smoke")
+    kept = [json.loads(row.to_json()) for row in rows]
+    assert [read_row(NAMED[name].rows, each) for each in kept] == rows
+    return rows
+
+
+def test_the_training_has_a_row_per_question_and_a_course_for_a_figure(store: Store) -> None:
+    (recipe,) = NAMED["chen/training"].runs("smoke")[1]
+    rows = measured("chen/training", train(recipe, store))
+    table = Table("chen/training", "smoke", tuple(rows))
+    assert [type(row) for row in table.rows] == [SeedRow, *[TransferRow] * 11, CourseRow]
+    (seed,), others, (course,) = table.of(SeedRow), table.of(TransferRow), table.of(CourseRow)
+    assert seed.parents == seed.chosen_lags == (1, 2)
+    assert seed.distance_end < seed.distance_begin
+    lengths = [row for row in others if row.varied == "length"]
+    assert [row.value for row in lengths] == [10, 20, 50, 100, 200, 400]
+    assert {row.alpha for row in lengths} == {0.1}
+    alphas = [row.value for row in others if row.varied == "alpha"]
+    assert alphas == [0.05, 0.1, 0.2, 0.5, 1.0]
+    count = len(course.epochs)
+    assert 30 <= count <= 60
+    assert course.stages == (("C", 300), ("W", 600), ("a", 600))
+    assert (course.epochs[0], course.epochs[-1]) == (0, 1500)
+    assert {300, 900} <= set(course.epochs)
+    assert set(course.shares) == {"{1}", "{2}", "{3}", "{1,2}", "{1,3}", "{2,3}"}
+    assert set(course.attention) == {"head 1 to lag 1", "head 2 to lag 2"}
+    columns = [*course.shares.values(), *course.attention.values(), course.distance]
+    columns += [course.a, course.train, course.validation]
+    assert {len(column) for column in columns} == {count}
+    last = [column[-1] for column in course.attention.values()]
+    assert last == pytest.approx(seed.attention_after, abs=1e-5)
+    assert course.a[-1] == pytest.approx(seed.a, abs=1e-5)
+    assert course.distance[-1] == pytest.approx(seed.distance_end, abs=1e-5)
+    known = [near is not None for near in course.distance]
+    assert known == [epoch >= 900 for epoch in course.epochs]
+
+
+def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
+    """The same as if it had been trained alone, and with what all of them took."""
+    both = settings(2, "smoke")["all at once"]
+    alone = MarkovExperiment(**{**both.model_dump(), "seeds": (1,)})
+    run, other = (train(each, Store(tmp_path)) for each in (both, alone))
+    rows = measured("chen/settings", run)
+    assert [(row.setting, row.seed) for row in rows] == [("all at once", 0), ("all at once", 1)]
+    assert {row.seconds for row in rows} == {round(run.folder.manifest.seconds, 1)}
+    assert rows[1].a == float(other.state(1)["a"]) != rows[0].a
+    assert rows[1].changes["descent"]["stages"] == "CWa"
+    assert rows[1].predicted == {"paper": (1, 2), "heads": (1, 2)}
+    assert set(rows[1].slopes_of_a) == {"10", "30", "100", "300"}
+    chains = drawn(alone, 1, "validation")
+    apart = compare(alone, said(alone, other.state(1), chains), chains)
+    assert (rows[1].distance, rows[1].loss.model) == (apart.distance, apart.seen.model)
+
+
+def test_every_seed_has_its_growth_and_its_choice(tmp_path: Path) -> None:
+    short = {"epochs": (50, 50, 100), "chains": 300, "validation_chains": 50}
+    run = train(MarkovExperiment(descent=short, seeds=(3, 5)), tmp_path)
+    rows = measured("chen/growth", run)
+    assert [row.seed for row in rows] == [3, 5]
+    found = growth_explained(run, 5)
+    assert rows[1].slopes == {name: found.slope(name) for name in found.courses}
+    assert rows[1].epochs[-1] == 100
+    for name, course in found.courses.items():
+        assert rows[1].courses[name] == pytest.approx(course.tolist(), abs=1e-5)
+    experiment = choices(2, "smoke")["the paper's"]
+    chosen = measured("chen/choices", train(experiment, tmp_path))
+    assert [(row.setting, row.seed) for row in chosen] == [("the paper's", 0), ("the paper's", 1)]
+    for row in chosen:
+        assert (row.predicted, row.chosen_lags) == (predicted(experiment), (1, 2))
+        assert row.share > 0.99

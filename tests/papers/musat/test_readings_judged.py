@@ -1,7 +1,9 @@
-"""Claims under each way to read what the paper leaves open: of transformer D, of A, B and C."""
+"""What the paper leaves open of transformers A to D, and claims under each way to read it."""
 
+import re
 from collections.abc import Sequence
 
+import pytest
 from musat_rows import (
     ABC,
     KNOWN,
@@ -15,12 +17,21 @@ from musat_rows import (
     without,
 )
 
+from hopscope.errors import ConfigError
 from hopscope.papers.claim import Finding
 from hopscope.papers.musat.circuit_claims import AS_WE_TAKE_IT
 from hopscope.papers.musat.emergence_claims import first_paths
-from hopscope.papers.musat.reading_map import comparable, nearest, tried, usual_steps
-from hopscope.papers.musat.readings import LONG, PaperReading
-from hopscope.papers.musat.recipes import preset
+from hopscope.papers.musat.reading_map import nearest, tried, usual_steps
+from hopscope.papers.musat.readings import (
+    BEST,
+    LONG,
+    READINGS,
+    WARMUP,
+    PaperReading,
+    chosen,
+    reading_of,
+)
+from hopscope.papers.musat.recipes import preset, under
 from hopscope.papers.musat.rows import CircuitRow, ReadingRow
 from hopscope.papers.table import Table
 
@@ -56,7 +67,6 @@ def test_a_model_of_two_lengths_counts_once_as_the_longer() -> None:
 
 def told_of(row: CircuitRow, **changes: object) -> CircuitRow:
     """The row with another story."""
-    assert row.emergence is not None
     return with_(row, emergence=row.emergence.model_copy(update=changes))
 
 
@@ -125,19 +135,6 @@ def test_more_seeds_and_a_code_per_pair_are_judged_by_their_readings() -> None:
     assert f"; holds with {reading}; " in found.evidence
 
 
-def test_circuits_of_d_are_judged_over_seeds() -> None:
-    known, seeds = over_seeds(400)
-    *others, last = seeds.of(CircuitRow)
-    none = with_(without(last, "emergence"), removals=())
-    for name in ("d-order", "d-head-per-hop", "d-several-paths", "d-single-removals"):
-        claim = KNOWN[f"musat/{name}"]
-        assert claim.beside == (SEEDS, PAIR)
-        assert claim.judge([known, seeds]).verdict == "reproduced"
-        found = claim.judge([known, Table(SEEDS, "reduced", (*others, none))])
-        assert found.verdict == "under a reading", name
-        assert "1/√inputs: holds for 2 of 3 models" in found.ours
-
-
 JUDGES = {claim.id.removeprefix("musat/"): claim.judge for claim in AS_WE_TAKE_IT}
 BELOW = KNOWN["musat/abc-below-0.01"]
 BAD = {"final": [0.02] * 3, "clean": 0.02}
@@ -165,6 +162,7 @@ def test_models_of_one_reading_and_length_belong_together() -> None:
     known = tried([readings(*of("fan-in"), *of("torch")[:2]), readings(*of("fan-in", steps=9))])
     told = [(one.reading, one.steps, len(one.rows)) for one in known]
     assert told == [("fan-in", 6_400, 3), ("torch", 6_400, 2), ("fan-in", 9, 3)]
+    assert usual_steps(known[::2]) == 6_400  # of equals the largest
     (one,) = tried([ours()])  # rows that name no reading are of the paper as we take it
     taken = preset("transformer-a")
     assert one.reading == PaperReading.of(taken).name == PaperReading().name
@@ -173,18 +171,8 @@ def test_models_of_one_reading_and_length_belong_together() -> None:
     assert tried([readings(heads[0])])[0].heads == [(1, 2)]  # with a path, and without
 
 
-def test_a_claim_is_counted_model_by_model_unless_it_is_on_all_together() -> None:
-    good, *others = of("fan-in")
-    (one,) = tried([readings(with_(good, **BAD), *others)])
-    held = {name: one.held(JUDGES[name]) for name in ("abc-below-0.01", "abc-four-heads")}
-    assert held == {"abc-below-0.01": 2, "abc-four-heads": 3}
-    assert not one.holds(JUDGES["abc-below-0.01"])
-    (alike,) = tried([readings(*[good] * 3)])
-    assert [each.held(JUDGES["abc-different"]) for each in (one, alike)] == [3, 0]
-
-
-def under(holding: int, tried_: int) -> str:
-    return f"under {holding} of {tried_} other readings tried with 3 seeds each (musat/readings)"
+def holding(count: int, tried_: int) -> str:
+    return f"under {count} of {tried_} other readings tried with 3 seeds each (musat/readings)"
 
 
 def test_a_claim_may_hold_under_some_of_the_readings() -> None:
@@ -196,18 +184,18 @@ def test_a_claim_may_hold_under_some_of_the_readings() -> None:
     named = ": torch (6,400 steps) / fan-in (6,400 steps)"
     cases: Sequence[tuple[Sequence[ReadingRow], str, str]] = [
         ([], "not reproduced", ""),
-        (of("torch") + of("fan-in"), "under a reading", under(2, 2) + named + "; "),
-        (many, "under a reading", under(5, 5) + named + " / pair (6,400 steps) / 2 more; "),
-        (bad, "not reproduced", under(0, 1)),
+        (of("torch") + of("fan-in"), "under a reading", holding(2, 2) + named + "; "),
+        (many, "under a reading", holding(5, 5) + named + " / pair (6,400 steps) / 2 more; "),
+        (bad, "not reproduced", holding(0, 1)),
         (of("fan-in")[:2], "not reproduced", ""),  # too few models
         (of("fan-in shuffled"), "not reproduced", ""),  # a trial of ours
         (of(plain, steps=3_000), "not reproduced", ""),  # less of what was tried anyway
         # Of two lengths the longer decides, whichever was tried first.
         (of("torch") + of("torch", steps=9_000), "under a reading", ": torch (9,000 steps)"),
-        ([*bad, *longer], "under a reading", under(1, 1) + ": fan-in (9,000 steps)"),
-        ([*longer, *shorter], "under a reading", under(1, 1)),
+        ([*bad, *longer], "under a reading", holding(1, 1) + ": fan-in (9,000 steps)"),
+        ([*longer, *shorter], "under a reading", holding(1, 1)),
         ([*of("fan-in", steps=3_000), *of("fan-in", steps=9_000, **BAD)], "not reproduced", ""),
-        ([*bad, *of("fan-in", steps=9_000, **BAD)], "not reproduced", under(0, 1)),
+        ([*bad, *of("fan-in", steps=9_000, **BAD)], "not reproduced", holding(0, 1)),
         # What luck could do is asked of models that were trained equally long: 2 of 8 ways.
         (of("fan-in"), "under a reading", "with probability 0.25 (2 readings, 6,400 steps)"),
         (longer + of("torch", steps=9_000, **BAD) + of("cosine")[:2], "under a reading",
@@ -227,18 +215,10 @@ def test_of_what_holds_as_we_take_the_paper_the_other_readings_are_told() -> Non
     both = claim.judge([ours(), readings(*of("torch", ideal=0.5), *of("fan-in"))])
     assert (both.verdict, both.ours) == ("reproduced", alone.ours)
     assert both.evidence.startswith(f"{alone.evidence}; it holds as we take the paper (gpt2 ")
-    assert both.evidence.endswith(under(1, 2))
+    assert both.evidence.endswith(holding(1, 2))
     calm = BELOW.judge([ours(final=[0.02] * 3, clean=0.005), readings(*of("torch"))])
     assert calm.verdict == "under a reading"  # of the checkpoint, and of nothing else
     assert "as we take the paper" not in calm.evidence
-
-
-def test_readings_are_compared_at_the_length_that_most_of_them_have() -> None:
-    longer = of("fan-in", steps=9_000)
-    known = tried([readings(*of("fan-in"), *longer, *of("fan-in shuffled", steps=9_000))])
-    assert usual_steps(known) == 9_000  # as many readings of the paper, and longer
-    known += tried([readings(*of("torch"))])
-    assert [one.reading for one in comparable(known, usual_steps(known))] == ["fan-in", "torch"]
 
 
 def test_the_model_for_which_most_claims_hold_is_the_nearest() -> None:
@@ -253,3 +233,56 @@ def test_the_model_for_which_most_claims_hold_is_the_nearest() -> None:
         one, row = nearest(tried([readings(*rows)]), list(JUDGES.values()))
         assert one.reading == expected
         assert row in rows
+
+
+def test_transformer_d_trains_as_long_as_the_paper_says() -> None:
+    trained = preset("transformer-d")
+    assert trained.model.head_width == 16
+    assert trained.training.checkpoint_steps()[:3] == (0, 80, 160)
+    for name, examples in (("epochs", None), ("large-batch", 2**18)):
+        training = preset(f"transformer-d-{name}").training
+        assert training.steps * training.batch / training.examples == 800
+        assert examples in (None, training.examples)
+
+
+def test_a_reading_is_known_again_and_trained_with_the_seeds_of_a_b_and_c() -> None:
+    for reading in READINGS:
+        assert reading_of(reading.name) == reading
+        for steps in (3_000, LONG):
+            experiment = reading.experiment(2, steps)
+            assert PaperReading.of(experiment) == reading
+            assert (experiment.seeds, experiment.steps) == ((2,), steps)
+    assert len({reading.name for reading in READINGS}) == len(READINGS)
+    single = {reading_of(word) for word in ("fan-in", "cosine", "pair", "torch", "base-10")}
+    assert single | set(BEST) <= set(READINGS)
+    # What is left out is as in the preset.
+    paper, ours = (
+        {name: its for name, its in each.named().items() if "checkpoint" not in name}
+        for each in (preset("transformer-b"), reading_of("").experiment(1, LONG))
+    )
+    assert paper == ours
+    recipes = under(READINGS[:2], LONG)
+    assert [(each.seeds, each.steps) for each in recipes] == [
+        ((seed,), LONG) for seed in (0, 0, 1, 1, 2, 2)
+    ]
+
+
+def test_words_of_a_reading_make_sense() -> None:
+    for words, warmup, schedule in (
+        ("warm-up-cosine", WARMUP, "cosine"),
+        ("warm-up", WARMUP, "constant"),
+        ("cosine", 0, "cosine"),
+    ):
+        training = reading_of(words).experiment(0).training
+        assert (training.warmup, training.schedule) == (warmup, schedule), words
+    assert chosen(["fan-in", "pair", "fan-in"]) == {"init": "fan-in", "position": "pair"}
+    for words, told in {
+        "gpt2 fan-in": "gpt2 and fan-in are both initial weights",
+        "base-10 base-10000": "both bases of the code",
+        "fanin": "no reading has 'fanin': did you mean fan-in",
+        "zzz": "no reading has 'zzz': the words are gpt2, fan-in, torch, ",
+    }.items():
+        with pytest.raises(ConfigError, match=re.escape(told)):
+            reading_of(words)
+    with pytest.raises(ConfigError, match="warms up over 200 steps, and the training has 200"):
+        reading_of("warm-up").experiment(0, WARMUP)

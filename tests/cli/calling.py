@@ -1,0 +1,70 @@
+"""How tests call commands; and what those of `hopscope reproduce` share."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hopscope.cli.main import main
+from hopscope.papers.registry import PAPERS, Registry
+from hopscope.papers.row import Row
+from hopscope.papers.table import Protocol
+from hopscope.papers.target import Target
+from hopscope.store import RunFolder
+from hopscope.training import Run
+
+Patch = pytest.MonkeyPatch
+Captured = pytest.CaptureFixture[str]
+Say = Callable[..., tuple[int, str, str]]
+"""A command: exit code, output, errors."""
+Said = Callable[..., str]
+"""A command that succeeds: its output."""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: Patch) -> Path:
+    """The folder that the command is called in; its runs are in `runs`."""
+    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path / "runs"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def hopscope(capsys: Captured, monkeypatch: Patch) -> Say:
+    """Exit code, output and errors of a command."""
+
+    def called(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["hopscope", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return called
+
+
+class End(Row):
+    loss: float
+
+
+def ends(folder: RunFolder, protocol: Protocol) -> list[End]:
+    """How a run ended."""
+    return [End(loss=float(Run(folder).final_losses().mean()))]
+
+
+def registry(*targets: Target) -> Registry:
+    """These targets, and no claims but those that need other ones."""
+    return Registry({target.name: target for target in targets}, PAPERS.claims)
+
+
+def watcher(**does: Any) -> Any:
+    """A display that does this and nothing else."""
+
+    def nothing(*_: object) -> None:
+        pass
+
+    return SimpleNamespace(**{"start": nothing, "advance": nothing, "stop": nothing} | does)
