@@ -43,8 +43,9 @@ class Config(BaseModel):
 
     def non_defaults(self) -> dict[str, Any]:
         """The fields that are not at their default, as plain values; and every `kind`."""
+        plain = self.model_dump(mode="json")
         return {
-            name: _plain(getattr(self, name))
+            name: _plain(getattr(self, name), plain[name])
             for name, field in type(self).model_fields.items()
             if name == "kind" or field.is_required() or getattr(self, name) != field.default
         }
@@ -76,11 +77,13 @@ class Config(BaseModel):
             raise ConfigError(_one_line(cls, error)) from error
 
 
-def _plain(value: object) -> object:
-    """A field's value as JSON has it; of configs, what is not at its default."""
+def _plain(value: object, dumped: Any) -> Any:
+    """A field's value as JSON has it; of configs in it, what is not at its default."""
     if isinstance(value, Config):
         return value.non_defaults()
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(*each) for each in zip(value, dumped, strict=True)]
+    return dumped
 
 
 def _one_line(of: type[Config], error: ValidationError) -> str:

@@ -75,7 +75,7 @@ def read_recipe(text: str | bytes) -> Recipe:
     name = fields.get("kind")
     if not isinstance(name, str) or name not in KINDS:
         raise ConfigError(
-            f"a recipe's kind is {shortened(repr(name))}; this hopscope knows {', '.join(KINDS)}: "
-            "a later one may know more"
+            f"a recipe's kind is {shortened(repr(name))}; expected one of {', '.join(KINDS)} (a "
+            "later hopscope may know more)"
         )
     return KINDS[name].recipe.from_json(text)

@@ -62,14 +62,14 @@ class Listed:
         }
 
 
-def listed(path: Path, tags: tuple[str, ...] = ()) -> Listed | None:
-    """One run of a store; None if it was removed meanwhile."""
+def listed(path: Path, tags: tuple[str, ...] = ()) -> Listed:
+    """One run of a store, which is a RunMissing if it was removed meanwhile."""
     date, size = committed(path), _size(path)
     try:
         folder = RunFolder(path)
         folder.steadily(lambda: folder.paths(""))
     except RunMissing:
-        return None
+        raise
     except StoreError as error:
         return Listed(path.name, "damaged", date, size, tags, problem=str(error))
     return Listed(path.name, state_of(folder), date, size, tags, folder)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from hopscope.errors import RunDamaged, StoreUnwritable
-from hopscope.store.folder import RunFolder
-from hopscope.store.query import (
+from hopscope.store.duck import (
     TABLES,
     check_name,
     connected,
@@ -23,6 +22,7 @@ from hopscope.store.query import (
     sql_list,
     typed,
 )
+from hopscope.store.folder import RunFolder
 
 
 def part_prefix(table: str) -> str:

@@ -5,15 +5,10 @@ and not needed for anything else here. DuckDB computes in memory, without extens
 and reads no file but those of the runs.
 """
 
-import atexit
 import json
-import os
-import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import shorten
@@ -23,8 +18,19 @@ from hopscope.configs.recipe import SHAPE
 from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged, RunMissing, RunWarning, StoreError
 from hopscope.machine import memory_bytes
+from hopscope.store.duck import (
+    TABLES,
+    check_name,
+    first_line,
+    interruptible,
+    opened,
+    pattern,
+    sql_list,
+    typed,
+)
 from hopscope.store.folder import RunFolder
 from hopscope.store.listing import committed, state_of
+from hopscope.store.parquet import check_columns
 
 RUNS = {
     "name": "varchar",
@@ -42,22 +48,9 @@ RUNS = {
     "tags": "varchar[]",
 }
 """The columns of the table `runs`, with their types."""
-TABLES = {
-    "metrics": {
-        "split": "varchar", "step": "integer", "seed": "integer", "hop": "tinyint", "loss": "float",
-    },
-    "parameters": {"seed": "integer", "step": "integer", "name": "varchar", "value": "double"},
-}  # fmt: skip
-"""The tables that runs hold as Parquet, in a folder of the same name; their columns with types."""
 KNOWN = "tables: runs, metrics, parameters"
 TRIES = 10
 """Times a question is asked again, because a run that was trained meanwhile has other files."""
-SETTINGS: dict[str, Any] = {
-    "autoinstall_known_extensions": False,  # these would reach for the network
-    "autoload_known_extensions": False,
-    "temp_directory": "",  # nothing is written beside the run
-}
-
 Found = TypeVar("Found")
 
 
@@ -172,89 +165,6 @@ def metrics_of(folder: RunFolder) -> Question:
     return Question(OneRun(folder), query, strict=True)
 
 
-@contextmanager
-def connected() -> Iterator[Any]:
-    """A connection to an empty database in memory, which computes with one thread: the bytes of a
-    Parquet file then depend on its rows alone.
-    """
-    connection = _database(os.getpid()).cursor()
-    try:
-        with interruptible():
-            yield connection
-    finally:
-        connection.close()
-
-
-@cache
-def _database(process: int) -> Any:  # noqa: ARG001  (a fork must not use its parent's)
-    """One for the process: to open it takes ten times as long as most of what is asked of it."""
-    atexit.register(close)  # DuckDB complains of what is left at the very end
-    return _opened(threads=1)
-
-
-def close() -> None:
-    """End the process's database and its threads, as before a fork; the next use opens another."""
-    _database.cache_clear()
-
-
-def _opened(**settings: Any) -> Any:
-    import duckdb  # 70 ms that `hopscope --help` need not wait for
-
-    return duckdb.connect(config={**SETTINGS, **settings})
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Ctrl-C within a query is Ctrl-C: DuckDB hears of it, and makes an error of its own of it."""
-    try:
-        yield
-    except RuntimeError as error:
-        if str(error) != "Query interrupted":
-            raise
-        raise KeyboardInterrupt from error
-
-
-def check_name(path: Path) -> None:
-    """Refuse a file or a folder whose name DuckDB cannot take."""
-    try:
-        str(path.absolute()).encode()
-    except UnicodeEncodeError as error:
-        raise RunDamaged(
-            f"{str(path)!r} has a name that is not UTF-8, so that no table of it can be read: "
-            "rename the folder"
-        ) from error
-
-
-def pattern(path: Path) -> str:
-    """The pattern that a file alone fits: DuckDB takes the names of the files that it reads for
-    patterns.
-
-    >>> pattern(Path("runs[1]/a*b"))
-    'runs[[]1]/a[*]b'
-    """
-    return re.sub(r"[*?[]", r"[\g<0>]", str(path))
-
-
-def sql_list(names: Iterable[str]) -> str:
-    """Names as a list in SQL."""
-    return f"[{', '.join(map(quoted, names))}]"
-
-
-def quoted(name: str) -> str:
-    """A name in SQL, where an apostrophe is written twice."""
-    return "'" + name.replace("'", "''") + "'"
-
-
-def first_line(error: object, most: int = 300) -> str:
-    """What DuckDB says first."""
-    return (str(error).splitlines() or [""])[0][:most]
-
-
-def typed(columns: Mapping[str, str]) -> str:
-    """The columns of a table, each as the type that it should have."""
-    return ", ".join(f"{name}::{kind} as {name}" for name, kind in columns.items())
-
-
 def _answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
     """What `ask` gets from a connection to the tables, once the query was found to be a question;
     and a line for each run that is left out.
@@ -267,7 +177,7 @@ def _answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[
         runs = [run for run in runs if run.name not in left_out]
         problems += left_out.values()
         tags = _tags(source, problems)
-        with _opened(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection, interruptible():
+        with opened(memory_limit=f"{memory_bytes() // 2**21}MiB") as connection, interruptible():
             _check_question(connection, query)
             files, damaged = _files(runs)
             created = False
@@ -398,8 +308,6 @@ def _unreadable(
     runs: Sequence[RunFolder], files: Mapping[str, Mapping[str, list[Path]]]
 ) -> dict[str, str]:
     """The runs of which a table cannot be unpacked, with a line on each."""
-    from hopscope.store.parquet import check_columns
-
     found = {}
     for run in runs:
         try:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hopscope.configs import Recipe
@@ -11,16 +11,17 @@ from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.names import alike
 from hopscope.store import gallery
+from hopscope.store.duck import check_name
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
 from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, discard
 from hopscope.store.listing import Listed, listed
 from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
-from hopscope.store.query import Question, check_name
+from hopscope.store.query import Question
 from hopscope.store.tags import check_tag, read_tags, write_tags
 
-Look = Callable[[Path, tuple[str, ...]], Listed | None]
-"""What looks at one run: at its folder, whose tags are known. None: it was removed meanwhile."""
+Look = Callable[[Path, tuple[str, ...]], Listed]
+"""What looks at one run: at its folder, whose tags are known."""
 NEW = ".new-"
 """Before the name of a run's folder that is being made."""
 MAKING = 60.0
@@ -167,8 +168,10 @@ class Store(Displayed):
         except StoreError as error:
             tags, problems = {}, [*problems, str(error)]
         names = self.names() if names is None else names
-        looked_at = [look(self.root / name, tags.get(name, ())) for name in names]
-        found = [run for run in looked_at if run is not None]  # else it was removed meanwhile
+        found = []
+        for name in names:
+            with suppress(RunMissing):  # it was removed meanwhile
+                found.append(look(self.root / name, tags.get(name, ())))
         return found, [*(run.problem for run in found if run.problem), *problems]
 
     def sql(self, query: str) -> Question:

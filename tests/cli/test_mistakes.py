@@ -138,7 +138,11 @@ def folder(root: Path, monkeypatch: Patch) -> Path:
 
     monkeypatch.setattr("hopscope.web.serving.serve", nothing)
     Store().create(Experiment(task=Retrieval(hops=1)))
-    texts = {"sweep.py": SWEEP, "wrong.json": '{"modle": {}}', "sweep.json": Experiment().to_file()}
+    texts = {
+        "sweep.py": SWEEP,
+        "wrong.json": '{"kind": "facts", "modle": {}}',
+        "sweep.json": Experiment().to_file(),
+    }
     for name in ("circuit.json", "file", "mine", "mine.py", "data.js"):
         texts[name] = "{}"
     for name, text in texts.items():

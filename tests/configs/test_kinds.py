@@ -40,7 +40,7 @@ def test_files_of_recipes_name_their_kind() -> None:
         assert f'"kind":"{recipe.kind}"' in recipe.written().decode()
         assert read_recipe(recipe.written()) == recipe
         assert read_recipe(recipe.canonical_json()) == recipe
-    with pytest.raises(ConfigError, match="a recipe's kind is None; this hopscope knows facts"):
+    with pytest.raises(ConfigError, match="a recipe's kind is None; expected one of facts"):
         read_recipe("{}")
 
 

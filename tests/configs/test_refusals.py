@@ -124,9 +124,9 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Experiment.from_json("{"), "Experiment: Invalid JSON"),
     (
         lambda: read_recipe('{"kind": "dreams"}'),
-        "kind is 'dreams'; this hopscope knows facts, ngram",
+        "kind is 'dreams'; expected one of facts, ngram",
     ),
-    (lambda: read_recipe('{"kind": ["facts"]}'), "kind is ['facts']; this hopscope knows"),
+    (lambda: read_recipe('{"kind": ["facts"]}'), "kind is ['facts']; expected one of"),
     (lambda: read_recipe('{"kind": "facts", "experiment": "markov"}'), "experiment: unknown field"),
     (lambda: read_recipe("[1]"), "a recipe is a JSON object; got [1]"),
     (lambda: kind_of(Retrieval()), "got Retrieval; expected a recipe of a run: Experiment (facts)"),

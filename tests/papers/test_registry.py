@@ -91,7 +91,7 @@ def test_every_claim_rests_on_targets_that_there_are_and_says_how_it_is_judged()
 
 
 def test_every_preset_has_sources_of_its_fields() -> None:
-    open_ = {"experiment", "seeds", "model.d_head", "training.examples", "descent.records"} | {
+    open_ = {"kind", "seeds", "model.d_head", "training.examples", "descent.records"} | {
         f"training.{name}" for name in
         ("warmup", "precision", "checkpoint_every", "validation_examples", "checkpoint_at")
     }  # fmt: skip

@@ -120,7 +120,7 @@ def test_a_run_goes_there_and_comes_back(
     found = hub.pull("me/mine", store)
     assert found.name == fleet.name
     assert found.verify() == []
-    assert not found.strays().foreign
+    assert not found.foreign()
     assert found.manifest == fleet.manifest
     assert hub.pull("me/mine@main", store).path == found.path
     found.commit({"notes.json": b"{}"})

@@ -18,8 +18,9 @@ import pytest
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, RunDamaged, RunWarning, StoreError
 from hopscope.store import RunFolder, Store, sql
+from hopscope.store.duck import connected
 from hopscope.store.metrics import LOSSES, losses, merged, part, part_name, to_parquet
-from hopscope.store.query import connected, metrics_of
+from hopscope.store.query import metrics_of
 
 ALL = "select * from metrics order by all"
 FOREVER = "select sum(a.i * b.i) from range(10000000) a(i), range(10000000) b(i)"
@@ -245,7 +246,7 @@ def test_ctrl_c_ends_a_query_at_once() -> None:
 
 def test_the_processes_database_can_be_closed_before_a_fork() -> None:
     code = (
-        "import os; from hopscope.store import query as duck\n"
+        "import os; from hopscope.store import duck\n"
         "def threads(): return len(os.listdir('/proc/self/task'))\n"
         "before = threads()\n"
         "with duck.connected() as connection: connection.execute('select 1')\n"

@@ -93,7 +93,7 @@ def test_examples_drawn_ahead_are_those_of_each_step(seeds: tuple[int, ...]) -> 
     ahead.ahead = late.ahead = 5
     for step in range(23):  # past the end of an epoch of 16 steps
         if step == 12:  # amid what is drawn at once
-            late.restore(one.weights.named(), one.moments, step)
+            late.restore(one.weights.named(), one.optimiser_state(), step)
         losses = one.advance()
         assert torch.equal(losses, ahead.advance())
         if step >= 12:
