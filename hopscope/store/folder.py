@@ -68,12 +68,6 @@ class RunFolder(Displayed):
         self._held: Held | None = None
         self.manifest = read_manifest(path)
         self.recipe: Recipe = self._recipe()
-        wanted = self.recipe.run_name()
-        if self.manifest.name != wanted:
-            raise RunMismatch(
-                f"{path}: the manifest is of run {self.manifest.name[:100]!r}, but {CONFIG} "
-                f"describes {wanted}: restore the file that was changed"
-            )
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -281,6 +275,12 @@ class RunFolder(Displayed):
     def verify(self) -> list[str]:
         """What is wrong with the run: one line for each damaged, missing or forgotten file."""
         lines = [*self.damage().values()]
+        wanted = self.recipe.run_name()
+        if self.manifest.name != wanted:
+            lines.append(
+                f"{self.path}: the manifest is of run {self.manifest.name[:100]!r}, but {CONFIG} "
+                f"describes {wanted}: restore the file that was changed"
+            )
         if self.leftovers() and not self.in_training():
             self.manifest = read_manifest(self.path)  # it may just have been committed
             why = "is in no manifest: a killed process left it, and the next that writes removes it"

@@ -124,7 +124,10 @@ class Manifest(Config):
 
     def to_bytes(self) -> bytes:
         """The JSON of its file, with the hash of all the rest in it."""
-        content = {"format": FORMAT, **self.model_dump(mode="json", exclude_defaults=True)}
+        content = {"format": FORMAT, **self.model_dump(mode="json")}
+        for entry in content["files"].values():
+            if not entry["at"]:  # it has its own name
+                del entry["at"]
         content[CHECK] = sha256(_spelled(content))
         return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
 
