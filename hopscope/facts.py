@@ -9,13 +9,11 @@ are shuffled in every example, so a raw position means nothing across examples, 
 """
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
 
 from hopscope.errors import CircuitError, FactError
 
@@ -197,13 +195,3 @@ def symbol_name(name: str) -> str:
     """
     numbered = name[0] == "x" and name[1:].isdecimal()
     return name.translate(SUBSCRIPTS) if numbered else name
-
-
-def __getattr__(name: str) -> Any:
-    """Path lived here before it moved to the theory, which knows layers."""
-    if name != "Path":
-        raise AttributeError(f"module 'hopscope.facts' has no attribute {name!r}")
-    warnings.warn(
-        "Path is in hopscope.theory now: facts know no layers", DeprecationWarning, stacklevel=2
-    )
-    return import_module("hopscope.theory").Path

@@ -39,7 +39,8 @@ LIGHT = (
     "intervals", "milestones",
 )  # fmt: skip
 TEXT = (
-    ("show", "nope"), ("runs",), ("sql", "select 1 as a"), ("claims", "chen"), ("gallery",),
+    ("show", "nope"), ("show", "gallery/demo"), ("runs",), ("sql", "select 1 as a"),
+    ("claims", "chen"), ("gallery",),
     ("llm", "show", "nope"), ("reproduce", "--list"),
 )  # fmt: skip
 """Commands that print text."""
@@ -63,15 +64,7 @@ def test_threads_wait_briefly_unless_the_user_has_said_how() -> None:
     assert printed(code, OMP_WAIT_POLICY="active") == "None\n"
 
 
-def test_earlier_names_still_work_and_say_the_new_ones() -> None:
-    for room, old, new, name in (
-        ("circuits", "Bench", "Ablator", "Ablator"),
-        ("circuits", "Probe", "Exam", "Exam"),
-        ("circuits", "probe_of", "exam_of", "exam_of"),
-        ("facts", "Path", "hopscope.theory", "Path"),
-    ):
-        with pytest.warns(DeprecationWarning, match=new):
-            assert getattr(import_module(f"hopscope.{room}"), old).__name__ == name
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     for room in ("hopscope", "hopscope.circuits", "hopscope.tracing"):
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             import_module(room).nothing  # noqa: B018

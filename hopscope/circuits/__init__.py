@@ -4,7 +4,6 @@ Results (mechanisms, circuits, role maps, emergence) are data without torch; wha
 fetched with torch when it is first used.
 """
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -75,15 +74,9 @@ _FILES = {
     "subject": ("Blocks", "Dissected", "Subject", "Whole"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
-_RENAMED = {"Bench": "Ablator", "Probe": "Exam", "probe_of": "exam_of"}
-"""Earlier names, which still work in this version."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RENAMED:
-        line = f"hopscope.circuits.{name} is called {_RENAMED[name]} now"
-        warnings.warn(line, DeprecationWarning, stacklevel=2)
-        name = _RENAMED[name]
     if name not in _HOME:
         raise AttributeError(f"module 'hopscope.circuits' has no attribute {name!r}")
     return getattr(import_module(f"hopscope.circuits.{_HOME[name]}"), name)

@@ -5,8 +5,8 @@ To add a command, write its function, whose first parameter says by its type wha
 and an entry here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -26,8 +26,6 @@ class Command:
     arguments; a function of words reads them itself."""
     form: str = ""
     """Of a function that reads words: the dataclass of the flags that are always there."""
-    earlier: Mapping[str, str] = field(default_factory=dict)
-    """Flags by the names that they had before."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,7 @@ GROUPS = (
                 form="training:TrainOptions"),
         Command("resume", "Go on with a run that was stopped or killed.", "training:resume"),
         Command("presets", "List the presets, or one with all its sources.", "presets:presets"),
-        Command("demo", "Train a small model, take it apart, watch it emerge.", "training:demo",
-                earlier={"--report": "--out"}),
+        Command("demo", "Train a small model, take it apart, watch it emerge.", "training:demo"),
     )),
     Group("Many runs", "many_runs.md", (
         Command("sweep", "Carry out all recipes of a file, on one machine or on many.",
@@ -58,24 +55,20 @@ GROUPS = (
                 "sweep:slurm"),
     )),
     Group("Look into a model", "circuits.md", (
-        Command("maps", "Draw every head's attention between roles.", "circuits:maps",
-                earlier={"--data": "--out"}),
+        Command("maps", "Draw every head's attention between roles.", "circuits:maps"),
         Command("discover", "Find a model's circuit, proved by ablation.", "circuits:discover"),
         Command("explain", "What each arrow of its circuit carries.", "explain:explain"),
         Command("baselines", "What other methods say, beside its circuit.",
                 "baselines:baselines"),
-        Command("ablate", "Losses with the attention of heads replaced.", "ablate:ablate",
-                earlier={"--data": "--out"}),
+        Command("ablate", "Losses with the attention of heads replaced.", "ablate:ablate"),
         Command("contents", "What every position holds, layer by layer.", "contents:contents"),
-        Command("emergence", "When the paths of a circuit appeared.", "circuits:emergence",
-                earlier={"--data": "--out"}),
+        Command("emergence", "When the paths of a circuit appeared.", "circuits:emergence"),
         Command("circuit show", "Show the circuit of a model.", "circuit:show"),
         Command("circuit export", "Write the circuit of a model to a file, for other tools too.",
                 "circuit:export"),
     )),
     Group("The explorer", "explorer.md", (
-        Command("view", "Open a model in the browser, or write it as a page.", "view:view",
-                earlier={"--to": "--out"}),
+        Command("view", "Open a model in the browser, or write it as a page.", "view:view"),
         Command("serve", "Show the models of a store to browsers.", "view:serve"),
     )),
     Group("Runs", "runs.md", (
@@ -92,7 +85,7 @@ GROUPS = (
     )),
     Group("Sharing", "sharing.md", (
         Command("export", "Send a run to a tracker, or its model to transformers.",
-                "sharing:export", earlier={"--to": "--out"}),
+                "sharing:export"),
         Command("models push", "Put a run on a hub, with a card.", "models:push"),
     )),
     Group("The papers", "papers.md", (
@@ -100,8 +93,7 @@ GROUPS = (
         Command("claims", "What the papers say, what we measured, a verdict.", "claims:claims"),
         Command("readings", "Which claims hold under which reading of a paper.",
                 "readings:readings"),
-        Command("report", "Write claims and figures as one page of HTML.", "claims:report",
-                earlier={"--to": "--out"}),
+        Command("report", "Write claims and figures as one page of HTML.", "claims:report"),
     )),
     Group("Theory", "theory.md", (
         Command("depth", "How many layers a question needs, with a schedule.", "depth:depth"),
@@ -110,22 +102,21 @@ GROUPS = (
         Command("markov train", "Train the experiment; without flags, as in the paper.",
                 "markov:train"),
         Command("markov figures", "Draw a run: stages, heads, the way to the induction head.",
-                "markov:figures", earlier={"--to": "--out"}),
+                "markov:figures"),
         Command("markov transfer", "The trained model on chains of other lengths and priors.",
                 "markov:transfer"),
         Command("markov theory", "Which lags stage I is predicted to choose, and why.",
-                "markov:theory", earlier={"--seed": "--sample"}),
+                "markov:theory"),
     )),
     Group("Language models", "llm.md", (
-        Command("llm bench", "Ask a model the paper's five kinds of questions.", "llm:bench",
-                earlier={"--seed": "--sample"}),
+        Command("llm bench", "Ask a model the paper's five kinds of questions.", "llm:bench"),
         Command("llm show", "Show benchmarks, draw them, or print every answer.", "llm:show"),
         Command("llm heads", "Which heads look things up, and what switching them off does.",
-                "llm_heads:heads", earlier={"--to": "--out", "--seed": "--sample"}),
+                "llm_heads:heads"),
         Command("llm mechanism", "How a model comes to its answer, patched and proved.",
                 "llm_mechanism:mechanism"),
         Command("llm export", "Write the questions for RULER, lm-evaluation-harness, inspect_ai.",
-                "llm_export:export", earlier={"--to": "--out", "--seed": "--sample"}),
+                "llm_export:export"),
         Command("models list", "List the language models that can be fetched.", "models:listing"),
         Command("models pull", "Fetch one of them, or any OWNER/NAME of a hub; runs, too.",
                 "models:fetch"),

@@ -100,20 +100,8 @@ def run(words: Sequence[str]) -> int:
 def call(command: Command, words: Sequence[str], **given: Any) -> int:
     """Call a command's function with what its flags say; what is given by name is handed on."""
     function, form = function_of(command), form_of(command)
-    words = _renamed(command, words)
     if form is None:
         return function(words, **given)
     from hopscope.cli.arguments import parse
 
     return function(parse(form, command.name, words), **given)
-
-
-def _renamed(command: Command, words: Sequence[str]) -> list[str]:
-    """The words, with the flags that they call by earlier names under those of today."""
-    renamed = []
-    for word in words:
-        flag, equals, value = word.partition("=")
-        if new := command.earlier.get(flag):
-            warn(f"{flag} of {command.name} is called {new} now")
-        renamed.append(f"{new or flag}{equals}{value}")
-    return renamed

@@ -92,7 +92,7 @@ def plan(chosen: PlanArguments) -> int:
     from hopscope.workers.plan import plan as planned
 
     recipes, store = _recipes(chosen.file, chosen.shard), Store(chosen.store)
-    rows = planned(recipes, store, pool_of(chosen), chosen.device)
+    rows = planned(recipes, store, pool_of(chosen).pack)
     if chosen.json:
         print_rows([row.to_dict() for row in rows], {}, json=True)
     else:
@@ -105,9 +105,8 @@ def _told(row: "Planned") -> dict[str, object]:
     """A row for people: jobs by their size, and a time that is read at a glance."""
     told = row.to_dict()
     del told["hours"]
-    sizes = Counter(row.jobs or ())
-    jobs = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
-    told["jobs"] = "measured first" if row.jobs is None else jobs
+    sizes = Counter(row.jobs)
+    told["jobs"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
     told["left"] = "unknown" if row.seconds is None else _time(row.seconds)
     return told
 

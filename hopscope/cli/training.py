@@ -77,6 +77,8 @@ def train(words: Sequence[str]) -> int:
     if chosen.workers is not None:
         return _train_all(chosen, store)
     pool_of(chosen)  # refuses what is for several workers alone
+    if chosen.pack is not None:
+        raise ConfigError("--pack is for several runs: say --workers N as well")
     if chosen.prolong is not None:
         from hopscope.training import prolong
 

@@ -19,7 +19,6 @@ from hopscope.store import Store
 if TYPE_CHECKING:
     from hopscope.runs import Stop
     from hopscope.workers import Outcome, Pool
-    from hopscope.workers.pool import Pack
     from hopscope.workers.progress import Progress
 
 RAY = "ray"
@@ -34,8 +33,8 @@ class WorkersArguments(DeviceArguments):
 
     workers: Annotated[str | None, tyro.conf.arg(metavar="N|ray")] = None
     """How many processes of this machine share the runs; or `ray`."""
-    pack: str = "auto"
-    """With --workers: how many models of one shape are trained as one; auto: as is fastest here."""
+    pack: int | None = None
+    """Runs that differ in their seeds alone are trained as one, so many (default: 4; 1: none)."""
     address: str = "local"
     """Of Ray: HOST:PORT, auto (one that runs here), or local (one of our own, for this command)."""
     gpus_per_run: float = 0.0
@@ -48,15 +47,14 @@ def pool_of(chosen: WorkersArguments) -> "Pool":
     """The pool that the flags ask for."""
     from hopscope.training.precision import device_of
     from hopscope.workers import Here, Processes
+    from hopscope.workers.packing import PACK
 
+    pack = PACK if chosen.pack is None else chosen.pack
     if chosen.workers != RAY:
         refuse_unused(chosen, OF_RAY, f"without --workers {RAY}")
         device_of(chosen.device)
     if chosen.workers is None:
-        if chosen.pack != "auto":
-            raise ConfigError("--pack is for several runs: say --workers N as well")
-        return Here(threads=chosen.threads)
-    pack = pack_of(chosen.pack)
+        return Here(pack, chosen.threads)
     if chosen.workers == RAY:
         from hopscope.workers.cluster import Cluster
 
@@ -67,15 +65,6 @@ def pool_of(chosen: WorkersArguments) -> "Pool":
             f"--workers is {chosen.workers!r}; expected a number of processes, or {RAY}"
         )
     return Processes(int(chosen.workers), pack, chosen.threads)
-
-
-def pack_of(text: str) -> "Pack":
-    """What --pack says."""
-    if text == "auto":
-        return "auto"
-    if not (text.isascii() and text.isdigit()):
-        raise ConfigError(f"--pack is {text!r}; expected auto, or a number of models")
-    return int(text)
 
 
 def seconds_of(minutes: float | None) -> float | None:

@@ -26,6 +26,9 @@ class Training(Config):
     """Size of the finite training set (§7: 2^20, §8, §9: 262k)."""
     lr: Annotated[Real, Field(gt=0)] = 1e-3
     """Learning rate of AdamW (§7.1: 1e-3)."""
+    optimiser: Literal["adamw", "muon"] = "adamw"
+    """AdamW (§7.1); or Muon for the matrices of blocks (Jordan et al. 2024) and AdamW for all else,
+    with updates of AdamW's size, so that one learning rate serves both."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate after warm-up: constant (§7.1), or down to zero on a cosine."""
     warmup: Annotated[Whole, Field(ge=0)] = 0

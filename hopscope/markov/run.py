@@ -10,7 +10,6 @@ from hopscope.configs import InductionModel, MarkovExperiment
 from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.markov.parameters import Parameters, initial, set_name, sets
-from hopscope.runs.checkpoint import weights_at
 from hopscope.store import RunFolder, parameters
 from hopscope.store.checkpoints import check_step, checkpoint_steps
 from hopscope.store.metrics import losses
@@ -73,6 +72,8 @@ class MarkovRun(Displayed):
 
     def state(self, seed: int, epoch: int | None = None) -> dict[str, np.ndarray]:
         """Everything trained of one seed's model, after a checkpoint's epoch; unset: the last."""
+        from hopscope.runs.checkpoint import weights_at  # torch
+
         if not self.checkpoints:
             raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
         last = self.checkpoints[-1]

@@ -15,10 +15,10 @@ from hopscope.markov.counts import check_memory
 from hopscope.markov.full import FullLearner
 from hopscope.markov.learner import CountingLearner, Learner
 from hopscope.markov.run import numbers
-from hopscope.runs.checkpoint import last_good, to_safetensors, weights_at
+from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder, metrics, parameters
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, last_good
 
 LISTEN_EVERY = 500
 """Epochs after which, at the latest, a signal is obeyed."""

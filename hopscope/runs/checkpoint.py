@@ -1,11 +1,8 @@
-"""Checkpoints: files of tensors, by step.
-
-Every planned checkpoint's weights are kept, to watch circuits emerge. The optimiser's moments are
-twice as large and serve to go on from the last step alone, so only the newest are kept. Which run a
-file belongs to, and that it is whole, its manifest says.
+"""Checkpoints as files of tensors. Which run a file belongs to, and that it is whole, the run's
+manifest says.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
 import safetensors.torch
 import torch
@@ -15,28 +12,7 @@ from torch import Tensor
 from hopscope.errors import RunDamaged
 from hopscope.models.folder import NUMBERS
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import SUFFIX, checkpoint_name, checkpoint_steps
-
-OPTIMISERS = "checkpoints/optimiser-"
-
-
-def optimiser_name(step: int) -> str:
-    """The file of what the optimiser keeps after a step."""
-    return f"{OPTIMISERS}{step:08d}{SUFFIX}"
-
-
-def last_good(folder: RunFolder) -> str:
-    """Where the last checkpoint is, for messages."""
-    steps = checkpoint_steps(folder)
-    return f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
-
-
-def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
-    """What the next commit replaces: the last optimiser, and checkpoints that an interruption left
-    between planned ones.
-    """
-    unplanned = [step for step in checkpoint_steps(folder) if step not in planned]
-    return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
+from hopscope.store.checkpoints import checkpoint_name
 
 
 def to_safetensors(state: Mapping[str, Tensor]) -> bytes:

@@ -10,18 +10,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
-
 from hopscope.configs import Recipe
 from hopscope.errors import Interrupted, OutOfMemory, RunDamaged, RunWarning
 from hopscope.machine import check_threads
-from hopscope.runs.checkpoint import outdated
-from hopscope.runs.computing import note_computing, threads_of, using_threads
 from hopscope.runs.stop import Stop, exit_code
 from hopscope.runs.watcher import NobodyWatches, Watcher
 from hopscope.runs.work import Begin, Work
 from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, outdated
 from hopscope.store.manifest import is_derived
 
 
@@ -41,6 +37,8 @@ def complete(
     store = store if isinstance(store, Store) else Store(store)
     stop = stop or Stop()
     check_threads(threads)  # before there is a run
+    from hopscope.runs.computing import note_computing, threads_of, using_threads  # torch
+
     folder = store.create(recipe)
     if not folder.manifest.complete or folder.leftovers():
         with folder.locked(), stop.listening():
@@ -56,6 +54,8 @@ def complete(
 @contextmanager
 def _memory_told(folder: RunFolder) -> Iterator[None]:
     """A run for which there is no memory is no reason to end a sweep."""
+    import torch
+
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError) as error:

@@ -1,12 +1,14 @@
 """What a kind of run has to know to be carried out; `hopscope.runs.life` knows the rest."""
 
 from collections.abc import Callable, Container, Mapping
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 
 from hopscope.store import RunFolder
+
+if TYPE_CHECKING:
+    import torch
 
 Losses = dict[str, np.ndarray]
 """For each split, the losses of every model and hop [model, hop]."""
@@ -24,7 +26,7 @@ class Work(Protocol):
         """How many steps are done (of whatever unit the recipe counts in)."""
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> "torch.device":
         """What the run computes on."""
 
     @property

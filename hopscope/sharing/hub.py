@@ -115,6 +115,7 @@ class Hub:
             fetch(manifest.place(CONFIG), manifest.files[CONFIG].size)
             with _sound(place):
                 found = RunFolder(path)
+                found.check_recipe()
             for name, entry in manifest.files.items():
                 if sha256(fetch(manifest.place(name), entry.size)) != entry.sha256:
                     raise SharingError(f"{name} of {place} is not what its manifest says")

@@ -1,13 +1,18 @@
-"""Which steps of a run have a checkpoint, and what its file is called."""
+"""Which steps of a run have a checkpoint, and what its files are called.
+
+Every planned checkpoint's weights are kept, to watch circuits emerge. The optimiser's moments are
+twice as large and serve to go on from the last step alone, so only the newest are kept.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store.folder import RunFolder
 
 CHECKPOINTS = "checkpoints/"
 STEPS = f"{CHECKPOINTS}step-"
+OPTIMISERS = f"{CHECKPOINTS}optimiser-"
 SUFFIX = ".safetensors"
 NUMBERED = re.compile(rf"{STEPS}(\d+){re.escape(SUFFIX)}", re.ASCII)
 
@@ -29,6 +34,25 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
             )
         found.append(int(number[1]))
     return sorted(found)
+
+
+def optimiser_name(step: int) -> str:
+    """The file of what the optimiser keeps after a step."""
+    return f"{OPTIMISERS}{step:08d}{SUFFIX}"
+
+
+def last_good(folder: RunFolder) -> str:
+    """Where the last checkpoint is, for messages."""
+    steps = checkpoint_steps(folder)
+    return f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
+
+
+def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
+    """What the next commit replaces: the last optimiser, and checkpoints that an interruption left
+    between planned ones.
+    """
+    unplanned = [step for step in checkpoint_steps(folder) if step not in planned]
+    return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
 
 
 def check_step(step: int, known: Sequence[int], name: str) -> None:

@@ -91,6 +91,15 @@ class RunFolder(Displayed):
         """Was anything of it computed and committed?"""
         return any("/" in name for name in self.manifest.files)
 
+    def check_recipe(self) -> None:
+        """Is the recipe that of the run that the manifest names?"""
+        wanted = self.recipe.run_name()
+        if self.manifest.name != wanted:
+            raise RunMismatch(
+                f"{self.path}: the manifest is of run {self.manifest.name[:100]!r}, but {CONFIG} "
+                f"describes {wanted}: restore the file that was changed"
+            )
+
     def recipe_as(self, wanted: type[R]) -> R:
         """The recipe, of a run that must be of this kind."""
         found = self.recipe
@@ -275,12 +284,10 @@ class RunFolder(Displayed):
     def verify(self) -> list[str]:
         """What is wrong with the run: one line for each damaged, missing or forgotten file."""
         lines = [*self.damage().values()]
-        wanted = self.recipe.run_name()
-        if self.manifest.name != wanted:
-            lines.append(
-                f"{self.path}: the manifest is of run {self.manifest.name[:100]!r}, but {CONFIG} "
-                f"describes {wanted}: restore the file that was changed"
-            )
+        try:
+            self.check_recipe()
+        except RunMismatch as error:
+            lines.append(str(error))
         if self.leftovers() and not self.in_training():
             self.manifest = read_manifest(self.path)  # it may just have been committed
             why = "is in no manifest: a killed process left it, and the next that writes removes it"

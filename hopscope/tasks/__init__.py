@@ -6,10 +6,8 @@
 Example i is a pure function of task, seed, stream and i.
 """
 
-import warnings
-from collections.abc import Callable, Sequence
-from operator import methodcaller
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Int
@@ -141,18 +139,3 @@ def dataset(
         rows = slice(start, start + len(part))
         whole.mapped(lambda all_, some, rows=rows: all_[rows].copy_(some), part)
     return whole
-
-
-EARLIER = {"interface": "interface", "roles": "roles", "guessing_level": "guess"}
-"""Functions of a task that were here, and the methods of the task that took their place."""
-
-
-def __getattr__(name: str) -> Callable[[Task], Any]:
-    """The functions that were here before tasks answered for themselves."""
-    if name not in EARLIER:
-        raise AttributeError(f"module 'hopscope.tasks' has no attribute {name!r}")
-    method = EARLIER[name]
-    warnings.warn(
-        f"hopscope.tasks.{name}(task) is task.{method}() now", DeprecationWarning, stacklevel=2
-    )
-    return methodcaller(method)

@@ -1,6 +1,5 @@
 """A path of a circuit: one head that lets the positions of one role read those of another."""
 
-import warnings
 from dataclasses import dataclass
 
 from hopscope.facts import Role
@@ -29,15 +28,3 @@ class Path:
     def reading(self) -> Reading:
         """The same without the head: who reads whom in which layer."""
         return Reading(self.layer, self.reader, self.source)
-
-    @property
-    def query(self) -> Role:
-        """The earlier name of `reader`."""
-        warnings.warn("Path.query is called reader now", DeprecationWarning, stacklevel=2)
-        return self.reader
-
-    @property
-    def key(self) -> Role:
-        """The earlier name of `source`."""
-        warnings.warn("Path.key is called source now", DeprecationWarning, stacklevel=2)
-        return self.source

@@ -1,4 +1,4 @@
-"""One training step: examples, forward, backward, AdamW.
+"""One training step: examples, forward, backward, optimiser.
 
 A learner trains a list of seeds: one model, or a fleet whose members are stacked along a model
 axis and share every operation.
@@ -12,6 +12,7 @@ from hopscope.configs import Experiment
 from hopscope.models import Transformer
 from hopscope.tasks import Batch, Sampler, Stream, examples, hop_losses, sampler_of, total, visited
 from hopscope.training.graph import Recorded
+from hopscope.training.optimisers import OPTIMISERS, Optimiser
 from hopscope.training.precision import DTYPES
 from hopscope.training.weights import FlatWeights
 
@@ -19,8 +20,6 @@ DRAWING = 2**26
 """Bytes in which a GPU draws the examples of some steps at once: to draw those of one step takes as
 long as a layer.
 """
-MOMENTS = ("exp_avg", "exp_avg_sq")
-"""The moments that the optimiser keeps of each weight, by their names in torch."""
 
 
 class Learner:
@@ -34,9 +33,8 @@ class Learner:
         self.sampler = sampler_of(experiment.task, device)
         self.model = initial_model(experiment).to(device)
         self.weights = FlatWeights(self.model, DTYPES[precision])
-        self.optimiser = self._optimiser()
-        self.moments = self._moments()
         training = experiment.training
+        self.optimiser: Optimiser = OPTIMISERS[training.optimiser](self.weights, training)
         rows = torch.arange(training.validation_examples, device=device)
         self.held_out = self._examples(rows.expand(len(self.seeds), -1), "validation")
         # A CUDA graph needs batches of one shape.
@@ -50,12 +48,12 @@ class Learner:
     def advance(self) -> Float[Tensor, "model hop"]:
         """Take one step; return the losses of its batch before the update."""
         batch = self._batch(self.step)
-        self._set_rate(self.experiment.training.rate(self.step))
+        self.optimiser.set_rate(self.experiment.training.rate(self.step))
         self.step += 1
         if not self.replays:
             return self.update(batch)
         if self._recorded is None:
-            touched = [self.weights.master.data, *self.moments.values()]
+            touched = [self.weights.master.data, *self.optimiser.tensors()]
             self._recorded = Recorded(self.update, batch, touched)
         return self._recorded(batch)
 
@@ -75,21 +73,13 @@ class Learner:
         self.weights.refresh()
         return self._losses(self.held_out)
 
-    def optimiser_state(self) -> dict[str, Tensor]:
-        """What the next step depends on, beside the weights and the step number."""
-        return {
-            f"{moment}.{name}": part
-            for moment in MOMENTS
-            for name, part in self.weights.parts(self.moments[moment]).items()
-        }
-
     @torch.no_grad()
     def restore(self, weights: dict[str, Tensor], moments: dict[str, Tensor], step: int) -> None:
         """Continue as the learner that had this state after this step."""
         self.weights.load(weights)
-        for name, part in self.optimiser_state().items():
+        for name, part in self.optimiser.state().items():
             part.copy_(moments[name])
-        self.moments["step"].fill_(step)
+        self.optimiser.resume(step)
         self.step = step
 
     def _losses(self, batch: Batch) -> Float[Tensor, "model hop"]:
@@ -112,33 +102,6 @@ class Learner:
         seeds = self.seeds[:, None].expand_as(index).flatten()
         batch = examples(self.sampler, seeds, index.flatten(), stream)
         return batch.stacked(len(self.seeds)) if self.model.fleet else batch
-
-    def _optimiser(self) -> torch.optim.AdamW:
-        training, graphed = self.experiment.training, self.device.type == "cuda"
-        rate = torch.tensor(training.lr, device=self.device) if graphed else training.lr
-        return torch.optim.AdamW(
-            [self.weights.master],
-            lr=rate,
-            betas=training.betas,
-            weight_decay=training.weight_decay,
-            fused=True,
-            capturable=graphed,
-        )
-
-    def _set_rate(self, rate: float) -> None:
-        group = self.optimiser.param_groups[0]
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
-
-    def _moments(self) -> dict[str, Tensor]:
-        """AdamW's state, there from the start, so that it is always changed in place."""
-        master = self.weights.master
-        count = torch.zeros((), device=self.device)
-        moments = {"step": count, **{name: torch.zeros_like(master.data) for name in MOMENTS}}
-        self.optimiser.state[master] = moments
-        return moments
 
 
 def steps_ahead(sampler: Sampler, rows: int) -> int:

@@ -10,9 +10,8 @@ import numpy as np
 
 from hopscope.configs import Experiment, Recipe, Training
 from hopscope.errors import RunMismatch
-from hopscope.runs.checkpoint import OPTIMISERS
 from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.checkpoints import OPTIMISERS, checkpoint_name, checkpoint_steps
 from hopscope.store.metrics import losses, part, part_name, to_parquet
 
 FREE = {

@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float32, Int32
-from torch import Tensor
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.milestones import learned, learned_below
-from hopscope.models import Transformer, load_weights
-from hopscope.runs.checkpoint import weights_at
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
 from hopscope.store.metrics import losses
 from hopscope.store.query import Question, metrics_of
-from hopscope.training.memory import parameters
+
+if TYPE_CHECKING:
+    from hopscope.models import Transformer
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,30 @@ class Run(Displayed):
         return checkpoint_steps(self.folder)
 
     @cached_property
-    def model(self) -> Transformer:
+    def model(self) -> "Transformer":
         """The model with its last weights (of a fleet, the stacked models)."""
         if not self.checkpoints:
             raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
         return self.model_at(self.checkpoints[-1])
 
-    def model_at(self, step: int) -> Transformer:
+    def model_at(self, step: int) -> "Transformer":
         """The model as it was after a step that has a checkpoint."""
+        from hopscope.models import Transformer, load_weights  # torch
+        from hopscope.runs.checkpoint import weights_at
+
         check_step(step, self.checkpoints, self.name)
         name, weights = checkpoint_name(step), weights_at(self.folder, step)
-        self._check_size(weights, name)
+        self._check_size(sum(each.numel() for each in weights.values()), name)
         seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
         model = Transformer(self.recipe.model, self.recipe.task.interface(), models=seeds)
         load_weights(model, weights, f"{self.name}/{name}")
         return model
 
-    def _check_size(self, weights: dict[str, Tensor], name: str) -> None:
+    def _check_size(self, there: int, name: str) -> None:
         """Refuse a config that asks for more weights than there are, before a model is built."""
+        from hopscope.training.memory import parameters  # torch
+
         expected = len(self.recipe.seeds) * parameters(self.recipe)
-        there = sum(each.numel() for each in weights.values())
         if there < expected:
             raise RunDamaged(
                 f"{self.name}/{name} holds {there:,} numbers, its config asks for {expected:,} at "

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from hopscope.errors import RunMismatch
-from hopscope.runs.checkpoint import optimiser_name, read_tensors, to_safetensors, weights_at
+from hopscope.runs.checkpoint import read_tensors, to_safetensors, weights_at
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, optimiser_name
 from hopscope.training.learner import Learner
 
 
@@ -15,7 +15,7 @@ def pack(learner: Learner) -> dict[str, bytes]:
     """The files of the learner's present state."""
     return {
         checkpoint_name(learner.step): to_safetensors(learner.weights.named()),
-        optimiser_name(learner.step): to_safetensors(learner.optimiser_state()),
+        optimiser_name(learner.step): to_safetensors(learner.optimiser.state()),
     }
 
 
@@ -25,7 +25,7 @@ def unpack(learner: Learner, folder: RunFolder) -> None:
         _check_precision(learner, folder)
         weights, moments = weights_at(folder, step), read_tensors(folder, optimiser_name(step))
         _check_shapes(weights, learner.weights.named(), f"{folder.name}/{checkpoint_name(step)}")
-        _check_shapes(moments, learner.optimiser_state(), f"{folder.name}/{optimiser_name(step)}")
+        _check_shapes(moments, learner.optimiser.state(), f"{folder.name}/{optimiser_name(step)}")
         learner.restore(weights, moments, step)
 
 

@@ -15,9 +15,13 @@ class FlatWeights:
     """Takes over a module's parameters: from here on they are views."""
 
     def __init__(self, model: nn.Module, dtype: torch.dtype) -> None:
-        self.parameters = dict(model.named_parameters())
+        named = dict(model.named_parameters())
+        self.parameters = dict(sorted(named.items(), key=lambda each: not _is_matrix(each[0])))
         self.shapes = {name: p.shape for name, p in self.parameters.items()}
         self.starts, total = _places(self.parameters)
+        rest = [start for name, start in self.starts.items() if not _is_matrix(name)]
+        self.matrices = min(rest)
+        """Where the matrices of blocks end, which come first."""
         device = next(iter(self.parameters.values())).device
         self.master = nn.Parameter(torch.zeros(total, device=device))
         self.master.grad = torch.zeros_like(self.master)
@@ -61,6 +65,11 @@ class FlatWeights:
     def _view(self, flat: Float[Tensor, "total"], name: str) -> Tensor:
         shape, start = self.shapes[name], self.starts[name]
         return flat[start : start + shape.numel()].view(shape)
+
+
+def _is_matrix(name: str) -> bool:
+    """Is it a matrix of a block, which maps one activation to another?"""
+    return name.startswith("blocks.") and name.endswith(".weight") and "norm" not in name
 
 
 def _places(parameters: dict[str, nn.Parameter]) -> tuple[dict[str, int], int]:

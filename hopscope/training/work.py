@@ -7,10 +7,9 @@ import torch
 
 from hopscope.configs import Experiment
 from hopscope.errors import Diverged
-from hopscope.runs.checkpoint import last_good
 from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import checkpoint_steps
+from hopscope.store.checkpoints import checkpoint_steps, last_good
 from hopscope.store.metrics import LOSSES, PART, merged
 from hopscope.training.learner import Learner
 from hopscope.training.ledger import Ledger

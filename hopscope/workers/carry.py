@@ -9,11 +9,10 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hopscope.configs import Experiment, Recipe
+from hopscope.configs import Recipe
 from hopscope.errors import (
     ConfigError,
     HopscopeError,
@@ -22,15 +21,13 @@ from hopscope.errors import (
     RunWarning,
     StoreError,
 )
-from hopscope.machine import cores
 from hopscope.store import RunFolder, Store
 from hopscope.store.lock import SECONDS
 from hopscope.workers.here import Here
 from hopscope.workers.job import Job, Report
-from hopscope.workers.packing import Size, is_held, packed
+from hopscope.workers.packing import is_held, packed
 from hopscope.workers.pool import Pool
 from hopscope.workers.progress import Progress
-from hopscope.workers.sizing import Measurement, best_size, measured
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop
@@ -108,7 +105,7 @@ class _Sweep:
 
     def round(self, recipes: Sequence[Recipe], missing: Sequence[Recipe]) -> None:
         """Hand out those of the recipes that are missing, and hear what becomes of them."""
-        packs = packed(recipes, missing, self.store, sizes(self.pool, self.device))
+        packs = packed(recipes, missing, self.store, self.pool.pack)
         jobs = [Job.of(each, self.store, self.device, self.pool.share) for each in packs]
         if not self.progress.jobs:
             self.progress = Progress(jobs)
@@ -149,27 +146,6 @@ def _until_interrupted(coming: Iterator[Report | None]) -> Iterator[Report | Non
     """The reports there are; that a pool was interrupted, the stop tells."""
     with suppress(Interrupted):
         yield from coming
-
-
-def sizes(pool: Pool, device: str, measurement: Measurement = measured) -> Size:
-    """How large fleets may be for a pool: as it says, or as was measured."""
-    pack = pool.pack
-
-    @cache
-    def slots() -> int:  # asked at most once: a Ray has to be joined for it
-        return pool.slots
-
-    def size(recipe: Experiment, count: int) -> int:
-        if pack != "auto":  # the same fleets, and so the same bits, with any number of workers
-            return min(pack, count)
-        most = -(-count // slots())
-        if most == 1:
-            return 1
-        threads = pool.share or max(1, cores() // slots())
-        found = measurement(recipe, most, device, threads)
-        return best_size(found, count, slots())
-
-    return size
 
 
 def check_different(recipes: Sequence[Recipe]) -> None:

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from hopscope import __version__
 from hopscope.errors import ConfigError, Interrupted
-from hopscope.machine import check_threads, cores
+from hopscope.machine import check_threads
 from hopscope.store import Store
 from hopscope.workers.arrival import Arrived, Mark, log_of
 from hopscope.workers.job import Job, Report, check_unnumbered
-from hopscope.workers.packing import check_pack
-from hopscope.workers.pool import Pack
+from hopscope.workers.packing import PACK, check_pack
 from hopscope.workers.session import LOCAL, connected
 from hopscope.workers.shipped import shipped
 from hopscope.workers.task import Task
@@ -43,7 +42,7 @@ class Cluster:
     """GPUs of each job: 0, a part of one, or several."""
     cpus: int | float = 1
     """Processors of each job."""
-    pack: Pack = "auto"
+    pack: int = PACK
     threads: int | None = None
     """Threads of each job; None: as many as it has processors."""
 
@@ -60,14 +59,6 @@ class Cluster:
                 f"threads is {self.threads}, but each job asks for {self.cpus:g} processors: ask "
                 "for more"
             )
-
-    @property
-    def slots(self) -> int:
-        """How many jobs are worked on at the same time."""
-        if self.address == LOCAL:
-            return max(1, self._fitting({"CPU": cores(), "GPU": _gpus() if self.gpus else 0}))
-        with connected(self.address) as ray:
-            return self._slots(ray)
 
     @property
     def share(self) -> int:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from hopscope.machine import check_threads
 from hopscope.workers.job import Job, Report, done
-from hopscope.workers.packing import check_pack
-from hopscope.workers.pool import Pack
+from hopscope.workers.packing import PACK, check_pack
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 class Here:
     """One job after another, in this process."""
 
-    pack: Pack = 1
+    pack: int = PACK
     threads: int | None = None
     """Threads of the processor; None: as many as a run began with, or as torch would take."""
     watcher: "Watcher | None" = None
@@ -26,11 +25,6 @@ class Here:
     def __post_init__(self) -> None:
         check_pack(self.pack)
         check_threads(self.threads)
-
-    @property
-    def slots(self) -> int:
-        """One job at a time."""
-        return 1
 
     @property
     def share(self) -> int | None:

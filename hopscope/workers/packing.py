@@ -6,7 +6,7 @@ that fleet.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import cast
@@ -19,8 +19,10 @@ from hopscope.store.manifest import MANIFEST
 PACKED = "packed.json"
 """The file by which a fleet is known that will be parted into runs of their own."""
 
-Size = Callable[[Experiment, int], int]
-"""How many models of a recipe's shape to train as one, if there are so many."""
+PACK = 4
+"""Models of one shape that are trained as one, unless somebody says another number. The same
+everywhere, whoever trains them and however many workers there are: a member's last bits depend on
+the size of its fleet."""
 
 
 def member(fleet: Experiment, seed: int) -> Experiment:
@@ -36,7 +38,7 @@ def together(recipes: Sequence[Experiment]) -> Experiment:
 
 
 def packed(
-    recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store, size: Size
+    recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store, most: int
 ) -> list[tuple[Recipe, ...]]:
     """The jobs that make the missing ones of these recipes complete, each for one worker."""
     fleets = _begun_fleets(recipes, store)
@@ -45,7 +47,7 @@ def packed(
     groups: dict[str, list[Recipe]] = {}
     for recipe in left:
         groups.setdefault(_key(recipe, store), []).append(recipe)
-    return [*fleets, *(job for group in groups.values() for job in _cut(group, size))]
+    return [*fleets, *(job for group in groups.values() for job in _cut(group, most))]
 
 
 def packable(recipe: Recipe) -> Experiment | None:
@@ -65,8 +67,8 @@ def fleets_of(recipes: Sequence[Experiment], store: Store) -> list[tuple[Experim
 
 def check_pack(pack: object) -> None:
     """Refuse a number of models that makes no sense."""
-    if pack != "auto" and (not isinstance(pack, int) or pack < 1):
-        raise ConfigError(f"pack is {pack!r}; expected auto, or a number of models from 1 on")
+    if not isinstance(pack, int) or pack < 1:
+        raise ConfigError(f"pack is {pack!r}; expected a number of models from 1 on")
 
 
 def is_held(recipe: Recipe, store: Store) -> bool:
@@ -90,10 +92,8 @@ def _key(recipe: Recipe, store: Store) -> str:
     return recipe.run_name()
 
 
-def _cut(group: Sequence[Recipe], size: Size) -> list[tuple[Recipe, ...]]:
+def _cut(group: Sequence[Recipe], most: int) -> list[tuple[Recipe, ...]]:
     """Recipes of one shape as jobs of nearly the same size."""
-    first = packable(group[0])
-    most = size(first, len(group)) if len(group) > 1 and first is not None else 1
     count = -(-len(group) // most)
     ends = [number * len(group) // count for number in range(count + 1)]
     return [tuple(group[a:b]) for a, b in pairwise(ends)]

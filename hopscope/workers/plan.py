@@ -9,10 +9,7 @@ from typing import Any
 from hopscope.configs import Recipe
 from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store
-from hopscope.workers.carry import sizes
-from hopscope.workers.packing import Size, packed
-from hopscope.workers.pool import Pool
-from hopscope.workers.sizing import remembered
+from hopscope.workers.packing import packed
 
 
 @dataclass(frozen=True)
@@ -26,8 +23,8 @@ class Planned:
     damaged: int
     missing: int
     """Runs of which there is nothing."""
-    jobs: tuple[int, ...] | None
-    """How many models each job trains that is left to do; None if that would be measured first."""
+    jobs: tuple[int, ...]
+    """How many models each job trains that is left to do."""
     seconds: float | None
     """How long the rest takes, one run after the other, at the rate of those that have begun; None
     if none has."""
@@ -47,23 +44,20 @@ class Planned:
             "begun": self.begun,
             "damaged": self.damaged,
             "missing": self.missing,
-            "jobs": None if self.jobs is None else list(self.jobs),
+            "jobs": list(self.jobs),
             "hours": None if self.seconds is None else round(self.seconds / 3600, 6),
         }
 
 
-def plan(recipes: Sequence[Recipe], store: Store, pool: Pool, device: str) -> list[Planned]:
-    """What there is of these recipes, what is missing, and how this pool would pack that; nothing
-    is trained for it.
-    """
+def plan(recipes: Sequence[Recipe], store: Store, pack: int) -> list[Planned]:
+    """What there is of these recipes, what is missing, and how that would be packed."""
     groups: dict[str, list[Recipe]] = defaultdict(list)
     for recipe in recipes:
         groups[recipe.seedless()].append(recipe)
-    size = sizes(pool, device, remembered)
-    return [_planned(group, store, size) for group in groups.values()]
+    return [_planned(group, store, pack) for group in groups.values()]
 
 
-def _planned(group: Sequence[Recipe], store: Store, size: Size) -> Planned:
+def _planned(group: Sequence[Recipe], store: Store, pack: int) -> Planned:
     states = [_state(recipe, store) for recipe in group]
     done = [state for state in states if isinstance(state, RunFolder)]
     complete = sum(folder.manifest.complete for folder in done)
@@ -75,23 +69,20 @@ def _planned(group: Sequence[Recipe], store: Store, size: Size) -> Planned:
         begun=len(done) - complete,
         damaged=damaged,
         missing=len(group) - len(done) - damaged,
-        jobs=_jobs(group, states, store, size),
+        jobs=_jobs(group, states, store, pack),
         seconds=_seconds(group, done),
     )
 
 
 def _jobs(
-    group: Sequence[Recipe], states: Sequence[RunFolder | str], store: Store, size: Size
-) -> tuple[int, ...] | None:
+    group: Sequence[Recipe], states: Sequence[RunFolder | str], store: Store, pack: int
+) -> tuple[int, ...]:
     left = [
         recipe
         for recipe, state in zip(group, states, strict=True)
         if isinstance(state, str) or not state.manifest.complete
     ]
-    try:
-        jobs = packed(group, left, store, size)
-    except LookupError:
-        return None
+    jobs = packed(group, left, store, pack)
     return tuple(sum(len(recipe.seeds) for recipe in job) for job in jobs)
 
 

@@ -1,15 +1,12 @@
 """What a pool of workers is: whoever takes jobs, and tells how each of their runs went."""
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from hopscope.workers.job import Job, Report
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop
-
-Pack = int | Literal["auto"]
-"""How many models of one shape become one fleet at most; 1: none; auto: as was measured."""
 
 
 @runtime_checkable
@@ -17,12 +14,8 @@ class Pool(Protocol):
     """Whoever takes jobs, and tells how each of their runs went."""
 
     @property
-    def pack(self) -> Pack:
-        """How many models of one shape become one fleet."""
-
-    @property
-    def slots(self) -> int:
-        """How many jobs are worked on at the same time."""
+    def pack(self) -> int:
+        """How many models of one shape become one fleet at most; 1: none do."""
 
     @property
     def share(self) -> int | None:

@@ -22,8 +22,7 @@ from typing import IO, TYPE_CHECKING
 from hopscope.errors import ConfigError, Interrupted
 from hopscope.machine import check_threads, cores
 from hopscope.workers.job import Job, Report, check_unnumbered, reports_of
-from hopscope.workers.packing import check_pack
-from hopscope.workers.pool import Pack
+from hopscope.workers.packing import PACK, check_pack
 from hopscope.workers.task import Task
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class Processes:
     """Several processes of this machine, each with its share of cores, and with a GPU."""
 
     count: int
-    pack: Pack = "auto"
+    pack: int = PACK
     threads: int | None = None
     """Threads of each; None: its share of the cores."""
 
@@ -62,11 +61,6 @@ class Processes:
                 f"{self.share * self.count} cores, and there are {cores()}: leave out --threads, "
                 "or take fewer workers"
             )
-
-    @property
-    def slots(self) -> int:
-        """How many processes work at the same time."""
-        return self.count
 
     @property
     def share(self) -> int:

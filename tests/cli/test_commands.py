@@ -41,9 +41,6 @@ def test_every_command_is_whole(table: complete.Table, capsys: Captured) -> None
             assert not argument.value.startswith(("{[", "[["))
             for flag in argument.flags:
                 assert flag in complete.candidates([*words, flag[:3]], table)
-        flags = {flag for argument in arguments for flag in argument.flags}
-        assert {*command.earlier.values()} <= flags
-        assert not {*command.earlier} & flags
         with contextlib.suppress(SystemExit):
             run([*words, "--help"])
         assert f"usage: hopscope {name}" in capsys.readouterr().out
@@ -76,19 +73,6 @@ def test_other_words_mean_the_same(said: Said) -> None:
         shown = said(*words.split())
         assert shown == said(*same.split())
         assert "hopscope" in shown
-
-
-def test_a_flag_of_before_works_and_says_the_new_one(root: Path, capsys: Captured) -> None:
-    asked = ["llm", "export", "--questions", "2"]
-    for words in (["--to", "a"], ["--to=b"]):
-        assert run([*asked, *words, "--seed", "3"]) == 0
-        assert capsys.readouterr().err == (
-            "hopscope: --to of llm export is called --out now\n"
-            "hopscope: --seed of llm export is called --sample now\n"
-        )
-    assert run([*asked, "--out", "c", "--sample", "3"]) == 0
-    assert capsys.readouterr().err == ""
-    assert len({next(Path(folder).iterdir()).read_bytes() for folder in "abc"}) == 1
 
 
 WITHOUT_FIELDS = {"Config", "FactTask", "VectorTask", "Recipe", "Interface"}

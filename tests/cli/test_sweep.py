@@ -39,7 +39,7 @@ def file(root: Path) -> Path:
 
 def test_shares_are_planned_and_carried_out_together(hopscope: Say, file: Path, root: Path) -> None:
     plan = ("sweep", "plan", str(file))
-    for words, jobs in {"": "2 × 1", "--workers 1 --pack 2": "1 × 2"}.items():
+    for words, jobs in {"--pack 1": "2 × 1", "--workers 1": "1 × 2"}.items():
         out = hopscope(*plan, *words.split())[1]
         assert out.count(jobs) == 2
         assert "0 of 4 runs are complete; the time of 2 settings is unknown until" in out

@@ -27,7 +27,7 @@ from hopscope.workers.progress import Progress
 class Fake:
     """A pool that is not `Here` to the command, and works in this process."""
 
-    pack, slots, share = 2, 1, 1
+    pack, share = 2, 1
 
     def reports(self, jobs, stop):
         yield from Here().reports(jobs, stop)
@@ -36,14 +36,12 @@ class Fake:
 def test_who_carries_out(monkeypatch: Patch) -> None:
     monkeypatch.setattr(processes, "cores", lambda: 4)
     assert pool_of(WorkersArguments()) == Here()
-    assert pool_of(WorkersArguments(workers="3")) == Processes(3, "auto")
-    assert pool_of(WorkersArguments(workers="3", pack="8")) == Processes(3, 8)
+    assert pool_of(WorkersArguments(workers="3")) == Processes(3, 4)
+    assert pool_of(WorkersArguments(workers="3", pack=8)) == Processes(3, 8)
     for chosen, line in {
-        ("many", "auto"): "--workers is 'many'; expected a number of processes, or ray",
-        ("2", "none"): "--pack is 'none'; expected auto, or a number of models",
-        ("2", "0"): "pack is 0; expected auto, or a number of models from 1 on",
-        ("9", "auto"): "workers is 9; expected 1 to 4",
-        (None, "8"): "--pack is for several runs: say --workers N as well",
+        ("many", None): "--workers is 'many'; expected a number of processes, or ray",
+        ("2", 0): "pack is 0; expected a number of models from 1 on",
+        ("9", None): "workers is 9; expected 1 to 4",
     }.items():
         with pytest.raises(ConfigError, match=line):
             pool_of(WorkersArguments(workers=chosen[0], pack=chosen[1]))

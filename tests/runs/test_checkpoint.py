@@ -6,16 +6,15 @@ import torch
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, RunDamaged
-from hopscope.runs.checkpoint import (
+from hopscope.runs.checkpoint import read_tensors, to_safetensors, weights_at
+from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import (
+    check_step,
+    checkpoint_name,
     last_good,
     optimiser_name,
     outdated,
-    read_tensors,
-    to_safetensors,
-    weights_at,
 )
-from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import check_step, checkpoint_name
 
 STATE = {"b": torch.tensor([1.5, -2.0]), "a": torch.ones(2, 2)}
 

@@ -77,13 +77,13 @@ def test_a_restored_learner_continues_to_the_bit() -> None:
     first, second = (Learner(experiment(), CPU, "bf16") for _ in range(2))
     for _ in range(5):
         first.advance()
-    moments = {name: tensor.clone() for name, tensor in first.optimiser_state().items()}
+    moments = {name: tensor.clone() for name, tensor in first.optimiser.state().items()}
     second.restore(first.weights.named(), moments, step=5)
     for _ in range(5):
         assert torch.equal(first.advance(), second.advance())
     assert torch.equal(first.weights.master, second.weights.master)
-    for name, tensor in first.optimiser_state().items():
-        assert torch.equal(tensor, second.optimiser_state()[name]), name
+    for name, tensor in first.optimiser.state().items():
+        assert torch.equal(tensor, second.optimiser.state()[name]), name
 
 
 @pytest.mark.parametrize("seeds", [(0,), (3, 1)])
@@ -93,7 +93,7 @@ def test_examples_drawn_ahead_are_those_of_each_step(seeds: tuple[int, ...]) -> 
     ahead.ahead = late.ahead = 5
     for step in range(23):  # past the end of an epoch of 16 steps
         if step == 12:  # amid what is drawn at once
-            late.restore(one.weights.named(), one.optimiser_state(), step)
+            late.restore(one.weights.named(), one.optimiser.state(), step)
         losses = one.advance()
         assert torch.equal(losses, ahead.advance())
         if step >= 12:

@@ -5,8 +5,9 @@ import torch
 
 from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
-from hopscope.runs.checkpoint import optimiser_name, to_safetensors
+from hopscope.runs.checkpoint import to_safetensors
 from hopscope.store import Store
+from hopscope.store.checkpoints import optimiser_name
 from hopscope.training.learner import Learner
 from hopscope.training.state import pack, unpack
 
@@ -33,7 +34,7 @@ def test_who_is_unpacked_goes_on_as_if_never_packed(store: Store, tiny: Experime
 
 def test_another_shape_is_refused(store: Store, tiny: Experiment) -> None:
     folder, learner = store.create(tiny), advanced(tiny, 1)
-    cut = {key: value[..., :1].clone() for key, value in learner.optimiser_state().items()}
+    cut = {key: value[..., :1].clone() for key, value in learner.optimiser.state().items()}
     for state, text in ((cut, r"is \(.*\), expected \(.*\)"), ({}, "is missing, expected")):
         files = {**pack(learner), optimiser_name(1): to_safetensors(state)}
         folder.commit(files, precision="float32")

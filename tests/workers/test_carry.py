@@ -50,9 +50,15 @@ def minute(diary: Diary) -> Stop:
     return Stop(60.0, lambda: diary.now)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def recipes(five: Recipes) -> Recipes:
-    return five[:3]
+    """Three that cannot be trained as one."""
+
+    def own(number: int, recipe: Experiment) -> Experiment:
+        rate = recipe.training.model_copy(update={"lr": 1e-3 * (number + 1)})
+        return recipe.model_copy(update={"training": rate})
+
+    return tuple(own(number, recipe) for number, recipe in enumerate(five[:3]))
 
 
 @pytest.fixture
@@ -61,9 +67,9 @@ def names(recipes: Recipes) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, five: Recipes) -> Content:
+def whole(tmp_path_factory: pytest.TempPathFactory, recipes: Recipes) -> Content:
     """What becomes of all recipes if nobody interferes."""
-    return content(carry_out(five[:3], Store(tmp_path_factory.mktemp("whole"))))
+    return content(carry_out(recipes, Store(tmp_path_factory.mktemp("whole"))))
 
 
 def content(outcome: Outcome) -> Content:

@@ -16,10 +16,11 @@ from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.store.lock import LOCK, Holder, locked
-from hopscope.workers import Job, arrival, cluster, session
+from hopscope.workers import Job, arrival, session
 from hopscope.workers.arrival import Mark, arrived, log_of
 from hopscope.workers.cluster import Cluster
 from hopscope.workers.job import Report
+from hopscope.workers.session import connected
 from hopscope.workers.shipped import shipped
 
 
@@ -44,7 +45,7 @@ def test_what_makes_no_sense_is_refused(job: Job) -> None:
         ({"gpus": 1.5}, "gpus is 1.5; expected 0 to 1, or a whole number"),
         ({"gpus": -1}, "gpus is -1"),
         ({"cpus": 0}, "cpus is 0; expected a number above 0"),
-        ({"pack": 0}, "pack is 0; expected auto, or a number of models from 1 on"),
+        ({"pack": 0}, "pack is 0; expected a number of models from 1 on"),
         ({"threads": 0}, "threads is 0; expected 1 to 1,024"),
         ({"threads": 2}, "threads is 2, but each job asks for 1 processors: ask for more"),
     ):
@@ -62,28 +63,26 @@ def test_what_makes_no_sense_is_refused(job: Job) -> None:
         ("ray://127.0.0.1:1", "the address is 'ray://127.0.0.1:1'; expected HOST:PORT or auto"),
     ):
         with pytest.raises(ConfigError, match=problem):
-            _ = Cluster(address).slots
+            connected(address).__enter__()
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"need the library ray .*: pip install 'hopscope\[clus"):
-        _ = Cluster("auto").slots
+        connected("auto").__enter__()
 
 
-def test_slots_and_threads_are_what_a_machine_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    for cores, gpus, pool, slots, share in (
-        (8, 0, Cluster("local", cpus=2), 4, 2),
-        (8, 0, Cluster("local", cpus=4, threads=2), 2, 2),
-        (8, 1, Cluster("local", gpus=0.3), 3, 1),
-        (8, 2, Cluster("local", gpus=0.6), 2, 1),  # no job has parts of two
-        (8, 5, Cluster("local", gpus=2), 2, 1),
-        (1, 4, Cluster("local", gpus=0.25), 1, 1),
-        (1, 0, Cluster("local", cpus=0.5), 2, 1),
+def test_a_machine_has_room_for_so_many_jobs() -> None:
+    for cpus, gpus, pool, jobs, share in (
+        (8, 0, Cluster(cpus=2), 4, 2),
+        (8, 0, Cluster(cpus=4, threads=2), 2, 2),
+        (8, 1, Cluster(gpus=0.3), 3, 1),
+        (8, 2, Cluster(gpus=0.6), 2, 1),  # no job has parts of two
+        (8, 5, Cluster(gpus=2), 2, 1),
+        (1, 4, Cluster(gpus=0.25), 1, 1),
+        (1, 0, Cluster(cpus=0.5), 2, 1),
     ):
-        monkeypatch.setattr(cluster, "cores", lambda: cores)  # noqa: B023
-        monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)  # noqa: B023
-        assert (pool.slots, pool.share) == (slots, share), pool
+        assert (pool._fitting({"CPU": cpus, "GPU": gpus}), pool.share) == (jobs, share), pool
 
 
 def test_only_folders_that_dead_processes_left_are_removed(

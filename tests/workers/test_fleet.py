@@ -45,7 +45,7 @@ def test_only_what_differs_in_seeds_alone_is_packed_in_jobs_of_nearly_one_size(
     five = [member(tiny, seed) for seed in range(5)]
 
     def cut(most: int) -> list[list[int]]:
-        jobs = packed(five, five, store, lambda *_: most)
+        jobs = packed(five, five, store, most)
         return [[recipe.seeds[0] for recipe in job] for job in jobs]
 
     assert cut(5) == [[0, 1, 2, 3, 4]]
@@ -60,9 +60,9 @@ def test_only_what_differs_in_seeds_alone_is_packed_in_jobs_of_nearly_one_size(
     other = Experiment.model_validate({**fields, "model": {**fields["model"], "layers": 1}})
     several = Experiment.model_validate({**fields, "seeds": (7, 8)})
     mixed = [member(tiny, 3), MarkovExperiment(), other, several, member(tiny, 4)]
-    jobs = packed(mixed, mixed, store, lambda *_: 9)
+    jobs = packed(mixed, mixed, store, 9)
     assert jobs == [(mixed[0], mixed[4]), (mixed[1],), (mixed[2],), (mixed[3],)]
-    with pytest.raises(ConfigError, match="pack is 0; expected auto, or a number of models from"):
+    with pytest.raises(ConfigError, match="pack is 0; expected a number of models from"):
         carry_out(five, store, workers=Here(pack=0))
 
 
@@ -104,8 +104,8 @@ def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> N
     with using_threads(1):  # as the fleet had
         for _ in range(12):
             stacked.advance()
-    expected = stacked.optimiser_state()
-    for name, moment in learner.optimiser_state().items():
+    expected = stacked.optimiser.state()
+    for name, moment in learner.optimiser.state().items():
         assert torch.equal(moment, expected[name][0]), name
     with pytest.warns(RunWarning, match=r"with fleet none \(before: \(3, 0, 2\)\): the last bits"):
         assert train(longer, store, "cpu", threads=1).folder.manifest.complete

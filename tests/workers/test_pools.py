@@ -16,7 +16,7 @@ from hopscope.workers.cluster import Cluster
 
 PACK = 2
 POOLS: dict[str, Callable[[str], Pool]] = {
-    "here": lambda _: Here(threads=1),
+    "here": lambda _: Here(1, threads=1),
     "here, packed": lambda _: Here(PACK, threads=1),
     "processes, packed": lambda _: Processes(2, PACK, threads=1),
     "ray, packed": lambda ray: Cluster(ray, gpus=0.25, cpus=0.5, pack=PACK),

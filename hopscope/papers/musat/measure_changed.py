@@ -77,7 +77,7 @@ def start_again(learner: Learner, models: list[dict[str, Tensor]]) -> None:
         name: torch.stack([model[name] for model in models]) if fleet else models[0][name]
         for name in learner.weights.named()
     }
-    moments = {name: torch.zeros_like(moment) for name, moment in learner.optimiser_state().items()}
+    moments = {name: torch.zeros_like(moment) for name, moment in learner.optimiser.state().items()}
     learner.restore(weights, moments, 0)
 
 

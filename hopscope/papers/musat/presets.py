@@ -24,6 +24,7 @@ SHARED = {
     "training.lr": "§7.1: 1e-3",
     "training.schedule": "not in the paper; constant",
     "training.weight_decay": "§7.1: decoupled, 0.1",
+    "training.optimiser": "§7.1: AdamW",
     "training.betas": "Kingma 2014",
     "training.validate_every": "ours; the last 100 steps as in §7.1",
 }

@@ -1,0 +1,152 @@
+"""Optimisers, by the name that a recipe gives them.
+
+Each works on the master in place, and keeps what it remembers in vectors that are laid out like the
+master: `state` gives these by kind and parameter, as checkpoints keep them, so that a member of a
+fleet takes its share of each tensor. A new one is a class here, and its name in `OPTIMISERS` and in
+`hopscope.configs.Training`.
+"""
+
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from hopscope.configs import Training
+from hopscope.training.weights import FlatWeights
+
+MUON_MOMENTUM = 0.95
+"""Decay of Muon's momentum (Jordan et al. 2024: 0.95, with Nesterov's look ahead)."""
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+"""Coefficients of the iteration that makes all singular values of a matrix nearly one."""
+ROUNDS = 5
+
+
+class Optimiser(Protocol):
+    """What a training asks of an optimiser."""
+
+    def step(self) -> None:
+        """Change the master by its gradient."""
+
+    def set_rate(self, rate: float) -> None:
+        """The learning rate of the next steps."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next step depends on beside weights and gradients: views, by kind and name."""
+
+    def resume(self, step: int) -> None:
+        """Go on as after so many steps; the state was put back already."""
+
+    def tensors(self) -> list[Tensor]:
+        """All that a step changes in place beside the master."""
+
+
+class AdamW:
+    """AdamW with decoupled weight decay, on all of the master or on its end from `start` on."""
+
+    MOMENTS = ("exp_avg", "exp_avg_sq")
+
+    def __init__(self, weights: FlatWeights, training: Training, start: int = 0) -> None:
+        self.weights, master = weights, weights.master
+        self.names = [name for name, first in weights.starts.items() if first >= start]
+        self.moments = {name: torch.zeros_like(master.data) for name in self.MOMENTS}
+        self.count = torch.zeros((), device=master.device)
+        own = nn.Parameter(master.data[start:])
+        assert master.grad is not None
+        own.grad = master.grad[start:]
+        graphed = master.device.type == "cuda"
+        self.inner = torch.optim.AdamW(
+            [own],
+            lr=torch.tensor(training.lr, device=master.device) if graphed else training.lr,
+            betas=training.betas,
+            weight_decay=training.weight_decay,
+            fused=True,
+            capturable=graphed,
+        )
+        # Its state is there from the start, so that it is always changed in place.
+        moments = {name: vector[start:] for name, vector in self.moments.items()}
+        self.inner.state[own] = {"step": self.count, **moments}
+
+    def step(self) -> None:
+        self.inner.step()
+
+    def set_rate(self, rate: float) -> None:
+        group = self.inner.param_groups[0]
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+    def state(self) -> dict[str, Tensor]:
+        return {
+            f"{kind}.{name}": part
+            for kind, vector in self.moments.items()
+            for name, part in self.weights.parts(vector).items()
+            if name in self.names
+        }
+
+    def resume(self, step: int) -> None:
+        self.count.fill_(step)
+
+    def tensors(self) -> list[Tensor]:
+        return [self.count, *self.moments.values()]
+
+
+class Muon:
+    """Momentum made orthogonal, for the matrices of blocks (Jordan et al. 2024), scaled to the size
+    of AdamW's updates (Liu et al. 2025); AdamW for all else. Each member of a fleet has matrices of
+    its own.
+    """
+
+    def __init__(self, weights: FlatWeights, training: Training) -> None:
+        self.weights, self.decay = weights, training.weight_decay
+        self.rest = AdamW(weights, training, weights.matrices)
+        self.rate = torch.tensor(training.lr, device=weights.master.device)
+        self.momentum = torch.zeros_like(weights.master.data)
+        self.names = [name for name in weights.starts if name not in self.rest.names]
+
+    @torch.no_grad()
+    def step(self) -> None:
+        assert self.weights.master.grad is not None
+        end = self.weights.matrices
+        gradient, momentum = self.weights.master.grad[:end], self.momentum[:end]
+        momentum.lerp_(gradient, 1 - MUON_MOMENTUM)
+        ahead = self.momentum.clone()
+        ahead[:end] = gradient.lerp(momentum, MUON_MOMENTUM)
+        parts, updates = self.weights.named(), self.weights.parts(ahead)
+        for name in self.names:
+            update = orthogonal(updates[name])
+            size = 0.2 * max(update.shape[-2:]) ** 0.5
+            parts[name].mul_(1 - self.rate * self.decay).sub_(self.rate * size * update)
+        self.rest.step()
+
+    def set_rate(self, rate: float) -> None:
+        self.rate.fill_(rate)
+        self.rest.set_rate(rate)
+
+    def state(self) -> dict[str, Tensor]:
+        parts = self.weights.parts(self.momentum)
+        own = {f"momentum.{name}": parts[name] for name in self.names}
+        return {**own, **self.rest.state()}
+
+    def resume(self, step: int) -> None:
+        self.rest.resume(step)
+
+    def tensors(self) -> list[Tensor]:
+        return [self.momentum, *self.rest.tensors()]
+
+
+def orthogonal(matrix: Float[Tensor, "*fleet row column"]) -> Float[Tensor, "*fleet row column"]:
+    """The matrix with its singular values near one (0.7 to 1.2), by Newton and Schulz."""
+    tall = matrix.shape[-2] > matrix.shape[-1]
+    x = matrix.mT if tall else matrix
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    a, b, c = NEWTON_SCHULZ
+    for _ in range(ROUNDS):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    found: Tensor = x.mT if tall else x
+    return found
+
+
+OPTIMISERS: dict[str, type[AdamW] | type[Muon]] = {"adamw": AdamW, "muon": Muon}

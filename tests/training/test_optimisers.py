@@ -1,0 +1,94 @@
+"""Optimisers: Muon beside its formulas (`test_learner` holds AdamW to torch's own); and what each has
+to keep: resumed it goes on to the bit, a member of a fleet is trained as it is alone.
+"""
+
+import pytest
+import torch
+from torch import Tensor
+
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.training.learner import Learner
+from hopscope.training.optimisers import OPTIMISERS, orthogonal
+from hopscope.training.state import pack
+
+CPU = torch.device("cpu")
+
+
+def experiment(optimiser: str, *seeds: int) -> Experiment:
+    training = {"batch": 16, "examples": 256, "validation_examples": 8, "optimiser": optimiser}
+    return Experiment(
+        task=Retrieval(hops=2, chains=2),
+        model=Model(layers=2, heads=2, d_model=32, init="fan-in"),
+        training=Training.model_validate(training | {"precision": "float32", "lr": 3e-3}),
+        seeds=seeds or (0,),
+    )
+
+
+def exact(matrix: Tensor) -> Tensor:
+    """What five rounds make of the singular values, each by itself."""
+    u, s, v = torch.linalg.svd(matrix.double(), full_matrices=False)
+    s = s / (s.norm() + 1e-7)
+    for _ in range(5):
+        s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+    return (u * s) @ v
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (6, 20), (20, 6)])
+def test_a_matrix_is_made_orthogonal(shape: tuple[int, ...]) -> None:
+    matrices = torch.randn(3, *shape, generator=torch.Generator().manual_seed(0))
+    for matrix, found in zip(matrices, orthogonal(matrices), strict=True):
+        assert torch.allclose(found.double(), exact(matrix), atol=1e-4)
+        values = torch.linalg.svdvals(found)
+        assert ((values > 0.6) & (values < 1.3)).all()
+
+
+def test_muon_moves_each_matrix_of_a_block_and_adamw_all_else() -> None:
+    recipe = experiment("muon")
+    learner = Learner(recipe, CPU, "float32")
+    model = {name: w.clone() for name, w in learner.weights.named().items()}
+    momentum = {name: torch.zeros_like(w) for name, w in model.items()}
+    matrices = {name for name, w in model.items() if name.startswith("blocks.") and w.ndim == 2}
+    rest = {name: torch.nn.Parameter(w) for name, w in model.items() if name not in matrices}
+    adamw = torch.optim.AdamW(rest.values(), lr=3e-3, weight_decay=0.1)
+    assert len(matrices) == 12
+    for step in range(5):
+        learner.update(learner._batch(step))
+        for name, gradient in learner.weights.parts(learner.weights.master.grad).items():
+            if name in rest:
+                rest[name].grad = gradient.clone()
+                continue
+            momentum[name] = 0.95 * momentum[name] + 0.05 * gradient
+            update = exact(0.05 * gradient + 0.95 * momentum[name]).float()
+            size = 0.2 * max(update.shape) ** 0.5
+            model[name] = model[name] * (1 - 3e-3 * 0.1) - 3e-3 * size * update
+        adamw.step()
+        for name, ours in learner.weights.named().items():
+            theirs = rest[name].data if name in rest else model[name]
+            torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_what_is_restored_goes_on_to_the_bit(name: str) -> None:
+    first, second = (Learner(experiment(name), CPU, "float32") for _ in range(2))
+    for _ in range(5):
+        first.advance()
+    state = {key: part.clone() for key, part in first.optimiser.state().items()}
+    second.restore(first.weights.named(), state, step=5)
+    for _ in range(5):
+        assert torch.equal(first.advance(), second.advance())
+    assert pack(first) == pack(second)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_member_of_a_fleet_is_what_it_is_alone(name: str) -> None:
+    fleet = Learner(experiment(name, 0, 3), CPU, "float32")
+    alone = [Learner(experiment(name, seed), CPU, "float32") for seed in (0, 3)]
+    for _ in range(10):
+        fleet.advance()
+        for each in alone:
+            each.advance()
+    for number, each in enumerate(alone):
+        for key, part in each.optimiser.state().items():
+            torch.testing.assert_close(fleet.optimiser.state()[key][number], part)
+        for key, weight in each.weights.named().items():
+            torch.testing.assert_close(fleet.weights.named()[key][number], weight)
