@@ -219,7 +219,9 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
         if _is_trained(store, recipe):
             measuring.measure(RunFolder(store.root / recipe.run_name()))
     go_on_from_shorter(target, left, store)
-    outcome = carried_out(left, store, chosen, Stop(seconds_of(chosen.time_limit)), measuring.look)
+    # Alone, unless fleets are asked for: a longer protocol goes on with the bits of a shorter one.
+    flags = chosen if chosen.pack else replace(chosen, pack=1)
+    outcome = carried_out(left, store, flags, Stop(seconds_of(chosen.time_limit)), measuring.look)
     for folder in outcome.folders:
         measuring.measure(folder)
     return kept(measuring, [*outcome.troubles, *filter(None, measuring.troubles.values())])

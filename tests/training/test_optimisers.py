@@ -1,5 +1,5 @@
-"""Optimisers: Muon beside its formulas (`test_learner` holds AdamW to torch's own); and what each has
-to keep: resumed it goes on to the bit, a member of a fleet is trained as it is alone.
+"""Optimisers: Muon beside its formulas (`test_learner` holds AdamW to torch's own), and what each
+has to keep: resumed it goes on to the bit, a member of a fleet is trained as it is alone.
 """
 
 import pytest
