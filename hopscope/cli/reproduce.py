@@ -1,7 +1,7 @@
 """`hopscope reproduce`: run what is missing, measure, draw."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
