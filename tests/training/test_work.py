@@ -21,6 +21,7 @@ from hopscope.store import RunFolder, Store
 from hopscope.tasks import Batch
 from hopscope.training import Run, train, work
 from hopscope.training.learner import Learner
+from hopscope.training.optimisers import OPTIMISERS
 
 
 class Stops:
@@ -131,15 +132,17 @@ def test_a_stopped_run_ends_as_if_it_had_not_been_stopped(
 @pytest.mark.cuda
 @pytest.mark.parametrize("seeds", [(0,), (5, 1)], ids=["one", "fleet"])
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
 @pytest.mark.parametrize(
     "task", [Retrieval(hops=2, chains=2), KHop(length=12), MQAR(length=18)], ids=lambda x: x.kind
 )
 def test_on_a_gpu_a_stopped_run_ends_with_the_same_bits(
     tmp_path: Path, tiny: Experiment, monkeypatch: pytest.MonkeyPatch,
-    task: Task, precision: str, seeds: tuple[int, ...],
+    task: Task, optimiser: str, precision: str, seeds: tuple[int, ...],
 ) -> None:  # fmt: skip
     monkeypatch.setitem(work.SETTLED_AFTER, "cuda", 0.0)  # a watcher sees every step
-    training = {**tiny.training.model_dump(), "precision": precision}
+    changed = {"precision": precision, "optimiser": optimiser}
+    training = tiny.training.model_dump() | changed
     model = Model(layers=2, heads=2, d_model=64)  # that Triton's kernels can compute
     config = Experiment(task=task, model=model, training=Training(**training), seeds=seeds)
     whole = train(config, tmp_path / "whole", device="cuda")
