@@ -57,8 +57,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_inside(root: Path, name: str, data: bytes) -> None:
     """Replace the file `name` of a run's folder; its name is flushed by `flush_inside`."""
     with writing(root / name):
-        inner = _folder_of(root, name)
-        if inner != root and not os.path.isdir(inner):  # noqa: PTH112
+        _check_folder(root, name)
+        inner = (root / name).parent
+        if not inner.is_dir() and inner != root:
             inner.mkdir()
             flush_folder(root)
         _replace(root / name, data)
@@ -67,14 +68,14 @@ def write_inside(root: Path, name: str, data: bytes) -> None:
 def flush_inside(root: Path, names: Iterable[str]) -> None:
     """Make the names of these files survive a power cut."""
     with writing(root):
-        for folder in {root, *(_folder_of(root, name) for name in names)}:
+        for folder in {root, *((root / name).parent for name in names)}:
             flush_folder(folder)
 
 
 def remove_inside(root: Path, name: str) -> None:
     """Remove the file `name` of a run's folder, if it is there."""
     with writing(root / name):
-        _folder_of(root, name)
+        _check_folder(root, name)
         (root / name).unlink(missing_ok=True)
 
 
@@ -84,7 +85,7 @@ def path_inside(root: Path, name: str, size: int | None = None, most: int | None
     """
     path = root / name
     with _reading(path):
-        _folder_of(root, name)
+        _check_folder(root, name)
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
             raise OSError(errno.ELOOP, "a symbolic link")
@@ -150,12 +151,11 @@ def _meant(path: Path) -> Path:
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _folder_of(root: Path, name: str) -> Path:
-    """The folder that holds a file of a run: the run's own, or one in it that is no link."""
+def _check_folder(root: Path, name: str) -> None:
+    """Refuse a file of a run that lies in a folder which is a link."""
     inner, _, _ = name.rpartition("/")
-    if inner and os.path.islink(root / inner):  # noqa: PTH114
+    if inner and os.path.islink(f"{root}{os.sep}{inner}"):  # noqa: PTH114  (of thousands)
         raise OSError(errno.ELOOP, "a symbolic link")
-    return root / inner if inner else root
 
 
 def _replace(path: Path, data: bytes) -> None:

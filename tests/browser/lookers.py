@@ -111,7 +111,7 @@ def complaints_of_axe(page: Any) -> list[str]:
 
 SETTLED = """async () => {
   for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
-  while (globalThis.hopscope && !hopscope.ready()) await new Promise(requestAnimationFrame);
+  while (globalThis.hopscope?.ready && !hopscope.ready()) await new Promise(requestAnimationFrame);
 }"""
 
 
