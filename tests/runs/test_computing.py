@@ -63,6 +63,7 @@ def test_threads_that_make_no_sense_leave_no_run(store: Store, tiny: Experiment)
 def test_what_a_gpu_computed_is_noted_under_its_name(
     store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv(compiled.VARIABLE, raising=False)
     monkeypatch.setattr(compiled, "triton_runs", lambda device: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU at {device}")
     monkeypatch.setattr(torch.version, "cuda", "13.0")
