@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from hopscope.errors import CircuitError, FactError
@@ -142,6 +142,7 @@ def _roles(number: int, fact: Fact) -> tuple[Role, ...]:
     return (*keys, Role("value", number))
 
 
+@cache
 def chain_of_facts(hops: int) -> FactGraph:
     """The linear chain x0→x1, x1→x2, … of retrieval.
 

@@ -117,10 +117,10 @@ class RunFolder(Displayed):
     def _read(self, name: str) -> bytes:
         most = MOST_BYTES if name.endswith(".json") else memory_bytes() // 4
         with self._told(name):
-            path, entry = self._path(name), self.manifest.files[name]
-            data = read_inside(self.path, self.manifest.place(name), most)
+            entry = self._committed(name)
+            data = read_inside(self.path, entry.at or name, most, entry.size)
             if sha256(data) != entry.sha256:
-                raise RunDamaged(f"{path} is damaged (its SHA-256 differs)")
+                raise RunDamaged(f"{self.path / name} is damaged (its SHA-256 differs)")
         return data
 
     def files(self, prefix: str) -> list[str]:
@@ -132,7 +132,8 @@ class RunFolder(Displayed):
         found = []
         for name in self.files(prefix):
             with self._told(name):
-                found.append(self._path(name))
+                entry = self._committed(name)
+                found.append(path_inside(self.path, entry.at or name, entry.size))
         return found
 
     def checked(self, prefix: str) -> list[Path]:
@@ -141,10 +142,10 @@ class RunFolder(Displayed):
             self._read(name)
         return self.paths(prefix)
 
-    def _path(self, name: str) -> Path:
+    def _committed(self, name: str) -> FileEntry:
         if name not in self.manifest.files:
             raise RunDamaged(f"{self.path} has no committed {name}")
-        return path_inside(self.path, self.manifest.place(name), self.manifest.files[name].size)
+        return self.manifest.files[name]
 
     @contextmanager
     def _told(self, name: str) -> Iterator[None]:
