@@ -34,7 +34,7 @@ class WorkersArguments(DeviceArguments):
     workers: Annotated[str | None, tyro.conf.arg(metavar="N|ray")] = None
     """How many processes of this machine share the runs; or `ray`."""
     pack: int | None = None
-    """Runs that differ in their seeds alone are trained as one, so many (default: 4; 1: none)."""
+    """How many runs that differ in seeds alone are trained as one (default: 4; reproduce: 1)."""
     address: str = "local"
     """Of Ray: HOST:PORT, auto (one that runs here), or local (one of our own, for this command)."""
     gpus_per_run: float = 0.0
