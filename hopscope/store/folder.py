@@ -116,7 +116,7 @@ class RunFolder(Displayed):
 
     def _read(self, name: str) -> bytes:
         most = MOST_BYTES if name.endswith(".json") else memory_bytes() // 4
-        with self._told(name):
+        with self._with_remedy(name):
             entry = self._committed(name)
             data = read_inside(self.path, entry.at or name, most, entry.size)
             if sha256(data) != entry.sha256:
@@ -131,7 +131,7 @@ class RunFolder(Displayed):
         """Where the same files are: each is there, with the size that it was committed with."""
         found = []
         for name in self.files(prefix):
-            with self._told(name):
+            with self._with_remedy(name):
                 entry = self._committed(name)
                 found.append(path_inside(self.path, entry.at or name, entry.size))
         return found
@@ -148,8 +148,8 @@ class RunFolder(Displayed):
         return self.manifest.files[name]
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
-        """Damage within this block is told with what to do about it."""
+    def _with_remedy(self, name: str) -> Iterator[None]:
+        """Adds to an error about damage what to do about it."""
         try:
             yield
         except RunUnreadable:

@@ -3,8 +3,8 @@
 It holds the system's lock on that file (flock), which ends with the process, however that ends. On
 some file systems of clusters that lock holds for one machine alone, and a process that was stopped
 keeps it for ever. So the holder also writes into the file who it is, and touches it every now and
-then. A holder that was not heard of for `SECONDS` has lost the folder to whoever asks next, and
-what it writes after that is refused.
+then. A holder that was silent for `SECONDS` loses the folder to the next process that asks, and
+its later commits are refused.
 """
 
 import fcntl
@@ -130,7 +130,7 @@ def locked(folder: Path, busy: str, patience: float = PATIENCE) -> Iterator[Held
 
 
 def holder_of(folder: Path) -> Holder | None:
-    """Who holds the folder's lock; None: nobody, as far as can be told from here."""
+    """Who holds the folder's lock; None if no process that this machine can see does."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDONLY | NO_LINK)
     except OSError:

@@ -54,8 +54,8 @@ class FileEntry(Config):
         return cls(sha256=sha256(data), size=len(data))
 
     def replacing(self, name: str) -> "FileEntry":
-        """The same under a name that its content determines: whoever still reads the file before
-        it finds that as it was.
+        """The entry under a name that its content determines, so that readers of the earlier file
+        still find it.
         """
         stem, dot, suffix = name.partition(".")
         return self.model_copy(

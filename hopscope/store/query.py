@@ -84,9 +84,8 @@ class Answer(Displayed):
 
 @dataclass(frozen=True)
 class Question(Displayed):
-    """A question in SQL, which is answered in the form that is asked for; each time it is computed
-    anew. Runs that are left out, since they cannot be read, are told as warnings. A notebook shows
-    the answer.
+    """A question in SQL, answered in the form that is asked for, and computed anew each time. Runs
+    that cannot be read are left out, with a warning for each. A notebook shows the answer.
     """
 
     source: Source
@@ -110,20 +109,22 @@ class Question(Displayed):
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows, as Python's own values."""
-        found: list[tuple[Any, ...]] = self._told(lambda duck: duck.execute(self.query).fetchall())
+        found: list[tuple[Any, ...]] = self._warned(
+            lambda duck: duck.execute(self.query).fetchall()
+        )
         return found
 
     def df(self) -> Any:
         """A data frame of pandas, which hopscope does not need otherwise."""
         _check_library("pandas", "a data frame")
-        return self._told(lambda duck: duck.sql(self.query).df())
+        return self._warned(lambda duck: duck.sql(self.query).df())
 
     def arrow(self) -> Any:
         """A table of pyarrow, which hopscope does not need otherwise."""
         _check_library("pyarrow", "an Arrow table")
-        return self._told(lambda duck: duck.sql(self.query).to_arrow_table())
+        return self._warned(lambda duck: duck.sql(self.query).to_arrow_table())
 
-    def _told(self, ask: Callable[[Any], Found]) -> Found:
+    def _warned(self, ask: Callable[[Any], Found]) -> Found:
         found, problems = self._asked(ask)
         for problem in problems:
             warnings.warn(f"left out: {problem}", RunWarning, stacklevel=3)

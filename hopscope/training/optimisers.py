@@ -108,11 +108,9 @@ class Muon:
     @torch.no_grad()
     def step(self) -> None:
         assert self.weights.master.grad is not None
-        end = self.weights.matrices
-        gradient, momentum = self.weights.master.grad[:end], self.momentum[:end]
-        momentum.lerp_(gradient, 1 - MUON_MOMENTUM)
-        ahead = self.momentum.clone()
-        ahead[:end] = gradient.lerp(momentum, MUON_MOMENTUM)
+        gradient = self.weights.master.grad
+        self.momentum.lerp_(gradient, 1 - MUON_MOMENTUM)
+        ahead = gradient.lerp(self.momentum, MUON_MOMENTUM)
         parts, updates = self.weights.named(), self.weights.parts(ahead)
         for name in self.names:
             update = orthogonal(updates[name])

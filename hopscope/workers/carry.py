@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOMENT = 0.25
 """Seconds after which a run that others hold is looked at again."""
 WAIT = SECONDS
-"""How long it is looked at: after that, whoever holds it is alive."""
+"""Seconds to wait for a run that others hold: the lock of a dead process is free by then."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class _Sweep:
                     self.look(self.progress)
 
     def let_go(self, recipes: Sequence[Recipe]) -> list[Recipe]:
-        """Those whose runs others held, or stopped, and that nobody holds any more. It waits for
-        them as long as the lock of a dead process may last: after that, whoever holds one lives.
+        """Those whose runs others held, or stopped, and that nobody holds any more; waits for them
+        until the lock of a dead process would be free.
         """
         left = [each for each in recipes if _put_off(self.reports.get(each.run_name()))]
         until = time.monotonic() + WAIT

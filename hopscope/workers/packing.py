@@ -20,9 +20,8 @@ PACKED = "packed.json"
 """The file by which a fleet is known that will be parted into runs of their own."""
 
 PACK = 4
-"""Models of one shape that are trained as one, unless somebody says another number. The same
-everywhere, whoever trains them and however many workers there are: a member's last bits depend on
-the size of its fleet."""
+"""Models of one shape that are trained as one by default. It does not depend on the number of
+workers, as a member's last bits depend on the size of its fleet."""
 
 
 def member(fleet: Experiment, seed: int) -> Experiment:

@@ -116,8 +116,8 @@ SETTLED = """async () => {
 
 
 def check_for_everybody(page: Any, *widths: int) -> None:
-    """At these widths axe finds nothing, in turn in light and in dark, and nothing is wider."""
-    for width, scheme in zip(widths, itertools.cycle(("light", "dark")), strict=False):
+    """At these widths axe finds nothing, in light and in dark, and nothing is wider."""
+    for width, scheme in itertools.product(widths, ("light", "dark")):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(SETTLED)
