@@ -48,7 +48,7 @@ class DiscoverArguments(ModelArguments, JsonArguments, FigureArguments):
     force: bool = False
     """Search a model that has not learned its task, too."""
     all: bool = False
-    """Of a fleet, every member, a line for each."""
+    """All seeds of the run's recipe, a line for each."""
     repeat: int = 1
     """Search this many samples, and say how often each path is found."""
     figure: Path | None = None
@@ -64,7 +64,7 @@ class EmergenceArguments(FoundArguments, JsonArguments, FigureArguments):
     examples: int = 32
     """Sequences to average attention over (§9.1: 32)."""
     all: bool = False
-    """Of a fleet, every member, side by side (after `discover --all`)."""
+    """All seeds of the run's recipe, side by side (after `discover --all`)."""
     figure: Path | None = None
     """Where the figure goes; unset: reports/RUN-emergence.svg. Beside it lie the order of the
     paths, and the circuit in the colours of their time. With --all: FIGURE-seed-N for each member,

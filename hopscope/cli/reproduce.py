@@ -10,7 +10,7 @@ import tyro
 from hopscope.cli.arguments import JsonArguments, ResultsArguments, StoreArguments, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, pool_of, seconds_of
-from hopscope.configs import Recipe
+from hopscope.configs import Experiment, Recipe
 from hopscope.errors import (
     OF_ONE_RUN,
     CircuitError,
@@ -257,11 +257,10 @@ def kept(measuring: "Measuring", troubles: Sequence[HopscopeError]) -> bool:
 def go_on_from_shorter(target: Target, wanted: Sequence[Recipe], store: Store) -> None:
     """Begin runs with those of the target's other protocols that are the same with fewer steps."""
     from hopscope.training.prolong import goes_on, prolong
-    from hopscope.workers.packing import packable
 
     trained = [r for make in target.recipes.values() for r in make() if _is_trained(store, r)]
-    known = [*filter(None, map(packable, trained))]
-    for recipe in filter(None, map(packable, wanted)):
+    known = [each for each in trained if isinstance(each, Experiment)]
+    for recipe in [each for each in wanted if isinstance(each, Experiment)]:
         beginnings = [each for each in known if goes_on(recipe, each)]
         if not beginnings or _has_begun(store, recipe):
             continue

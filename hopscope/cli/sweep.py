@@ -74,9 +74,11 @@ class SlurmArguments(StoreArguments):
 
 
 def sweep(chosen: SweepArguments) -> int:
-    recipes, store = _recipes(chosen.file, chosen.shard), Store(chosen.store)
+    recipes, store = _recipes(chosen), Store(chosen.store)
     if not recipes:
-        say(f"share {chosen.shard} is empty: there are fewer pieces than shares")
+        say(
+            f"share {chosen.shard} is empty: there are fewer packs than shares; --pack 1 makes more"
+        )
         return 0
     seconds = seconds_of(chosen.time_limit)
     check_threads(chosen.threads)
@@ -91,7 +93,7 @@ def plan(chosen: PlanArguments) -> int:
     from hopscope.cli.tables import print_rows
     from hopscope.workers.plan import plan as planned
 
-    recipes, store = _recipes(chosen.file, chosen.shard), Store(chosen.store)
+    recipes, store = _recipes(chosen), Store(chosen.store)
     rows = planned(recipes, store, pool_of(chosen).pack)
     if chosen.json:
         print_rows([row.to_dict() for row in rows], {}, json=True)
@@ -148,6 +150,8 @@ def slurm(chosen: SlurmArguments) -> int:
     return 0
 
 
-def _recipes(file: Path, shard: str | None) -> tuple[Recipe, ...]:
-    recipes = read_recipes(file)
-    return recipes if shard is None else Shard.read(shard).of_recipes(recipes)
+def _recipes(chosen: SweepArguments | PlanArguments) -> tuple[Recipe, ...]:
+    recipes, shard = read_recipes(chosen.file), chosen.shard
+    if shard is None:
+        return recipes
+    return Shard.read(shard).of_recipes(recipes, pool_of(chosen).pack)

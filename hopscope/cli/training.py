@@ -74,11 +74,12 @@ def train(words: Sequence[str]) -> int:
     for setting in chosen.recipe.never_happens():
         warn(setting)
     store = Store(chosen.store)
-    if chosen.workers is not None:
-        return _train_all(chosen, store)
+    several = len(chosen.recipe.seeds) > 1 and any(w.startswith(SEEDS) for w in words)
+    if several or chosen.workers is not None:
+        return _train_all(chosen, store, split=several)
     pool_of(chosen)  # refuses what is for several workers alone
     if chosen.pack is not None:
-        raise ConfigError("--pack is for several runs: say --workers N as well")
+        raise ConfigError("--pack is for several runs: name several with --seeds")
     if chosen.prolong is not None:
         from hopscope.training import prolong
 
@@ -88,14 +89,21 @@ def train(words: Sequence[str]) -> int:
     return 0
 
 
-def _train_all(chosen: Any, store: Store) -> int:
-    """One run for each seed, shared out among workers."""
+def _train_all(chosen: Any, store: Store, *, split: bool) -> int:
+    """Train with workers; one run for each seed that the line names, the same with any workers."""
     if chosen.prolong is not None:
-        raise ConfigError("--prolong goes on with one run: leave out --workers")
-    fields = chosen.recipe.model_dump()
-    kind = type(chosen.recipe)
-    recipes = [kind.model_validate({**fields, "seeds": (seed,)}) for seed in chosen.recipe.seeds]
-    return ended(carried_out(recipes, store, chosen))
+        raise ConfigError("--prolong goes on with one run: leave out --workers, and name one seed")
+    recipes = of_seeds(chosen.recipe) if split else [chosen.recipe]
+    outcome = carried_out(recipes, store, chosen)
+    for folder in outcome.folders:
+        say(folder.name)
+    return ended(outcome)
+
+
+def of_seeds(recipe: Recipe) -> list[Recipe]:
+    """The recipe once for each of its seeds."""
+    fields = recipe.model_dump()
+    return [type(recipe).model_validate({**fields, "seeds": (seed,)}) for seed in recipe.seeds]
 
 
 def with_ranges(words: Sequence[str]) -> list[str]:

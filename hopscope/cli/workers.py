@@ -1,4 +1,4 @@
-"""Who carries out several runs: this process, others beside it, or a Ray; how far they are."""
+"""Workers for several runs: this process, several processes, or Ray; and their progress."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +18,8 @@ from hopscope.store import Store
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop
-    from hopscope.workers import Outcome, Pool
+    from hopscope.workers import Outcome
+    from hopscope.workers.pools import Pool
     from hopscope.workers.progress import Progress
 
 RAY = "ray"
@@ -29,25 +30,25 @@ OF_RAY = ("address", "gpus_per_run", "cpus_per_run")
 
 @dataclass(frozen=True, kw_only=True)
 class WorkersArguments(DeviceArguments):
-    """Who carries out several runs, and with what."""
+    """Workers for several runs."""
 
     workers: Annotated[str | None, tyro.conf.arg(metavar="N|ray")] = None
-    """How many processes of this machine share the runs; or `ray`."""
+    """Processes of this machine that share the runs; or `ray`, for a Ray that runs."""
     pack: int | None = None
-    """How many runs that differ in seeds alone are trained as one (default: 4; reproduce: 1)."""
-    address: str = "local"
-    """Of Ray: HOST:PORT, auto (one that runs here), or local (one of our own, for this command)."""
+    """Runs that differ in seeds alone and train as one fleet (default: 4; reproduce: 1)."""
+    address: str = "auto"
+    """Ray's address: HOST:PORT, or auto for one that runs on this machine."""
     gpus_per_run: float = 0.0
-    """Of Ray: GPUs that each job asks for; 0.25 lets four share one."""
+    """GPUs of each job under Ray; with 0.25 four jobs share one."""
     cpus_per_run: float = 1.0
-    """Of Ray: processors that each job asks for."""
+    """Processors of each job under Ray."""
 
 
 def pool_of(chosen: WorkersArguments) -> "Pool":
     """The pool that the flags ask for."""
     from hopscope.training.precision import device_of
     from hopscope.workers import Here, Processes
-    from hopscope.workers.packing import PACK
+    from hopscope.workers.fleets import PACK
 
     pack = PACK if chosen.pack is None else chosen.pack
     if chosen.workers != RAY:
@@ -83,8 +84,8 @@ def carried_out(
     stop: "Stop | None" = None,
     look: Callable[["Progress"], None] | None = None,
 ) -> "Outcome":
-    """The runs of all recipes, by whom the flags ask for, with what one sees meanwhile; whoever is
-    to look is told how far all of it is, at each run that ends and now and then.
+    """Complete the runs of all recipes with the workers that the flags ask for, and show progress.
+    `look` is shown it as well.
     """
     from hopscope.cli.display import display
     from hopscope.workers import Here, carry_out
@@ -107,7 +108,7 @@ def carried_out(
 
 
 def ended(outcome: "Outcome") -> int:
-    """Say how all of it ended; the command's exit code."""
+    """Print how many runs are complete, and what failed; the command's exit code."""
     from hopscope.runs.stop import REQUEUE
 
     for trouble in outcome.troubles:
@@ -119,7 +120,7 @@ def ended(outcome: "Outcome") -> int:
 
 
 class ManyDisplay:
-    """A line on all runs together: drawn again and again in a terminal, now and then elsewhere."""
+    """A line on all runs together: redrawn in a terminal, printed now and then elsewhere."""
 
     def __init__(self) -> None:
         from hopscope.cli.display import in_terminal
@@ -128,7 +129,7 @@ class ManyDisplay:
         self.shown: float | None = None
 
     def look(self, progress: "Progress") -> None:
-        """Show how far all of it is, if it is time."""
+        """Show the progress, if it is time to."""
         from hopscope.cli.display import LINE_SECONDS
 
         now = time.monotonic()
@@ -146,7 +147,7 @@ class ManyDisplay:
         self.shown = now
 
     def stop(self) -> None:
-        """Nothing more is shown."""
+        """End the display."""
         if self.live is not None and self.shown is not None:
             self.live.stop()
 

@@ -1,6 +1,6 @@
 """The recipe of a training over facts: task, model, training and seeds."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from hopscope.configs.model import Model
 from hopscope.configs.recipe import Recipe, Seeds
@@ -16,7 +16,6 @@ class Experiment(Recipe):
     """
 
     kind: Literal["facts"] = "facts"
-    packs: ClassVar = True
 
     task: Task = Retrieval()
     model: Model = Model()

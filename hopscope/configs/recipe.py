@@ -9,7 +9,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
@@ -35,9 +35,6 @@ SHAPE = ("hops", "layers", "heads", "d_model")
 
 class Recipe(Config):
     """What a run can be made from. The name of the run is a hash of the recipe."""
-
-    packs: ClassVar[bool] = False
-    """Are its seeds trained as one fleet, whose members can be kept as runs of their own?"""
 
     if TYPE_CHECKING:  # each recipe declares its fields in an order of its own
         kind: str  # which kind of run it makes: its name in `hopscope.configs.kinds.KINDS`

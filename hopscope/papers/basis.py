@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hopscope.configs import Recipe
+from hopscope.configs import Experiment, Recipe
 from hopscope.papers.cost import in_flop, training_flop
 from hopscope.papers.row import Row
 from hopscope.papers.table import Table
 from hopscope.papers.target import Target
-from hopscope.workers.packing import packable
 
 HOUR, MINUTE = 3_600, 60
 
@@ -41,7 +40,7 @@ def _seeds(rows: Sequence[Row]) -> str:
 
 def _flop(recipes: Sequence[Recipe]) -> str:
     """What these trainings cost; nothing of runs of another kind."""
-    flop = sum(training_flop(training) for each in recipes if (training := packable(each)))
+    flop = sum(training_flop(each) for each in recipes if isinstance(each, Experiment))
     return in_flop(flop) if flop else ""
 
 

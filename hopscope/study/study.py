@@ -219,9 +219,17 @@ class Study(Displayed):
         return float(here.mean()) if len(here) else None
 
     def members(self) -> "list[Study]":
-        """Every model of the run, each at the same step."""
+        """Every model of the run, each at the same step; of a run with one model, also those of the
+        runs beside it whose recipes differ in the seed alone.
+        """
         step = None if self.last else self.step
-        return [Study(self.run, seed, step) for seed in self.recipe.seeds]
+        runs = [self.run]
+        if len(self.recipe.seeds) == 1 and not self.run.folder.gallery:
+            others, _ = Store(self.run.folder.path.parent).readable()
+            alike = [each for each in others if each.recipe.seedless() == self.recipe.seedless()]
+            runs = [Run(each) for each in alike if each.name != self.run.name]
+            runs = sorted([self.run, *runs], key=lambda run: run.recipe.seeds)
+        return [Study(run, seed, step) for run in runs for seed in run.recipe.seeds]
 
     def check_keeping(self, out: Path | str | None = None) -> None:
         """Can a circuit be kept where it is to be kept? Better asked before the search."""

@@ -1,9 +1,7 @@
-"""Many runs: what is packed together, who carries it out, and what becomes of each."""
+"""Many runs: which train together as a fleet, who trains them, and how each one ended."""
 
-from hopscope.workers.carry import Outcome, carry_out
-from hopscope.workers.here import Here
-from hopscope.workers.job import Job, Report, done
-from hopscope.workers.pool import Pool
-from hopscope.workers.processes import Processes
+from hopscope.workers.job import Job, Report
+from hopscope.workers.pools import Here, Processes
+from hopscope.workers.sweep import Outcome, carry_out
 
-__all__ = ["Here", "Job", "Outcome", "Pool", "Processes", "Report", "carry_out", "done"]
+__all__ = ["Here", "Job", "Outcome", "Processes", "Report", "carry_out"]

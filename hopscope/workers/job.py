@@ -1,19 +1,22 @@
-"""A job: what one worker does in one go; and its report, run by run.
+"""A job: the runs that one worker trains in one go, and a report on each of them.
 
-Both travel as text, so that a worker may be another process on another machine. A job does not
-fail: what went wrong with a run is in its report, as data. Only what nobody foresaw is raised.
+Both travel as JSON, so that a worker may be another process on another machine. A job does not
+fail: an error that a user can cause is data in a report. Only bugs are raised.
 """
 
 import json
 import socket
+import sys
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from hopscope import errors
 from hopscope.configs import Config, Recipe, read_recipe
-from hopscope.errors import ConfigError, HopscopeError, Interrupted, StoreError
+from hopscope.errors import ConfigError, HopscopeError, Interrupted, RunWarning, StoreError
 from hopscope.store import Store
 
 if TYPE_CHECKING:
@@ -23,16 +26,15 @@ State = Literal["complete", "stopped", "failed"]
 
 
 class Job(Config):
-    """What one worker does in one go: the run of one recipe, or a fleet of several."""
+    """The runs that one worker trains in one go: one, or several that train as a fleet."""
 
     recipes: tuple[str, ...]
-    """The recipes as JSON that names their kind (`Recipe.written`). Several differ in their seeds
-    alone, and are trained as one fleet (`hopscope.workers.fleet`)."""
+    """The recipes as JSON (`Recipe.written`). Several differ in their seeds alone."""
     store: str
     """The path of the store, the same for every worker."""
     device: str = "auto"
     threads: int | None = None
-    """Threads of the processor; None: as many as the run began with, or as torch would take."""
+    """Threads of the processor; None: as many as the run began with, or torch's default."""
 
     @classmethod
     def of(
@@ -43,13 +45,17 @@ class Job(Config):
         path = str(store.root.absolute())
         return cls(recipes=written, store=path, device=device, threads=threads)
 
+    def read(self) -> list[Recipe]:
+        """Its recipes."""
+        return [read_recipe(text) for text in self.recipes]
+
 
 def check_unnumbered(device: str) -> None:
-    """Refuse to name one GPU where each worker is given its own, and sees no other."""
+    """Refuse a numbered GPU: each worker is given a GPU of its own."""
     if ":" in device:
         raise ConfigError(
-            f"device is {device!r}, but each worker is given a GPU of its own: use --device cuda; "
-            "CUDA_VISIBLE_DEVICES says of which"
+            f"device is {device!r}, but each worker is given its own GPU: use --device cuda, and "
+            "choose the GPUs with CUDA_VISIBLE_DEVICES"
         )
 
 
@@ -60,7 +66,7 @@ class Trouble(Config):
     """The name of its class in `hopscope.errors`."""
     text: str
     reason: str = ""
-    """Of an interruption: who asked to stop."""
+    """Why it was interrupted, if it was."""
 
     @classmethod
     def of(cls, error: HopscopeError | Interrupted) -> "Trouble":
@@ -68,83 +74,93 @@ class Trouble(Config):
         return cls(kind=type(error).__name__, text=str(error), reason=getattr(error, "reason", ""))
 
     def error(self) -> HopscopeError:
-        """The error again; of a kind that this hopscope does not know, one that says the same."""
+        """The error again."""
         kind = getattr(errors, self.kind, HopscopeError)
         known = isinstance(kind, type) and issubclass(kind, HopscopeError)
         return kind(self.text) if known else HopscopeError(self.text)
 
 
 class Report(Config):
-    """What became of one run."""
+    """How one run ended."""
 
     name: str
     state: State
     seconds: float
-    """How long the worker was at it, or its share of the time of a fleet."""
+    """Time of the worker, or its share of the time of a fleet."""
     host: str
-    """The machine that it was on."""
+    """The machine it ran on."""
     trouble: Trouble | None = None
     """Why it is not complete."""
     notes: tuple[str, ...] = ()
-    """What else should be known of it, a line each."""
+    """Warnings, a line each."""
 
-    @property
-    def failed(self) -> bool:
-        """Could it not go on, though nobody asked it to stop?"""
-        return self.state == "failed"
+    @classmethod
+    def of(cls, name: str, seconds: float, trouble: Trouble | None) -> "Report":
+        """The report on a run that ended on this machine."""
+        stopped = trouble is not None and trouble.kind == Interrupted.__name__
+        state: State = "stopped" if stopped else "failed" if trouble else "complete"
+        return cls(
+            name=name, state=state, seconds=seconds, host=socket.gethostname(), trouble=trouble
+        )
 
 
-def done(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -> list[Report]:
-    """Do the job in this process; a report for each of its recipes, in their order."""
+def reports_from(text: str | bytes) -> list[Report]:
+    """The reports that a worker wrote as one JSON list."""
+    return [Report(**fields) for fields in json.loads(text)]
+
+
+def do(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -> list[Report]:
+    """Do the job in this process; one report per recipe, in their order."""
     from hopscope.runs import train  # torch
-    from hopscope.workers.fleet import train_fleet
-    from hopscope.workers.packing import fleets_of, packable
+    from hopscope.workers.fleets import jobs_of, train_fleet
 
-    recipes, store = [read_recipe(text) for text in job.recipes], Store(job.store)
-    rest, troubles = recipes, dict[str, Trouble | None]()
+    recipes, store = job.read(), Store(job.store)
+    wanted = {recipe.run_name(): recipe for recipe in recipes}
+    troubles = dict[str, Trouble | None]()
     begun = time.monotonic()
-    alike = [found for recipe in recipes if (found := packable(recipe))]
-    for fleet in fleets_of(alike, store):
-        act = partial(train_fleet, fleet, store, job.device, watcher, job.threads, stop)
-        trouble, names = _trouble(act), {each.run_name() for each in fleet}
-        its = [recipe for recipe in rest if recipe.run_name() in names]
-        left = [recipe for recipe in its if not _is_complete(recipe, store)]
-        troubles |= {recipe.run_name(): trouble for recipe in left}
-        again = [] if trouble else left
-        rest = [recipe for recipe in rest if recipe not in its or recipe in again]
-    for recipe in rest:
-        act = partial(train, recipe, store, job.device, watcher, job.threads, stop)
-        troubles[recipe.run_name()] = _trouble(act)
+    for pack in jobs_of(recipes, recipes, store, len(recipes)):
+        own = [wanted[each.run_name()] for each in pack if each.run_name() in wanted]
+        failed = None
+        if len(pack) > 1:
+            failed = _trouble(
+                partial(train_fleet, pack, store, job.device, watcher, job.threads, stop)
+            )
+        for recipe in own:
+            if failed is None:  # a member whose fleet diverged goes on alone
+                act = partial(train, recipe, store, job.device, watcher, job.threads, stop)
+                troubles[recipe.run_name()] = _trouble(act)
+            elif not is_complete(recipe, store):
+                troubles[recipe.run_name()] = failed
     seconds = round((time.monotonic() - begun) / len(recipes), 3)
-    return [
-        report_of(recipe.run_name(), seconds, troubles.get(recipe.run_name())) for recipe in recipes
-    ]
+    return [Report.of(name, seconds, troubles.get(name)) for name in wanted]
 
 
-def _is_complete(recipe: Recipe, store: Store) -> bool:
-    try:
+def do_remote(text: str) -> str:
+    """Do a job that came as JSON; its reports as JSON, with the warnings as notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        first, *others = do(Job.from_json(text))
+    notes = []
+    for each in caught:
+        if issubclass(each.category, RunWarning):
+            notes.append(str(each.message))
+        else:
+            sys.stderr.write(f"{each.message}\n")
+    reports = [first.model_copy(update={"notes": tuple(notes)}), *others]
+    return json.dumps([report.model_dump(mode="json") for report in reports])
+
+
+def is_complete(recipe: Recipe, store: Store) -> bool:
+    """Is its run complete? One that cannot be read is not."""
+    with suppress(StoreError):
         return store.has_complete(recipe)
-    except StoreError:
-        return False
+    return False
 
 
 def _trouble(act: Callable[[], object]) -> Trouble | None:
-    """What a user can cause goes wrong, as data."""
+    """The error that a user can cause, as data."""
     try:
         act()
     except (HopscopeError, Interrupted) as error:
         return Trouble.of(error)
     return None
-
-
-def report_of(name: str, seconds: float, trouble: Trouble | None) -> Report:
-    """What became of a run on this machine."""
-    stopped = trouble is not None and trouble.kind == Interrupted.__name__
-    state: State = "stopped" if stopped else "failed" if trouble else "complete"
-    host = socket.gethostname()
-    return Report(name=name, state=state, seconds=seconds, host=host, trouble=trouble)
-
-
-def reports_of(line: str | bytes) -> list[Report]:
-    """The reports that a worker wrote as a line."""
-    return [Report(**fields) for fields in json.loads(line)]

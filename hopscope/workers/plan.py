@@ -9,7 +9,7 @@ from typing import Any
 from hopscope.configs import Recipe
 from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store
-from hopscope.workers.packing import packed
+from hopscope.workers.fleets import jobs_of
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _jobs(
         for recipe, state in zip(group, states, strict=True)
         if isinstance(state, str) or not state.manifest.complete
     ]
-    jobs = packed(group, left, store, pack)
+    jobs = jobs_of(group, left, store, pack)
     return tuple(sum(len(recipe.seeds) for recipe in job) for job in jobs)
 
 

@@ -19,7 +19,7 @@ from hopscope.configs.config import shortened
 from hopscope.configs.kinds import kind_of
 from hopscope.errors import ConfigError
 from hopscope.store.files import read_bytes
-from hopscope.workers.carry import check_different
+from hopscope.workers.sweep import check_different
 
 MODULE = "hopscope_sweep"
 """What a FILE.py is called while it runs."""

@@ -110,8 +110,8 @@ def test_a_tag_stands_where_a_run_is_asked_for(root: Path, said: Said) -> None:
 
 def test_train_resume_show_and_verify(root: Path, hopscope: Say, said: Said) -> None:
     flags = "--training.steps 6 --training.batch 4 --training.validation-examples 8 --threads 1"
-    out = said("train", "demo", *flags.split(), "--seeds", "0", "1")
-    assert re.search(r"hop 1 \d\.\d+ \(\d\.\d+ … \d\.\d+\)", out)
+    out = said("train", "demo", *flags.split(), "--seeds", "1")
+    assert re.search(r"hop 1 +\d\.\d+", out)
     (name,) = Store().names()
     assert "final loss" in said("resume", name[-6:])
     out = said("show", name, "--figure", "loss.svg")
@@ -119,7 +119,7 @@ def test_train_resume_show_and_verify(root: Path, hopscope: Say, said: Said) -> 
     assert "checkpoints at steps 0, 6" in out
     assert (root / "loss.svg").exists()
     rows = said("sql", "select count(*) as rows from metrics", "--csv").split()
-    assert rows == ["rows", str(2 * 2 * (6 + 7))]
+    assert rows == ["rows", str(2 * (6 + 7))]
     assert said("verify", name) == f"{name}: all 5 files are as committed\n"
     (root / "runs" / name / "checkpoints" / "step-00000006.safetensors").write_bytes(b"")
     code, _, err = hopscope("verify", name)

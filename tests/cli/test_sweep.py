@@ -1,12 +1,6 @@
 """`hopscope sweep`, `sweep plan` and `sweep slurm`, as a user calls them."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,44 +68,12 @@ def test_time_that_is_up_asks_to_be_queued_again(hopscope: Say, file: Path, root
 
 
 def test_an_empty_share_is_no_mistake(hopscope: Say, file: Path) -> None:
-    told = [
-        hopscope("sweep", "plan", str(file), "--shard", f"{k}/5", "--json") for k in range(1, 6)
-    ]
-    (empty,) = (k for k, (_, out, _) in enumerate(told, 1) if json.loads(out) == [])
-    code, out, _ = hopscope("sweep", str(file), "--shard", f"{empty}/5")
-    assert (code, out) == (0, f"share {empty}/5 is empty: there are fewer pieces than shares\n")
-
-
-@pytest.mark.slow
-def test_the_job_script_queues_itself_again(hopscope: Say, file: Path, root: Path) -> None:
-    """As SLURM would: the script alone gets the signal."""
-    file.write_text(FILE.format(steps=10_000_000))
-    code, script, err = hopscope("sweep", "slurm", str(file), "--shards", "4", "--cpus", "1")
-    assert (code, err) == (0, "hopscope: save it, read it, and submit it with sbatch\n")
-    assert "#SBATCH --array=1-4\n" in script
-    assert "#SBATCH --signal=B:USR1@120\n" in script
-    assert "--gres" not in script
-    (root / "job.sh").write_text(script)
-    (root / "scontrol").write_text('#!/bin/sh\necho "$@" > queued\n')
-    (root / "scontrol").chmod(0o755)
-    environment = os.environ | {
-        "PATH": f"{root}:{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "2", "SLURM_CPUS_PER_TASK": "1",
-    }  # fmt: skip
-    with (root / "log").open("w") as log:
-        job = subprocess.Popen(["bash", "job.sh"], env=environment, stdout=log, stderr=log)
-    wait_for(lambda: any((root / "runs").glob("*/checkpoints/*")), root / "log")
-    job.send_signal(signal.SIGUSR1)
-    assert job.wait(60) == 75, (root / "log").read_text()
-    assert (root / "queued").read_text() == "requeue 17_2\n"
-    (run,) = Store(root / "runs").listed()[0]
-    assert run.state == "stopped"
-    assert run.step
-
-
-def wait_for(there: Callable[[], bool], log: Path, seconds: float = 120) -> None:
-    until = time.monotonic() + seconds
-    while not there():
-        assert time.monotonic() < until, log.read_text()
-        time.sleep(0.1)
+    shares = [f"{k}/5" for k in range(1, 6)]
+    plans = {
+        k: json.loads(hopscope("sweep", "plan", str(file), "--shard", k, "--json")[1])
+        for k in shares
+    }
+    assert [sum(row["runs"] for row in rows) for rows in plans.values()] == [2, 2, 0, 0, 0]
+    code, out, _ = hopscope("sweep", str(file), "--shard", "5/5")
+    line = "share 5/5 is empty: there are fewer packs than shares; --pack 1 makes more\n"
+    assert (code, out) == (0, line)

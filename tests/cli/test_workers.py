@@ -18,23 +18,23 @@ from hopscope.cli.workers import ManyDisplay, WorkersArguments, ended, headline,
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, OutputLost, WorkerDied
 from hopscope.store import Store
-from hopscope.workers import Here, Job, Outcome, Processes, processes
-from hopscope.workers.job import Trouble, report_of
-from hopscope.workers.packing import member
+from hopscope.workers import Here, Job, Outcome, Processes, Report, pools
+from hopscope.workers.fleets import member
+from hopscope.workers.job import Trouble
 from hopscope.workers.progress import Progress
 
 
 class Fake:
     """A pool that is not `Here` to the command, and works in this process."""
 
-    pack, share = 2, 1
+    pack, share = 4, None
 
-    def reports(self, jobs, stop):
-        yield from Here().reports(jobs, stop)
+    def open(self, jobs, stop):
+        return Here().open(jobs, stop)
 
 
 def test_who_carries_out(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(processes, "cores", lambda: 4)
+    monkeypatch.setattr(pools, "cores", lambda: 4)
     assert pool_of(WorkersArguments()) == Here()
     assert pool_of(WorkersArguments(workers="3")) == Processes(3, 4)
     assert pool_of(WorkersArguments(workers="3", pack=8)) == Processes(3, 8)
@@ -61,16 +61,26 @@ def test_seeds_are_ranges_too() -> None:
 def test_train_makes_a_run_of_each_seed(
     tiny: Experiment, tmp_path: Path, monkeypatch: Patch, capsys: Captured
 ) -> None:
-    monkeypatch.setattr(workers, "pool_of", lambda chosen: Fake())
     recipe = tmp_path / "recipe.json"
     recipe.write_text(tiny.to_file())
-    words = ["train", str(recipe), "--seeds", "0..2", "--workers", "2", "--store"]
-    assert run([*words, str(tmp_path / "runs"), "--device", "cpu"]) == 0
-    store = Store(tmp_path / "runs")
-    assert sorted(store.names()) == sorted(member(tiny, seed).run_name() for seed in range(3))
-    out = capsys.readouterr().out.splitlines()
-    assert out[-1] == "3 of 3 runs are complete"
-    assert any(line.startswith("3 of 3 runs complete · 36 of 36 steps") for line in out)
+    words = ["train", str(recipe), "--seeds", "0..2", "--device", "cpu", "--store"]
+    names = [member(tiny, seed).run_name() for seed in range(3)]
+    found = []
+    for name in ("workers", "alone"):
+        with monkeypatch.context() as patch:
+            if name == "workers":
+                patch.setattr(workers, "pool_of", lambda chosen: Fake())
+            assert run([*words, str(tmp_path / name)]) == 0
+        store = Store(tmp_path / name)
+        assert sorted(store.names()) == sorted(names)
+        out = capsys.readouterr().out.splitlines()
+        assert out[-4:] == [*names, "3 of 3 runs are complete"]
+        shown = any(line.startswith("3 of 3 runs complete · 36 of 36 steps") for line in out)
+        assert shown == (name == "workers")
+        found.append(
+            [{file: f.read(file) for file in f.manifest.files} for f in map(store.find, names)]
+        )
+    assert found[0] == found[1]
 
 
 def test_runs_that_are_left_ask_for_the_same_command_again() -> None:
@@ -85,7 +95,7 @@ def test_a_line_says_how_far_all_of_it_is(tiny: Experiment, store: Store) -> Non
     progress = Progress(jobs, clock=lambda: now[0])
     assert headline(progress) == "0 of 2 runs complete · 0 of 24 steps of all models · …"
     died = Trouble.of(WorkerDied("gone"))
-    progress.reports |= {"a": report_of("a", 1.0, died), "b": report_of("b", 1.0, None)}
+    progress.reports |= {"a": Report.of("a", 1.0, died), "b": Report.of("b", 1.0, None)}
     progress.first, now[0] = -12, 61.0
     assert headline(progress) == (
         "1 of 2 runs complete · 1 failed · 0 of 24 steps of all models · 2:02 left"

@@ -49,6 +49,16 @@ def test_a_gallery_model_has_its_circuit_maps_and_story() -> None:
         model.discover()
 
 
+def test_members_of_separate_runs_are_those_of_the_other_seeds(tmp_path: Path) -> None:
+    seeds = [FLEET.model_copy(update={"seeds": (seed,)}) for seed in (5, 3)]
+    other = FLEET.model_copy(update={"seeds": (4,), "model": Model(layers=1, heads=1, d_model=8)})
+    for recipe in (*seeds, other):
+        train(recipe, tmp_path)
+    found = load(seeds[0].run_name(), store=tmp_path, step=10).members()
+    assert [(each.seed, each.step) for each in found] == [(3, 10), (5, 10)]
+    assert found[1].run.name == seeds[0].run_name()
+
+
 def test_members_and_steps_of_a_fleet(fleet: Store) -> None:
     name = FLEET.run_name()
     first, second = load("retrieval", store=fleet).members()

@@ -1,27 +1,24 @@
-"""Jobs and reports travel as text, and of the deaths of workers some count against a job."""
+"""Jobs and reports travel as text; a job takes what others did of it as it is."""
 
 import os
 import queue
 import signal
 import threading
 import warnings
-from collections import deque
-from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from torch import Tensor
 
 from hopscope.configs import Experiment
-from hopscope.errors import Diverged, HopscopeError, Interrupted, RunWarning, WorkerDied
+from hopscope.errors import Diverged, HopscopeError, Interrupted, RunWarning
 from hopscope.runs import Stop, train
 from hopscope.store import Store
-from hopscope.store.lock import LOCK
 from hopscope.training.learner import Learner
-from hopscope.workers import Job, Report, done, worker
-from hopscope.workers.job import Trouble, report_of, reports_of
-from hopscope.workers.packing import member, together
-from hopscope.workers.task import ATTEMPTS, STARTS, Task
+from hopscope.workers import Job, Report, job, worker
+from hopscope.workers.fleets import member
+from hopscope.workers.job import Trouble, do, reports_from
 
 
 @pytest.fixture
@@ -32,7 +29,7 @@ def recipes(tiny: Experiment) -> tuple[Experiment, ...]:
 def stopped(job: Job) -> list[Report]:
     stop = Stop()
     stop.ask("enough")
-    return done(job, stop=stop)
+    return do(job, stop=stop)
 
 
 def test_a_job_is_text_and_is_done(tiny: Experiment, store: Store) -> None:
@@ -40,17 +37,17 @@ def test_a_job_is_text_and_is_done(tiny: Experiment, store: Store) -> None:
     assert Job.from_json(job.canonical_json()) == job
     (report,) = stopped(job)
     assert report.trouble is not None
-    assert (report.state, report.trouble.reason, report.failed) == ("stopped", "enough", False)
+    assert (report.state, report.trouble.reason) == ("stopped", "enough")
     assert report.trouble.text.startswith("stopped by enough at step 1, ")
-    (report,) = done(job)
+    (report,) = do(job)
     assert (report.name, report.state, report.trouble) == (tiny.run_name(), "complete", None)
     assert Report.from_json(report.canonical_json()) == report
     assert store.has_complete(tiny)
 
 
 def test_errors_are_data_and_errors_again(store: Store, tiny: Experiment) -> None:
-    (report,) = done(Job.of((tiny,), store, "nowhere", 1))
-    assert report.failed
+    (report,) = do(Job.of((tiny,), store, "nowhere", 1))
+    assert report.state == "failed"
     assert report.trouble is not None
     assert str(report.trouble.error()) == "device is 'nowhere'; expected auto, cpu, cuda or cuda:N"
     again = Trouble.of(Diverged("too far")).error()
@@ -80,90 +77,33 @@ def test_what_others_did_of_a_job_is_not_done_again(
     job = Job.of(recipes[:3], store, "cpu", 1)
     for trained in ({(0, 1, 2)}, set()):  # a fleet that was parted is not trained again
         steps.clear()
-        assert [report.state for report in done(job)] == ["complete"] * 3
+        assert [report.state for report in do(job)] == ["complete"] * 3
         assert set(steps) == trained
-    # Another sweep has trained one since the job was made: the others are trained alone.
+    # Another sweep has trained one since the job was made.
     second = Store(tmp_path / "second")
     train(recipes[1], second, "cpu")
     steps.clear()
     job = Job.of(recipes[:3], second, "cpu", 1)
-    assert [report.state for report in done(job)] == ["complete"] * 3
-    assert steps == [(0,)] * recipes[0].steps + [(2,)] * recipes[0].steps
-    # Another sweep has begun a fleet that is cut otherwise: it goes on as it is.
+    assert [report.state for report in do(job)] == ["complete"] * 3
+    assert steps == [(0, 2)] * recipes[0].steps
+    # Another sweep has begun a fleet of another size: it goes on as it is.
     third = Store(tmp_path / "third")
     stopped(Job.of(recipes[:3], third, "cpu", 1))
     steps.clear()
-    assert [each.state for each in done(Job.of(recipes[2:], third, "cpu", 1))] == ["complete"] * 2
+    assert [each.state for each in do(Job.of(recipes[2:], third, "cpu", 1))] == ["complete"] * 2
     assert set(steps) == {(0, 1, 2), (3,)}
     assert sorted(third.names()) == sorted(recipe.run_name() for recipe in recipes)
-    assert done(Job.of(recipes[:1], third, "cpu", 1))[0].state == "complete"
-
-
-Act = Callable[[Experiment, Store], object]
-
-
-def begins(recipe: Experiment, store: Store) -> None:
-    """The mark stays of a process that is gone."""
-    folder = store.create(recipe)
-    with folder.locked():
-        left = (folder.path / LOCK).read_bytes()
-    (folder.path / LOCK).write_bytes(left)
-
-
-def comes_further(recipe: Experiment, store: Store) -> None:
-    folder = store.create(recipe)
-    with folder.locked():
-        folder.commit({}, step=folder.manifest.step + 1)
-    begins(recipe, store)
-
-
-def nothing(recipe: Experiment, store: Store) -> None:
-    """Still starting up."""
-
-
-def dies(task: Task, act: Act, recipe: Experiment, store: Store) -> list[str]:
-    """A worker gets the job, acts, and is killed; what is told of it, if it is given up."""
-    waiting: deque[Task] = deque()
-    task.handed_out()
-    act(recipe, store)
-    reports = task.died(waiting, "SIGKILL")
-    assert [*waiting] == ([] if reports else [task])
-    errors = [report.trouble.error() for report in reports if report.trouble]
-    assert all(isinstance(error, WorkerDied) for error in errors)
-    return [str(error) for error in errors]
-
-
-@pytest.mark.parametrize("size", [1, 2])
-def test_a_job_that_comes_no_further_is_given_up(
-    recipes: tuple[Experiment, ...], store: Store, size: int
-) -> None:
-    task = Task(Job.of(recipes[:size], store, "cpu", 1))
-    recipe = recipes[0] if size == 1 else together(recipes[:2])
-    for act in (*3 * ATTEMPTS * [comes_further], nothing, *(ATTEMPTS - 1) * (begins, nothing)):
-        assert dies(task, act, recipe, store) == []
-    assert dies(task, begins, recipe, store) == [
-        f"{each.run_name()}: its worker died {ATTEMPTS} times and came no further (SIGKILL)"
-        for each in recipes[:size]
-    ]
-
-
-def test_where_no_worker_begins_at_all_it_ends(
-    recipes: tuple[Experiment, ...], store: Store
-) -> None:
-    task = Task(Job.of(recipes[:1], store, "cpu", 1))
-    for _ in range(STARTS - 1):
-        assert dies(task, nothing, recipes[0], store) == []
-    (line,) = dies(task, nothing, recipes[0], store)
-    assert line.endswith(f"its worker died {STARTS} times before the run began (SIGKILL)")
+    assert do(Job.of(recipes[:1], third, "cpu", 1))[0].state == "complete"
 
 
 def test_a_worker_that_lost_its_parent_asks_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From when a job is there: whoever has it may still be starting up."""
+    """From the moment that a job is there: its process may still be starting up."""
     for lines in ([], ["one\n", "two\n"]):
         asked: list[tuple[int, int]] = []
         monkeypatch.setattr(os, "kill", lambda *what: asked.append(what))  # noqa: B023
+        monkeypatch.setattr(worker.sys, "stdin", StringIO("".join(lines)))
         jobs: queue.Queue[str | None] = queue.Queue()
-        worker._receive(lines, jobs, threading.Event())
+        worker._receive(jobs, threading.Event())
         assert [jobs.get() for _ in range(len(lines) + 1)] == [*lines, None]
         assert asked == ([(os.getpid(), signal.SIGTERM)] if lines else [])
 
@@ -171,16 +111,16 @@ def test_a_worker_that_lost_its_parent_asks_to_stop(monkeypatch: pytest.MonkeyPa
 def test_warnings_are_in_the_report_and_what_libraries_print_is_not(
     tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def loud(job: Job) -> list[object]:
+    def loud(_: Job) -> list[object]:
         os.write(worker.sys.stdout.fileno(), b"a library is talking\n")
         warnings.warn("bits differ", RunWarning, stacklevel=1)
         warnings.warn("of torch", UserWarning, stacklevel=1)
-        return [report_of("a", 0.0, None), report_of("b", 0.0, None)]
+        return [Report.of("a", 0.0, None), Report.of("b", 0.0, None)]
 
     line = Job.of((tiny,), store, "cpu", 1).canonical_json()
     script, out = tmp_path / "jobs", tmp_path / "out"
     script.write_text(f"{line}\n{line}\n")
-    monkeypatch.setattr(worker, "done", loud)
+    monkeypatch.setattr(job, "do", loud)
     monkeypatch.setattr(os, "kill", lambda *_: None)  # the end of the file comes at once
     with script.open() as jobs, out.open("w") as replies, (tmp_path / "err").open("w") as errors:
         streams = {"stdin": jobs, "stdout": replies, "stderr": errors}
@@ -188,7 +128,7 @@ def test_warnings_are_in_the_report_and_what_libraries_print_is_not(
             monkeypatch.setattr(worker.sys, name, stream)
         worker.main()
     for reply in out.read_text().splitlines():
-        assert [(each.name, each.notes) for each in reports_of(reply)] == [
+        assert [(each.name, each.notes) for each in reports_from(reply)] == [
             ("a", ("bits differ",)),
             ("b", ()),
         ]

@@ -9,22 +9,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE, files, until
 
 from hopscope.configs import Experiment
 from hopscope.errors import Interrupted
 from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.store.lock import holder_of, marks
-from hopscope.workers import Pool, Processes, carry_out
+from hopscope.workers import Processes, carry_out
 from hopscope.workers.cluster import Cluster
+from hopscope.workers.pools import Pool
 
 pytestmark = pytest.mark.slow
-PATIENCE = 240.0
-"""Seconds for what takes a few, on a machine that does much else."""
 
 
 @pytest.fixture
@@ -34,13 +33,6 @@ def recipe(tiny: Experiment) -> Experiment:
     fields["training"] |= {"steps": 600, "checkpoint_every": 20, "validate_every": 200}
     fields["model"] |= {"layers": 1, "heads": 1, "d_model": 8}
     return Experiment.model_validate(fields)
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def stat(pid: int) -> list[str]:
@@ -78,12 +70,6 @@ class Run:
         until(lambda: self.holder and self.step > before)
         assert self.holder is not None
         return self.holder
-
-
-def files(store: Store, recipe: Experiment) -> dict[str, bytes]:
-    folder = store.find(recipe.run_name())
-    assert folder.verify() == []
-    return {name: folder.read(name) for name in folder.manifest.files}
 
 
 def test_whoever_is_killed_the_same_command_ends_with_the_same_bytes(

@@ -5,9 +5,9 @@ import pytest
 from hopscope.configs import Experiment, MarkovExperiment
 from hopscope.runs import Stop, train
 from hopscope.store import Store
-from hopscope.workers import Job, done, plan
-from hopscope.workers.job import report_of
-from hopscope.workers.packing import member
+from hopscope.workers import Job, Report, plan
+from hopscope.workers.fleets import member
+from hopscope.workers.job import do
 from hopscope.workers.plan import Planned
 from hopscope.workers.progress import Progress, steps_of
 
@@ -21,7 +21,7 @@ def begun(recipes: list[Experiment], store: Store) -> Job:
     """A job that somebody stopped at step 1 of 12."""
     stop, job = Stop(), Job.of(tuple(recipes), store, "cpu", 1)
     stop.ask("a friend")
-    done(job, stop=stop)
+    do(job, stop=stop)
     return job
 
 
@@ -75,7 +75,7 @@ def test_steps_of_all_models_are_counted(recipes: list[Experiment], store: Store
     now[0] += 7
     assert progress.steps() == 14
     assert progress.seconds_left(14) == 22 * 7 / 14
-    done(jobs[0])
+    do(jobs[0])
     assert (steps_of(jobs[0]), progress.steps(), progress.seconds_left(36)) == (24, 36, 0.0)
-    progress.reports["a"] = report_of("a", 1.0, None)
+    progress.reports["a"] = Report.of("a", 1.0, None)
     assert (progress.count("complete"), progress.count("failed")) == (1, 0)

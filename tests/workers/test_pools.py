@@ -11,8 +11,10 @@ from hopscope.machine import cores
 from hopscope.runs import Stop, train
 from hopscope.store import Store
 from hopscope.store.manifest import MANIFEST
-from hopscope.workers import Here, Job, Pool, Processes, carry_out, done
+from hopscope.workers import Here, Job, Processes, carry_out
 from hopscope.workers.cluster import Cluster
+from hopscope.workers.job import do
+from hopscope.workers.pools import Pool
 
 PACK = 2
 POOLS: dict[str, Callable[[str], Pool]] = {
@@ -48,10 +50,11 @@ def serial(
     """The runs of the others, one after the other in this process: alone, and as fleets."""
     alone, packed = (Store(tmp_path_factory.mktemp("serial")) for _ in range(2))
     left = [each for n, each in enumerate(five) if n not in (DAMAGED, COMPLETE)]
+    left.sort(key=lambda each: each.seeds)
     for each in left:
         train(each, alone, "cpu", threads=1)
-    for first, last in ((0, 1), (1, 3)):  # pieces of nearly one size
-        done(Job.of(tuple(left[first:last]), packed, "cpu", 1))
+    for first, last in ((0, 1), (1, 3)):  # the other of the first pack is damaged
+        do(Job.of(tuple(left[first:last]), packed, "cpu", 1))
     for store in (alone, packed):
         train(ngram, store, "cpu", threads=1)
     return {1: alone, PACK: packed}

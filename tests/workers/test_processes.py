@@ -1,4 +1,4 @@
-"""Processes beside each other: what a killed one was doing goes on, and none is left behind.
+"""Several processes: the job of a killed one goes on, and none is left behind.
 
 Most workers here are fakes of a few lines, which speak as real ones do and start at once.
 """
@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +17,9 @@ from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Interrupted, WorkerDied
 from hopscope.runs import Stop
 from hopscope.store import Store
-from hopscope.store.lock import LOCK
-from hopscope.workers import Here, Job, Processes, Report, processes
-from hopscope.workers.packing import member
-from hopscope.workers.task import ATTEMPTS
+from hopscope.workers import Here, Job, Processes, Report, pools
+from hopscope.workers.fleets import member, together
+from hopscope.workers.sweep import ATTEMPTS, _Sweep, _Task
 
 FAKE = """
 import json, os, pathlib, signal, sys, time
@@ -40,11 +40,11 @@ for line in sys.stdin:
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Workers that behave as these lines say."""
     monkeypatch.setenv("FAKE", str(tmp_path))
-    monkeypatch.setattr(processes, "cores", lambda: 4)
+    monkeypatch.setattr(pools, "cores", lambda: 4)
 
     def behave(*lines: str) -> None:
         code = FAKE.replace("BEHAVIOUR", "\n    ".join(lines))
-        monkeypatch.setattr(processes, "COMMAND", [sys.executable, "-c", code])
+        monkeypatch.setattr(pools, "COMMAND", [sys.executable, "-c", code])
 
     return behave
 
@@ -58,8 +58,15 @@ def ledger(tmp_path: Path) -> list[list[int]]:
     return [[*map(int, line.split())] for line in (tmp_path / "ledger").read_text().splitlines()]
 
 
-def told(pool: Processes, jobs: list[Job], stop: Stop | None = None) -> list[Report]:
-    return [each for each in pool.reports(jobs, stop or Stop()) if each is not None]
+def reports(
+    pool: Processes, jobs: list[Job], stop: Stop | None = None, look=None
+) -> dict[str, Report]:
+    """What is reported of all jobs, by the name of the run."""
+    stop = stop or Stop()
+    sweep = _Sweep(Store(jobs[0].store), pool, stop, "cpu", look)
+    with stop.listening(), pool.open(jobs, stop) as workers:
+        sweep._hand_out(deque(map(_Task, jobs)), workers)
+    return sweep.reports
 
 
 def alive(pid: int) -> bool:
@@ -68,7 +75,7 @@ def alive(pid: int) -> bool:
 
 def test_jobs_are_shared_out_with_a_share_of_the_cores(fake, jobs, tmp_path: Path) -> None:
     fake("time.sleep(0.05)")
-    assert sorted(report.name for report in told(Processes(2), jobs)) == [*"012345"]
+    assert sorted(reports(Processes(2), jobs)) == [*"012345"]
     entries = ledger(tmp_path)
     assert {(threads, variable) for _, _, threads, variable in entries} == {(2, 2)}
     pids = {pid for _, pid, _, _ in entries}
@@ -83,30 +90,38 @@ def test_the_job_of_a_killed_worker_goes_on_in_another(fake, jobs, tmp_path: Pat
         "    mark.touch()",
         "    os.kill(os.getpid(), signal.SIGKILL)",
     )
-    assert sorted(report.name for report in told(Processes(2), jobs)) == [*"012345"]
+    assert sorted(reports(Processes(2), jobs)) == [*"012345"]
     assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, 1, 1, 2, 3, 3, 4, 5, 5]
 
 
 def test_a_job_that_kills_its_worker_is_a_failure(
     fake, jobs, tmp_path: Path, tiny: Experiment, store: Store
 ) -> None:
-    left = store.create(member(tiny, 1)).path / LOCK
-    fake("if seed == 1:", f"    pathlib.Path({str(left)!r}).write_text(str(os.getpid()))",
-         "    sys.stderr.write('no memory left\\n')", "    sys.stderr.flush()",
+    fake("if seed == 1:", "    sys.stderr.write('no memory left\\n')", "    sys.stderr.flush()",
          "    os.kill(os.getpid(), signal.SIGKILL)")  # fmt: skip
-    reports = {report.name: report for report in told(Processes(2), jobs)}
-    (bad,) = [report for report in reports.values() if report.failed]
+    (bad,) = [each for each in reports(Processes(2), jobs).values() if each.state == "failed"]
     error = bad.trouble.error()
     assert isinstance(error, WorkerDied)
-    line = f"its worker died {ATTEMPTS} times and came no further (SIGKILL; no memory left)"
-    assert str(error) == f"{left.parent.name}: {line}"
+    line = f"its worker died {ATTEMPTS} times in a row without a new checkpoint (SIGKILL; no memo"
+    assert str(error).startswith(f"{member(tiny, 1).run_name()}: {line}")
     assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, *ATTEMPTS * [1], 2, 3, 4, 5]
+
+
+def test_only_deaths_without_a_new_checkpoint_count(tiny: Experiment, store: Store) -> None:
+    task = _Task(Job.of((member(tiny, 0), member(tiny, 1)), store, "cpu", 1))
+    folder = store.create(together((member(tiny, 0), member(tiny, 1))))
+    for step in (1, 2):
+        for _ in range(ATTEMPTS - 1):
+            assert not task.died()
+        with folder.locked():
+            folder.commit({}, step=step)
+    assert [task.died() for _ in range(ATTEMPTS)] == [False] * (ATTEMPTS - 1) + [True]
 
 
 def test_what_nobody_foresaw_is_raised(fake, jobs, tmp_path: Path) -> None:
     fake("if seed == 2: 1 / 0", "time.sleep(0.2)")
     with pytest.raises(RuntimeError, match=r"a worker failed \(exit code 1\): .*ZeroDivisionError"):
-        told(Processes(2), jobs)
+        reports(Processes(2), jobs)
     assert not any(alive(pid) for _, pid, *_ in ledger(tmp_path))
 
 
@@ -115,13 +130,12 @@ def test_asked_to_stop_once_workers_end_by_themselves(fake, jobs, tmp_path: Path
          "while not (HERE / f'asked-{seed}').exists(): time.sleep(0.01)")  # fmt: skip
     stop = Stop()
     begun = time.monotonic()
-    reports = []
-    for report in Processes(2).reports(jobs, stop):
-        if report is not None:
-            reports.append(report)
+
+    def look(_: object) -> None:
         if (tmp_path / "ledger").exists() and len(ledger(tmp_path)) == 2:
             stop.ask("enough")
-    assert sorted(report.name for report in reports) == ["0", "1"]  # no other was begun
+
+    assert sorted(reports(Processes(2), jobs, stop, look)) == ["0", "1"]  # no other was begun
     assert time.monotonic() - begun < 60
     assert not any(alive(pid) for _, pid, *_ in ledger(tmp_path))
 
@@ -141,14 +155,14 @@ def test_ctrl_c_once_asks_and_twice_kills(fake, jobs, tmp_path: Path) -> None:
     hand = threading.Thread(target=press)
     hand.start()
     with pytest.raises(KeyboardInterrupt) as caught:
-        told(Processes(2), jobs)
+        reports(Processes(2), jobs)
     hand.join()
     assert not isinstance(caught.value, Interrupted)
     assert not any(alive(pid) for _, pid, *_ in ledger(tmp_path))
 
 
 def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "cores", lambda: 4)
+    monkeypatch.setattr(pools, "cores", lambda: 4)
     with pytest.raises(ConfigError, match="workers is 5; expected 1 to 4, as many as there are"):
         Processes(5)
     with pytest.raises(ConfigError, match="workers is 0; expected 1 to 4"):
@@ -160,16 +174,16 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match="2 workers with 3 threads each need 6 cores, and there"):
         Processes(2, threads=3)
     with pytest.raises(ConfigError, match="device is 'cuda', but torch sees no GPU"):
-        told(Processes(2), [jobs[0].model_copy(update={"device": "cuda"})])
-    with pytest.raises(ConfigError, match="'cuda:1', but each worker is given a GPU of its own"):
-        told(Processes(2), [jobs[0].model_copy(update={"device": "cuda:1"})])
+        reports(Processes(2), [jobs[0].model_copy(update={"device": "cuda"})])
+    with pytest.raises(ConfigError, match="'cuda:1', but each worker is given its own GPU"):
+        reports(Processes(2), [jobs[0].model_copy(update={"device": "cuda:1"})])
 
 
 def test_each_worker_has_a_gpu(fake, jobs, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(processes, "gpus_for", lambda devices: ["0", "3"])
+    monkeypatch.setattr(pools, "gpus_for", lambda devices: ["0", "3"])
     fake("(HERE / f'gpu-{seed}').write_text(os.environ['CUDA_VISIBLE_DEVICES'])",
          "time.sleep(0.3 if seed < 2 else 0)")  # fmt: skip
-    told(Processes(2), jobs)
+    reports(Processes(2), jobs)
     assert {(tmp_path / f"gpu-{seed}").read_text() for seed in (0, 1)} == {"0", "3"}
     # A GPU's memory is given back whole by a process that ends.
     assert len({pid for _, pid, *_ in ledger(tmp_path)}) == 6

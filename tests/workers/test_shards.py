@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hopscope.configs import Experiment, MarkovExperiment, Model, Recipe, Training
 from hopscope.errors import ConfigError
+from hopscope.workers.fleets import packs
 from hopscope.workers.shards import Shard, split
 from hopscope.workers.slurm import Array
 
@@ -33,43 +34,38 @@ def names(recipes: list[Recipe] | tuple[Recipe, ...]) -> list[str]:
 @settings(deadline=None, max_examples=40)
 @given(sweeps, st.integers(1, 9), st.randoms(use_true_random=False))
 def test_every_recipe_is_in_one_share_whatever_the_order(sweep, shares, random) -> None:
-    found = [Shard(number, shares).of_recipes(sweep) for number in range(1, shares + 1)]
+    found = [Shard(number, shares).of_recipes(sweep, 4) for number in range(1, shares + 1)]
     assert Counter(name for share in found for name in names(share)) == Counter(names(sweep))
     other = random.sample(sweep, len(sweep))
-    again = [Shard(number, shares).of_recipes(other) for number in range(1, shares + 1)]
+    again = [Shard(number, shares).of_recipes(other, 4) for number in range(1, shares + 1)]
     assert [sorted(names(share)) for share in again] == [sorted(names(share)) for share in found]
     for share in found:  # in the order of the file
         assert names(share) == [name for name in names(sweep) if name in names(share)]
 
 
 @settings(deadline=None, max_examples=40)
-@given(sweeps, st.integers(1, 9))
-def test_no_share_has_more_than_its_part_and_one_piece(sweep, shares) -> None:
-    fair = -(-len(sweep) // shares)
-    assert max(map(len, split(sweep, shares))) < 2 * fair + (fair == 1)
-
-
-def test_seeds_of_one_setting_stay_together_up_to_a_fair_share() -> None:
-    sweep = [Experiment(model=model, seeds=(seed,)) for seed in range(16) for model in SHAPES]
-    shares = split(sweep, 6)
-    assert [len(share) for share in shares] == [8] * 6
-    for share in shares:
-        assert len({recipe.seedless() for recipe in share}) == 1
-        seeds = [recipe.seeds[0] for recipe in share]
-        assert seeds in ([*range(8)], [*range(8, 16)])
+@given(sweeps, st.integers(1, 9), st.integers(1, 5))
+def test_packs_stay_together_and_no_share_has_a_pack_too_many(sweep, shares, pack) -> None:
+    dealt = split(sweep, shares, pack)
+    assert max(map(len, dealt)) < -(-len(sweep) // shares) + pack
+    whole = {frozenset(names(each)) for each in packs(sweep, pack)}
+    for share in dealt:
+        assert {frozenset(names(each)) for each in packs(share, pack)} <= whole
 
 
 def test_long_runs_are_dealt_out_first() -> None:
     long = [Experiment(training=Training(steps=4_000), model=model) for model in SHAPES[:2]]
     short = [Experiment(training=Training(steps=1_000), seeds=(seed,)) for seed in range(4)]
-    for share in split([*short, *long], 2):
+    for share in split([*short, *long], 2, 1):
         assert [recipe.steps for recipe in share].count(4_000) == 1
 
 
 def test_the_split_is_the_same_tomorrow() -> None:
     """Jobs of an array may be started with days between them, by other versions of Python."""
     sweep = [Experiment(model=model, seeds=(seed,)) for model in SHAPES for seed in range(3)]
-    shares = [Shard(number, 4).of_recipes([*sweep, MarkovExperiment()]) for number in range(1, 5)]
+    shares = [
+        Shard(number, 4).of_recipes([*sweep, MarkovExperiment()], 4) for number in range(1, 5)
+    ]
     assert [[(each.shape()["layers"], *each.seeds) for each in share] for share in shares] == [
         [(2, 0)],  # the n-gram experiment has the most steps
         [(1, 0), (1, 1), (1, 2)],

@@ -153,7 +153,7 @@ def test_a_signal_at_the_last_step_ends_the_sweep_too(
 def test_what_another_process_trains_is_left_to_it(
     store: Store, recipes: Recipes, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hopscope.workers.carry.WAIT", 0.5)
+    monkeypatch.setattr("hopscope.workers.sweep.WAIT", 0.5)
     stop = Stop()
     with store.create(recipes[0]).locked():
         outcome = carry_out(recipes, store)
@@ -162,7 +162,7 @@ def test_what_another_process_trains_is_left_to_it(
         assert isinstance(trouble, RunBusy)
         assert names[0] in str(trouble)
         assert not outcome.complete
-        monkeypatch.setattr("hopscope.workers.carry.WAIT", 60)
+        monkeypatch.setattr("hopscope.workers.sweep.WAIT", 60)
         timer = threading.Timer(0.5, lambda: stop.ask("a friend"))
         timer.start()
         with pytest.raises(Interrupted, match="stopped by a friend: 0 of 1 runs are complete"):

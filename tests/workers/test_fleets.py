@@ -2,6 +2,8 @@
 trained.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -15,10 +17,11 @@ from hopscope.store import RunFolder, Store
 from hopscope.training import prolong
 from hopscope.training.learner import Learner
 from hopscope.training.state import unpack
-from hopscope.workers import Here, Job, carry_out, done, fleet
-from hopscope.workers.packing import PACKED, member, packed, together
+from hopscope.workers import Here, Job, carry_out, fleets
+from hopscope.workers.fleets import PACKED, jobs_of, member, together
+from hopscope.workers.job import do
 
-SEEDS = (3, 0, 2)
+SEEDS = (0, 2, 3)
 
 
 @pytest.fixture
@@ -39,18 +42,18 @@ def changed(recipe: Experiment, **training: object) -> Experiment:
     return Experiment.model_validate({**fields, "training": {**fields["training"], **training}})
 
 
-def test_only_what_differs_in_seeds_alone_is_packed_in_jobs_of_nearly_one_size(
+def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     tiny: Experiment, store: Store, stop: Stop
 ) -> None:
     five = [member(tiny, seed) for seed in range(5)]
 
     def cut(most: int) -> list[list[int]]:
-        jobs = packed(five, five, store, most)
+        jobs = jobs_of(five[::-1], five, store, most)
         return [[recipe.seeds[0] for recipe in job] for job in jobs]
 
     assert cut(5) == [[0, 1, 2, 3, 4]]
-    assert cut(4) == [[0, 1], [2, 3, 4]]
-    assert cut(2) == [[0], [1, 2], [3, 4]]
+    assert cut(4) == [[0, 1, 2, 3], [4]]
+    assert cut(2) == [[0, 1], [2, 3], [4]]
     assert cut(1) == [[0], [1], [2], [3], [4]]
     with pytest.raises(KeyboardInterrupt):  # what was begun alone goes on alone
         train(five[1], store, "cpu", stop=stop)
@@ -60,7 +63,7 @@ def test_only_what_differs_in_seeds_alone_is_packed_in_jobs_of_nearly_one_size(
     other = Experiment.model_validate({**fields, "model": {**fields["model"], "layers": 1}})
     several = Experiment.model_validate({**fields, "seeds": (7, 8)})
     mixed = [member(tiny, 3), MarkovExperiment(), other, several, member(tiny, 4)]
-    jobs = packed(mixed, mixed, store, 9)
+    jobs = jobs_of(mixed, mixed, store, 9)
     assert jobs == [(mixed[0], mixed[4]), (mixed[1],), (mixed[2],), (mixed[3],)]
     with pytest.raises(ConfigError, match="pack is 0; expected a number of models from"):
         carry_out(five, store, workers=Here(pack=0))
@@ -94,9 +97,9 @@ def test_a_member_is_its_slice_of_the_fleet(
 
 
 def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> None:
-    packed = carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).folders[0]
+    first = carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).folders[0]
     longer = changed(recipes[0], steps=20, validate_every=4)
-    prolong(packed, longer, store)
+    prolong(first, longer, store)
     learner = Learner(longer, torch.device("cpu"), "float32")
     unpack(learner, store.create(longer))
     assert learner.step == 12
@@ -107,14 +110,14 @@ def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> N
     expected = stacked.optimiser.state()
     for name, moment in learner.optimiser.state().items():
         assert torch.equal(moment, expected[name][0]), name
-    with pytest.warns(RunWarning, match=r"with fleet none \(before: \(3, 0, 2\)\): the last bits"):
+    with pytest.warns(RunWarning, match=r"with fleet none \(before: \(0, 2, 3\)\): the last bits"):
         assert train(longer, store, "cpu", threads=1).folder.manifest.complete
 
 
 def test_a_fleet_that_was_stopped_goes_on_as_that_fleet(
     recipes: list[Experiment], store: Store, stop: Stop
 ) -> None:
-    reports = done(Job.of(tuple(recipes), store, "cpu", 1), stop=stop)
+    reports = do(Job.of(tuple(recipes), store, "cpu", 1), stop=stop)
     assert [report.state for report in reports] == ["stopped"] * 3
     (name,) = store.names()
     assert RunFolder(store.root / name).manifest.step == 1
@@ -130,15 +133,15 @@ def test_a_kill_while_members_are_kept_changes_nothing(
     with monkeypatch.context() as patch:
         kept = []
 
-        def killed(own: RunFolder, number: int) -> dict[str, bytes]:
+        def killed(own: RunFolder, number: int) -> Iterator[tuple[str, bytes]]:
             kept.append(number)
             if len(kept) == 2:
                 raise Interrupted("killed")
             return tensors(own, number)
 
-        tensors = fleet._tensors
-        patch.setattr(fleet, "_tensors", killed)
-        reports = done(Job.of(tuple(recipes), store, "cpu", 1))
+        tensors = fleets._tensors
+        patch.setattr(fleets, "_tensors", killed)
+        reports = do(Job.of(tuple(recipes), store, "cpu", 1))
         assert [each.state for each in reports] == ["complete", "stopped", "stopped"]
     first = RunFolder(store.root / recipes[0].run_name())
     assert first.manifest.complete

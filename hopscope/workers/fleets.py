@@ -1,0 +1,192 @@
+"""Runs that differ in their seeds alone train as one fleet, and are kept as runs of their own.
+
+One rule, for one process, many, Ray and shards: the recipes of one shape, in the order of their
+seeds, are cut into packs of four. A run that was begun goes on as it began: alone, or in its fleet.
+
+While it trains, a fleet is an ordinary run: it is stopped, killed and resumed like any other. Then
+every member becomes the run of its own recipe, with its share of the fleet's tensors and losses to
+the bit, and the fleet is removed. A file marks such a fleet; a recipe with several seeds is a run
+by itself, has no mark, and stays.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from hopscope.configs import Experiment, Recipe
+from hopscope.errors import OF_ONE_RUN, ConfigError, Diverged, StoreError
+from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import CHECKPOINTS
+from hopscope.store.folder import discard
+from hopscope.store.manifest import MANIFEST
+from hopscope.store.metrics import LOSSES, losses, part, part_name, to_parquet
+
+if TYPE_CHECKING:
+    from hopscope.runs import Stop, Watcher
+
+PACKED = "packed.json"
+"""The file that marks a fleet whose members become runs of their own."""
+PACK = 4
+"""Models of a pack. It does not depend on the workers, as the last bits of a model depend on the
+size of its fleet."""
+
+Pack = tuple[Recipe, ...]
+
+
+def check_pack(pack: object) -> None:
+    """Refuse a number of models that makes no sense."""
+    if not isinstance(pack, int) or pack < 1:
+        raise ConfigError(f"pack is {pack!r}; expected a number of models from 1 on")
+
+
+def packs(recipes: Sequence[Recipe], most: int) -> list[Pack]:
+    """The recipes in packs of at most `most`, whatever their order: those of one shape, by seed."""
+    groups: dict[str, list[Recipe]] = {}
+    for recipe in recipes:
+        alone = not isinstance(recipe, Experiment) or len(recipe.seeds) > 1
+        groups.setdefault(recipe.run_name() if alone else recipe.seedless(), []).append(recipe)
+    found = []
+    for group in groups.values():
+        ordered = sorted(group, key=lambda recipe: recipe.seeds)
+        found += [tuple(ordered[at : at + most]) for at in range(0, len(ordered), most)]
+    return found
+
+
+def jobs_of(
+    recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store, most: int
+) -> list[Pack]:
+    """What is left to train of these recipes: fleets that were begun, then packs of runs that were
+    not begun, then runs that go on alone.
+    """
+    fleets = begun_fleets(recipes, store)
+    taken = {each.run_name() for fleet in fleets for each in fleet}
+    left = {each.run_name() for each in missing} - taken
+    found: list[Pack] = [*fleets]
+    for pack in packs(recipes, most):
+        own = [each for each in pack if each.run_name() in left]
+        begun = [each for each in own if _is_begun(each, store)]
+        new = tuple(each for each in own if each not in begun)
+        found += [*([new] if new else []), *((each,) for each in begun)]
+    return found
+
+
+def together(pack: Sequence[Recipe]) -> Experiment:
+    """The recipe of the fleet of these models."""
+    seeds = tuple(seed for recipe in pack for seed in recipe.seeds)
+    assert len({recipe.seedless() for recipe in pack}) == 1
+    return Experiment.model_validate({**pack[0].model_dump(), "seeds": seeds})
+
+
+def member(fleet: Experiment, seed: int) -> Experiment:
+    """The recipe of one model of a fleet."""
+    return Experiment.model_validate({**fleet.model_dump(), "seeds": (seed,)})
+
+
+def begun_fleets(recipes: Sequence[Recipe], store: Store) -> list[tuple[Experiment, ...]]:
+    """The members of each fleet in the store that trains some of these recipes."""
+    wanted = {recipe.run_name() for recipe in recipes}
+    found: list[tuple[Experiment, ...]] = []
+    for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
+        with suppress(StoreError):  # a damaged one; its members are trained anew
+            fleet = RunFolder(mark.parent).recipe_as(Experiment)
+            members = tuple(member(fleet, seed) for seed in fleet.seeds)
+            if wanted & {each.run_name() for each in members}:
+                found.append(members)
+    return found
+
+
+def is_held(recipe: Recipe, store: Store) -> bool:
+    """Does a process write to its run, or to its fleet?"""
+    fleets = [together(each) for each in begun_fleets([recipe], store)]
+    for each in (recipe, *fleets):
+        with suppress(StoreError):  # nobody writes to a damaged run
+            if RunFolder(store.root / each.run_name()).in_training():
+                return True
+    return False
+
+
+def _is_begun(recipe: Recipe, store: Store) -> bool:
+    """Is there more of its run than the recipe? A damaged one counts: its own training says so."""
+    path = store.root / recipe.run_name()
+    try:
+        return os.path.lexists(path / MANIFEST) and RunFolder(path).begun
+    except StoreError:
+        return True
+
+
+def train_fleet(
+    pack: Sequence[Recipe],
+    store: Store,
+    device: str,
+    watcher: "Watcher | None",
+    threads: int | None,
+    stop: "Stop | None",
+) -> None:
+    """Train these as one fleet, then part it. If one of them diverges, all part at the last
+    checkpoint, to go on alone.
+    """
+    from hopscope.runs import train  # torch
+
+    fleet = together(pack)
+    names = json.dumps({"members": [each.run_name() for each in pack]})
+    folder = store.create(fleet, {PACKED: f"{names}\n".encode()})
+    with suppress(Diverged):
+        train(fleet, store, device, watcher, threads, stop)
+    part_fleet(folder, store)
+
+
+def part_fleet(fleet: RunFolder, store: Store) -> None:
+    """Make each member of a fleet a run of its own, as far as the fleet came. A member that has a
+    run already keeps it.
+    """
+    troubles = []
+    with fleet.locked():
+        for number, seed in enumerate(fleet.recipe.seeds):
+            try:
+                own = store.create(member(fleet.recipe_as(Experiment), seed))
+                with own.locked():
+                    if not own.begun:
+                        _settle(own, fleet, number)
+            except OF_ONE_RUN as error:  # something is wrong with the member's own folder
+                troubles.append(error)
+        if troubles:
+            raise troubles[0]
+        if PACKED in fleet.manifest.files:
+            discard(fleet.path)
+
+
+def _settle(own: RunFolder, fleet: RunFolder, number: int) -> None:
+    """Commit a member's share of the fleet as its own run."""
+    state, seeds = fleet.manifest, fleet.recipe.seeds
+    own.commit(
+        {**_metrics(own, fleet, number), **dict(_tensors(fleet, number))},
+        step=state.step,
+        complete=state.complete,
+        precision=state.precision,
+        seconds=round(state.seconds / len(seeds), 3),
+        computed=tuple(each.model_copy(update={"fleet": seeds}) for each in state.computed),
+    )
+
+
+def _metrics(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
+    """A member's rows of the fleet's losses."""
+    step, complete = fleet.manifest.step, fleet.manifest.complete
+    parts = []
+    for split in ("train", "validation"):
+        steps, values = losses(fleet, split)
+        parts.append(part(split, own.recipe, steps, values[:, number : number + 1]))
+    return {LOSSES if complete else part_name(0, step): to_parquet(parts)}
+
+
+def _tensors(fleet: RunFolder, number: int) -> Iterator[tuple[str, bytes]]:
+    """A member's share of every checkpoint and of the optimiser's state."""
+    from hopscope.runs.checkpoint import read_tensors, to_safetensors  # torch
+
+    for name in fleet.files(CHECKPOINTS):
+        stacked = read_tensors(fleet, name)
+        yield (
+            name,
+            to_safetensors({key: each[number].contiguous() for key, each in stacked.items()}),
+        )
