@@ -12,12 +12,32 @@ import tyro
 from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.configs.recipe import differing
-from hopscope.errors import RunDamaged
-from hopscope.store import Listed, RunFolder, Store
+from hopscope.configs.training import FINAL_STEPS
+from hopscope.store import Listed, Store
+from hopscope.store.query import Answer, Question, Runs
 
 COURSE = range(8, 33)
 """How wide the course of a loss may be; where less is left, there is none."""
 NEVER = datetime.min.replace(tzinfo=UTC)
+LOSSES = f"""
+with
+    train as (from metrics where split = 'train'),
+    ends as (select run, max(step) as last from train group by run),
+    lasts as (
+        select run, hop, avg(loss) as loss from train join ends using (run)
+        where step >= least(greatest(1, last - {FINAL_STEPS - 1}), last) group by all
+    ),
+    courses as (
+        select run, step * {2 * COURSE.stop} // (last + 1) as part, avg(loss) as loss
+        from train join ends using (run) group by all
+    )
+select
+    run,
+    (select list(loss order by hop) from lasts where lasts.run = ends.run),
+    (select list(loss order by part) from courses where courses.run = ends.run)
+from ends
+"""
+"""The last training losses of each run, hop by hop, and the course of their mean."""
 ORDERS: dict[str, Callable[[Listed], Any]] = {
     "name": lambda run: run.name,
     "date": lambda run: run.date or NEVER,
@@ -67,7 +87,7 @@ def runs(chosen: RunsArguments) -> int:
     wanted = [run for run in found if _is_wanted(run, chosen)]
     if chosen.sort != "begun":
         wanted.sort(key=ORDERS[chosen.sort])
-    rows = [_row(run, problems) for run in wanted]
+    rows = _rows(store, wanted, problems)
     if chosen.json:
         told = [{**row.listed.to_dict(), "models": row.models, "losses": row.last} for row in rows]
         if chosen.varies:
@@ -88,28 +108,26 @@ def _is_wanted(run: Listed, chosen: RunsArguments) -> bool:
     return state and (chosen.part in run.name or chosen.part in run.tags)
 
 
-def _row(run: Listed, problems: list[str]) -> Row:
-    """A run with its losses; if these cannot be read, that is a problem of this run alone."""
-    if run.folder is None:
-        return Row(run, 0, (), np.empty(0))
-    models = len(run.folder.recipe.seeds)
-    try:
-        return Row(run, models, *_losses(run.folder))
-    except RunDamaged as error:
-        problems.append(str(error))
-        damaged = Listed(run.name, "damaged", run.date, run.size, run.tags, problem=str(error))
-        return Row(damaged, models, (), np.empty(0))
-
-
-def _losses(folder: RunFolder) -> tuple[tuple[float, ...], np.ndarray]:
-    from hopscope.store.metrics import ended, losses
-
-    steps, values = losses(folder, "train")
-    if not len(values):
-        return (), np.empty(0)
-    level = folder.recipe.guess or 1.0
-    last = tuple(round(float(loss), 6) for loss in ended(steps, values).mean(axis=0))
-    return last, values.mean(axis=(1, 2)) / (1.2 * level)
+def _rows(store: Store, listed: Sequence[Listed], problems: list[str]) -> list[Row]:
+    """The runs with their losses, which one question asks of all of them."""
+    folders = [run.folder for run in listed if run.folder is not None]
+    answer = Question(Runs(store.root, folders), LOSSES).answer() if folders else Answer((), ())
+    problems += answer.problems
+    losses = {name: (last, course) for name, last, course in answer.rows}
+    rows = []
+    for run in listed:
+        last, course = losses.get(run.name, ([], []))
+        recipe = run.folder.recipe if run.folder else None
+        level = (recipe.guess if recipe else None) or 1.0
+        rows.append(
+            Row(
+                run,
+                len(recipe.seeds) if recipe else 0,
+                tuple(round(loss, 6) for loss in last),
+                np.array(course) / (1.2 * level),
+            )
+        )
+    return rows
 
 
 def _settings(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -138,19 +138,26 @@ class Question(Displayed):
 
 
 @dataclass(frozen=True)
-class OneRun:
-    """A run that is asked alone."""
+class Runs:
+    """Some runs of one folder, whose tags are not asked for."""
 
-    folder: RunFolder
-
-    @property
-    def root(self) -> Path:
-        return self.folder.path
+    root: Path
+    folders: Sequence[RunFolder]
 
     def readable(self) -> tuple[list[RunFolder], list[str]]:
-        return [RunFolder(self.folder.path, self.folder.gallery)], []
+        """The runs as they are now, and one line for each that cannot be read."""
+        runs, problems = [], []
+        for each in self.folders:
+            try:
+                runs.append(RunFolder(each.path, each.gallery))
+            except RunMissing:
+                continue
+            except StoreError as error:
+                problems.append(str(error))
+        return runs, problems
 
     def tags(self) -> dict[str, tuple[str, ...]]:
+        """No tags."""
         return {}
 
 
@@ -163,7 +170,7 @@ def metrics_of(folder: RunFolder) -> Question:
     """The losses of one run as a table: split, step, seed, hop, loss."""
     columns = ", ".join(TABLES["metrics"])
     query = f"select {columns} from metrics order by split, step, seed, hop"
-    return Question(OneRun(folder), query, strict=True)
+    return Question(Runs(folder.path, [folder]), query, strict=True)
 
 
 def _answered(source: Source, query: str, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:

@@ -29,14 +29,12 @@ def test_damage_hides_no_other_run_and_can_be_removed(
     )
     (root / "runs" / strange / "manifest.json").write_text("{}")
     path = root / "runs" / damaged / "metrics" / "losses.parquet"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1  # of the same size
-    path.write_bytes(data)
+    path.write_bytes(bytes(path.stat().st_size))
     code, out, err = hopscope("runs")
     assert code == 1
     assert whole in out
     first, second = err.splitlines()
-    assert f"{damaged}/metrics/losses.parquet is damaged (its SHA-256" in first + second
+    assert f"the metrics of {damaged} cannot be read (" in first + second
     assert f"{strange}/manifest.json is not a manifest" in first + second
     before = Store().names()
     assert "would remove" in hopscope("rm", whole, "--dry-run")[1]
