@@ -4,29 +4,26 @@ The state after a step depends on the steps before it and not on how many will f
 begins as a copy of a shorter one ends with the bytes that it has if trained from its first step.
 """
 
-from collections.abc import Collection
-
 import numpy as np
 
-from hopscope.configs import Experiment, Recipe, Training
+from hopscope.configs import Experiment, Recipe
 from hopscope.errors import RunMismatch
 from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import OPTIMISERS, checkpoint_name, checkpoint_steps
+from hopscope.store.checkpoints import OPTIMISERS, checkpoint_name
 from hopscope.store.metrics import losses, part, part_name, to_parquet
 
 FREE = {
     f"training.{name}" for name in ("steps", "checkpoint_every", "checkpoint_at", "validate_every")
 }
 """What two trainings may differ in that are the same as far as both go."""
-FIELD = {"checkpoint": "checkpoint_every", "validation": "validate_every"}
 
 
 def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFolder:
     """A run of the experiment that is as far as the shorter one; `train` goes on with it."""
-    _check_beginning(shorter, experiment)
     reached = shorter.manifest.step
+    if reason := _obstacle(experiment, shorter.recipe, reached):
+        raise RunMismatch(f"{shorter.name} {reason}")
     planned = [step for step in experiment.training.checkpoint_steps() if step <= reached]
-    _check_there("checkpoint", planned, checkpoint_steps(shorter), shorter)
     metrics = to_parquet(_losses(shorter, experiment))
     states = {
         name: shorter.read(name)
@@ -49,66 +46,41 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
 
 def goes_on(longer: Experiment, shorter: Experiment) -> bool:
     """Can a training begin with a complete run of a shorter one?"""
-    steps, known = shorter.steps, shorter.training
-    wanted = longer.training
-    return (
-        steps < longer.steps
-        and not _different(shorter, longer)
-        and _same_rates(known, wanted, steps)
-        and {*known.checkpoint_steps()} >= {s for s in wanted.checkpoint_steps() if s <= steps}
-        and {*known.validation_steps()} >= {s for s in wanted.validation_steps() if s <= steps}
-    )
+    return _obstacle(longer, shorter, shorter.steps) is None
 
 
-def _different(shorter: Recipe, experiment: Experiment) -> list[str]:
-    """The settings in which two trainings may not differ, and do."""
-    its, ours = shorter.named(), experiment.named()
-    return [name for name in sorted({*its, *ours} - FREE) if its.get(name) != ours.get(name)]
-
-
-def _same_rates(one: Training, other: Training, steps: int) -> bool:
-    return all(one.rate(step) == other.rate(step) for step in range(steps))
-
-
-def _check_beginning(shorter: RunFolder, experiment: Experiment) -> None:
-    """Is it a beginning of the experiment?"""
-    for name in _different(shorter.recipe, experiment):
-        its, ours = shorter.recipe.named().get(name), experiment.named().get(name)
-        raise RunMismatch(
-            f"{shorter.name} is another training: its {name} is {its}, expected {ours}"
+def _obstacle(longer: Experiment, shorter: Recipe, reached: int) -> str | None:
+    """Why a training cannot go on from the shorter one after so many steps; None: it can."""
+    its, ours = shorter.named(), longer.named()
+    for name in sorted({*its, *ours} - FREE):
+        if its.get(name) != ours.get(name):
+            return f"is another training: its {name} is {its.get(name)}, expected {ours.get(name)}"
+    if not isinstance(shorter, Experiment) or not 0 < reached < longer.steps:
+        return f"is at step {reached:,}: there is nothing to go on from to {longer.steps:,} steps"
+    known, wanted = shorter.training, longer.training
+    if any(known.rate(step) != wanted.rate(step) for step in range(reached)):
+        return (
+            f"cannot be prolonged: its training.schedule is {known.schedule}, so that the learning "
+            "rate of every step depends on how many there are"
         )
-    reached, training = shorter.manifest.step, shorter.recipe_as(Experiment).training
-    if reached >= experiment.training.steps or not shorter.files(OPTIMISERS):
-        raise RunMismatch(
-            f"{shorter.name} is at step {reached:,}: there is nothing to go on from to "
-            f"{experiment.training.steps:,} steps"
-        )
-    if not _same_rates(training, experiment.training, reached):
-        raise RunMismatch(
-            f"{shorter.name} cannot be prolonged: its training.schedule is {training.schedule}, so "
-            "that the learning rate of every step depends on how many there are"
-        )
+    for what, field, needed, there in (
+        ("checkpoint", "checkpoint_every", wanted.checkpoint_steps(), known.checkpoint_steps()),
+        ("validation", "validate_every", wanted.validation_steps(), known.validation_steps()),
+    ):
+        if missing := {step for step in needed if step <= reached} - {*there}:
+            return (
+                f"has no {what} of step {min(missing):,}, which the longer training has: prolong "
+                f"it with its own training.{field}"
+            )
+    return None
 
 
 def _losses(shorter: RunFolder, experiment: Experiment) -> list[dict[str, np.ndarray]]:
     """Its losses, without the validations that only a training's last steps have."""
-    reached = shorter.manifest.step
-    wanted = [step for step in experiment.training.validation_steps() if step <= reached]
+    wanted = list(experiment.training.validation_steps())
     steps, values = losses(shorter, "validation")
-    _check_there("validation", wanted, steps.tolist(), shorter)
     kept = np.isin(steps, wanted)
     return [
         part("train", experiment, *losses(shorter, "train")),
         part("validation", experiment, steps[kept], values[kept]),
     ]
-
-
-def _check_there(
-    what: str, wanted: Collection[int], there: Collection[int], shorter: RunFolder
-) -> None:
-    missing = {*wanted} - {*there}
-    if missing:
-        raise RunMismatch(
-            f"{shorter.name} has no {what} of step {min(missing):,}, which the longer training "
-            f"has: prolong it with its own training.{FIELD[what]}"
-        )
