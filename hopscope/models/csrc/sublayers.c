@@ -1,8 +1,9 @@
-/* The halves of a transformer's block, each with one call forward and one back:
+/* The sublayers of a transformer's block, each with one call forward and one backward:
 
        x + out(attention(norm(x)))        x + down(GELU(up(norm(x))))
 
-   What the backward pass needs again lies in one piece of memory, `kept`, which is laid out here. */
+   What the backward pass needs again lies in one piece of memory, `saved`, which is laid out here.
+   native.py mirrors Sizes, AttentionSublayer and MlpSublayer field by field. */
 
 #include <string.h>
 
@@ -23,28 +24,30 @@ typedef struct {
     bf16 *x, *gain, *shift;
     Map query, key, value, out; /* of keys there is no bias */
     bf16 *y;
-    char *kept;
+    char *saved;
     bf16 *gradient, *x_gradient, *gain_gradient, *shift_gradient;
-    Map query_gradient, joined_gradient, out_gradient; /* joined: of (query,) key and value */
-} AttentionHalf;
+    Map query_gradient, packed_gradient, out_gradient; /* packed: of (query,) key and value */
+} AttentionSublayer;
 
 typedef struct {
     Sizes sizes;
     bf16 *x, *gain, *shift;
     Map up, down;
     bf16 *y;
-    char *kept;
+    char *saved;
     bf16 *gradient, *x_gradient, *gain_gradient, *shift_gradient;
     Map up_gradient, down_gradient;
-} MlpHalf;
+} MlpSublayer;
 
-/* What is kept; the last three parts are attention's, or the MLP's `hidden` */
+/* What is saved; the last three parts are attention's, or the MLP's `hidden` */
 typedef struct {
     float *statistics;
-    bf16 *normed, *weight, *joined, *asked, *mixed, *hidden;
+    bf16 *normed, *weight, *packed_qkv, *queries, *mixed, *hidden;
     float *logsum;
     long bytes;
-} Kept;
+} Saved;
+
+enum { BF16 = sizeof(bf16), FLOAT32 = sizeof(float) }; /* bytes of a number */
 
 static void *next(char *base, long *bytes, long numbers, long size) {
     void *part = base ? base + *bytes : 0;
@@ -58,28 +61,31 @@ static int whole(const Sizes *s) { return s->read == s->seq; }
 /* Maps that stand side by side: query, key and value; or key and value alone */
 static int joint(const Sizes *s) { return whole(s) ? 3 : 2; }
 
-static Kept parts_of(const Sizes *s, char *base) {
-    Kept k = {0};
-    long rows = rows_of(s), read = read_of(s), half = sizeof(bf16), single = sizeof(float);
-    k.statistics = next(base, &k.bytes, 2 * rows, single);
-    k.normed = next(base, &k.bytes, rows * s->width, half);
+static Saved parts_of(const Sizes *s, char *base) {
+    Saved saved = {0};
+    long rows = rows_of(s), read = read_of(s);
+    saved.statistics = next(base, &saved.bytes, 2 * rows, FLOAT32);
+    saved.normed = next(base, &saved.bytes, rows * s->width, BF16);
     if (s->hidden) {
-        k.hidden = next(base, &k.bytes, rows * s->hidden, half);
-        return k;
+        saved.hidden = next(base, &saved.bytes, rows * s->hidden, BF16);
+        return saved;
     }
-    k.weight = next(base, &k.bytes, (long)s->models * joint(s) * s->inner * s->width, half);
-    k.joined = next(base, &k.bytes, rows * joint(s) * s->inner, half);
-    if (!whole(s)) k.asked = next(base, &k.bytes, read * s->inner, half);
-    k.mixed = next(base, &k.bytes, read * s->inner, half);
-    k.logsum = next(base, &k.bytes, read * s->heads, single);
-    return k;
+    saved.weight = next(base, &saved.bytes, (long)s->models * joint(s) * s->inner * s->width, BF16);
+    saved.packed_qkv = next(base, &saved.bytes, rows * joint(s) * s->inner, BF16);
+    if (!whole(s)) saved.queries = next(base, &saved.bytes, read * s->inner, BF16);
+    saved.mixed = next(base, &saved.bytes, read * s->inner, BF16);
+    saved.logsum = next(base, &saved.bytes, read * s->heads, FLOAT32);
+    return saved;
 }
 
-long hopscope_half_room(const Sizes *s) { return parts_of(s, 0).bytes; }
+/* The sizes of the structs that native.py mirrors. */
+const long hopscope_struct_sizes[] = {sizeof(Sizes), sizeof(AttentionSublayer), sizeof(MlpSublayer)};
 
-static Norm norming(const Sizes *s, bf16 *x, bf16 *gain, const Kept *k) {
+long hopscope_saved_bytes(const Sizes *s) { return parts_of(s, 0).bytes; }
+
+static Norm norming(const Sizes *s, bf16 *x, bf16 *gain, const Saved *saved) {
     return (Norm){.models = s->models, .width = s->width, .rows = (long)s->batch * s->seq,
-                  .epsilon = s->epsilon, .x = x, .gain = gain, .statistics = k->statistics};
+                  .epsilon = s->epsilon, .x = x, .gain = gain, .statistics = saved->statistics};
 }
 
 static Affine mapping(const Sizes *s, int ins, int outs, int seq, bf16 *x, Map map) {
@@ -92,20 +98,20 @@ static void point_back(Affine *a, bf16 *gradient, bf16 *x_gradient, Map to) {
     a->weight_gradient = to.weight, a->bias_gradient = to.bias;
 }
 
-static Attention attending(const AttentionHalf *h, const Kept *k) {
+static Attention attending(const AttentionSublayer *h, const Saved *saved) {
     const Sizes *s = &h->sizes;
-    bf16 *key = k->joined + (long)(joint(s) - 2) * s->inner;
+    bf16 *key = saved->packed_qkv + (long)(joint(s) - 2) * s->inner;
     int width = s->inner / s->heads;
     return (Attention){.batch = s->models * s->batch, .heads = s->heads, .read = s->read, .seq = s->seq,
                        .width = width, .causal = s->causal, .tiles = s->tiles,
                        .query_row = whole(s) ? joint(s) * s->inner : s->inner,
                        .key_row = joint(s) * s->inner, .scale = (float)(1 / __builtin_sqrt(width)),
-                       .query = whole(s) ? k->joined : k->asked, .key = key, .value = key + s->inner,
-                       .logsum = k->logsum};
+                       .query = whole(s) ? saved->packed_qkv : saved->queries, .key = key, .value = key + s->inner,
+                       .logsum = saved->logsum};
 }
 
 /* The weights (inner x width) and biases of maps, side by side, for each model */
-static void join(const AttentionHalf *h, bf16 *weight, bf16 *bias) {
+static void join(const AttentionSublayer *h, bf16 *weight, bf16 *bias) {
     const Sizes *s = &h->sizes;
     const Map all[] = {h->query, h->key, h->value}, *maps = all + 3 - joint(s);
     long numbers = (long)s->inner * s->width, inner = s->inner;
@@ -120,7 +126,7 @@ static void join(const AttentionHalf *h, bf16 *weight, bf16 *bias) {
 /* The positions that read, of every example: out of all of them, or added to them */
 static bf16 *reading(const Sizes *s, const bf16 *x) {
     long wide = (long)s->read * s->width;
-    bf16 *last = room_for(read_of(s) * s->width * (long)sizeof(bf16));
+    bf16 *last = workspace(read_of(s) * s->width * (long)sizeof(bf16));
     const bf16 *from = x + (long)(s->seq - s->read) * s->width;
     for (long e = 0; e < (long)s->models * s->batch; e++)
         memcpy(last + e * wide, from + e * s->seq * s->width, (size_t)wide * sizeof(bf16));
@@ -134,98 +140,98 @@ static void add_reading(const Sizes *s, bf16 *x, const bf16 *last) {
         for (long i = 0; i < wide; i += LANES) store(to + i, _mm512_add_ps(load(to + i), load(last + i)));
 }
 
-void hopscope_attention_half(const AttentionHalf *h) {
+void hopscope_attention_sublayer(const AttentionSublayer *h) {
     const Sizes *s = &h->sizes;
-    Kept k = parts_of(s, h->kept);
-    Norm norm = norming(s, h->x, h->gain, &k);
-    norm.shift = h->shift, norm.y = k.normed;
-    hopscope_norm(&norm);
-    bf16 *bias = room_for((long)s->models * joint(s) * s->inner * (long)sizeof(bf16)), *also = h->x;
-    join(h, k.weight, bias);
-    Affine joined = mapping(s, s->width, joint(s) * s->inner, s->seq, k.normed, (Map){k.weight, bias});
-    joined.y = k.joined;
-    hopscope_affine(&joined);
+    Saved saved = parts_of(s, h->saved);
+    Norm norm = norming(s, h->x, h->gain, &saved);
+    norm.shift = h->shift, norm.y = saved.normed;
+    norm_forward(&norm);
+    bf16 *bias = workspace((long)s->models * joint(s) * s->inner * (long)sizeof(bf16)), *also = h->x;
+    join(h, saved.weight, bias);
+    Affine packed_qkv = mapping(s, s->width, joint(s) * s->inner, s->seq, saved.normed, (Map){saved.weight, bias});
+    packed_qkv.y = saved.packed_qkv;
+    affine_forward(&packed_qkv);
     free(bias);
     if (!whole(s)) {
-        bf16 *last = reading(s, k.normed);
+        bf16 *last = reading(s, saved.normed);
         Affine query = mapping(s, s->width, s->inner, s->read, last, h->query);
-        query.y = k.asked;
-        hopscope_affine(&query);
+        query.y = saved.queries;
+        affine_forward(&query);
         free(last);
         also = reading(s, h->x);
     }
-    Attention attention = attending(h, &k);
-    attention.out = k.mixed;
-    hopscope_attend(&attention);
-    Affine out = mapping(s, s->inner, s->width, s->read, k.mixed, h->out);
+    Attention attention = attending(h, &saved);
+    attention.out = saved.mixed;
+    attention_forward(&attention);
+    Affine out = mapping(s, s->inner, s->width, s->read, saved.mixed, h->out);
     out.y = h->y, out.also = also;
-    hopscope_affine(&out);
+    affine_forward(&out);
     if (!whole(s)) free(also);
 }
 
-void hopscope_attention_half_back(const AttentionHalf *h) {
+void hopscope_attention_sublayer_back(const AttentionSublayer *h) {
     const Sizes *s = &h->sizes;
-    Kept k = parts_of(s, h->kept);
-    long half = sizeof(bf16), wide = joint(s) * s->inner;
-    bf16 *mixed = room_for(read_of(s) * s->inner * half), *slopes = room_for(rows_of(s) * wide * half);
-    bf16 *normed = room_for(rows_of(s) * s->width * half), *asked = 0;
-    Affine out = mapping(s, s->inner, s->width, s->read, k.mixed, h->out);
+    Saved saved = parts_of(s, h->saved);
+    long wide = joint(s) * s->inner;
+    bf16 *mixed = workspace(read_of(s) * s->inner * BF16), *slopes = workspace(rows_of(s) * wide * BF16);
+    bf16 *normed = workspace(rows_of(s) * s->width * BF16), *queries = 0;
+    Affine out = mapping(s, s->inner, s->width, s->read, saved.mixed, h->out);
     point_back(&out, h->gradient, mixed, h->out_gradient);
-    hopscope_affine_back(&out);
-    Attention attention = attending(h, &k);
+    affine_backward(&out);
+    Attention attention = attending(h, &saved);
     attention.gradient = mixed;
     attention.key_gradient = slopes + (wide - 2 * s->inner), attention.value_gradient = slopes + (wide - s->inner);
-    attention.query_gradient = whole(s) ? slopes : (asked = room_for(read_of(s) * s->inner * half));
-    hopscope_attend_back(&attention);
-    Affine joined = mapping(s, s->width, (int)wide, s->seq, k.normed, (Map){k.weight, 0});
-    point_back(&joined, slopes, normed, h->joined_gradient);
-    hopscope_affine_back(&joined);
+    attention.query_gradient = whole(s) ? slopes : (queries = workspace(read_of(s) * s->inner * BF16));
+    attention_backward(&attention);
+    Affine packed_qkv = mapping(s, s->width, (int)wide, s->seq, saved.normed, (Map){saved.weight, 0});
+    point_back(&packed_qkv, slopes, normed, h->packed_gradient);
+    affine_backward(&packed_qkv);
     if (!whole(s)) {
-        bf16 *last = reading(s, k.normed), *of_last = room_for(read_of(s) * s->width * half);
+        bf16 *last = reading(s, saved.normed), *of_last = workspace(read_of(s) * s->width * BF16);
         Affine query = mapping(s, s->width, s->inner, s->read, last, h->query);
-        point_back(&query, asked, of_last, h->query_gradient);
-        hopscope_affine_back(&query);
+        point_back(&query, queries, of_last, h->query_gradient);
+        affine_backward(&query);
         add_reading(s, normed, of_last);
-        free(last), free(of_last), free(asked);
+        free(last), free(of_last), free(queries);
     }
-    Norm norm = norming(s, h->x, h->gain, &k);
+    Norm norm = norming(s, h->x, h->gain, &saved);
     norm.gradient = normed, norm.x_gradient = h->x_gradient;
     norm.gain_gradient = h->gain_gradient, norm.shift_gradient = h->shift_gradient;
     if (whole(s)) norm.also = h->gradient;
-    hopscope_norm_back(&norm);
+    norm_backward(&norm);
     if (!whole(s)) add_reading(s, h->x_gradient, h->gradient);
     free(mixed), free(slopes), free(normed);
 }
 
-static Mlp mlp_of(const MlpHalf *h, const Kept *k) {
+static Mlp mlp_of(const MlpSublayer *h, const Saved *saved) {
     const Sizes *s = &h->sizes;
-    return (Mlp){mapping(s, s->width, s->hidden, s->seq, k->normed, h->up),
-                 mapping(s, s->hidden, s->width, s->seq, k->hidden, h->down)};
+    return (Mlp){mapping(s, s->width, s->hidden, s->seq, saved->normed, h->up),
+                 mapping(s, s->hidden, s->width, s->seq, saved->hidden, h->down)};
 }
 
-void hopscope_mlp_half(const MlpHalf *h) {
+void hopscope_mlp_sublayer(const MlpSublayer *h) {
     const Sizes *s = &h->sizes;
-    Kept k = parts_of(s, h->kept);
-    Norm norm = norming(s, h->x, h->gain, &k);
-    norm.shift = h->shift, norm.y = k.normed;
-    hopscope_norm(&norm);
-    Mlp mlp = mlp_of(h, &k);
-    mlp.up.y = k.hidden, mlp.down.y = h->y, mlp.down.also = h->x;
-    hopscope_mlp(&mlp);
+    Saved saved = parts_of(s, h->saved);
+    Norm norm = norming(s, h->x, h->gain, &saved);
+    norm.shift = h->shift, norm.y = saved.normed;
+    norm_forward(&norm);
+    Mlp mlp = mlp_of(h, &saved);
+    mlp.up.y = saved.hidden, mlp.down.y = h->y, mlp.down.also = h->x;
+    mlp_forward(&mlp);
 }
 
-void hopscope_mlp_half_back(const MlpHalf *h) {
+void hopscope_mlp_sublayer_back(const MlpSublayer *h) {
     const Sizes *s = &h->sizes;
-    Kept k = parts_of(s, h->kept);
-    bf16 *normed = room_for(rows_of(s) * s->width * (long)sizeof(bf16));
-    Mlp mlp = mlp_of(h, &k);
-    mlp.up.y = k.hidden;
+    Saved saved = parts_of(s, h->saved);
+    bf16 *normed = workspace(rows_of(s) * s->width * (long)sizeof(bf16));
+    Mlp mlp = mlp_of(h, &saved);
+    mlp.up.y = saved.hidden;
     point_back(&mlp.up, 0, normed, h->up_gradient);
     point_back(&mlp.down, h->gradient, 0, h->down_gradient);
-    hopscope_mlp_back(&mlp);
-    Norm norm = norming(s, h->x, h->gain, &k);
+    mlp_backward(&mlp);
+    Norm norm = norming(s, h->x, h->gain, &saved);
     norm.gradient = normed, norm.x_gradient = h->x_gradient, norm.also = h->gradient;
     norm.gain_gradient = h->gain_gradient, norm.shift_gradient = h->shift_gradient;
-    hopscope_norm_back(&norm);
+    norm_backward(&norm);
     free(normed);
 }

@@ -10,5 +10,5 @@ typedef struct {
                         during a call. */
 } Mlp;
 
-void hopscope_mlp(const Mlp *m);
-void hopscope_mlp_back(const Mlp *m);
+HIDDEN void mlp_forward(const Mlp *m);
+HIDDEN void mlp_backward(const Mlp *m);
