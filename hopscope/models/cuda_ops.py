@@ -6,6 +6,7 @@ float32, and read and write the tensors' own precision. cuBLAS multiplies in flo
 sums of parts to bf16 (`torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,19 +37,15 @@ PROGRAMS = 256
 class CudaOps:
     """The sublayers of bf16 models on a GPU."""
 
-    def supports_attention(self, norm: nn.Module, attention: Attention) -> bool:  # noqa: ARG002
-        """Whether an attention sublayer of this shape can be computed here."""
-        return attention.width % LANES == attention.query.weight.shape[-1] % LANES == 0
+    def longest(self, norm: nn.Module, attention: Attention) -> int:  # noqa: ARG002
+        """The longest sequence whose attention a multiprocessor has room for; 0: none."""
+        if attention.width % LANES or attention.query.weight.shape[-1] % LANES:
+            return 0
+        return longest(attention.width)
 
     def supports_mlp(self, norm: nn.Module, mlp: Mlp) -> bool:  # noqa: ARG002
         """Whether an MLP sublayer of this shape can be computed here."""
         return all(n % LANES == 0 for n in mlp.up.weight.shape[-2:])
-
-    def supports_length(self, seq: int, head_width: int) -> bool:
-        """Whether a multiprocessor has room for attention between so many positions."""
-        long, wide = _block(seq), _block(head_width)
-        # Queries, keys, values and gradient; weights and their gradient; bf16.
-        return 2 * (4 * long * wide + 2 * long * long) <= SHARED
 
     def attention(
         self,
@@ -71,61 +68,32 @@ class CudaOps:
         self, x: BFloat16[Tensor, "*model batch seq d_model"], norm: nn.Module, mlp: Mlp
     ) -> BFloat16[Tensor, "*model batch seq d_model"]:
         """Every position, and what the MLP adds there."""
-        return x + up_and_down(_normed(norm, x), mlp.up.pair, mlp.down.pair)
+        return x + up_and_down(_normed(norm, x), *mlp.up.pair, *mlp.down.pair)
+
+
+def longest(width: int) -> int:
+    """The most positions for whose attention a multiprocessor has room, in heads of this width."""
+    wide, seq = _block(width), 128
+    # Queries, keys, values and gradient; weights and their gradient; bf16.
+    while seq and 2 * (4 * seq * wide + 2 * seq * seq) > SHARED:
+        seq = seq // 2 if seq > LANES else 0
+    return seq
 
 
 def _normed(module: nn.Module, x: Tensor) -> Tensor:
-    return norm(x, *module.pair, NORM_EPS) if isinstance(module, Norm) else x
-
-
-def affine(
-    x: Float[Tensor, "*model batch seq inputs"],
-    weight: Float[Tensor, "*model outputs inputs"],
-    bias: Float[Tensor, "*model outputs"],
-) -> Float[Tensor, "*model batch seq outputs"]:
-    """W x + b at every position."""
-    out: Tensor = _Affine.apply(x, weight, bias)
-    return out
-
-
-def up_and_down(
-    x: Float[Tensor, "*model batch seq width"],
-    up: tuple[Float[Tensor, "*model hidden width"], Float[Tensor, "*model hidden"]],
-    down: tuple[Float[Tensor, "*model width hidden"], Float[Tensor, "*model width"]],
-) -> Float[Tensor, "*model batch seq width"]:
-    """The MLP: an affine map up, GELU, an affine map down."""
-    out: Tensor = _Mlp.apply(x, *up, *down)
-    return out
-
-
-def norm(
-    x: Float[Tensor, "*model batch seq width"],
-    gain: Float[Tensor, "*model width"],
-    shift: Float[Tensor, "*model width"],
-    epsilon: float,
-) -> Float[Tensor, "*model batch seq width"]:
-    """Layer normalisation with gain and shift."""
-    out: Tensor = _Norm.apply(x, gain, shift, epsilon)
-    return out
-
-
-def attend(
-    packed_qkv: Float[Tensor, "*model batch seq packed"],
-    query: Float[Tensor, "*model batch read width"] | None,
-    heads: int,
-    causal: bool,
-) -> Float[Tensor, "*model batch read width"]:
-    """What heads, side by side in each row, bring to the last `read` positions.
-
-    Each row is query, key and value of a position; or key and value, where `query` is given.
-    """
-    out: Tensor = _Attend.apply(packed_qkv, query, heads, causal)
-    return out
+    return norm(x, *module.pair) if isinstance(module, Norm) else x
 
 
 class _Affine(Function):
+    """W x + b at every position."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Float[Tensor, "*model batch seq inputs"],
+        weight: Float[Tensor, "*model outputs inputs"],
+        bias: Float[Tensor, "*model outputs"],
+    ) -> Float[Tensor, "*model batch seq outputs"]:
         x, weight = x.contiguous(), weight.contiguous()
         ctx.save_for_backward(x, weight)
         return _affine(x, weight, bias)
@@ -139,8 +107,10 @@ class _Affine(Function):
 
 
 class _Mlp(Function):
+    """An affine map up, GELU, an affine map down; of weight and bias each."""
+
     @staticmethod
-    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+    def forward(ctx: Any, *inputs: Tensor) -> Float[Tensor, "*model batch seq d_model"]:
         x, up, up_bias, down, down_bias = (each.contiguous() for each in inputs)
         hidden = _affine(x, up, up_bias)
         ctx.save_for_backward(x, hidden, up, down)
@@ -157,15 +127,22 @@ class _Mlp(Function):
 
 
 class _Norm(Function):
+    """Layer normalisation with gain and shift."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Float[Tensor, "*model batch seq width"],
+        gain: Float[Tensor, "*model width"],
+        shift: Float[Tensor, "*model width"],
+    ) -> Float[Tensor, "*model batch seq width"]:
         x, gain, shift = x.contiguous(), gain.contiguous(), shift.contiguous()
         y, statistics = torch.empty_like(x), _float32(x, *x.shape[:-1], 2)
         models, rows, width = _sizes(x, gain.shape[:-1])
         tall, wide = _tile_of(width)
         _launch(
             norm_forward, (-(-rows // tall), models),
-            x, gain, shift, y, statistics, rows, width, epsilon, ROWS=tall, WIDTH=wide
+            x, gain, shift, y, statistics, rows, width, NORM_EPS, ROWS=tall, WIDTH=wide
         )  # fmt: skip
         ctx.save_for_backward(x, gain, statistics)
         return y
@@ -182,14 +159,23 @@ class _Norm(Function):
             norm_backward, (programs, models), x, gain, statistics, gradient, of_x, sums,
             rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
         )  # fmt: skip
-        return of_x, *_total(sums, gain.dtype, gain.shape[:-1]).chunk(2, -1), None
+        return of_x, *_total(sums, gain.dtype, gain.shape[:-1]).chunk(2, -1)
 
 
 class _Attend(Function):
+    """What heads, side by side in each row, bring to the last `read` positions.
+
+    Each row is query, key and value of a position; or key and value, where `query` is given.
+    """
+
     @staticmethod
     def forward(
-        ctx: Any, packed_qkv: Tensor, query: Tensor | None, heads: int, causal: bool
-    ) -> Tensor:
+        ctx: Any,
+        packed_qkv: Float[Tensor, "*model batch seq packed"],
+        query: Float[Tensor, "*model batch read width"] | None,
+        heads: int,
+        causal: bool,
+    ) -> Float[Tensor, "*model batch read width"]:
         packed_qkv = packed_qkv.contiguous()
         query = None if query is None else query.contiguous()
         queries, width = _queries(packed_qkv, query)
@@ -217,6 +203,12 @@ class _Attend(Function):
             *sizes, **blocks,
         )  # fmt: skip
         return of_packed, of_query, None, None
+
+
+affine: Callable[..., Tensor] = _Affine.apply
+up_and_down: Callable[..., Tensor] = _Mlp.apply
+norm: Callable[..., Tensor] = _Norm.apply
+attend: Callable[..., Tensor] = _Attend.apply
 
 
 def _launch(kernel: Any, programs: tuple[int, ...], *given: Any, **sizes: int | bool) -> None:

@@ -30,20 +30,16 @@ class FusedBlocks:
     tiles: bool
     """Whether AMX multiplies."""
 
-    def supports_attention(self, norm: nn.Module, attention: Attention) -> bool:
-        """Whether an attention sublayer of this shape can be computed here."""
+    def longest(self, norm: nn.Module, attention: Attention) -> int:
+        """The longest sequence whose attention can be computed here; 0: none."""
         inner, width = attention.query.weight.shape[-2:]
         head = attention.width
         whole = head % LANES == inner % BLOCK == width % BLOCK == 0
-        return isinstance(norm, Norm) and whole and head <= WIDEST
+        return LONGEST if isinstance(norm, Norm) and whole and head <= WIDEST else 0
 
     def supports_mlp(self, norm: nn.Module, mlp: Mlp) -> bool:
         """Whether an MLP sublayer of this shape can be computed here."""
         return isinstance(norm, Norm) and all(n % BLOCK == 0 for n in mlp.up.weight.shape[-2:])
-
-    def supports_length(self, seq: int, head_width: int) -> bool:  # noqa: ARG002
-        """Whether attention between so many positions can be computed here."""
-        return seq <= LONGEST
 
     def attention(
         self,

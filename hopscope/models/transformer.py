@@ -63,9 +63,8 @@ NO_EDITS = Edits()
 class Kernels(Protocol):
     """Computes sublayers of bf16 models faster than torch; the sublayers contain their norm."""
 
-    def supports_attention(self, norm: nn.Module, attention: Attention) -> bool: ...
+    def longest(self, norm: nn.Module, attention: Attention) -> int: ...
     def supports_mlp(self, norm: nn.Module, mlp: Mlp) -> bool: ...
-    def supports_length(self, seq: int, head_width: int) -> bool: ...
     def attention(self, x: Tensor, norm: Any, attention: Attention, read: int) -> Tensor: ...
     def mlp(self, x: Tensor, norm: Any, mlp: Mlp) -> Tensor: ...
 
@@ -99,18 +98,17 @@ class Block(nn.Module):
         return self
 
     def _choose_kernels(self) -> None:
-        """The kernels that fit the shape, the device and the dtype of each sublayer."""
-        self.attention_kernels: Kernels | None = None
-        self.mlp_kernels: Kernels | None = None
+        """The kernels for this dtype and device, and which sublayers of this shape they compute."""
+        self.kernels: Kernels | None = None
+        self.longest, self.mlp_in_kernels = 0, False  # sequence whose attention they compute
         if any(parameter.dtype != torch.bfloat16 for parameter in self.parameters()):
             return
         kernels = kernels_of(native.backend_on(self.attention.out.weight.device))
-        if kernels is None:
-            return
-        if kernels.supports_attention(self.attention_norm, self.attention):
-            self.attention_kernels = kernels
-        if self.mlp and self.mlp_norm and kernels.supports_mlp(self.mlp_norm, self.mlp):
-            self.mlp_kernels = kernels
+        if kernels is not None:
+            self.kernels = kernels
+            self.longest = kernels.longest(self.attention_norm, self.attention)
+            if self.mlp and self.mlp_norm:
+                self.mlp_in_kernels = kernels.supports_mlp(self.mlp_norm, self.mlp)
 
     def _takes(self, x: Tensor) -> bool:
         """Whether kernels can compute with this residual stream."""
@@ -133,9 +131,9 @@ class Block(nn.Module):
         self, x: Float[Tensor, "*model batch seq d_model"], read: int
     ) -> Float[Tensor, "*model batch read d_model"]:
         """The last `read` positions, and what all heads add there."""
-        kernels, seq = self.attention_kernels, x.shape[-2]
-        if kernels and self._takes(x) and kernels.supports_length(seq, self.attention.width):
-            return kernels.attention(x, self.attention_norm, self.attention, read)
+        seq = x.shape[-2]
+        if self.kernels and seq <= self.longest and self._takes(x):
+            return self.kernels.attention(x, self.attention_norm, self.attention, read)
         # A slice of everything would still write a gradient of its own, as large as x.
         last = x if read == seq else x[..., -read:, :]
         out: Tensor = last + self.attention(self.attention_norm(x), read)
@@ -179,8 +177,8 @@ class Block(nn.Module):
     ) -> Float[Tensor, "*model batch read d_model"]:
         if self.mlp is None or self.mlp_norm is None:
             return x
-        if self.mlp_kernels and self._takes(x):
-            return self.mlp_kernels.mlp(x, self.mlp_norm, self.mlp)
+        if self.kernels and self.mlp_in_kernels and self._takes(x):
+            return self.kernels.mlp(x, self.mlp_norm, self.mlp)
         out: Tensor = x + self.mlp(self.mlp_norm(x))
         return out
 

@@ -105,7 +105,7 @@ def attended(packed: Tensor, query: Tensor | None, heads: int, causal: bool) -> 
 def test_attention_is_that_of_torch(
     fleet: tuple[int, ...], causal: bool, read: int, seq: int, heads: int, width: int
 ) -> None:
-    assert CudaOps().supports_length(seq, width)
+    assert seq <= cuda_ops.longest(width)
     packed = numbers(*fleet, 2, seq, (3 if read == seq else 2) * heads * width)
     query = [] if read == seq else [numbers(*fleet, 2, read, heads * width)]
     hold(
@@ -138,17 +138,16 @@ def test_kernels_start_on_the_device_of_their_tensors(monkeypatch: pytest.Monkey
     for name in names:
         monkeypatch.setattr(cuda_ops, name, kernel(name))
     x, gain, square = numbers(2, 5, 32), numbers(32), numbers(32, 32)
-    y = cuda_ops.norm(x, gain, gain, 1e-5)
-    z = cuda_ops.attend(torch.cat([y, y, y], -1), None, 2, causal=True)
-    cuda_ops.up_and_down(z, (square, gain), (square, gain)).sum().backward()
+    y = cuda_ops.norm(x, gain, gain)
+    z = cuda_ops.attend(torch.cat([y, y, y], -1), None, 2, True)
+    cuda_ops.up_and_down(z, square, gain, square, gain).sum().backward()
     assert {name for name, _ in started} == names
     assert all(device is not None for _, device in started)
 
 
 def test_attention_is_taken_where_a_multiprocessor_has_room() -> None:
-    fit = [(44, 16), (28, 128), (64, 64), (64, 128), (128, 16)]
-    fits = [CudaOps().supports_length(*sizes) for sizes in fit]
-    assert fits == [True, True, True, False, False]
+    widths = (16, 48, 64, 128, 256, 1024)
+    assert [cuda_ops.longest(width) for width in widths] == [64, 64, 64, 32, 16, 0]
 
 
 @FLEETS
@@ -159,7 +158,7 @@ def test_norms_are_those_of_torch(fleet: tuple[int, ...], rows: int, width: int)
         return functional.layer_norm(x, (width,), eps=1e-5) * gain + shift
 
     inputs = numbers(*fleet, 5, rows, width), *(numbers(*fleet, width) for _ in range(2))
-    hold(lambda *given: cuda_ops.norm(*given, 1e-5), truth, *inputs)
+    hold(cuda_ops.norm, truth, *inputs)
 
 
 def mapped(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -175,8 +174,7 @@ def test_affine_maps_and_mlps_are_those_of_torch(fleet: tuple[int, ...]) -> None
     x, up, a = numbers(*fleet, 5, 9, 48), numbers(*fleet, 160, 48), numbers(*fleet, 160)
     down, b = numbers(*fleet, 48, 160), numbers(*fleet, 48)
     hold(cuda_ops.affine, mapped, x, up, a)
-    hold(lambda x, up, a, down, b: cuda_ops.up_and_down(x, (up, a), (down, b)), truth,
-         x, up, a, down, b)  # fmt: skip
+    hold(cuda_ops.up_and_down, truth, x, up, a, down, b)
 
 
 @FLEETS
@@ -188,7 +186,7 @@ def test_a_block_is_that_of_torch(fleet: tuple[int, ...], norm: str, read: int) 
     for parameter in slow.parameters():
         parameter.data = numbers(*parameter.shape, dtype=torch.bfloat16).detach() / 4
     fast, exact = deepcopy(slow), deepcopy(slow).double()
-    fast.attention_kernels = fast.mlp_kernels = CudaOps()
+    fast.kernels, fast.longest, fast.mlp_in_kernels = CudaOps(), 16, True
     slope = numbers(*fleet, 3, read, 32)
 
     def computed(block: Block) -> list[Tensor]:

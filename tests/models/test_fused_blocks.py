@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from hopscope.configs import Interface, Model
 from hopscope.models import Transformer, native
+from hopscope.models.fused_blocks import FusedBlocks
 from hopscope.models.transformer import Block
 
 SHAPES = st.sampled_from([(4, 64), (2, 64), (1, 64), (4, 192), (2, 128), (1, 128), (3, 192)])
@@ -58,7 +59,7 @@ def results(block: Block, kind: str, x: Tensor, read: int, slope: Tensor) -> lis
 
 def hold(fast: Block, exact: Block, kind: str, x: Tensor, read: int) -> None:
     """Value and gradients of `fast` in bf16 are those of `exact` in float64."""
-    assert (fast.attention_kernels if kind == "attention" else fast.mlp_kernels) is not None
+    assert fast.longest if kind == "attention" else fast.mlp_in_kernels
     slope = numbers(*x.shape)
     ours, true = (results(block, kind, x, read, slope) for block in (fast, exact))
     for near, theirs in zip(ours, true, strict=True):
@@ -194,13 +195,13 @@ def test_a_transformer_is_the_same_with_and_without(backend: str, models: tuple[
 @on_every_backend
 def test_kernels_are_chosen_by_shape_dtype_and_device(backend: str) -> None:
     def chosen(block: Block) -> tuple[bool, bool]:
-        return block.attention_kernels is not None, block.mlp_kernels is not None
+        return block.longest > 0, block.mlp_in_kernels
 
     with native.using(backend):
         block = Block((), WIDE)
         assert chosen(block) == (False, False)
         assert chosen(block.bfloat16()) == (True, True)
-        assert block.attention_kernels == fused_blocks_of(backend)
+        assert block.kernels == FusedBlocks(tiles=backend == "amx")
         assert chosen(block.float()) == chosen(block.double()) == (False, False)
         assert chosen(block.to(torch.device("meta"), torch.bfloat16)) == (False, False)
         for config, expected in (
@@ -213,12 +214,6 @@ def test_kernels_are_chosen_by_shape_dtype_and_device(backend: str) -> None:
     with native.using("torch"):
         assert chosen(Block((), WIDE).bfloat16()) == (False, False)
         assert chosen(model_and_batch(backend)[0].blocks[0]) == (True, True)  # type: ignore[arg-type]
-
-
-def fused_blocks_of(backend: str) -> Any:
-    from hopscope.models.fused_blocks import FusedBlocks
-
-    return FusedBlocks(tiles=backend == "amx")
 
 
 @on_every_backend
