@@ -92,7 +92,7 @@ class Block(nn.Module):
         self._choose_kernels()
 
     def _apply(self, fn: Any, recurse: bool = True) -> "Block":
-        """Move or cast, as `nn.Module` does it."""
+        """Move or cast, as `nn.Module` does it; a torch that no longer calls this computes alone."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._choose_kernels()
         return self
@@ -113,7 +113,8 @@ class Block(nn.Module):
     def _takes(self, x: Tensor) -> bool:
         """Whether kernels can compute with this residual stream."""
         bias, shape = self.attention.out.pair[1], (*x.shape[:-3], x.shape[-1])
-        return x.dtype == torch.bfloat16 and x.device == bias.device and shape == bias.shape
+        bf16 = x.dtype == bias.dtype == torch.bfloat16
+        return bf16 and x.device == bias.device and shape == bias.shape
 
     def forward(
         self,

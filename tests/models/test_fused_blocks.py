@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from hopscope.configs import Interface, Model
+from hopscope.configs import Experiment, Interface, Model, Retrieval, Training
 from hopscope.models import Transformer, native
 from hopscope.models.fused_blocks import FusedBlocks
 from hopscope.models.transformer import Block
+from hopscope.training.learner import Learner
 
 SHAPES = st.sampled_from([(4, 64), (2, 64), (1, 64), (4, 192), (2, 128), (1, 128), (3, 192)])
 """Heads and width: heads of 16, 32, 64, 48 and 128 numbers."""
@@ -214,6 +215,18 @@ def test_kernels_are_chosen_by_shape_dtype_and_device(backend: str) -> None:
     with native.using("torch"):
         assert chosen(Block((), WIDE).bfloat16()) == (False, False)
         assert chosen(model_and_batch(backend)[0].blocks[0]) == (True, True)  # type: ignore[arg-type]
+
+
+@on_every_backend
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_training_takes_the_kernels_in_bf16(backend: str, precision: str) -> None:
+    experiment = Experiment(
+        task=Retrieval(hops=2, chains=2), model=WIDE,
+        training=Training(batch=4, validation_examples=8),
+    )  # fmt: skip
+    with native.using(backend):
+        learner = Learner(experiment, torch.device("cpu"), precision)
+    assert all(bool(block.longest) == (precision == "bf16") for block in learner.model.blocks)
 
 
 @on_every_backend
