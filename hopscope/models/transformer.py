@@ -92,7 +92,7 @@ class Block(nn.Module):
         self._choose_kernels()
 
     def _apply(self, fn: Any, recurse: bool = True) -> "Block":
-        """Move or cast, as `nn.Module` does it; a torch that no longer calls this computes alone."""
+        """Move or cast, as `nn.Module` does; a torch that no longer calls this computes alone."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._choose_kernels()
         return self
