@@ -5,8 +5,8 @@
 #include "affine.h"
 
 typedef struct {
-    Affine up, down; /* x of down: forward, room for a block of each thread; back, for GELU of y of up.
-                        The gradients of both are one memory, changed in place. There is room for both
+    Affine up, down; /* x of down: forward, memory for a block of each thread; back, for GELU of y of up.
+                        The gradients of both are one memory, changed in place. Both have a workspace
                         during a call. */
 } Mlp;
 

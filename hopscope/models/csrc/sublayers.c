@@ -98,8 +98,8 @@ static void point_back(Affine *a, bf16 *gradient, bf16 *x_gradient, Map to) {
     a->weight_gradient = to.weight, a->bias_gradient = to.bias;
 }
 
-static Attention attending(const AttentionSublayer *h, const Saved *saved) {
-    const Sizes *s = &h->sizes;
+static Attention attending(const AttentionSublayer *task, const Saved *saved) {
+    const Sizes *s = &task->sizes;
     bf16 *key = saved->packed_qkv + (long)(joint(s) - 2) * s->inner;
     int width = s->inner / s->heads;
     return (Attention){.batch = s->models * s->batch, .heads = s->heads, .read = s->read, .seq = s->seq,
@@ -111,9 +111,9 @@ static Attention attending(const AttentionSublayer *h, const Saved *saved) {
 }
 
 /* The weights (inner x width) and biases of maps, side by side, for each model */
-static void join(const AttentionSublayer *h, bf16 *weight, bf16 *bias) {
-    const Sizes *s = &h->sizes;
-    const Map all[] = {h->query, h->key, h->value}, *maps = all + 3 - joint(s);
+static void join(const AttentionSublayer *task, bf16 *weight, bf16 *bias) {
+    const Sizes *s = &task->sizes;
+    const Map all[] = {task->query, task->key, task->value}, *maps = all + 3 - joint(s);
     long numbers = (long)s->inner * s->width, inner = s->inner;
     for (int m = 0; m < s->models; m++)
         for (int i = 0; i < joint(s); i++, weight += numbers, bias += inner) {
@@ -140,98 +140,98 @@ static void add_reading(const Sizes *s, bf16 *x, const bf16 *last) {
         for (long i = 0; i < wide; i += LANES) store(to + i, _mm512_add_ps(load(to + i), load(last + i)));
 }
 
-void hopscope_attention_sublayer(const AttentionSublayer *h) {
-    const Sizes *s = &h->sizes;
-    Saved saved = parts_of(s, h->saved);
-    Norm norm = norming(s, h->x, h->gain, &saved);
-    norm.shift = h->shift, norm.y = saved.normed;
+void hopscope_attention_sublayer(const AttentionSublayer *task) {
+    const Sizes *s = &task->sizes;
+    Saved saved = parts_of(s, task->saved);
+    Norm norm = norming(s, task->x, task->gain, &saved);
+    norm.shift = task->shift, norm.y = saved.normed;
     norm_forward(&norm);
-    bf16 *bias = workspace((long)s->models * joint(s) * s->inner * (long)sizeof(bf16)), *also = h->x;
-    join(h, saved.weight, bias);
+    bf16 *bias = workspace((long)s->models * joint(s) * s->inner * (long)sizeof(bf16)), *also = task->x;
+    join(task, saved.weight, bias);
     Affine packed_qkv = mapping(s, s->width, joint(s) * s->inner, s->seq, saved.normed, (Map){saved.weight, bias});
     packed_qkv.y = saved.packed_qkv;
     affine_forward(&packed_qkv);
     free(bias);
     if (!whole(s)) {
         bf16 *last = reading(s, saved.normed);
-        Affine query = mapping(s, s->width, s->inner, s->read, last, h->query);
+        Affine query = mapping(s, s->width, s->inner, s->read, last, task->query);
         query.y = saved.queries;
         affine_forward(&query);
         free(last);
-        also = reading(s, h->x);
+        also = reading(s, task->x);
     }
-    Attention attention = attending(h, &saved);
+    Attention attention = attending(task, &saved);
     attention.out = saved.mixed;
     attention_forward(&attention);
-    Affine out = mapping(s, s->inner, s->width, s->read, saved.mixed, h->out);
-    out.y = h->y, out.also = also;
+    Affine out = mapping(s, s->inner, s->width, s->read, saved.mixed, task->out);
+    out.y = task->y, out.also = also;
     affine_forward(&out);
     if (!whole(s)) free(also);
 }
 
-void hopscope_attention_sublayer_back(const AttentionSublayer *h) {
-    const Sizes *s = &h->sizes;
-    Saved saved = parts_of(s, h->saved);
+void hopscope_attention_sublayer_back(const AttentionSublayer *task) {
+    const Sizes *s = &task->sizes;
+    Saved saved = parts_of(s, task->saved);
     long wide = joint(s) * s->inner;
     bf16 *mixed = workspace(read_of(s) * s->inner * BF16), *slopes = workspace(rows_of(s) * wide * BF16);
     bf16 *normed = workspace(rows_of(s) * s->width * BF16), *queries = 0;
-    Affine out = mapping(s, s->inner, s->width, s->read, saved.mixed, h->out);
-    point_back(&out, h->gradient, mixed, h->out_gradient);
+    Affine out = mapping(s, s->inner, s->width, s->read, saved.mixed, task->out);
+    point_back(&out, task->gradient, mixed, task->out_gradient);
     affine_backward(&out);
-    Attention attention = attending(h, &saved);
+    Attention attention = attending(task, &saved);
     attention.gradient = mixed;
     attention.key_gradient = slopes + (wide - 2 * s->inner), attention.value_gradient = slopes + (wide - s->inner);
     attention.query_gradient = whole(s) ? slopes : (queries = workspace(read_of(s) * s->inner * BF16));
     attention_backward(&attention);
     Affine packed_qkv = mapping(s, s->width, (int)wide, s->seq, saved.normed, (Map){saved.weight, 0});
-    point_back(&packed_qkv, slopes, normed, h->packed_gradient);
+    point_back(&packed_qkv, slopes, normed, task->packed_gradient);
     affine_backward(&packed_qkv);
     if (!whole(s)) {
         bf16 *last = reading(s, saved.normed), *of_last = workspace(read_of(s) * s->width * BF16);
-        Affine query = mapping(s, s->width, s->inner, s->read, last, h->query);
-        point_back(&query, queries, of_last, h->query_gradient);
+        Affine query = mapping(s, s->width, s->inner, s->read, last, task->query);
+        point_back(&query, queries, of_last, task->query_gradient);
         affine_backward(&query);
         add_reading(s, normed, of_last);
         free(last), free(of_last), free(queries);
     }
-    Norm norm = norming(s, h->x, h->gain, &saved);
-    norm.gradient = normed, norm.x_gradient = h->x_gradient;
-    norm.gain_gradient = h->gain_gradient, norm.shift_gradient = h->shift_gradient;
-    if (whole(s)) norm.also = h->gradient;
+    Norm norm = norming(s, task->x, task->gain, &saved);
+    norm.gradient = normed, norm.x_gradient = task->x_gradient;
+    norm.gain_gradient = task->gain_gradient, norm.shift_gradient = task->shift_gradient;
+    if (whole(s)) norm.also = task->gradient;
     norm_backward(&norm);
-    if (!whole(s)) add_reading(s, h->x_gradient, h->gradient);
+    if (!whole(s)) add_reading(s, task->x_gradient, task->gradient);
     free(mixed), free(slopes), free(normed);
 }
 
-static Mlp mlp_of(const MlpSublayer *h, const Saved *saved) {
-    const Sizes *s = &h->sizes;
-    return (Mlp){mapping(s, s->width, s->hidden, s->seq, saved->normed, h->up),
-                 mapping(s, s->hidden, s->width, s->seq, saved->hidden, h->down)};
+static Mlp mlp_of(const MlpSublayer *task, const Saved *saved) {
+    const Sizes *s = &task->sizes;
+    return (Mlp){mapping(s, s->width, s->hidden, s->seq, saved->normed, task->up),
+                 mapping(s, s->hidden, s->width, s->seq, saved->hidden, task->down)};
 }
 
-void hopscope_mlp_sublayer(const MlpSublayer *h) {
-    const Sizes *s = &h->sizes;
-    Saved saved = parts_of(s, h->saved);
-    Norm norm = norming(s, h->x, h->gain, &saved);
-    norm.shift = h->shift, norm.y = saved.normed;
+void hopscope_mlp_sublayer(const MlpSublayer *task) {
+    const Sizes *s = &task->sizes;
+    Saved saved = parts_of(s, task->saved);
+    Norm norm = norming(s, task->x, task->gain, &saved);
+    norm.shift = task->shift, norm.y = saved.normed;
     norm_forward(&norm);
-    Mlp mlp = mlp_of(h, &saved);
-    mlp.up.y = saved.hidden, mlp.down.y = h->y, mlp.down.also = h->x;
+    Mlp mlp = mlp_of(task, &saved);
+    mlp.up.y = saved.hidden, mlp.down.y = task->y, mlp.down.also = task->x;
     mlp_forward(&mlp);
 }
 
-void hopscope_mlp_sublayer_back(const MlpSublayer *h) {
-    const Sizes *s = &h->sizes;
-    Saved saved = parts_of(s, h->saved);
+void hopscope_mlp_sublayer_back(const MlpSublayer *task) {
+    const Sizes *s = &task->sizes;
+    Saved saved = parts_of(s, task->saved);
     bf16 *normed = workspace(rows_of(s) * s->width * (long)sizeof(bf16));
-    Mlp mlp = mlp_of(h, &saved);
+    Mlp mlp = mlp_of(task, &saved);
     mlp.up.y = saved.hidden;
-    point_back(&mlp.up, 0, normed, h->up_gradient);
-    point_back(&mlp.down, h->gradient, 0, h->down_gradient);
+    point_back(&mlp.up, 0, normed, task->up_gradient);
+    point_back(&mlp.down, task->gradient, 0, task->down_gradient);
     mlp_backward(&mlp);
-    Norm norm = norming(s, h->x, h->gain, &saved);
-    norm.gradient = normed, norm.x_gradient = h->x_gradient, norm.also = h->gradient;
-    norm.gain_gradient = h->gain_gradient, norm.shift_gradient = h->shift_gradient;
+    Norm norm = norming(s, task->x, task->gain, &saved);
+    norm.gradient = normed, norm.x_gradient = task->x_gradient, norm.also = task->gradient;
+    norm.gain_gradient = task->gain_gradient, norm.shift_gradient = task->shift_gradient;
     norm_backward(&norm);
     free(normed);
 }
