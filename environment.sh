@@ -7,7 +7,7 @@ _hopscope_environment() {
         echo "hopscope: $("$python" --version) found, expected Python 3.11 or later: set PYTHON" >&2
         return 2
     fi
-    recipe="$(cat pyproject.toml constraints.txt hopscope/models/native/* | "$python" -c \
+    recipe="$(cat pyproject.toml constraints.txt hopscope/models/csrc/* | "$python" -c \
         'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())')" || return
     kept=".venv/.recipe${extra:+-$extra}"
     # Of two calls at once, one builds and the other waits.

@@ -22,12 +22,16 @@ import tyro
 from hopscope.machine import cores, processor
 
 WAYS = {
-    "as OpenMP does": {"GOMP_SPINCOUNT": "300000"},
-    "as hopscope does": {},
-    "asleep at once": {"OMP_WAIT_POLICY": "passive"},
+    "as OpenMP does": ({"GOMP_SPINCOUNT": "300000"}, ""),
+    "as hopscope does": ({}, ""),
+    "as hopscope does, torch first": ({}, "import torch; "),
+    "asleep at once": ({"OMP_WAIT_POLICY": "passive"}, ""),
 }
-"""GNU's OpenMP spins 300,000 turns if nobody says otherwise."""
+"""The environment, and what runs before hopscope is imported. GNU's OpenMP spins 300,000 turns if
+nobody says otherwise.
+"""
 PAGE = "from hopscope.web.frame import Frame; Frame('gallery/demo')._repr_html_()"
+COMMAND = "from hopscope.cli.main import main; main()"
 SPIN = "while True: pass"
 
 
@@ -43,23 +47,23 @@ def main(options: Options) -> None:
     """Time every way alone and beside busy programs; print a row for each."""
     found: dict[str, dict[str, list[float]]] = {way: {} for way in WAYS}
     for _ in range(options.rounds):
-        for way, said in WAYS.items():
+        for way, (environment, before) in WAYS.items():
             for busy in (0, cores() - 1):
                 with _company(busy):
-                    for work, seconds in _times(said).items():
+                    for work, seconds in _times(environment, before).items():
                         found[way].setdefault(f"{work}, {busy} busy", []).append(seconds)
     for way, times in found.items():
         least = {name: round(min(all_), 2) for name, all_ in times.items()}
         print(json.dumps({"way": way, "processor": processor(), "cores": cores(), **least}))
 
 
-def _times(said: Mapping[str, str]) -> dict[str, float]:
+def _times(environment: Mapping[str, str], before: str) -> dict[str, float]:
     """Seconds of the clock for each kind of work."""
     free = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
     with tempfile.TemporaryDirectory() as store:
         train = ["train", "demo", "--training.steps", "300", "--store", store]
-        works = {"page": ["-c", PAGE], "training": ["-m", "hopscope", *train]}
-        return {name: _clock(words, free | said) for name, words in works.items()}
+        works = {"page": ["-c", before + PAGE], "training": ["-c", before + COMMAND, *train]}
+        return {name: _clock(words, {**free, **environment}) for name, words in works.items()}
 
 
 def _clock(words: list[str], environment: dict[str, str]) -> float:

@@ -1,8 +1,8 @@
-"""Each kernel in C, on every path of this processor, beside torch: time, error against float64.
+"""Each sublayer in C, on every backend of this processor, beside torch: time, error to float64.
 
     python benchmarks/kernels.py [--rounds 20] [--clock cpu] [--threads 1]
 
-A turn is forward and backward of one layer's operation in bf16, at both shapes of `train_step.py`.
+A turn is forward and backward of one sublayer in bf16, at both shapes of `train_step.py`.
 `off` is the largest error of a gradient against float64, relative to that gradient's largest
 number.
 """
@@ -17,43 +17,38 @@ from torch import Tensor, nn
 from train_step import CLOCKS, SHAPES, Shape, where
 
 from hopscope.machine import keep_pages
-from hopscope.models import compiled
-from hopscope.models.layers import Affine, Attention, Mlp, Norm
+from hopscope.models import native
+from hopscope.models.transformer import Block
 
 
-class Attending(nn.Module):
-    """Attention of all positions, projections included."""
+class Sublayer(nn.Module):
+    """The attention or the MLP of a block, its norm and the residual included."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, kind: str) -> None:
         super().__init__()
-        self.attention = Attention((), shape.experiment("bf16").model)
+        self.kind, self.block = kind, Block((), shape.experiment("bf16").model)
+        for name, parameter in self.block.named_parameters():
+            gain = "norm.weight" in name
+            nn.init.normal_(parameter, 1.0 if gain else 0.0, 0.1)
+        self.block.bfloat16()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.attention(x, x.shape[-2])
+        if self.kind == "attention":
+            return self.block._attended(x, x.shape[-2])
+        return self.block._finished(x)
 
 
-def operations(shape: Shape) -> dict[str, nn.Module]:
-    model = shape.experiment("bf16").model
-    return {
-        "attention": Attending(shape),
-        "norm": Norm((), model.d_model),
-        "affine, 128 to 512": Affine((), model.d_model, model.mlp_width),
-        "mlp": Mlp((), model),
-    }
-
-
-def gradients(operation: nn.Module, x: Tensor, slope: Tensor) -> list[Tensor]:
+def gradients(sublayer: nn.Module, x: Tensor, slope: Tensor) -> list[Tensor]:
     x = x.detach().requires_grad_()
-    operation.zero_grad()
-    operation(x).backward(slope)
-    return [each.grad for each in (x, *operation.parameters()) if each.grad is not None]
+    sublayer.zero_grad()
+    sublayer(x).backward(slope)
+    return [each.grad for each in (x, *sublayer.parameters()) if each.grad is not None]
 
 
-def off(operation: nn.Module, x: Tensor, slope: Tensor) -> float:
+def off(sublayer: nn.Module, x: Tensor, slope: Tensor) -> float:
     """The worst gradient's distance from float64."""
-    ours = [each.double() for each in gradients(operation, x, slope)]
-    exact = gradients(operation.double(), x.double(), slope.double())
-    operation.bfloat16()
+    ours = [each.double() for each in gradients(sublayer, x, slope)]
+    exact = gradients(sublayer.double(), x.double(), slope.double())
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(ours, exact, strict=True))
 
 
@@ -66,26 +61,25 @@ def milliseconds(turn: Callable[[], object], clock: str) -> float:
 def rows(shape: Shape, rounds: int, clock: str) -> Iterator[dict[str, object]]:
     length = shape.experiment("bf16").task.interface().length
     x = torch.randn(shape.batch, length, shape.experiment("bf16").model.d_model).bfloat16()
-    for name, operation in operations(shape).items():
-        for parameter in operation.parameters():
-            nn.init.normal_(parameter, 1.0 if name == "norm" else 0.0, 0.1)
-        operation.bfloat16()
-        slope = torch.randn(operation(x).shape).bfloat16()
-        times: dict[str, list[float]] = {path: [] for path in compiled.possible()}
+    for kind in ("attention", "mlp"):
+        sublayers = {}
+        for backend in native.possible():
+            torch.manual_seed(0)
+            with native.using(backend):
+                sublayers[backend] = Sublayer(shape, kind)
+        slope = torch.randn(x.shape).bfloat16()
+        times: dict[str, list[float]] = {backend: [] for backend in sublayers}
         for _ in range(rounds + 2):
-            for path, taken in times.items():
-                with compiled.using(path):
-                    turn = partial(gradients, operation, x, slope)
-                    taken.append(milliseconds(turn, clock))
-        for path, taken in times.items():
-            with compiled.using(path):
-                error = off(operation, x, slope)
-                median = sorted(taken[2:])[rounds // 2]
-                yield {
-                    "benchmark": "kernels", "shape": shape.name, "operation": name,
-                    "median_ms": round(median, 2), "off": round(error, 4),
-                    **where(x.device, clock),
-                }  # fmt: skip
+            for backend, sublayer in sublayers.items():
+                turn = partial(gradients, sublayer, x, slope)
+                times[backend].append(milliseconds(turn, clock))
+        for backend, taken in times.items():
+            yield {
+                "benchmark": "kernels", "shape": shape.name, "sublayer": kind,
+                "median_ms": round(sorted(taken[2:])[rounds // 2], 2),
+                "off": round(off(sublayers[backend], x, slope), 4),
+                **where(x.device, clock), "kernels": backend,
+            }  # fmt: skip
 
 
 def main() -> None:
@@ -94,7 +88,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     chosen = parser.parse_args()
-    if compiled.loaded() is None:
+    if native.library() is None:
         parser.error("no kernels here: no compiler at installation, or no AVX-512 BF16")
     torch.set_num_threads(chosen.threads)
     keep_pages()

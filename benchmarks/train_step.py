@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.machine import keep_pages
-from hopscope.models import compiled
+from hopscope.models import native
 from hopscope.tasks import examples, hop_losses, sampler_of, visited
 from hopscope.training.learner import Learner
 
@@ -237,11 +237,11 @@ def measure(
 def where(device: torch.device, clock: str) -> dict[str, object]:
     """What else a time depends on."""
     if device.type == "cuda":
-        kernels = compiled.path_on(device)
+        kernels = native.backend_on(device)
         return {"machine": torch.cuda.get_device_name(), "kernels": kernels, "clock": clock}
     machine = torch.cpu.get_capabilities().get("cpu_name") or platform.machine()
     return {
-        "machine": machine, "kernels": compiled.path(), "threads": torch.get_num_threads(),
+        "machine": machine, "kernels": native.backend(), "threads": torch.get_num_threads(),
         "clock": clock,
     }  # fmt: skip
 

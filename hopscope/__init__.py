@@ -1,10 +1,11 @@
 """hopscope: a microscope for multi-hop attention.
 
 The names of the main flow are here, and each is fetched from its room when it is first used.
-Importing the package itself does one thing: it sets how long threads wait, before torch is there.
+Importing the package itself does one thing: it sets how long threads wait for each other.
 """
 
 import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -78,19 +79,24 @@ _ROOMS = {
 }
 
 
-_SPINS = "10000"
-"""Turns for which a thread of GNU's OpenMP spins before it sleeps: a fraction of a millisecond."""
+_SPINS = "1000"
+"""Turns for which a waiting thread of GNU's OpenMP spins before it sleeps."""
 
 
 def _wait_briefly() -> None:
     """Have threads that wait for each other sleep soon, unless the user has said how they wait.
 
     By default they spin for several milliseconds. If another program has one of the cores, nearly
-    every operation waits so long for the thread that was there, and a computation of many small
-    ones takes twenty times its time (`benchmarks/busy.py`). OpenMP reads this when torch is loaded.
+    every operation waits so long for the thread that was there (`benchmarks/busy.py`). OpenMP reads
+    this when torch is loaded; a torch that is loaded already needs `wait_briefly_from_now_on`.
     """
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
+    if "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
+        return
+    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    if "torch" in sys.modules:
+        from hopscope.machine import wait_briefly_from_now_on
+
+        wait_briefly_from_now_on()
 
 
 _wait_briefly()

@@ -4,6 +4,7 @@ import ctypes
 import os
 import platform
 import sys
+import threading
 from pathlib import Path
 
 from hopscope.errors import ConfigError
@@ -64,3 +65,24 @@ def keep_pages() -> bool:
         return False
     settings = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 2**28))
     return all(mallopt(option, value) == 1 for option, value in settings)
+
+
+def wait_briefly_from_now_on() -> None:
+    """Have waiting threads of GNU's OpenMP sleep soon, though it is running; else do nothing.
+
+    While it has started more threads than there are cores, it spins for 1,000 turns instead of
+    300,000. So one thread that is never used again is started beside those that compute: with a
+    team of its own, which belongs to a thread that sleeps.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    loaded = ctypes.CDLL(None)
+    parallel = getattr(loaded, "GOMP_parallel", None)
+    if parallel is None:
+        return
+
+    def hold_a_team() -> None:
+        parallel(loaded.free, None, 2, 0)  # two threads free nothing
+        threading.Event().wait()
+
+    threading.Thread(target=hold_a_team, name="hopscope-idle", daemon=True).start()

@@ -18,7 +18,7 @@ EVERY = jaxtyping.jaxtyped
 CALLS: dict[CodeType, list[int]] = defaultdict(lambda: [0])
 """In this test, of every function: one within another is made anew, and counted on."""
 
-KERNELS = "hopscope.models.triton_kernels"
+KERNELS = "hopscope.models.cuda_ops"
 """Triton has to find what a kernel calls as it is written."""
 
 

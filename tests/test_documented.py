@@ -88,7 +88,7 @@ def test_every_public_name_is_documented() -> None:
 def test_what_the_page_on_the_architecture_names_is_there() -> None:
     package = Path(hopscope.__file__).parent
     page = (DOCS / "architecture.md").read_text()
-    places = (package, ROOT, package / "models", package / "models" / "native")
+    places = (package, ROOT, package / "models", package / "models" / "csrc")
     files = {*re.findall(r"`(?:hopscope/)?((?:\w+/)*\w+\.(?:py|c|h))[:`]", page)}
     assert [file for file in files if not any((place / file).exists() for place in places)] == []
     for file, name in re.findall(r"`((?:\w+/)*\w+)\.py:([\w.]+)`", page):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-RECIPE = ("pyproject.toml", "constraints.txt", "hopscope/models/native/affine.h")
+RECIPE = ("pyproject.toml", "constraints.txt", "hopscope/models/csrc/affine.h")
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def torch_itself() -> Check:
 def device() -> Check:
     """Where `--device auto` computes, and with which numbers."""
     from hopscope.configs import Training
-    from hopscope.models import compiled
+    from hopscope.models import native
     from hopscope.runs.computing import processor_of
     from hopscope.training.precision import device_of, precision_of
 
@@ -153,8 +153,8 @@ def device() -> Check:
     if chosen.type == "cpu":
         return Check("device", "fine", f"no GPU: the processor, {precision}")
     with warnings.catch_warnings(action="ignore"):  # it is said here
-        found = f"{processor_of(chosen)}, {precision}, by {compiled.gpu_path(chosen)}"
-        what, _, todo = compiled.why_no_triton(chosen).partition(": ")
+        found = f"{processor_of(chosen)}, {precision}, by {native.gpu_backend(chosen)}"
+        what, _, todo = native.why_no_triton(chosen).partition(": ")
     return Check("device", "note" if todo else "fine", f"{found}; {what}" if what else found, todo)
 
 
@@ -172,12 +172,12 @@ def threads() -> Check:
 
 def kernels() -> Check:
     """How bf16 models are computed, and why not in a faster way."""
-    from hopscope.models import compiled
+    from hopscope.models import native
 
     try:
-        taken, why = compiled.path(), compiled.why_none_better()
+        taken, why = native.backend(), native.why_none_better()
     except ConfigError as error:
-        return Check("kernels", "wrong", str(error), f"unset {compiled.VARIABLE}, or name another")
+        return Check("kernels", "wrong", str(error), f"unset {native.VARIABLE}, or name another")
     what, _, todo = why.partition(": ")
     return Check("kernels", "note" if todo else "fine", f"{taken}; {what}" if what else taken, todo)
 
@@ -192,7 +192,7 @@ def agreement() -> Check:
         return Check("agreement", "fine", "not asked")
     if not found:
         return Check("agreement", "fine", "torch alone computes here")
-    told = ", ".join(f"{one.path} {one.error:.2%}" for one in found)
+    told = ", ".join(f"{one.backend} {one.error:.2%}" for one in found)
     told += f" off float64 (bf16 may be {found[0].allowed:.2%} off)"
     if all(one.agrees for one in found):
         return Check("agreement", "fine", told)

@@ -1,8 +1,8 @@
 """Do the kernels, in C and on a GPU in Triton, agree with torch on this machine? Seconds tell.
 
-The gradients of a small model are computed in float64, in bf16 by torch alone, and in bf16 on every
-path that this machine can take. bf16 has an error of its own, which torch shows; a kernel that does
-as it should has about the same.
+The gradients of a small model are computed in float64, in bf16 by torch alone, and in bf16 by every
+backend that this machine can take. bf16 has an error of its own, which torch shows; a kernel that
+does as it should has about the same.
 """
 
 from contextlib import nullcontext
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.configs import Interface, Model
-from hopscope.models import compiled
+from hopscope.models import native
 from hopscope.models.transformer import Transformer
 
 MODEL = Model(layers=2, heads=2, d_model=64, init="fan-in")
@@ -25,9 +25,9 @@ ALLOWED = 2.0
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the gradients of one path are from those in float64, as a share of these."""
+    """How far the gradients of one backend are from those in float64, as a share of these."""
 
-    path: compiled.Path | compiled.GpuPath
+    backend: native.Backend
     error: float
     allowed: float
 
@@ -38,21 +38,19 @@ class Agreement:
 
 
 def agreements() -> list[Agreement]:
-    """Every path that this machine can take beside torch, held against torch."""
+    """Every backend that this machine can take beside torch, compared with torch."""
     exact = _gradients(torch.float64, "torch")
 
-    def error(path: compiled.Path | compiled.GpuPath) -> float:
-        return float((_gradients(torch.bfloat16, path) - exact).norm() / exact.norm())
+    def error(backend: native.Backend) -> float:
+        return float((_gradients(torch.bfloat16, backend) - exact).norm() / exact.norm())
 
     allowed = ALLOWED * error("torch")
-    gpu = compiled.gpu_path(torch.device("cuda"))
-    paths = [path for path in (*compiled.possible(), gpu) if path != "torch"]
-    return [Agreement(path, error(path), allowed) for path in paths]
+    gpu = native.gpu_backend(torch.device("cuda"))
+    backends = [each for each in (*native.possible(), gpu) if each != "torch"]
+    return [Agreement(each, error(each), allowed) for each in backends]
 
 
-def _gradients(
-    dtype: torch.dtype, path: compiled.Path | compiled.GpuPath
-) -> Float[Tensor, "parameter"]:
+def _gradients(dtype: torch.dtype, backend: native.Backend) -> Float[Tensor, "parameter"]:
     """Of the mean squared error, of all parameters in a row."""
     generator = torch.Generator().manual_seed(SEED)
 
@@ -60,12 +58,12 @@ def _gradients(
         """What bf16 can hold, so that all compute with the same."""
         return torch.randn(*shape, generator=generator).bfloat16().to(device, dtype)
 
-    device = "cuda" if path == "triton" else "cpu"
+    device = "cuda" if backend == "triton" else "cpu"
 
     inputs = numbers(BATCH, INTERFACE.length, INTERFACE.inputs)
     targets = numbers(BATCH, INTERFACE.read, INTERFACE.outputs)
-    model = Transformer.seeded(MODEL, INTERFACE, SEED).bfloat16().to(device, dtype)
-    with nullcontext() if path == "triton" else compiled.using(path):
-        (model(inputs) - targets).square().mean().backward()
+    with nullcontext() if backend == "triton" else native.using(backend):
+        model = Transformer.seeded(MODEL, INTERFACE, SEED).bfloat16().to(device, dtype)
+    (model(inputs) - targets).square().mean().backward()
     found = [x.grad.flatten() for x in model.parameters() if x.grad is not None]
     return torch.cat(found).double().cpu()

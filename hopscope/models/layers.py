@@ -1,4 +1,4 @@
-"""The layers of a transformer, for one model or a fleet.
+"""The layers of a transformer, for one model or a fleet, written out in torch.
 
 A fleet's parameters have a model axis in front; so have its activations. Every layer is
 written once, for both.
@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from hopscope.configs import Model
-from hopscope.models import halves, kernels
+from hopscope.models import torch_private
 
 NORM_EPS = 1e-5
 """What is added to the variance in a norm; PyTorch's default."""
@@ -51,8 +51,6 @@ def affine(
     bias: Float[Tensor, "*model outputs"] | None,
 ) -> Float[Tensor, "*model batch seq outputs"]:
     """W x + b at every position, each model of a fleet with its own W and b."""
-    if bias is not None and kernels.suit_affine(x, weight, bias):
-        return kernels.affine(x, weight, bias)
     if weight.ndim == 2:
         return functional.linear(x, weight, bias)
     rows = x.flatten(-3, -2)
@@ -86,8 +84,6 @@ class Norm(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq width"]
     ) -> Float[Tensor, "*model batch seq width"]:
-        if kernels.suit_norm(x, self.weight, self.bias):
-            return kernels.norm(x, self.weight, self.bias, NORM_EPS)
         width = (x.shape[-1],)
         if self.weight.ndim == 1:
             return functional.layer_norm(x, width, self.weight, self.bias, NORM_EPS)
@@ -121,22 +117,8 @@ class Mlp(nn.Module):
     def forward(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch seq d_model"]:
-        up, down = self.up.pair, self.down.pair
-        if kernels.suit_mlp(x, up, down):
-            return kernels.mlp(x, up, down)
         # The exact GELU: GPT-2's tanh formula costs five times as much on a CPU in bf16.
         out: Tensor = self.down(functional.gelu(self.up(x)))
-        return out
-
-    def added(
-        self, x: Float[Tensor, "*model batch seq d_model"], norm: nn.Module
-    ) -> Float[Tensor, "*model batch seq d_model"]:
-        """Every position, and what the MLP after this norm adds there."""
-        if isinstance(norm, Norm):
-            pairs = norm.pair, self.up.pair, self.down.pair
-            if halves.suit_mlp(x, *pairs):
-                return halves.mlp(x, *pairs, NORM_EPS)
-        out: Tensor = x + self(norm(x))
         return out
 
 
@@ -158,11 +140,7 @@ class MaskedSoftmax(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (weights,) = ctx.saved_tensors
-        # softmax's own backward: weights · (gradient − Σ weights · gradient)
-        scores = torch.ops.aten._softmax_backward_data(  # noqa: SLF001
-            gradient, weights, -1, weights.dtype
-        )
-        return scores.mul_(ctx.scale), None, None
+        return torch_private.softmax_backward(weights, gradient).mul_(ctx.scale), None, None
 
 
 class Attention(nn.Module):
@@ -195,28 +173,11 @@ class Attention(nn.Module):
         else:
             query = self.query(x[..., -read:, :])
         # One map for all: each of its own would read x, and write a gradient of its size.
-        joined = affine(x, *side_by_side(maps))
-        if not kernels.suit_attention(x, self.width):
-            return self.written(self._brought(joined, query))
-        out: Tensor = self.out(kernels.attend(joined, query, self.heads, self.causal))
-        return out
-
-    def added(
-        self,
-        x: Float[Tensor, "*model batch seq d_model"],
-        norm: nn.Module,
-        read: int,
-    ) -> Float[Tensor, "*model batch read d_model"]:
-        """The last `read` positions, and what all heads after this norm add there."""
-        if isinstance(norm, Norm):
-            maps = self.query.pair, self.key.weight, self.value.pair, self.out.pair
-            heads = halves.Heads(self.heads, self.causal, read, NORM_EPS)
-            if halves.suit_attention(x, norm.pair, maps, heads):
-                return halves.attention(x, norm.pair, maps, heads)
-        # A slice of everything would still write a gradient of its own, as large as x.
-        kept = x if read == x.shape[-2] else x[..., -read:, :]
-        out: Tensor = kept + self(norm(x), read)
-        return out
+        packed_qkv = affine(x, *side_by_side(maps))
+        *first, key, value = packed_qkv.split(self.heads * self.width, -1)
+        queries = self._split(first[0] if query is None else query)
+        weights = self._weights(queries, self._split(key))
+        return self.written(weights @ self._split(value))
 
     def pattern(
         self,
@@ -254,18 +215,6 @@ class Attention(nn.Module):
         """What all heads together add to the residual stream."""
         out: Tensor = self.out(rearrange(mixed, "... head seq width -> ... seq (head width)"))
         return out
-
-    def _brought(
-        self,
-        joined: Float[Tensor, "*model batch seq joined"],
-        query: Float[Tensor, "*model batch read width"] | None,
-    ) -> Float[Tensor, "*model batch head read d_head"]:
-        """What each head brings to the reading positions; queries lie before keys and values, or
-        apart.
-        """
-        *first, key, value = joined.split(self.heads * self.width, -1)
-        asked = self._split(first[0] if query is None else query)
-        return self._weights(asked, self._split(key)) @ self._split(value)
 
     def _weights(
         self,

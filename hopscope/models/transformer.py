@@ -8,6 +8,9 @@ The attention of any layer can be seen, and replaced, through an argument:
 
 and so can what its heads carry (`heads=edit`). It can also be walked: `enter`, `layer`, `leave`.
 
+In bf16 a block is computed by the kernels of its backend (`native.backend_on`), chosen when it is
+made, moved or cast. Edited passes, and whatever kernels do not support, are computed by torch.
+
 With `models=(seed, …)` it is a fleet: parameters, inputs and outputs have a model axis in
 front, and member i computes what a single model with its weights would.
 """
@@ -15,6 +18,7 @@ front, and member i computes what a single model with its weights would.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -22,6 +26,8 @@ from torch import Tensor, nn
 
 from hopscope.configs import Interface, Model
 from hopscope.errors import ModelError
+from hopscope.models import native
+from hopscope.models.fused_blocks import FusedBlocks
 from hopscope.models.layers import Affine, Attention, Embedding, Mlp, Norm
 
 GPT2_STD = 0.02
@@ -53,6 +59,27 @@ class Edits:
 NO_EDITS = Edits()
 
 
+@runtime_checkable
+class Kernels(Protocol):
+    """Computes sublayers of bf16 models faster than torch; the sublayers contain their norm."""
+
+    def longest(self, norm: nn.Module, attention: Attention) -> int: ...
+    def supports_mlp(self, norm: nn.Module, mlp: Mlp) -> bool: ...
+    def attention(self, x: Tensor, norm: Any, attention: Attention, read: int) -> Tensor: ...
+    def mlp(self, x: Tensor, norm: Any, mlp: Mlp) -> Tensor: ...
+
+
+def kernels_of(backend: native.Backend) -> Kernels | None:
+    """The kernels of a backend; None where torch computes."""
+    if backend == "torch":
+        return None
+    if backend == "triton":
+        from hopscope.models.cuda_ops import CudaOps
+
+        return CudaOps()
+    return FusedBlocks(tiles=backend == "amx")
+
+
 class Block(nn.Module):
     """Attention, then (unless the config says no) an MLP; each adds to the residual stream."""
 
@@ -62,6 +89,32 @@ class Block(nn.Module):
         self.mlp = Mlp(fleet, config) if config.mlp else None
         self.attention_norm = _norm(fleet, config)
         self.mlp_norm = _norm(fleet, config) if config.mlp else None
+        self._choose_kernels()
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "Block":
+        """Move or cast, as `nn.Module` does; a torch that no longer calls this computes alone."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._choose_kernels()
+        return self
+
+    def _choose_kernels(self) -> None:
+        """The kernels for this dtype and device, and which sublayers of this shape they compute."""
+        self.kernels: Kernels | None = None
+        self.longest, self.mlp_in_kernels = 0, False  # sequence whose attention they compute
+        if any(parameter.dtype != torch.bfloat16 for parameter in self.parameters()):
+            return
+        kernels = kernels_of(native.backend_on(self.attention.out.weight.device))
+        if kernels is not None:
+            self.kernels = kernels
+            self.longest = kernels.longest(self.attention_norm, self.attention)
+            if self.mlp and self.mlp_norm:
+                self.mlp_in_kernels = kernels.supports_mlp(self.mlp_norm, self.mlp)
+
+    def _takes(self, x: Tensor) -> bool:
+        """Whether kernels can compute with this residual stream."""
+        bias, shape = self.attention.out.pair[1], (*x.shape[:-3], x.shape[-1])
+        bf16 = x.dtype == bias.dtype == torch.bfloat16
+        return bf16 and x.device == bias.device and shape == bias.shape
 
     def forward(
         self,
@@ -71,9 +124,21 @@ class Block(nn.Module):
         edits: Edits,
     ) -> Float[Tensor, "*model batch read d_model"]:
         if edits.none:
-            return self._finished(self.attention.added(x, self.attention_norm, read))
+            return self._finished(self._attended(x, read))
         written = self._edited(self.attention_norm(x), read, layer, edits)
         return self._finished(x[..., -read:, :] + written)
+
+    def _attended(
+        self, x: Float[Tensor, "*model batch seq d_model"], read: int
+    ) -> Float[Tensor, "*model batch read d_model"]:
+        """The last `read` positions, and what all heads add there."""
+        seq = x.shape[-2]
+        if self.kernels and seq <= self.longest and self._takes(x):
+            return self.kernels.attention(x, self.attention_norm, self.attention, read)
+        # A slice of everything would still write a gradient of its own, as large as x.
+        last = x if read == seq else x[..., -read:, :]
+        out: Tensor = last + self.attention(self.attention_norm(x), read)
+        return out
 
     def look(
         self, x: Float[Tensor, "*model batch seq d_model"], read: int, heads: Sequence[int]
@@ -111,9 +176,12 @@ class Block(nn.Module):
     def _finished(
         self, x: Float[Tensor, "*model batch read d_model"]
     ) -> Float[Tensor, "*model batch read d_model"]:
-        if self.mlp is not None and self.mlp_norm is not None:
-            x = self.mlp.added(x, self.mlp_norm)
-        return x
+        if self.mlp is None or self.mlp_norm is None:
+            return x
+        if self.kernels and self.mlp_in_kernels and self._takes(x):
+            return self.kernels.mlp(x, self.mlp_norm, self.mlp)
+        out: Tensor = x + self.mlp(self.mlp_norm(x))
+        return out
 
     def _edited(
         self,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 
 from hopscope.machine import check_threads, processor
-from hopscope.models import compiled
+from hopscope.models import native
 from hopscope.store import RunFolder
 from hopscope.store.manifest import Stretch
 
@@ -67,13 +67,13 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
 
 
 def _kernels(device: torch.device) -> str:
-    """The path that is taken there; of Triton, which compiles its kernels, the version."""
-    path = compiled.path_on(device)
-    if path != "triton":
-        return path
+    """The backend that is taken there; with the version of Triton, which compiles its kernels."""
+    backend = native.backend_on(device)
+    if backend != "triton":
+        return backend
     import triton
 
-    return f"{path} {triton.__version__}"
+    return f"{backend} {triton.__version__}"
 
 
 def _torch(device: torch.device) -> str:

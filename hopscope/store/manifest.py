@@ -74,7 +74,7 @@ class Stretch(Config):
     threads: Count
     """The number of threads of the processor that computed."""
     kernels: str
-    """How the products of bf16 models were computed; see `hopscope.models.compiled`."""
+    """How the products of bf16 models were computed; see `hopscope.models.native`."""
     torch: str
     """The version of torch."""
     processor: str

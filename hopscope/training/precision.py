@@ -6,7 +6,8 @@ import torch
 
 from hopscope.configs import Training
 from hopscope.errors import ConfigError
-from hopscope.models.compiled import OLDEST_GPU, processor_has
+from hopscope.models.native import OLDEST_GPU
+from hopscope.models.torch_private import processor_has
 
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
 

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from hopscope.models.torch_private import copy_all
+
 ALIGN = 16  # numbers; in float32 every tensor starts on a cache line
 
 
@@ -30,6 +32,8 @@ class FlatWeights:
         self.compute = self.master.data if same else torch.zeros_like(self.master, dtype=dtype)
         for name, parameter in self.parameters.items():
             self._view(self.master.data, name).copy_(parameter.data)
+        model.to(dtype)  # so that it chooses how to compute in this precision
+        for name, parameter in self.parameters.items():
             parameter.data = self._view(self.compute, name)
         self.refresh()
 
@@ -44,7 +48,7 @@ class FlatWeights:
         parameters = self.parameters.values()
         gradients = [p.grad for p in parameters if p.grad is not None]
         assert len(gradients) == len(self.gradients)
-        torch._foreach_copy_(self.gradients, gradients)
+        copy_all(self.gradients, gradients)
         for parameter in parameters:
             parameter.grad = None
 

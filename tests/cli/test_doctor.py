@@ -17,7 +17,7 @@ from hopscope.cli import health
 from hopscope.cli.health import Check, checks
 from hopscope.cli.main import run as hopscope
 from hopscope.configs import Experiment
-from hopscope.models import agreement, compiled
+from hopscope.models import agreement, native
 from hopscope.store import Store
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -33,7 +33,7 @@ def test_here_nothing_is_wrong(root: Path, capsys: Captured) -> None:
     assert hopscope(["doctor", "--json"]) == 0
     looked = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
     assert not [check for check in looked.values() if check["state"] == "wrong"]
-    assert looked["kernels"]["found"].partition(";")[0] == compiled.path()
+    assert looked["kernels"]["found"].partition(";")[0] == native.backend()
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     extras = {*project["optional-dependencies"]} - {"dev"}
     assert {name.removeprefix("extra ") for name in looked if "extra" in name} == extras
@@ -61,8 +61,8 @@ def test_a_machine_that_could_do_better_says_how(monkeypatch: Patch) -> None:
     monkeypatch.setattr(agreement, "agreements", lambda: [off])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
     monkeypatch.setattr(health, "cores", lambda: 0)
-    monkeypatch.setattr(compiled, "path", lambda: "amx")
-    monkeypatch.setattr(compiled, "why_none_better", lambda: "not compiled: install gcc")
+    monkeypatch.setattr(native, "backend", lambda: "amx")
+    monkeypatch.setattr(native, "why_none_better", lambda: "not compiled: install gcc")
     looked = found()
     for name, state, text in (
         ("agreement", "wrong", "HOPSCOPE_KERNELS=torch"),
@@ -73,18 +73,18 @@ def test_a_machine_that_could_do_better_says_how(monkeypatch: Patch) -> None:
         assert looked[name].state == state
         assert text in looked[name].todo
     assert looked["agreement"].found.startswith("amx 30.00% off float64")
-    monkeypatch.setattr(compiled, "why_none_better", lambda: "the processor has no AMX")
+    monkeypatch.setattr(native, "why_none_better", lambda: "the processor has no AMX")
     assert health.kernels() == Check("kernels", "fine", "amx; the processor has no AMX")
 
 
 def test_kernels_that_cannot_be_had_are_wrong(monkeypatch: Patch) -> None:
-    monkeypatch.setenv(compiled.VARIABLE, "gpu")
-    compiled.usual.cache_clear()
+    monkeypatch.setenv(native.VARIABLE, "gpu")
+    native.usual.cache_clear()
     try:
         looked = found()
     finally:
         monkeypatch.undo()
-        compiled.usual.cache_clear()
+        native.usual.cache_clear()
     assert looked["kernels"].state == "wrong"
     assert "got 'gpu', expected amx, avx512 or torch" in looked["kernels"].found
 
@@ -98,7 +98,7 @@ def test_a_gpu_is_named_with_what_computes_on_it(monkeypatch: Patch) -> None:
         ("", "fine", "triton"),
         ("Triton runs no kernel here: install gcc", "note", "torch; Triton runs no kernel here"),
     ):
-        monkeypatch.setattr(compiled, "why_no_triton", lambda device, why=why: why)
+        monkeypatch.setattr(native, "why_no_triton", lambda device, why=why: why)
         said = f"some GPU, bf16 unless told, by {by}"
         assert health.device() == Check("device", state, said, why.partition(": ")[2])
 

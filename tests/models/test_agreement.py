@@ -1,17 +1,18 @@
 from typing import Any
 
 import pytest
-from kernel_paths import PATHS
+from backends import BACKENDS
 from torch import Tensor
 
-from hopscope.models import compiled, halves
+from hopscope.models import native
 from hopscope.models.agreement import agreements
+from hopscope.models.fused_blocks import FusedBlocks
 
 
-@pytest.mark.skipif(not PATHS, reason="there are no kernels here")
+@pytest.mark.skipif(not BACKENDS, reason="there are no kernels here")
 def test_the_kernels_of_this_machine_agree() -> None:
     found = agreements()
-    assert [each.path for each in found] == PATHS
+    assert [each.backend for each in found] == BACKENDS
     for each in found:
         assert 0 < each.error < each.allowed < 0.05
         assert each.agrees
@@ -20,24 +21,24 @@ def test_the_kernels_of_this_machine_agree() -> None:
 @pytest.mark.cuda
 def test_the_kernels_of_a_gpu_agree() -> None:
     gpu = agreements()[-1]
-    assert gpu.path == "triton"
+    assert gpu.backend == "triton"
     assert 0 < gpu.error < gpu.allowed < 0.05
 
 
-@pytest.mark.skipif(not PATHS, reason="there are no kernels here")
+@pytest.mark.skipif(not BACKENDS, reason="there are no kernels here")
 @pytest.mark.parametrize("factor", [1.05, float("nan")])
 def test_a_kernel_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    usual = halves.attention
+    usual = FusedBlocks.attention
 
     def attention(*arguments: Any) -> Tensor:
         return usual(*arguments) * factor
 
-    monkeypatch.setattr(halves, "attention", attention)
+    monkeypatch.setattr(FusedBlocks, "attention", attention)
     assert not any(each.agrees for each in agreements())
 
 
 def test_where_torch_alone_computes_there_is_nothing_to_hold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compiled, "possible", lambda: ("torch",))
+    monkeypatch.setattr(native, "possible", lambda: ("torch",))
     assert agreements() == []

@@ -12,7 +12,7 @@ import torch
 
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, Interrupted, RunWarning
-from hopscope.models import compiled
+from hopscope.models import native
 from hopscope.runs.computing import note_computing, processor, using_threads
 from hopscope.store import RunFolder, Store
 from hopscope.training import Run, train
@@ -63,8 +63,8 @@ def test_threads_that_make_no_sense_leave_no_run(store: Store, tiny: Experiment)
 def test_what_a_gpu_computed_is_noted_under_its_name(
     store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(compiled.VARIABLE, raising=False)
-    monkeypatch.setattr(compiled, "triton_runs", lambda device: True)
+    monkeypatch.delenv(native.VARIABLE, raising=False)
+    monkeypatch.setattr(native, "why_no_triton", lambda device: "")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU at {device}")
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     folder = store.create(tiny)

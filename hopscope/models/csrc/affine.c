@@ -53,7 +53,7 @@ void map_rows_with_tiles(const Block *b) { map_rows(b); }
 #endif
 
 static void map_all(const Affine *given, int back) {
-    Affine roomy = with_room(given), *a = &roomy;
+    Affine with = with_workspace(given), *a = &with;
 #pragma omp parallel
     {
         pack(a, back);
@@ -69,9 +69,9 @@ static void map_all(const Affine *given, int back) {
     free(a->packed);
 }
 
-void hopscope_affine(const Affine *a) { map_all(a, 0); }
+void affine_forward(const Affine *a) { map_all(a, 0); }
 
-void hopscope_affine_back(const Affine *a) {
+void affine_backward(const Affine *a) {
     map_all(a, 1);
     if (a->tiles) weights_back_with_tiles(a);
     else weights_back(a);

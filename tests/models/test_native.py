@@ -1,5 +1,6 @@
-"""Which path is taken: what the processor can do, what is asked for, what cannot be had."""
+"""Which backend is taken: what the processor can do, what is asked for, what cannot be had."""
 
+import ctypes
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,15 +10,15 @@ import pytest
 import torch
 
 from hopscope.errors import ConfigError, RunWarning
-from hopscope.models import compiled, kernels, operations
+from hopscope.models import native
 
-CACHES = compiled.loaded, compiled.possible, compiled.usual, compiled.why_no_triton
+CACHES = native.library, native.possible, native.usual, native.why_no_triton
 
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Nothing that was found out about this processor holds."""
-    monkeypatch.delenv(compiled.VARIABLE, raising=False)
+    monkeypatch.delenv(native.VARIABLE, raising=False)
     for each in CACHES:
         each.cache_clear()
     yield monkeypatch
@@ -30,11 +31,11 @@ def processor(
 ) -> None:
     """One with AVX-512 BF16."""
     library = SimpleNamespace(hopscope_ask_for_tiles=lambda: int(permitted))
-    monkeypatch.setattr(compiled, "loaded", lambda: library if compiler else None)
-    monkeypatch.setattr(compiled, "find_spec", lambda _: library if compiler else None)
+    monkeypatch.setattr(native, "library", lambda: library if compiler else None)
+    monkeypatch.setattr(native, "find_spec", lambda _: library if compiler else None)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: tiles)
-    for each in (compiled.possible, compiled.usual):
+    for each in (native.possible, native.usual):
         each.cache_clear()
 
 
@@ -48,56 +49,43 @@ def processor(
     ],
     ids=["AMD", "Intel", "not permitted", "no compiler"],
 )
-def test_the_best_path_is_taken_unless_the_environment_names_one(
+def test_the_best_backend_is_taken_unless_the_environment_names_one(
     elsewhere: pytest.MonkeyPatch, tiles: bool, permitted: bool, compiler: bool,
     possible: tuple[str, ...], none_better: str | None,
 ) -> None:  # fmt: skip
     processor(elsewhere, tiles, permitted, compiler)
-    assert compiled.possible() == possible
-    assert compiled.path() == possible[0]
-    said = compiled.why_none_better()
+    assert native.possible() == possible
+    assert native.backend() == possible[0]
+    said = native.why_none_better()
     assert said == "" if none_better is None else none_better in said
-    for path in ("amx", "avx512", "torch"):
-        elsewhere.setenv(compiled.VARIABLE, path)
-        compiled.usual.cache_clear()
-        if path in possible:
-            assert compiled.path() == path
+    for backend in ("amx", "avx512", "torch"):
+        elsewhere.setenv(native.VARIABLE, backend)
+        native.usual.cache_clear()
+        if backend in possible:
+            assert native.backend() == backend
             forced = f"HOPSCOPE_KERNELS forces it; {possible[0]} is possible here"
-            assert (forced in compiled.why_none_better()) == (path != possible[0])
+            assert (forced in native.why_none_better()) == (backend != possible[0])
         else:
-            with pytest.raises(ConfigError, match=f"HOPSCOPE_KERNELS: '{path}' cannot be taken"):
-                compiled.path()
-            with pytest.raises(ConfigError, match=f"'{path}' cannot"), compiled.using(path):
+            with pytest.raises(ConfigError, match=f"HOPSCOPE_KERNELS: '{backend}' cannot be taken"):
+                native.backend()
+            with pytest.raises(ConfigError, match=f"'{backend}' cannot"), native.using(backend):
                 pass
 
 
-def test_a_path_is_taken_inside_and_not_outside() -> None:
-    before = compiled.path()
-    with compiled.using("torch"):
-        with compiled.using(before):
-            assert compiled.path() == before
-        assert compiled.path() == "torch"
-    assert compiled.path() == before
+def test_a_backend_is_taken_inside_and_not_outside() -> None:
+    before = native.backend()
+    with native.using("torch"):
+        with native.using(before):
+            assert native.backend() == before
+        assert native.backend() == "torch"
+    assert native.backend() == before
 
 
-@pytest.mark.skipif(compiled.possible() == ("torch",), reason="there are no kernels here")
-def test_each_path_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether tiles are asked for, and whether anything of ours is called."""
-    calls = []
-    monkeypatch.setattr(operations, "run", lambda _, task: calls.append(bool(task.tiles)))
-    x, weight, bias = (torch.ones(s, dtype=torch.bfloat16) for s in ((1, 2, 64), (64, 64), (64,)))
-    for path in compiled.possible():
-        with compiled.using(path):
-            if kernels.suit_affine(x, weight, bias):
-                kernels.affine(x, weight, bias)
-    assert calls == [path == "amx" for path in compiled.possible() if path != "torch"]
-
-
-def test_an_unknown_path_is_refused(elsewhere: pytest.MonkeyPatch) -> None:
+def test_an_unknown_backend_is_refused(elsewhere: pytest.MonkeyPatch) -> None:
     processor(elsewhere, tiles=False)
-    elsewhere.setenv(compiled.VARIABLE, "fast")
+    elsewhere.setenv(native.VARIABLE, "fast")
     with pytest.raises(ConfigError, match=r"got 'fast', .* \(possible here: avx512, torch\)"):
-        compiled.path()
+        native.backend()
 
 
 def test_without_vectors_or_a_library_there_is_torch(
@@ -105,15 +93,30 @@ def test_without_vectors_or_a_library_there_is_torch(
 ) -> None:
     broken = tmp_path / "_kernels.so"
     broken.write_bytes(b"not a library")
-    elsewhere.setattr(compiled, "find_spec", lambda _: SimpleNamespace(origin=str(broken)))
+    elsewhere.setattr(native, "find_spec", lambda _: SimpleNamespace(origin=str(broken)))
     elsewhere.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
-    with pytest.warns(UserWarning, match="kernels in C cannot be loaded"):
-        assert compiled.possible() == ("torch",)
-    assert "cannot be loaded: install hopscope again" in compiled.why_none_better()
+    with pytest.warns(RunWarning, match="kernels in C cannot be used"):
+        assert native.possible() == ("torch",)
+    assert "cannot be used: install hopscope again" in native.why_none_better()
     elsewhere.delattr(torch.cpu, "_is_avx512_bf16_supported")  # a torch that lost its queries
-    compiled.possible.cache_clear()
-    assert compiled.possible() == ("torch",)
-    assert compiled.why_none_better() == "the processor has no AVX-512 BF16"
+    native.possible.cache_clear()
+    assert native.possible() == ("torch",)
+    assert native.why_none_better() == "the processor has no AVX-512 BF16"
+
+
+@pytest.mark.skipif(native.library() is None, reason="no kernels in C here")
+def test_a_library_with_other_structs_is_not_used(elsewhere: pytest.MonkeyPatch) -> None:
+    class Grown(native.MlpSublayer):
+        _fields_ = (("more", ctypes.c_void_p),)
+
+    structs = native.STRUCTS
+    assert native.library() is not None
+    for others in ((*structs[:2], Grown), (*structs, Grown)):
+        elsewhere.setattr(native, "STRUCTS", others)
+        native.library.cache_clear()
+        native.possible.cache_clear()
+        with pytest.warns(RunWarning, match="compiled from another version of hopscope; install"):
+            assert native.possible() == ("torch",)
 
 
 @pytest.mark.skipif(
@@ -121,22 +124,22 @@ def test_without_vectors_or_a_library_there_is_torch(
     reason="no C compiler, or a processor without AVX-512 BF16",
 )
 def test_an_installation_has_them() -> None:
-    assert "avx512" in compiled.possible()
+    assert "avx512" in native.possible()
 
 
 def test_a_gpu_takes_triton_unless_torch_is_named(elsewhere: pytest.MonkeyPatch) -> None:
     gpu = torch.device("cuda")
-    elsewhere.setattr(compiled, "triton_runs", lambda device: True)
+    elsewhere.setattr(native, "why_no_triton", lambda device: "")
     processor(elsewhere, tiles=False)
-    assert (compiled.path_on(gpu), compiled.path_on(torch.device("cpu"))) == ("triton", "avx512")
-    with compiled.using("torch"):
-        assert compiled.path_on(gpu) == "torch"
-    assert compiled.path_on(torch.device("meta")) == "torch"
+    assert (native.backend_on(gpu), native.backend_on(torch.device("cpu"))) == ("triton", "avx512")
+    with native.using("torch"):
+        assert native.backend_on(gpu) == "torch"
+    assert native.backend_on(torch.device("meta")) == "torch"
     processor(elsewhere, tiles=False, compiler=False)
-    assert (compiled.path_on(gpu), compiled.path()) == ("triton", "torch")
-    elsewhere.setenv(compiled.VARIABLE, "torch")
-    compiled.usual.cache_clear()
-    assert compiled.path_on(gpu) == "torch"
+    assert (native.backend_on(gpu), native.backend()) == ("triton", "torch")
+    elsewhere.setenv(native.VARIABLE, "torch")
+    native.usual.cache_clear()
+    assert native.backend_on(gpu) == "torch"
 
 
 def test_triton_runs_on_a_gpu_that_multiplies_bf16(elsewhere: pytest.MonkeyPatch) -> None:
@@ -147,8 +150,9 @@ def test_triton_runs_on_a_gpu_that_multiplies_bf16(elsewhere: pytest.MonkeyPatch
     ):  # fmt: skip
         asked: list[torch.device] = []
         gpu_with(elsewhere, asked.append, there, capability, triton)
-        compiled.why_no_triton.cache_clear()
-        assert [compiled.triton_runs(gpu) for _ in range(2)] == [runs, runs], (there, capability)
+        native.why_no_triton.cache_clear()
+        why = [native.why_no_triton(gpu) for _ in range(2)]
+        assert [not each for each in why] == [runs, runs], (there, capability)
         assert asked == [gpu] * runs  # and of another GPU it says nothing
 
 
@@ -158,8 +162,8 @@ def gpu_with(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    monkeypatch.setattr(compiled, "find_spec", lambda _: object() if triton else None)
-    monkeypatch.setattr(compiled, "try_triton", tried)
+    monkeypatch.setattr(native, "find_spec", lambda _: object() if triton else None)
+    monkeypatch.setattr(native, "try_triton", tried)
 
 
 def test_triton_that_cannot_compile_leaves_the_work_to_torch(
@@ -170,7 +174,7 @@ def test_triton_that_cannot_compile_leaves_the_work_to_torch(
 
     gpu_with(elsewhere, fails)
     with pytest.warns(RunWarning, match="Failed to find C compiler.*: install gcc and") as said:
-        assert compiled.gpu_path(torch.device("cuda")) == "torch"
-    assert compiled.gpu_path(torch.device("cuda")) == "torch"
+        assert native.gpu_backend(torch.device("cuda")) == "torch"
+    assert native.gpu_backend(torch.device("cuda")) == "torch"
     (warning,) = said
     assert len(str(warning.message)) <= 200

@@ -14,13 +14,13 @@ typedef struct {
     const bf16 *weight, *bias;
     bf16 *y, *gradient, *x_gradient, *weight_gradient, *bias_gradient; /* gradient: of y */
     const bf16 *also; /* what is added to y, or 0 */
-    uint32_t *packed; /* room, during a call, for the weights as right operand */
+    uint32_t *packed; /* workspace of a call: the weights as right operand */
 } Affine;
 
-/* The same, with room for a call */
-INLINE Affine with_room(const Affine *a) {
+/* The same, with the workspace of a call */
+INLINE Affine with_workspace(const Affine *a) {
     Affine b = *a;
-    b.packed = room_for((long)a->models * a->ins * a->outs * (long)sizeof(bf16));
+    b.packed = workspace((long)a->models * a->ins * a->outs * (long)sizeof(bf16));
     return b;
 }
 
@@ -56,5 +56,5 @@ HIDDEN void map_rows_with_tiles(const Block *b);
 HIDDEN void weights_back(const Affine *a);
 HIDDEN void weights_back_with_tiles(const Affine *a);
 
-void hopscope_affine(const Affine *a);
-void hopscope_affine_back(const Affine *a);
+HIDDEN void affine_forward(const Affine *a);
+HIDDEN void affine_backward(const Affine *a);

@@ -4,7 +4,7 @@
 
 enum { CHUNKS = 32 };
 
-void hopscope_norm(const Norm *n) {
+void norm_forward(const Norm *n) {
     int width = n->width;
 #pragma omp parallel for schedule(static)
     for (long r = 0; r < n->models * n->rows; r++) {
@@ -60,10 +60,10 @@ static void norm_back_chunk(const Norm *n, long model, long chunk, float *partia
 }
 
 /* Chunks, and not threads, have sums of their own: the result is the same for any number of threads. */
-void hopscope_norm_back(const Norm *n) {
+void norm_backward(const Norm *n) {
     int width = n->width;
     /* model, chunk, (gain, shift), width */
-    float *partial = room_for(2L * n->models * CHUNKS * width * (long)sizeof(float));
+    float *partial = workspace(2L * n->models * CHUNKS * width * (long)sizeof(float));
 #pragma omp parallel
     {
 #pragma omp for schedule(static)

@@ -55,5 +55,5 @@ INLINE float softmax(float *scores, int n, float scale, bf16 *weights, int vecto
 HIDDEN void attend_with_tiles(const Attention *a);
 HIDDEN void attend_back_with_tiles(const Attention *a);
 
-void hopscope_attend(const Attention *a);
-void hopscope_attend_back(const Attention *a);
+HIDDEN void attention_forward(const Attention *a);
+HIDDEN void attention_backward(const Attention *a);

@@ -27,7 +27,7 @@ typedef struct {
     bf16 left[TURNED * STRIP];
     uint32_t right[PAIRED * STRIP / 2]; /* SIDE columns after SIDE columns */
     float sums[TURNED * PAIRED], shifts[PAIRED > TURNED * LANES ? PAIRED : TURNED * LANES];
-} Room;
+} Workspace;
 
 /* Adds to each of sixteen sums the two numbers of its pair. */
 INLINE void add_pairs(float *sums, const void *pairs, int step, int n) {
@@ -38,16 +38,16 @@ INLINE void add_pairs(float *sums, const void *pairs, int step, int n) {
     _mm512_storeu_ps(sums, sum);
 }
 
-static void add_strip(const Part *p, Room *room, long from, int rows, int wide) {
+static void add_strip(const Part *p, Workspace *own, long from, int rows, int wide) {
     const bf16 *left = p->left + from * p->left_row, *right = p->right + from * p->right_row;
     for (int r = 0; r < wide; r += SIDE)
         for (int c = 0; c < p->turned; c += SIDE) {
             const bf16 *from = left + r * p->left_row + c;
-            if (rows - r >= SIDE) turn(from, p->left_row, SIDE, room->left + c * STRIP + r, STRIP);
-            else turn(from, p->left_row, rows - r, room->left + c * STRIP + r, STRIP);
+            if (rows - r >= SIDE) turn(from, p->left_row, SIDE, own->left + c * STRIP + r, STRIP);
+            else turn(from, p->left_row, rows - r, own->left + c * STRIP + r, STRIP);
         }
     for (int c = 0; c < p->paired; c += SIDE) {
-        uint32_t *pairs = room->right + c * STRIP / 2;
+        uint32_t *pairs = own->right + c * STRIP / 2;
         pair_rows(right + c, p->right_row, rows, SIDE, SIDE, pairs);
         for (int i = (rows + 1) / 2; i < wide / 2; i++)
             for (int v = 0; v < SIDE; v += LANES) _mm512_storeu_si512(pairs + i * SIDE + v, _mm512_setzero_si512());
@@ -57,8 +57,8 @@ static void add_strip(const Part *p, Room *room, long from, int rows, int wide) 
     int asked = 0; /* rows of the next strip */
     for (int i = 0; i < p->paired; i += SIDE)
         for (int t = 0; t < p->turned; t += SIDE) {
-            Square s = {room->left + t * STRIP, STRIP, room->right + i * STRIP / 2, SIDE};
-            float *sums = room->sums + t * PAIRED + i;
+            Square s = {own->left + t * STRIP, STRIP, own->right + i * STRIP / 2, SIDE};
+            float *sums = own->sums + t * PAIRED + i;
             load_tiles(sums, PAIRED);
             for (int step = 0; step < wide / STEP; step++) {
                 add_tiles(2, 2, &s, step, LANES * STRIP);
@@ -71,16 +71,16 @@ static void add_strip(const Part *p, Room *room, long from, int rows, int wide) 
         }
     if (p->bias && p->across)
         for (int i = 0; i < p->paired; i += LANES)
-            add_pairs(room->shifts + i, room->right + i / SIDE * SIDE * STRIP / 2 + i % SIDE, SIDE, wide / 2);
+            add_pairs(own->shifts + i, own->right + i / SIDE * SIDE * STRIP / 2 + i % SIDE, SIDE, wide / 2);
     else if (p->bias)
         for (int t = 0; t < p->turned; t++)
-            add_pairs(room->shifts + t * LANES, room->left + t * STRIP, LANES, wide / STEP);
+            add_pairs(own->shifts + t * LANES, own->left + t * STRIP, LANES, wide / STEP);
 }
 
-static void store_part(const Part *p, Room *room) {
+static void store_part(const Part *p, Workspace *own) {
     for (int t = 0; t < p->turned; t += SIDE)
         for (int i = 0; i < p->paired; i += SIDE) {
-            const float *sums = room->sums + t * PAIRED + i;
+            const float *sums = own->sums + t * PAIRED + i;
             bf16 square[SIDE * SIDE];
             for (int r = 0; r < SIDE; r++, sums += PAIRED)
                 store_both(square + r * SIDE, _mm512_loadu_ps(sums), _mm512_loadu_ps(sums + LANES));
@@ -90,24 +90,24 @@ static void store_part(const Part *p, Room *room) {
                     _mm512_storeu_si512(p->weight + (long)(t + r) * p->ins + i, _mm512_loadu_si512(square + r * SIDE));
         }
     if (p->bias && p->across)
-        for (int i = 0; i < p->paired; i += LANES) store(p->bias + i, _mm512_loadu_ps(room->shifts + i));
+        for (int i = 0; i < p->paired; i += LANES) store(p->bias + i, _mm512_loadu_ps(own->shifts + i));
     else if (p->bias)
         for (int t = 0; t < p->turned; t += LANES) {
             float whole[LANES];
             for (int r = 0; r < LANES; r++)
-                whole[r] = _mm512_reduce_add_ps(_mm512_loadu_ps(room->shifts + (t + r) * LANES));
+                whole[r] = _mm512_reduce_add_ps(_mm512_loadu_ps(own->shifts + (t + r) * LANES));
             store(p->bias + t, _mm512_loadu_ps(whole));
         }
 }
 
 static void part_back(const Part *p) {
-    ALIGNED Room room;
-    memset(room.sums, 0, sizeof room.sums), memset(room.shifts, 0, sizeof room.shifts);
+    ALIGNED Workspace own;
+    memset(own.sums, 0, sizeof own.sums), memset(own.shifts, 0, sizeof own.shifts);
     for (long r = 0; r < p->rows; r += STRIP) {
         int rows = least(STRIP, p->rows - r > STRIP ? STRIP : (int)(p->rows - r));
-        add_strip(p, &room, r, rows, (rows + STEP - 1) / STEP * STEP);
+        add_strip(p, &own, r, rows, (rows + STEP - 1) / STEP * STEP);
     }
-    store_part(p, &room);
+    store_part(p, &own);
 }
 
 /* As many parts as threads, or a multiple, if there is enough to share. */

@@ -132,7 +132,7 @@ static void for_each_head(const Attention *a, void (*run)(const Attention *)) {
     }
 }
 
-void hopscope_attend(const Attention *a) { for_each_head(a, a->tiles ? attend_with_tiles : attend); }
-void hopscope_attend_back(const Attention *a) {
+void attention_forward(const Attention *a) { for_each_head(a, a->tiles ? attend_with_tiles : attend); }
+void attention_backward(const Attention *a) {
     for_each_head(a, a->tiles ? attend_back_with_tiles : attend_back);
 }

@@ -117,26 +117,26 @@ static void for_each_block(const Mlp *m, int back) {
     }
 }
 
-static Mlp roomy(const Mlp *m, long hidden_rows) {
-    Mlp with = {with_room(&m->up), with_room(&m->down)};
-    with.down.x = room_for(hidden_rows * m->up.outs * (long)sizeof(bf16));
+static Mlp mlp_with_workspace(const Mlp *m, long hidden_rows) {
+    Mlp with = {with_workspace(&m->up), with_workspace(&m->down)};
+    with.down.x = workspace(hidden_rows * m->up.outs * (long)sizeof(bf16));
     return with;
 }
 
-static void without_room(Mlp *m) { free(m->down.x), free(m->up.packed), free(m->down.packed); }
+static void free_workspace(Mlp *m) { free(m->down.x), free(m->up.packed), free(m->down.packed); }
 
-void hopscope_mlp(const Mlp *given) {
-    Mlp m = roomy(given, (long)omp_get_max_threads() * BLOCK);
+void mlp_forward(const Mlp *given) {
+    Mlp m = mlp_with_workspace(given, (long)omp_get_max_threads() * BLOCK);
     for_each_block(&m, 0);
-    without_room(&m);
+    free_workspace(&m);
 }
 
-void hopscope_mlp_back(const Mlp *given) {
+void mlp_backward(const Mlp *given) {
     long rows = given->up.models * given->up.rows;
-    Mlp with = roomy(given, rows), *m = &with;
-    m->up.gradient = m->down.x_gradient = room_for(rows * m->up.outs * (long)sizeof(bf16));
+    Mlp with = mlp_with_workspace(given, rows), *m = &with;
+    m->up.gradient = m->down.x_gradient = workspace(rows * m->up.outs * (long)sizeof(bf16));
     for_each_block(m, 1);
     void (*back)(const Affine *) = m->up.tiles ? weights_back_with_tiles : weights_back;
     back(&m->up), back(&m->down);
-    free(m->up.gradient), without_room(m);
+    free(m->up.gradient), free_workspace(m);
 }

@@ -2,7 +2,7 @@
 
 /* What all kernels share: bf16 numbers, sixteen at a time.
 
-   Called from kernels.py, which sees to what must hold: widths are multiples of LANES (of affine maps,
+   Called from fused_blocks.py, which sees to what must hold: widths are multiples of LANES (of affine maps,
    of BLOCK), attention's LONGEST and WIDEST are not exceeded. OpenMP is not linked: its calls bind to the library
    that torch has loaded, so that both share one pool of threads. */
 
@@ -20,7 +20,7 @@ enum { LANES = 16 };
 #define ALIGNED __attribute__((aligned(64)))
 
 /* Memory for what is needed during a call. The system gives what it may not have: there is always some. */
-INLINE void *room_for(long bytes) { return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64); }
+INLINE void *workspace(long bytes) { return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64); }
 
 INLINE int least(int a, int b) { return a < b ? a : b; }
 INLINE int most(int a, int b) { return a > b ? a : b; }

@@ -17,5 +17,5 @@ typedef struct {
     const bf16 *also; /* what is added to the gradient of x, or 0 */
 } Norm;
 
-void hopscope_norm(const Norm *n);
-void hopscope_norm_back(const Norm *n);
+HIDDEN void norm_forward(const Norm *n);
+HIDDEN void norm_backward(const Norm *n);

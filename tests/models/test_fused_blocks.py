@@ -1,0 +1,262 @@
+"""The sublayers in C, on every backend that this processor can take, held to float64 in torch."""
+
+from threading import Thread
+from typing import Any
+
+import pytest
+import torch
+from backends import model_and_batch, off, on_every_backend
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from hopscope.configs import Experiment, Interface, Model, Retrieval, Training
+from hopscope.models import Transformer, native
+from hopscope.models.fused_blocks import FusedBlocks
+from hopscope.models.transformer import Block
+from hopscope.training.learner import Learner
+
+SHAPES = st.sampled_from([(4, 64), (2, 64), (1, 64), (4, 192), (2, 128), (1, 128), (3, 192)])
+"""Heads and width: heads of 16, 32, 64, 48 and 128 numbers."""
+WIDE = Model(layers=1, heads=2, d_model=128)
+KINDS = pytest.mark.parametrize(
+    ("kind", "read"), [("attention", 30), ("attention", 4), ("mlp", 30)]
+)
+
+
+def numbers(*shape: int, scale: float = 1.0) -> Tensor:
+    """What bf16 can hold."""
+    return (torch.randn(*shape) * scale).bfloat16()
+
+
+def filled(block: Block, gain: float = 1.0) -> Block:
+    """The block with numbers that bf16 can hold; queries and keys are larger by this gain."""
+    for name, parameter in block.named_parameters():
+        by = gain if "query" in name or "key" in name else 1.0
+        drawn = numbers(*parameter.shape, scale=by * parameter.shape[-1] ** -0.5)
+        parameter.data = drawn.to(parameter.dtype)
+    return block
+
+
+def pair(
+    backend: str, config: Model, fleet: tuple[int, ...] = (), gain: float = 1.0
+) -> tuple[Block, Block]:
+    """A block in bf16 on this backend, and the same in float64."""
+    with native.using(backend):
+        fast = filled(Block(fleet, config), gain).bfloat16()
+    exact = Block(fleet, config)
+    exact.load_state_dict(fast.state_dict())
+    return fast, exact.double()
+
+
+def results(block: Block, kind: str, x: Tensor, read: int, slope: Tensor) -> list[Tensor]:
+    """Value, gradient of the input, gradients of all parameters."""
+    block.zero_grad()
+    x = x.detach().to(block.attention.out.weight.dtype).requires_grad_()
+    value = block._attended(x, read) if kind == "attention" else block._finished(x)
+    value.backward(slope[..., -value.shape[-2] :, :].to(value.dtype))
+    return [value, x.grad, *(p.grad for p in block.parameters() if p.grad is not None)]  # type: ignore[list-item]
+
+
+def hold(fast: Block, exact: Block, kind: str, x: Tensor, read: int) -> None:
+    """Value and gradients of `fast` in bf16 are those of `exact` in float64."""
+    assert fast.longest if kind == "attention" else fast.mlp_in_kernels
+    slope = numbers(*x.shape)
+    ours, true = (results(block, kind, x, read, slope) for block in (fast, exact))
+    for near, theirs in zip(ours, true, strict=True):
+        assert off(near, theirs) < 8
+
+
+@on_every_backend
+@settings(max_examples=60, deadline=None)
+@given(SHAPES, st.integers(1, 128), st.booleans(), st.sampled_from([(), (2,)]), st.data())
+def test_attention(
+    backend: str, shape: tuple[int, int], seq: int, causal: bool, fleet: tuple[int, ...],
+    data: st.DataObject,
+) -> None:  # fmt: skip
+    torch.manual_seed(seq)
+    read = seq if data.draw(st.booleans()) else data.draw(st.integers(1, seq))
+    config = Model(layers=1, heads=shape[0], d_model=shape[1], causal=causal)
+    x = numbers(*fleet, data.draw(st.integers(1, 3)), seq, shape[1])
+    hold(*pair(backend, config, fleet), "attention", x, read)
+
+
+@on_every_backend
+@settings(max_examples=30, deadline=None)
+@given(SHAPES, st.integers(1, 140), st.sampled_from([(), (3,)]), st.integers(1, 9))
+def test_an_mlp(
+    backend: str, shape: tuple[int, int], seq: int, fleet: tuple[int, ...], batch: int
+) -> None:
+    torch.manual_seed(seq)
+    config = Model(layers=1, heads=shape[0], d_model=shape[1])
+    hold(*pair(backend, config, fleet), "mlp", numbers(*fleet, batch, seq, shape[1]), seq)
+
+
+@on_every_backend
+def test_attention_bears_large_scores(backend: str) -> None:
+    torch.manual_seed(0)
+    fast, exact = pair(backend, WIDE, gain=8)
+    x = numbers(2, 20, 128)
+    assert off(fast._attended(x, 20), exact._attended(x.double(), 20)) < 4
+
+
+@on_every_backend
+@KINDS
+def test_results_do_not_depend_on_threads_nor_on_who_else_uses_the_tiles(
+    backend: str, kind: str, read: int
+) -> None:
+    """torch's own products in bf16 take tiles of other sizes on a processor with AMX."""
+    torch.manual_seed(2)
+    fast, _ = pair(backend, WIDE)
+    x, slope, left, right = (
+        numbers(61, 30, 128), numbers(61, 30, 128), numbers(40, 72), numbers(72, 24),
+    )  # fmt: skip
+    before, product, found = torch.get_num_threads(), left @ right, []
+
+    def note() -> None:
+        found.append(results(fast, kind, x, read, slope))
+
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            note()
+            assert torch.equal(product, left @ right)
+    finally:
+        torch.set_num_threads(before)
+    thread = Thread(target=note)
+    thread.start()
+    thread.join()
+    assert len(found) == 4
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+@on_every_backend
+@KINDS
+def test_views_are_as_good_as_copies(backend: str, kind: str, read: int) -> None:
+    torch.manual_seed(0)
+    fast, _ = pair(backend, WIDE)
+    x, slope = numbers(30, 5, 256).transpose(0, 1)[..., 128:], numbers(128).expand(5, 30, 128)
+    copied = results(fast, kind, x.contiguous(), read, slope.contiguous())
+    for parameter in fast.parameters():
+        parameter.data = torch.stack([parameter.data, parameter.data], -1)[..., 0]
+    viewed = results(fast, kind, x, read, slope)
+    assert all(torch.equal(a, b) for a, b in zip(viewed, copied, strict=True))
+
+
+@on_every_backend
+def test_outputs_can_be_changed_in_place_and_no_examples_are_no_error(backend: str) -> None:
+    for batch in (2, 0):
+        model, examples = model_and_batch(backend)
+        y = model(examples.inputs[:batch])
+        y += 1
+        y.square().sum().backward()
+        gradient = model.get_parameter("blocks.0.attention.query.weight").grad
+        assert gradient is not None
+        assert gradient.any() == (batch > 0)
+
+
+@on_every_backend
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64])
+def test_the_default_dtype_does_not_matter(backend: str, default: torch.dtype) -> None:
+    def gradients() -> list[Tensor]:
+        model.zero_grad()
+        model(batch.inputs).square().sum().backward()
+        return [p.grad for p in model.parameters() if p.grad is not None]
+
+    model, batch = model_and_batch(backend)
+    usual, before = gradients(), torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        other = gradients()
+    finally:
+        torch.set_default_dtype(before)
+    assert len(usual) == len(other) > 0
+    assert all(torch.equal(a, b) for a, b in zip(usual, other, strict=True))
+
+
+@on_every_backend
+@pytest.mark.parametrize("models", [(), (0, 1)])
+def test_a_transformer_is_the_same_with_and_without(backend: str, models: tuple[int, ...]) -> None:
+    def computed(model: nn.Module, inputs: Tensor) -> list[Any]:
+        outputs = model(inputs)
+        outputs.square().sum().backward()
+        return [outputs, *(parameter.grad for parameter in model.parameters())]
+
+    (ours, batch), (plain, _), (exact, _) = (
+        model_and_batch(each, models) for each in (backend, "torch", "torch")
+    )
+    truth = computed(exact.double(), batch.inputs.double())
+    fast, slow = computed(ours, batch.inputs), computed(plain, batch.inputs)
+    assert not torch.equal(fast[0], slow[0])  # else both took the same backend
+    for near, torchs, true in zip(fast, slow, truth, strict=True):
+        assert off(near, true) < max(4, 1.5 * off(torchs, true))
+
+
+@on_every_backend
+def test_kernels_are_chosen_by_shape_dtype_and_device(backend: str) -> None:
+    def chosen(block: Block) -> tuple[bool, bool]:
+        return block.longest > 0, block.mlp_in_kernels
+
+    with native.using(backend):
+        block = Block((), WIDE)
+        assert chosen(block) == (False, False)
+        assert chosen(block.bfloat16()) == (True, True)
+        assert block.kernels == FusedBlocks(tiles=backend == "amx")
+        assert chosen(block.float()) == chosen(block.double()) == (False, False)
+        assert chosen(block.to(torch.device("meta"), torch.bfloat16)) == (False, False)
+        for config, expected in (
+            ({"heads": 16}, (False, True)), ({"d_model": 96}, (False, False)),
+            ({"heads": 1, "d_model": 192}, (False, True)), ({"norm": "none"}, (False, False)),
+            ({"mlp": False}, (True, False)), ({"mlp_ratio": 1}, (True, True)),
+        ):  # fmt: skip
+            other = WIDE.model_copy(update=config)
+            assert chosen(Block((), other).bfloat16()) == expected, config
+    with native.using("torch"):
+        assert chosen(Block((), WIDE).bfloat16()) == (False, False)
+        assert chosen(model_and_batch(backend)[0].blocks[0]) == (True, True)  # type: ignore[arg-type]
+
+
+@on_every_backend
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_training_takes_the_kernels_in_bf16(backend: str, precision: str) -> None:
+    experiment = Experiment(
+        task=Retrieval(hops=2, chains=2), model=WIDE,
+        training=Training(batch=4, validation_examples=8),
+    )  # fmt: skip
+    with native.using(backend):
+        learner = Learner(experiment, torch.device("cpu"), precision)
+    assert all(bool(block.longest) == (precision == "bf16") for block in learner.model.blocks)
+
+
+@on_every_backend
+def test_inputs_that_kernels_cannot_take_are_left_to_torch(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    fast, exact = pair(backend, WIDE)
+    monkeypatch.setattr(native, "run", lambda task, way, **tensors: calls.append(way))
+    x = numbers(1, 129, 128)
+    assert off(fast._attended(x, 129), exact._attended(x.double(), 129)) < 8
+    assert not fast._takes(numbers(2, 1, 8, 128))
+    assert not fast._takes(numbers(1, 8, 64))
+    assert not fast._takes(torch.ones(1, 8, 128))
+    assert calls == []
+    fast._attended(numbers(1, 128, 128), 4)
+    assert calls == [""]
+
+
+@pytest.mark.parametrize("backend", native.possible())
+def test_a_sequence_shorter_than_what_is_read_is_read_as_a_whole(backend: str) -> None:
+    shape = Interface(tokens=True, inputs=8, length=32, read=32, outputs=9)
+    config = Model(layers=2, heads=2, d_model=128, init="fan-in")
+    with native.using(backend):
+        model = Transformer.seeded(config, shape, 0).bfloat16()
+    tokens = torch.randint(0, 8, (64, 5), generator=torch.Generator().manual_seed(3))
+    found = model(tokens)
+    assert torch.equal(found, model(tokens, read=5))
+    found.sum().backward()
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.isfinite().all()
+    assert off(found, model.double()(tokens)) < 8
