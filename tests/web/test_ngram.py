@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
-from hopscope.configs.markov import Descent
+from hopscope.configs import InductionModel, NgramExperiment, NgramProcess
+from hopscope.configs.ngram import Descent
 from hopscope.errors import ConfigError
-from hopscope.markov.evaluation import said
-from hopscope.markov.learner import drawn
-from hopscope.markov.predictors import bayes, gih
-from hopscope.markov.run import MarkovRun
+from hopscope.ngram.evaluation import said
+from hopscope.ngram.learner import drawn
+from hopscope.ngram.predictors import bayes, gih
+from hopscope.ngram.run import NgramRun
 from hopscope.runs import train
 from hopscope.store import Store, gallery
 from hopscope.web.questions import AblateQuestion, ExampleQuestion
@@ -22,8 +22,8 @@ NGRAM = "gallery-ngram"
 
 
 @pytest.fixture(scope="module")
-def run() -> MarkovRun:
-    return MarkovRun(gallery.find("ngram"))
+def run() -> NgramRun:
+    return NgramRun(gallery.find("ngram"))
 
 
 def hot(told: dict[str, Any]) -> np.ndarray:
@@ -31,7 +31,7 @@ def hot(told: dict[str, Any]) -> np.ndarray:
     return np.eye(3)[[told["symbols"].index(token["text"]) for token in told["tokens"]]]
 
 
-def test_all_parameters_are_there_at_every_epoch(views: Views, run: MarkovRun) -> None:
+def test_all_parameters_are_there_at_every_epoch(views: Views, run: NgramRun) -> None:
     arrays, told = unpacked(views.arrays(NGRAM, "parameters"))
     course = run.course(0)
     np.testing.assert_array_equal(arrays["epochs"], course.epochs)
@@ -41,7 +41,7 @@ def test_all_parameters_are_there_at_every_epoch(views: Views, run: MarkovRun) -
     np.testing.assert_allclose(arrays["attention"].sum(-1), 1, rtol=1e-6)
 
 
-def test_predictions_are_those_of_the_model(views: Views, run: MarkovRun) -> None:
+def test_predictions_are_those_of_the_model(views: Views, run: NgramRun) -> None:
     chains = drawn(run.recipe, 0, "validation")
     for epoch in (None, 0, 2000):
         arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(index=7, step=epoch)))
@@ -89,8 +89,8 @@ def test_what_is_not_there_is_told(views: Views) -> None:
 
 
 def test_a_full_first_layer_is_looked_at_where_it_is_kept(store: Store) -> None:
-    recipe = MarkovExperiment(
-        process=MarkovProcess(length=12),
+    recipe = NgramExperiment(
+        process=NgramProcess(length=12),
         model=InductionModel(first="full", heads=2, window=2),
         descent=Descent(stages="CWa", epochs=(6,), chains=20, validation_chains=5, records=3),
         seeds=(3, 5),
