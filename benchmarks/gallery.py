@@ -38,7 +38,7 @@ from hopscope.errors import RunMissing
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.ngram import train as train_ngram
-from hopscope.ngram.evaluation import compare, said
+from hopscope.ngram.evaluation import compare, model_answers
 from hopscope.ngram.learner import drawn
 from hopscope.ngram.run import NgramRun
 from hopscope.papers import preset
@@ -284,7 +284,9 @@ def ngram_loss(run: NgramRun) -> float:
     """On the validation chains."""
     experiment, seed = run.recipe, run.recipe.seeds[0]
     chains = drawn(experiment, seed, "validation")
-    return compare(experiment, said(experiment, run.state(seed), chains), chains).seen.model
+    return compare(
+        experiment, model_answers(experiment, run.state(seed), chains), chains
+    ).seen.model
 
 
 if __name__ == "__main__":

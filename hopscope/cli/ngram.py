@@ -103,13 +103,13 @@ def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
 
 
 def _became(run: "NgramRun", seed: int) -> dict[str, Any]:
-    from hopscope.ngram.evaluation import choice, compare, said
+    from hopscope.ngram.evaluation import choice, compare, model_answers
     from hopscope.ngram.learner import drawn
     from hopscope.ngram.parameters import Parameters, set_name
 
     state, chains = run.state(seed), drawn(run.recipe, seed, "validation")
     picked = choice(run.recipe.model, Parameters.of(state))
-    found = compare(run.recipe, said(run.recipe, state, chains), chains)
+    found = compare(run.recipe, model_answers(run.recipe, state, chains), chains)
     return {
         "seed": seed,
         "heads": set_name(picked.heads),

@@ -1,28 +1,83 @@
-"""What a trained model has become: which set it chose, how near it is to an induction head,
-whether that carries over to other chains.
+"""What a trained model has become: its chosen set, its distance to an induction head, its transfer.
+
+Beside the model stand other predictors, each of which gives a distribution of the next symbol for
+every chain: the generalised induction head (GIH), Bayes, and the truth.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from hopscope.configs import InductionModel, NgramExperiment, NgramProcess
+from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.errors import ConfigError
-from hopscope.ngram import predictors
-from hopscope.ngram.full import full_answerer
-from hopscope.ngram.learner import Answerer, answerer, drawn
+from hopscope.ngram.counts import counted
+from hopscope.ngram.learner import answerer, drawn
 from hopscope.ngram.parameters import Parameters, sets
-from hopscope.ngram.process import Chains, sample_chains
+from hopscope.ngram.process import Chains, configuration, sample_chains
 from hopscope.ngram.run import NgramRun
 
 LENGTHS = (10, 20, 50, 100, 200, 400)
-"""Lengths of the chains on which transfer is measured, unless told otherwise."""
+"""Default lengths of the chains on which transfer is measured."""
 ALPHAS = (0.05, 0.1, 0.2, 0.5, 1.0)
-"""Concentrations of the prior on which transfer is measured, unless told otherwise."""
+"""Default concentrations of the prior on which transfer is measured."""
 FIRST_CHAIN_SEED = 1_000_003
 """Chains of a transfer come from seeds no training is likely to use."""
+NO_MATCH = -1_000.0
+"""An exponent that is nothing beside 0."""
+
+Answers = Float[np.ndarray, "chain symbol"]
+
+
+def gih(
+    chains: Chains, window: int, lags: tuple[int, ...]
+) -> tuple[Answers, Bool[np.ndarray, "chain"]]:
+    """The generalised induction head (§3), and in which chains it has a match.
+
+    It answers the mean symbol of the positions whose symbols at these lags are the query's; where
+    there is none, of all positions that have a whole window.
+    """
+    rows, matches = counted(chains.tokens, chains.process.alphabet, window)
+    same = matches.at(lags)
+    matched: np.ndarray = np.logical_or.reduceat(same[rows.pattern], rows.start[:-1])
+    # Attention is shifted in each chain: where nothing matches, everything is equally near.
+    return rows.answers(np.where(same, 0.0, NO_MATCH)), matched
+
+
+def bayes(chains: Chains) -> Answers:
+    """The posterior mean under the prior, the parents being known: no answer is better.
+
+    Exact for chains that start evenly. That of a stationary chain's first symbols tell a little
+    about its table is left out.
+    """
+    process, tokens = chains.process, chains.tokens
+    end = tokens.shape[1] - 1
+    query = configuration(process, tokens, end)
+    tally = np.full((len(chains), process.alphabet), process.alpha)
+    for place in range(process.memory, end):
+        same = configuration(process, tokens, place) == query
+        tally[same, tokens[same, place]] += 1
+    answers: np.ndarray = tally / tally.sum(axis=1, keepdims=True)
+    return answers
+
+
+def mean_loss(descent: Descent, answers: Answers, chains: Chains) -> float:
+    """The mean loss of these answers, as training counts it."""
+    chosen = answers[np.arange(len(chains)), chains.targets]
+    if descent.loss == "softmax":
+        return float((np.log(np.exp(answers).sum(axis=1)) - chosen).mean())
+    return float(-np.log(chosen + descent.epsilon).mean())
+
+
+def expected_loss(answers: Answers, chains: Chains, epsilon: float) -> float:
+    """The log loss over every symbol that could have followed, not the one that did."""
+    return float(-(chains.truth() * np.log(answers + epsilon)).sum(axis=1).mean())
+
+
+def distance(one: Answers, other: Answers) -> float:
+    """The mean total variation between two answers to each chain; NaN if there are no chains."""
+    return float(0.5 * np.abs(one - other).sum(axis=1).mean()) if len(one) else float("nan")
 
 
 @dataclass(frozen=True)
@@ -32,7 +87,7 @@ class Choice:
     heads: tuple[int, ...]
     lags: tuple[int, ...]
     share: float
-    """This set's part in the sum of squared coefficients, from 0 to 1."""
+    """This set's share in the sum of squared coefficients, from 0 to 1."""
     weights: tuple[float, ...]
     """Attention of each of these heads to its lag."""
 
@@ -65,40 +120,30 @@ class Comparison:
     expected: Losses
     """The log loss over all symbols that could have followed."""
     distance: float
-    """Mean total variation between model and GIH over the parents, in chains where GIH finds a
+    """Mean total variation between model and GIH over the parents, in chains where GIH has a
     match; not a number if there are none."""
     matched: float
-    """The share of the chains in which GIH finds a match."""
+    """The share of the chains in which GIH has a match."""
 
 
-def compare(
-    experiment: NgramExperiment, answer: Float[np.ndarray, "chain symbol"], chains: Chains
-) -> Comparison:
-    """Hold a model's answers against the others'."""
+def compare(experiment: NgramExperiment, answer: Answers, chains: Chains) -> Comparison:
+    """A model's answers to chains beside those of the other predictors."""
     descent = experiment.descent
-    head, found = predictors.gih(chains, experiment.model.window, experiment.process.parents)
-    answers = (answer, head, predictors.bayes(chains), predictors.truth(chains))
-    apart = predictors.distance(answer, head)[found]
+    head, matched = gih(chains, experiment.model.window, experiment.process.parents)
+    answers = (answer, head, bayes(chains), chains.truth())
     return Comparison(
-        seen=Losses(*(predictors.mean_loss(descent, each, chains) for each in answers)),
-        expected=Losses(
-            *(predictors.expected_loss(each, chains, descent.epsilon) for each in answers)
-        ),
-        distance=float(apart.mean()) if len(apart) else float("nan"),
-        matched=float(found.mean()),
+        seen=Losses(*(mean_loss(descent, each, chains) for each in answers)),
+        expected=Losses(*(expected_loss(each, chains, descent.epsilon) for each in answers)),
+        distance=distance(answer[matched], head[matched]),
+        matched=float(matched.mean()),
     )
 
 
-def said(
+def model_answers(
     experiment: NgramExperiment, state: Mapping[str, np.ndarray], chains: Chains
-) -> Float[np.ndarray, "chain symbol"]:
-    """What the model answers in this state."""
-    return _answerer(experiment, chains)(state)
-
-
-def _answerer(experiment: NgramExperiment, chains: Chains) -> Answerer:
-    kind = full_answerer if experiment.model.first == "full" else answerer
-    return kind(experiment, chains)
+) -> Answers:
+    """The model's answers to chains in this state."""
+    return answerer(experiment, chains)(state)
 
 
 def transfer(
@@ -109,17 +154,18 @@ def transfer(
     chains: int = 1_000,
 ) -> list[tuple[NgramProcess, Comparison]]:
     """The trained model on fresh chains of other lengths, and of other priors."""
-    trained, state = run.recipe.process, run.state(seed)
+    experiment, state = run.recipe, run.state(seed)
     if chains < 1:
         raise ConfigError(f"chains is {chains}; expected at least 1")
     others = [{"length": length} for length in lengths] + [{"alpha": alpha} for alpha in alphas]
-    found = []
+    compared = []
     for other in others:
-        process = NgramProcess(**{**trained.model_dump(), **other})
-        NgramExperiment(process=process, model=run.recipe.model)  # does the window fit?
+        process = NgramProcess(**{**experiment.process.model_dump(), **other})
+        NgramExperiment(process=process, model=experiment.model)  # does the window fit?
         fresh = sample_chains(process, chains, FIRST_CHAIN_SEED + seed)
-        found.append((process, compare(run.recipe, said(run.recipe, state, fresh), fresh)))
-    return found
+        answers = model_answers(experiment, state, fresh)
+        compared.append((process, compare(experiment, answers, fresh)))
+    return compared
 
 
 @dataclass(frozen=True)
@@ -131,29 +177,29 @@ class Moment:
     a: float
     loss: float
     distance: float
-    """Mean total variation to GIH, over validation chains where GIH finds a match."""
+    """Mean total variation to GIH, over validation chains where GIH has a match."""
 
 
 def approach(run: NgramRun, seed: int) -> list[Moment]:
     """How the model came near the induction head in the last stage."""
     experiment = run.recipe
     chains = drawn(experiment, seed, "validation")
-    head, found = predictors.gih(chains, experiment.model.window, experiment.process.parents)
+    head, matched = gih(chains, experiment.model.window, experiment.process.parents)
     first = experiment.steps - experiment.descent.plan()[-1][1]
-    answers, moments = _answerer(experiment, chains), []
+    answers, moments = answerer(experiment, chains), []
     for epoch, state in _states(run, seed, first):
         answer = answers(state)
-        loss = predictors.mean_loss(experiment.descent, answer, chains)
-        apart = predictors.distance(answer, head)[found]
-        mean = float(apart.mean()) if len(apart) else float("nan")
-        moments.append(Moment(epoch - first, float(state["a"]), loss, mean))
+        loss = mean_loss(experiment.descent, answer, chains)
+        apart = distance(answer[matched], head[matched])
+        moments.append(Moment(epoch - first, float(state["a"]), loss, apart))
     return moments
 
 
-def _states(run: NgramRun, seed: int, first: int) -> list[tuple[int, dict[str, np.ndarray]]]:
+def _states(run: NgramRun, seed: int, first: int) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """The model from an epoch on: as recorded, or, since matrices are not, its checkpoints."""
     if run.recipe.model.first == "full":
-        return [(epoch, run.state(seed, epoch)) for epoch in run.checkpoints if epoch >= first]
+        yield from ((epoch, run.state(seed, epoch)) for epoch in run.checkpoints if epoch >= first)
+        return
     course = run.course(seed)
-    chosen = np.flatnonzero(course.epochs >= first)
-    return [(int(course.epochs[n]), course.at(int(n)).named()) for n in chosen]
+    for number in np.flatnonzero(course.epochs >= first).tolist():
+        yield int(course.epochs[number]), course.at(number).named()

@@ -7,20 +7,19 @@ of stage III in one number, and its assumptions can be taken away one by one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
-from hopscope.ngram.counts import Counts, counted
+from hopscope.ngram.counts import counted
 from hopscope.ngram.learner import drawn
-from hopscope.ngram.matches import Matches
-from hopscope.ngram.objective import Objective
-from hopscope.ngram.parameters import Parameters
+from hopscope.ngram.parameters import Course, Parameters
 from hopscope.ngram.process import Chains
-from hopscope.ngram.run import Course, NgramRun
+from hopscope.ngram.run import NgramRun
+from hopscope.ngram.similarity import MatchSimilarity
 
 WAY = (0.2, 0.8)
 """The part of its way over which the growth of a is fitted."""
@@ -62,25 +61,13 @@ def gap(experiment: NgramExperiment, parameters: Parameters, chains: Chains) -> 
 
     Not a number where there are none. It says nothing of a full first layer's matrices.
     """
-    model = experiment.model
-    _, matches = counted(chains, model.window, model.unit_copies)
-    same = _matching(experiment, matches)
-    similar = Objective(model, matches).scaled(
-        Parameters(parameters.c, parameters.w, np.array(1.0))
-    )
+    model, process = experiment.model, experiment.process
+    _, matches = counted(chains.tokens, process.alphabet, model.window, model.unit_copies)
+    same, similarity = matches.at(process.parents), MatchSimilarity(model, matches)
     if not same.any() or same.all():
         return float("nan")
-    return float(similar[same].min() - similar[~same].max())
-
-
-def _matching(experiment: NgramExperiment, matches: Matches) -> np.ndarray:
-    """Which patterns have the query's symbols at the lags of all parents."""
-    window = experiment.model.window
-    square = matches.cross.reshape(-1, window, window)
-    found: np.ndarray = np.all(
-        [square[:, lag - 1, lag - 1] for lag in experiment.process.parents], axis=0
-    )
-    return found
+    similarity.restore(parameters.named())
+    return float(similarity.similar[same].min() - similarity.similar[~same].max())
 
 
 @dataclass(frozen=True)
@@ -95,7 +82,7 @@ class MatchCounts:
     other_hits: Float[np.ndarray, "chain"]
     """Other positions that are followed by it."""
 
-    def where_found(self) -> "MatchCounts":
+    def with_hits(self) -> "MatchCounts":
         """The chains in which some match was followed by the right symbol."""
         kept = self.hits > 0
         return MatchCounts(
@@ -104,43 +91,31 @@ class MatchCounts:
 
     def even(self) -> "MatchCounts":
         """As if every chain had as many matches as all have on average, with its own shares."""
-        ones = np.ones_like(self.matches)
-        share = self.hits / np.maximum(self.matches, 1)
-        other = self.other_hits / np.maximum(self.others, 1)
-        matches, others = ones * self.matches.mean(), ones * self.others.mean()
-        return replace(
-            self, matches=matches, others=others, hits=matches * share, other_hits=others * other
+        matches = np.full_like(self.matches, self.matches.mean())
+        others = np.full_like(self.others, self.others.mean())
+        hits = matches * self.hits / np.maximum(self.matches, 1)
+        return MatchCounts(
+            matches, others, hits, others * self.other_hits / np.maximum(self.others, 1)
         )
 
 
 def match_counts(experiment: NgramExperiment, chains: Chains) -> MatchCounts:
     """The counts of these chains, over the parents."""
-    counts, matches = counted(chains, experiment.model.window)
-    same = _matching(experiment, matches)[counts.pattern]
-    total, hits = counts.symbols.sum(axis=1), _following(counts)
-    entries = counts.chain()
-
-    def summed(values: np.ndarray) -> Float[np.ndarray, "chain"]:
-        return np.bincount(entries, values, minlength=len(counts))
-
-    return MatchCounts(
-        summed(total * same), summed(total * ~same), summed(hits * same), summed(hits * ~same)
+    process = experiment.process
+    rows, matches = counted(chains.tokens, process.alphabet, experiment.model.window)
+    rows = rows.for_loss(chains.targets, every_symbol=False)
+    same = matches.at(process.parents)[rows.pattern]
+    (hits, matching), (other_hits, others) = (
+        np.add.reduceat(rows.counts * chosen, rows.start[:-1], axis=1) for chosen in (same, ~same)
     )
-
-
-def _following(counts: Counts) -> Int[np.ndarray, "entry"]:
-    """How often each entry was followed by the symbol that its chain is asked for."""
-    found: np.ndarray = np.take_along_axis(
-        counts.symbols, counts.targets[counts.chain()][:, None], axis=1
-    )[:, 0]
-    return found
+    return MatchCounts(matching, others, hits, other_hits)
 
 
 def grown(
-    found: MatchCounts, gap: float, begin: float, epochs: int, rate: float, epsilon: float
+    counts: MatchCounts, gap: float, begin: float, epochs: int, rate: float, epsilon: float
 ) -> Float[np.ndarray, "epoch"]:
     """The scale a from `begin` through the epochs of descent on −log(answer + ε), by counts."""
-    columns = (found.matches, found.others, found.hits, found.other_hits)
+    columns = (counts.matches, counts.others, counts.hits, counts.other_hits)
     kinds, number = np.unique(np.stack(columns, axis=1), axis=0, return_counts=True)
     matches, others, hits, other_hits = kinds.T
     weight = number / number.sum()
@@ -190,11 +165,9 @@ def growth_explained(run: NgramRun, seed: int) -> GrowthExplained:
     since = course.epochs >= first
     moments, trained = course.epochs[since] - first, course.a[since]
     size = gap(experiment, course.at(-1), drawn(experiment, seed, "validation"))
-    known = match_counts(experiment, drawn(experiment, seed, "train"))
-    found = known.where_found()
-    counted_only = {"counts": known, "found": found, "even": known.even(),
-                    "found and even": found.even()}  # fmt: skip
+    counts = match_counts(experiment, drawn(experiment, seed, "train"))
+    assumed = {"counts": counts, "found": counts.with_hits(), "even": counts.even(),
+               "found and even": counts.with_hits().even()}  # fmt: skip
     begin, rest = float(trained[0]), (epochs, descent.lr, descent.epsilon)
-    courses = {name: grown(each, size, begin, *rest) for name, each in counted_only.items()}
-    counted_at = {name: each[moments] for name, each in courses.items()}
-    return GrowthExplained(size, moments, {"trained": trained, **counted_at})
+    courses = {name: grown(each, size, begin, *rest)[moments] for name, each in assumed.items()}
+    return GrowthExplained(size, moments, {"trained": trained, **courses})

@@ -3,9 +3,9 @@
     I(S) = E[ (Σ_e P(e | x_S)² / μ(e) − 1) · μ(x_S) ]
 
 Here x_S are the symbols at the lags S of a stationary chain, e is the symbol that follows, and the
-mean is over chains and x_S. The last factor is what makes it modified: what a set tells about the
-next symbol is weighed by how often its symbols come together, so that a large set pays for being
-rare. In terms of the joint distribution, I(S) = E[ Σ_{x,e} P(x,e)²/μ(e) − Σ_x μ(x)² ].
+mean is over chains and x_S. The last factor is what makes it modified: the information of a set
+about the next symbol is weighed by how often its symbols come together, so that a large set pays
+for being rare. In terms of the joint distribution, I(S) = E[ Σ_{x,e} P(x,e)²/μ(e) − Σ_x μ(x)² ].
 
 In long chains it is what c_S gains while a is small, for heads that copy one lag each. Heads that
 copy a mixture see two windows x and y agree to a degree F_S(x, y), the product of their inner
@@ -18,16 +18,21 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from hopscope.configs import InductionModel, NgramProcess
 from hopscope.errors import ConfigError
 from hopscope.intervals import standard_error
-from hopscope.ngram.matches import Matches, windows
+from hopscope.ngram.counts import Matches, windows
 from hopscope.ngram.parameters import initial, sets
-from hopscope.ngram.process import Chains, sample_chains
-from hopscope.ngram.similarity import Similarity
-from hopscope.ngram.stationary import MOST_STATES, extended, window_distribution
+from hopscope.ngram.process import (
+    MOST_STATES,
+    Chains,
+    extended,
+    sample_chains,
+    window_distribution,
+)
+from hopscope.ngram.similarity import MatchSimilarity
 
 BLOCK = 2**22
 """Numbers in the largest temporary array."""
@@ -43,19 +48,10 @@ class Information:
     """Standard error of the value, over chains."""
 
 
-def lag_sets(window: int, degree: int) -> list[tuple[int, ...]]:
-    """All sets of at most `degree` lags, small ones first."""
-    return [
-        lags for size in range(1, degree + 1) for lags in combinations(range(1, window + 1), size)
-    ]
-
-
 def exact(
     process: NgramProcess, model: InductionModel, chains: int = 2_000, seed: int = 0
 ) -> list[Information]:
-    """The exact information of every set of lags in each table, averaged over tables from the
-    prior.
-    """
+    """The exact information of every set of lags, averaged over tables from the prior."""
     states = process.alphabet**process.memory
     size = max(model.window, process.memory)
     if states > MOST_STATES or process.alphabet ** (size + 1) > BLOCK:
@@ -63,21 +59,20 @@ def exact(
             f"{process.alphabet} symbols and windows of {size} are too many for exact "
             "distributions: estimate from sampled chains instead"
         )
-    tables = _tables(process, size, chains, seed)
     step = max(1, BLOCK // process.alphabet ** (size + 1))
-    lags = lag_sets(min(model.heads, model.window), model.degree)
-    values = [
-        _values(process, tables[first : first + step], size, lags)
-        for first in range(0, chains, step)
-    ]
+    values, lags = [], lag_sets(model)
+    for tables in _blocks(_tables(process, size, chains, seed), step):
+        joint = extended(process, tables, window_distribution(process, tables, size))
+        values.append(_of_joint(joint.reshape(len(tables), -1, process.alphabet), lags))
     return _summaries(lags, np.concatenate(values))
 
 
 def through_heads(
     process: NgramProcess, model: InductionModel, chains: int = 500, seed: int = 0
 ) -> list[Information]:
-    """For every set of heads, what their initial attention sees: the mean over tables. The sets
-    are named by the lags of their heads' largest weights.
+    """The information that the untrained attention of every set of heads sees: a mean over tables.
+
+    A set is named by the lags of its heads' largest weights.
     """
     size, alphabet = model.window, process.alphabet
     cells = alphabet**size
@@ -86,64 +81,52 @@ def through_heads(
             f"{alphabet} symbols and windows of {size} make {cells**2:,} pairs of windows, too "
             f"many to compare (at most {BLOCK:,})"
         )
-    window = np.arange(cells)[:, None] // alphabet ** np.arange(size) % alphabet
-    agree = _agreement(model, window)
-    tables = _tables(process, size, chains, seed)
-    values = []
-    for table in tables:
-        weights = window_distribution(process, table[None], size)
-        joint = extended(process, table[None], weights).reshape(cells, alphabet)
-        symbol, own = joint.sum(axis=0), joint.sum(axis=1)
+    agree, values = _agreement(model, alphabet), []
+    for tables in _blocks(_tables(process, size, chains, seed), 1):
+        joint = extended(process, tables, window_distribution(process, tables, size))
+        joint = joint.reshape(cells, alphabet)
+        own = joint.sum(axis=1)
         # Tables are floored above zero, and so is every symbol's frequency.
-        scaled = joint / np.sqrt(symbol)
-        excess = scaled @ scaled.T - np.outer(own, own)
-        values.append(agree @ excess.ravel())
+        scaled = joint / np.sqrt(joint.sum(axis=0))
+        values.append(agree @ (scaled @ scaled.T - np.outer(own, own)).ravel())
     attention = initial(model).attention
     lags = [tuple(int(attention[head].argmax()) + 1 for head in heads) for heads in sets(model)]
     return _summaries(lags, np.stack(values))
 
 
-def _agreement(
-    model: InductionModel, window: Int[np.ndarray, "window lag"]
-) -> Float[np.ndarray, "set pair"]:
-    """Every set's feature between every two windows, for untrained heads."""
-    parts = []
-    for query in window:
-        cross = (window[:, :, None] == query).reshape(len(window), -1).astype(float)
-        inside = (window[:, :, None] == window[:, None]).reshape(len(window), -1).astype(float)
-        own = np.tile((query[:, None] == query).ravel().astype(float), (len(window), 1))
-        similarity = Similarity(sets(model), model.unit_copies, Matches(cross, inside, own))
-        parts.append(similarity.copies(initial(model).w).features)
-    return np.concatenate(parts, axis=1)
-
-
 def estimated(chains: Chains, model: InductionModel) -> list[Information]:
-    """The information of every set of lags in the frequencies of each sampled chain, averaged over
-    chains.
-    """
+    """The information of every set of lags in each chain's frequencies, averaged over chains."""
     alphabet, size = chains.process.alphabet, model.window
-    seen, _ = windows(chains.tokens, size)
-    code = seen.astype(np.int64) @ alphabet ** np.arange(size)
-    number = code * alphabet + chains.tokens[:, size:-1]
     cells = alphabet ** (size + 1)
     if cells > BLOCK:
         raise ConfigError(
             f"{alphabet} symbols and windows of {size} make {cells:,} cells to count, too many (at "
             f"most {BLOCK:,}): take a smaller window"
         )
-    lags, step = lag_sets(min(model.heads, size), model.degree), max(1, BLOCK // cells)
-    values = []
-    for first in range(0, len(chains), step):
-        block = number[first : first + step]
+    window, _ = windows(chains.tokens, size)
+    code = window.astype(np.int64) @ alphabet ** np.arange(size)
+    number = code * alphabet + chains.tokens[:, size:-1]
+    values, lags = [], lag_sets(model)
+    for block in _blocks(number, max(1, BLOCK // cells)):
         place = np.arange(len(block))[:, None] * cells + block
         joint = np.bincount(place.ravel(), minlength=len(block) * cells) / block.shape[1]
         values.append(_of_joint(joint.reshape(len(block), -1, alphabet), lags))
     return _summaries(lags, np.concatenate(values))
 
 
-def winner(found: list[Information]) -> tuple[int, ...]:
+def winner(information: list[Information]) -> tuple[int, ...]:
     """The set of lags that stage I is predicted to choose."""
-    return max(found, key=lambda each: each.value).lags
+    return max(information, key=lambda each: each.value).lags
+
+
+def lag_sets(model: InductionModel) -> list[tuple[int, ...]]:
+    """All sets of lags that sets of heads can copy, small ones first."""
+    lags = range(1, min(model.heads, model.window) + 1)
+    return [each for size in range(1, model.degree + 1) for each in combinations(lags, size)]
+
+
+def _blocks(array: np.ndarray, step: int) -> list[np.ndarray]:
+    return [array[first : first + step] for first in range(0, len(array), step)]
 
 
 def _tables(
@@ -154,12 +137,14 @@ def _tables(
     return sample_chains(evenly, chains, seed).tables
 
 
-def _values(
-    process: NgramProcess, tables: np.ndarray, size: int, sets_of_lags: list[tuple[int, ...]]
-) -> Float[np.ndarray, "chain set"]:
-    weights = window_distribution(process, tables, size)
-    joint = extended(process, tables, weights)
-    return _of_joint(joint.reshape(len(tables), -1, process.alphabet), sets_of_lags)
+def _agreement(model: InductionModel, alphabet: int) -> Float[np.ndarray, "set pair"]:
+    """Every set's feature between every two windows, for untrained heads."""
+    cells = alphabet**model.window
+    window = np.arange(cells)[:, None] // alphabet ** np.arange(model.window) % alphabet
+    queries = (np.broadcast_to(query, window.shape) for query in window)
+    return np.concatenate(
+        [MatchSimilarity(model, Matches.between(window, each)).features for each in queries], axis=1
+    )
 
 
 def _of_joint(

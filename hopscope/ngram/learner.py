@@ -1,119 +1,160 @@
-"""A model in training: the restricted one by counts, or one with a full first layer by autograd."""
+"""Gradient descent on chains as counts: an epoch is two products with one sparse matrix."""
 
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 
-from hopscope.configs import NgramExperiment
-from hopscope.ngram.counts import counted
-from hopscope.ngram.objective import Answering, Objective, loss_of
-from hopscope.ngram.parameters import Parameters, initial
-from hopscope.ngram.process import Chains, Split, sample_chains
-from hopscope.ngram.rows import Products, Rows, merged, rows_of
+from hopscope.configs import Descent, NgramExperiment
+from hopscope.ngram.counts import Rows, merged
+from hopscope.ngram.process import SPLITS, Chains, Split, sample_chains
+from hopscope.ngram.similarity import counted_for
 
-NEGLIGIBLE = 1e-150
-"""Coefficients below this are set to zero, and stay there. While a set is losing, its coefficient
-falls by a factor in every epoch, and arithmetic on squares below 1e-308 takes ten times as long.
-From here a set would need as many epochs to come back as it took to fall."""
+FAR = 600.0
+"""Exponents further apart need a shift for each chain: exp(-745) is zero."""
 
 Answerer = Callable[[Mapping[str, np.ndarray]], Float[np.ndarray, "chain symbol"]]
+"""A model's answers to some chains, as a function of its state."""
 
 
-@runtime_checkable
-class Learner(Protocol):
-    """What the training loop asks of a model."""
-
-    def begin(self, letters: str) -> None:
-        """A stage begins, or goes on: the parameters that these letters name will be trained."""
-
-    def advance(self, epoch: int) -> None:
-        """Train for one epoch, the one with this number."""
-
-    def losses(self) -> dict[Split, float]:
-        """The mean loss on the chains for training and for validation."""
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Everything that is trained, by name; c, w and a among it."""
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Put back everything that is trained, as `state` gave it."""
-
-
-class CountingLearner:
-    """Gradient descent on the restricted model, exact, by counts."""
+class Learner:
+    """A model in training on the chains of one seed."""
 
     def __init__(self, experiment: NgramExperiment, seed: int) -> None:
         self.experiment, self.seed = experiment, seed
-        self.parameters = initial(experiment.model)
-        self.loss = loss_of(experiment.descent)
-        self.rows, self.objective = self._side("train")
-        held_out, self.validation_objective = self._side("validation")
-        self.validation = Answering(held_out, held_out, self.loss)
-        moving, still = merged(self.rows)
-        self.answering = Answering(moving, Products(moving), self.loss) if len(moving) else None
-        self.still = Answering(still, still, self.loss) if len(still) else None
-
-    def _side(self, split: Split) -> tuple[Rows, Objective]:
-        """The chains of a split, and the loss on their patterns."""
-        experiment = self.experiment
-        chains = drawn(experiment, self.seed, split)
-        counts, matches = counted(chains, experiment.model.window, experiment.model.unit_copies)
-        rows = rows_of(counts, len(matches), experiment.descent.loss == "softmax")
-        return rows, Objective(experiment.model, matches)
-
-    def begin(self, letters: str) -> None:
-        self.letters = letters
-        # Where c stays as it is, sets that have lost for good need not be computed.
-        # With all of them 0, none is left out: what they come to is not a number.
-        left = np.flatnonzero(self.parameters.c)
-        still = "C" not in letters and len(left) > 0
-        self.objective.begin(left if still else slice(None))
+        descent, chains = experiment.descent, [drawn(experiment, seed, split) for split in SPLITS]
+        tokens = np.concatenate([each.tokens for each in chains])
+        rows, self.model = counted_for(experiment, tokens, seed)
+        rows = rows.for_loss(tokens[:, -1], descent.loss == "softmax")
+        parts = np.split(np.arange(len(rows)), [descent.chains])
+        self.rows, validation = (rows.take(part) for part in parts)
+        self.on = {"train": ChainLoss(descent, self.rows),
+                   "validation": ChainLoss(descent, validation)}  # fmt: skip
 
     def advance(self, epoch: int) -> None:
+        """Train for the epoch with this number."""
         descent = self.experiment.descent
-        if descent.batch is not None:
-            for chosen in batches(self.seed, epoch, descent.chains, descent.batch):
-                rows = self.rows.take(chosen, 1 / len(chosen))
-                self._step(Answering(rows, rows, self.loss))
-        elif self.answering is not None:
-            self._step(self.answering)
-
-    def _step(self, answering: Answering) -> None:
-        slopes = self.objective.gradient(self.parameters, answering, self.letters)
-        for name, slope in slopes.items():
-            value: np.ndarray = getattr(self.parameters, name)
-            np.subtract(value, self.experiment.descent.lr * slope, out=value)
-        if "c" in slopes:
-            self.parameters.c[np.abs(self.parameters.c) < NEGLIGIBLE] = 0
+        if descent.batch is None:
+            self.model.descend(self.on["train"].slope(self.model.scaled()), descent.lr)
+            return
+        for chosen in batches(self.seed, epoch, descent.chains, descent.batch):
+            slope = loss_slope(descent, self.rows.take(chosen), self.model.scaled())
+            self.model.descend(slope, descent.lr)
 
     def losses(self) -> dict[Split, float]:
-        return {
-            "train": self._training_loss(),
-            "validation": self.validation.value(self.validation_objective.scaled(self.parameters)),
-        }
+        """The mean loss on the chains for training and for validation."""
+        scaled = self.model.scaled()
+        return {split: self.on[split].value(scaled) for split in SPLITS}
 
-    def _training_loss(self) -> float:
-        scaled = self.objective.scaled(self.parameters, self.letters)
-        parts = [part for part in (self.answering, self.still) if part is not None]
-        return sum(part.value(scaled) for part in parts)
 
-    def state(self) -> dict[str, np.ndarray]:
-        return {name: value.copy() for name, value in self.parameters.named().items()}
+class ChainLoss:
+    """The mean loss on chains as a function of every pattern's scaled similarity."""
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.parameters = Parameters.of(state)
+    def __init__(self, descent: Descent, rows: Rows) -> None:
+        self.descent = descent
+        self.rows, still = merged(rows)
+        sums, _ = still.sums(np.zeros(still.patterns))
+        self.constant = float(losses(descent, sums) @ still.weight)
+        columns, row, pattern = len(rows.counts), self.rows.row, self.rows.pattern
+        place = (row + len(self.rows) * np.arange(columns)[:, None]).ravel()
+        size = (columns * len(self.rows), rows.patterns)
+        where, values = (place, np.tile(pattern, columns)), self.rows.counts.ravel()
+        self.forward = _sparse(where, values, size)
+        self.backward = _sparse(where[::-1], values, size[::-1])
+
+    def value(self, scaled: Float[np.ndarray, "pattern"]) -> float:
+        """The mean loss."""
+        powers = _powers(scaled)
+        sums = self.rows.sums(scaled)[0] if powers is None else self._sums(powers)
+        return self.constant + float(losses(self.descent, sums) @ self.rows.weight)
+
+    def slope(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "pattern"]:
+        """The derivative of the mean loss by the scaled similarities."""
+        powers = _powers(scaled)
+        if powers is None:
+            return loss_slope(self.descent, self.rows, scaled)
+        by_sums = slopes(self.descent, self._sums(powers), self.rows.weight)
+        back = torch.mv(self.backward, torch.from_numpy(by_sums.reshape(-1)))
+        slope: np.ndarray = powers * back.numpy()
+        return slope
+
+    def _sums(self, powers: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "column row"]:
+        sums: np.ndarray = torch.mv(self.forward, torch.from_numpy(powers)).numpy()
+        return sums.reshape(len(self.rows.counts), len(self.rows))
+
+
+def losses(descent: Descent, sums: Float[np.ndarray, "column row"]) -> Float[np.ndarray, "row"]:
+    """The loss of each row, from the sums of the columns of `Rows.for_loss`."""
+    if descent.loss == "softmax":
+        answers = sums / sums.sum(axis=0)
+        softmax: np.ndarray = np.log(np.exp(answers).sum(axis=0)) - answers[0]
+        return softmax
+    log: np.ndarray = -np.log(sums[0] / sums[1] + descent.epsilon)
+    return log
+
+
+def slopes(
+    descent: Descent, sums: Float[np.ndarray, "column row"], weight: Float[np.ndarray, "row"]
+) -> Float[np.ndarray, "column row"]:
+    """The derivative of the weighed losses by the sums."""
+    if descent.loss == "softmax":
+        whole = sums.sum(axis=0)
+        answers = sums / whole
+        powers = np.exp(answers)
+        slope = powers / powers.sum(axis=0)
+        slope[0] -= 1
+        softmax: np.ndarray = (slope - (slope * answers).sum(axis=0)) * (weight / whole)
+        return softmax
+    hits, whole = sums
+    log = np.empty_like(sums)
+    np.divide(weight, hits + descent.epsilon * whole, out=log[0])
+    np.multiply(log[0], hits / whole, out=log[1])
+    np.negative(log[0], out=log[0])
+    return log
+
+
+def loss_slope(
+    descent: Descent, rows: Rows, scaled: Float[np.ndarray, "pattern"]
+) -> Float[np.ndarray, "pattern"]:
+    """The derivative of the mean loss of any rows by the scaled similarities."""
+    sums, attention = rows.sums(scaled)
+    return rows.back(slopes(descent, sums, rows.weight), attention)
+
+
+def _powers(scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "pattern"] | None:
+    """Attention before it is normalised, the largest being 1; None if one shift cannot do."""
+    shifted = scaled - scaled.max()
+    return np.exp(shifted) if shifted.min() > -FAR else None
+
+
+def _sparse(
+    where: tuple[np.ndarray, np.ndarray], values: np.ndarray, size: tuple[int, int]
+) -> torch.Tensor:
+    """A sparse matrix of the values that are not 0; MKL is fastest with 32-bit indices."""
+    filled = np.flatnonzero(values)
+    order = filled[np.lexsort((where[1][filled], where[0][filled]))]
+    row, column = where[0][order], where[1][order]
+    start = np.searchsorted(row, np.arange(size[0] + 1)).astype(np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls its sparse matrices a beta
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(start),
+            torch.from_numpy(column.astype(np.int32)),
+            torch.from_numpy(values[order]),
+            size=size,
+            check_invariants=True,
+        )
 
 
 def answerer(experiment: NgramExperiment, chains: Chains) -> Answerer:
-    """What the restricted model answers to these chains, as a function of its state."""
-    model = experiment.model
-    counts, matches = counted(chains, model.window, model.unit_copies)
+    """The model's answers to these chains, as a function of its state."""
+    rows, model = counted_for(experiment, chains.tokens)
 
     def answers(state: Mapping[str, np.ndarray]) -> Float[np.ndarray, "chain symbol"]:
-        objective = Objective(model, matches)
-        return counts.attended(objective.scaled(Parameters.of(state)))
+        model.restore(state)
+        return rows.answers(model.scaled())
 
     return answers
 

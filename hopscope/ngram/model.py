@@ -3,11 +3,11 @@
 Layer 1, the copiers: head h mixes the symbols at the last M lags, v_l^h = Σ_i σ(w^h)_i x_{l−i}.
 Feed-forward, the selector: one feature per set S of heads, the product of their copies, weighed
 by c_S and normalised. Two positions are as similar as Σ_S c_S² Π_{h∈S} ⟨v_l^h, v_q^h⟩ / Σ_S c_S².
-Layer 2, the classifier: the position asked for attends to the positions before it, at a times
-their similarity, and answers with the mean of their symbols.
+Layer 2, the classifier: the query position attends to the positions before it, at a times their
+similarity, and answers with the mean of their symbols.
 
 With a full first layer, head h attends to lag i by w_i^h + ⟨x_l W_Q^h, x_{l−i} W_K^h⟩, and copies
-x_{l−i} W_V^h W_O^h. The position asked for has no symbol yet: its x is zero, so it attends by lag.
+x_{l−i} W_V^h W_O^h. The query position has no symbol yet: its x is zero, so it attends by lag.
 """
 
 from math import prod
@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from hopscope.configs import Descent, InductionModel
-from hopscope.ngram.parameters import Parameters, initial, sets
+from hopscope.configs import InductionModel
+from hopscope.ngram.parameters import initial, sets
 
 MATRICES = ("w_q", "w_k", "w_v", "w_o")
 """The matrices that a full first layer has beside w, by their names."""
@@ -48,10 +48,10 @@ class InductionTransformer(nn.Module):
     def forward(self, tokens: Int[Tensor, "chain seq"]) -> Float[Tensor, "chain symbol"]:
         """The answer to each chain: a distribution of the symbol that follows."""
         window = self.config.window
-        asked = self.copies(*self.seen(tokens, tokens.shape[1]))
+        query = self.copies(*self.seen(tokens, tokens.shape[1]))
         similar, symbols = [], []
         for place in range(window, tokens.shape[1]):
-            similar.append(self.similarity(self.copies(*self.seen(tokens, place)), asked))
+            similar.append(self.similarity(self.copies(*self.seen(tokens, place)), query))
             symbols.append(one_hot(tokens[:, place], self.alphabet).double())
         attention = torch.softmax(self.a * torch.stack(similar, dim=1), dim=1)
         return torch.einsum("bl,bld->bd", attention, torch.stack(symbols, dim=1))
@@ -69,7 +69,7 @@ class InductionTransformer(nn.Module):
     def copies(
         self, before: Float[Tensor, "chain lag symbol"], own: Float[Tensor, "chain symbol"]
     ) -> Float[Tensor, "chain head symbol"]:
-        """What each head of the first layer writes at a place."""
+        """The copy that each head of the first layer writes at a place."""
         logits = self.w.expand(len(before), -1, -1)  # [chain, head, lag]
         copied = before[:, None].expand(-1, self.config.heads, -1, -1)  # [chain, head, lag, symbol]
         if self.config.first == "full":
@@ -89,19 +89,3 @@ class InductionTransformer(nn.Module):
         products = [prod((inner[:, head] for head in heads), start=always) for heads in self.sets]
         squares = self.c**2
         return torch.stack(products, dim=1) @ (squares / squares.sum())
-
-    def parameters_now(self) -> Parameters:
-        """The present values of c, w and a, detached from autograd."""
-        return Parameters.of(
-            {name: getattr(self, name).detach().numpy() for name in ("c", "w", "a")}
-        )
-
-
-def loss(
-    descent: Descent, answers: Float[Tensor, "chain symbol"], targets: Int[Tensor, "chain"]
-) -> Float[Tensor, ""]:
-    """The mean loss of the answers."""
-    if descent.loss == "softmax":
-        return nn.functional.cross_entropy(answers, targets)
-    chosen = answers.gather(1, targets[:, None])
-    return -torch.log(chosen + descent.epsilon).mean()

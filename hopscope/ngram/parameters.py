@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int32
 
 from hopscope.configs import InductionModel
 
@@ -25,9 +25,7 @@ class Parameters:
 
     @property
     def shares(self) -> Float[np.ndarray, "set"]:
-        """The part of each set in the sum of squares; not a number if all are 0, or one is so
-        large that its square is not finite.
-        """
+        """Each set's share in the sum of squares; NaN if all are 0 or a square is not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self.c**2
             shares: np.ndarray = squares / squares.sum()
@@ -39,12 +37,32 @@ class Parameters:
 
     @classmethod
     def of(cls, named: Mapping[str, np.ndarray]) -> "Parameters":
-        """What `named` gave; other names are ignored, and the arrays are copied as float64."""
+        """Parameters from arrays by name, copied as float64; other names are ignored."""
         return cls(**{name: np.array(named[name], float) for name in ("c", "w", "a")})
 
 
+@dataclass(frozen=True)
+class Course:
+    """The parameters of one seed's model during training."""
+
+    epochs: Int32[np.ndarray, "epoch"]
+    c: Float[np.ndarray, "epoch set"]
+    w: Float[np.ndarray, "epoch head lag"]
+    a: Float[np.ndarray, "epoch"]
+
+    @property
+    def shares(self) -> Float[np.ndarray, "epoch set"]:
+        """Each set's share in the sum of squared coefficients."""
+        shares: np.ndarray = self.c**2 / (self.c**2).sum(axis=1, keepdims=True)
+        return shares
+
+    def at(self, number: int) -> Parameters:
+        """The parameters at `epochs[number]`."""
+        return Parameters(self.c[number], self.w[number], np.array(self.a[number]))
+
+
 def initial(model: InductionModel) -> Parameters:
-    """What training starts from: nothing in it is random."""
+    """The parameters that training starts from; nothing in them is random."""
     w = np.full((model.heads, model.window), model.other)
     for head in range(min(model.heads, model.window)):
         w[head, head] = model.own
@@ -58,12 +76,19 @@ def sets(model: InductionModel) -> list[tuple[int, ...]]:
 
 
 def set_name(heads: tuple[int, ...]) -> str:
-    """As it is printed, heads counted from 1.
+    """The name of a set of heads, counted from 1.
 
     >>> set_name((0, 1))
     '{1,2}'
     """
     return "{" + ",".join(str(head + 1) for head in heads) + "}"
+
+
+def numbers(model: InductionModel, state: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Every number of c, w and a by its name: `c{1,2}`, `w1[2]` (head 1, lag 2), `a`."""
+    c = {f"c{set_name(heads)}": float(c) for heads, c in zip(sets(model), state["c"], strict=True)}
+    w = {f"w{head + 1}[{lag + 1}]": float(w) for (head, lag), w in np.ndenumerate(state["w"])}
+    return {**c, **w, "a": float(state["a"])}
 
 
 def softmax(values: Float[np.ndarray, "*axes last"]) -> Float[np.ndarray, "*axes last"]:

@@ -1,7 +1,13 @@
-"""n-gram Markov chains, each with a transition table of its own.
+"""n-gram Markov chains, each with a transition table of its own, and what they do in the long run.
 
 A *configuration* is what the parents' symbols are: digit k of its number, in base `alphabet`, is
 the symbol at the k-th parent's lag. Chain i is the same however many chains are drawn with it.
+
+A *window* of n symbols is a number in base `alphabet`; its lowest digit is the last symbol (lag
+1), the next one the symbol before (lag 2), and so on. The stationary distribution over windows of
+`memory` symbols is computed by state reduction (Grassmann, Taksar and Heyman 1985): states are
+taken out one by one and their traffic is passed on. It never subtracts, so it keeps its digits
+where a table's rows are all but deterministic and an eigenvector would lose them.
 """
 
 from dataclasses import dataclass
@@ -12,11 +18,14 @@ from jaxtyping import Float, Int, Int8
 
 from hopscope.configs import NgramProcess
 from hopscope.errors import ConfigError
-from hopscope.ngram.stationary import MOST_STATES, window_distribution
 
 FLOOR = 1e-30
 """Least probability in a table: every state stays within reach of every other. Nothing so rare is
 ever seen, but a stationary distribution is only unique where all states are in reach."""
+MOST_STATES = 1_024
+"""The most states (windows of `memory` symbols) whose stationary distribution is computed."""
+BLOCK = 2**18
+"""Numbers in the largest temporary array."""
 
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
@@ -28,7 +37,7 @@ class Chains:
 
     process: NgramProcess
     tokens: Int8[np.ndarray, "chain seq"]
-    """What the model reads, and in the last column what it is to predict."""
+    """What the model reads, and in the last column the target."""
     tables: Float[np.ndarray, "chain configuration symbol"]
     """Probability of the next symbol, by configuration of the parents."""
 
@@ -41,11 +50,9 @@ class Chains:
         return self.tokens[:, -1]
 
     def truth(self) -> Float[np.ndarray, "chain symbol"]:
-        """The true distribution of what follows each chain."""
-        end = self.tokens.shape[1] - 1
-        rows: np.ndarray = self.tables[
-            np.arange(len(self)), configuration(self.process, self.tokens, end)
-        ]
+        """The true distribution of the symbol that follows each chain."""
+        asked = configuration(self.process, self.tokens, self.tokens.shape[1] - 1)
+        rows: np.ndarray = self.tables[np.arange(len(self)), asked]
         return rows
 
 
@@ -69,11 +76,10 @@ def sample_chains(process: NgramProcess, count: int, seed: int, split: Split = "
 def configuration(
     process: NgramProcess, tokens: Int8[np.ndarray, "chain seq"], place: int
 ) -> Int[np.ndarray, "chain"]:
-    """What the parents of this place are, as a number."""
-    digits = (tokens[:, place - lag].astype(np.int64) for lag in process.parents)
+    """The configuration of the parents of this place, as a number."""
     number = np.zeros(len(tokens), np.int64)
-    for power, digit in enumerate(digits):
-        number += digit * process.alphabet**power
+    for power, lag in enumerate(process.parents):
+        number += tokens[:, place - lag].astype(np.int64) * process.alphabet**power
     return number
 
 
@@ -108,3 +114,66 @@ def _start(
     bounds = weights.cumsum(axis=-1)[:, :-1]
     state = (uniforms[:, :1] >= bounds).sum(axis=-1)
     return np.stack([state // alphabet**lag % alphabet for lag in reversed(range(memory))], axis=1)
+
+
+def window_distribution(
+    process: NgramProcess, tables: Float[np.ndarray, "chain configuration symbol"], size: int
+) -> Float[np.ndarray, "chain window"]:
+    """How often each window of at least `memory` symbols occurs in each chain, in the long run."""
+    states = process.alphabet**process.memory
+    step = max(1, BLOCK // states**2)
+    blocks = [
+        _reduced(_transitions(process, tables[first : first + step]))
+        for first in range(0, len(tables), step)
+    ]
+    weights = np.concatenate(blocks)
+    for _ in range(process.memory, size):
+        weights = extended(process, tables, weights)
+    return weights
+
+
+def extended(
+    process: NgramProcess,
+    tables: Float[np.ndarray, "chain configuration symbol"],
+    weights: Float[np.ndarray, "chain window"],
+) -> Float[np.ndarray, "chain longer"]:
+    """The distribution of windows one symbol longer: the next symbol is the lowest digit."""
+    rows = tables[:, configurations(process, weights.shape[1])]
+    joint: np.ndarray = weights[:, :, None] * rows
+    return joint.reshape(len(tables), -1)
+
+
+def configurations(process: NgramProcess, windows: int) -> Int[np.ndarray, "window"]:
+    """The parents' configuration in each of the first windows."""
+    number, alphabet = np.zeros(windows, np.int64), process.alphabet
+    for power, lag in enumerate(process.parents):
+        number += np.arange(windows) // alphabet ** (lag - 1) % alphabet * alphabet**power
+    return number
+
+
+def _transitions(
+    process: NgramProcess, tables: Float[np.ndarray, "chain configuration symbol"]
+) -> Float[np.ndarray, "chain state state"]:
+    """The transition matrix over windows of `memory` symbols."""
+    states = process.alphabet**process.memory
+    matrix = np.zeros((len(tables), states, states))
+    state = np.arange(states)[:, None]
+    following = state * process.alphabet % states + np.arange(process.alphabet)
+    matrix[:, state, following] = tables[:, configurations(process, states)]
+    return matrix
+
+
+def _reduced(matrix: Float[np.ndarray, "chain state state"]) -> Float[np.ndarray, "chain state"]:
+    """Stationary distributions of transition matrices, which are used up."""
+    states = matrix.shape[1]
+    for last in reversed(range(1, states)):
+        leaving = matrix[:, last, :last].sum(axis=-1, keepdims=True)
+        onward = matrix[:, last, :last] / leaving
+        matrix[:, :last, :last] += matrix[:, :last, last, None] * onward[:, None]
+        matrix[:, :last, last] /= leaving
+    weights = np.zeros(matrix.shape[:2])
+    weights[:, 0] = 1
+    for state in range(1, states):
+        weights[:, state] = (weights[:, :state] * matrix[:, :state, state]).sum(axis=-1)
+        weights /= weights.sum(axis=-1, keepdims=True)  # or it might overflow
+    return weights

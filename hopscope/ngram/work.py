@@ -4,7 +4,8 @@ Each seed is a model with chains of its own. Between two records the seeds go on
 other: the counts of one fit into the processor's cache, those of twenty do not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +13,9 @@ import torch
 from hopscope.configs import Descent, NgramExperiment
 from hopscope.errors import ConfigError, Diverged
 from hopscope.ngram.counts import check_memory
-from hopscope.ngram.full import FullLearner
-from hopscope.ngram.learner import CountingLearner, Learner
-from hopscope.ngram.run import numbers
+from hopscope.ngram.learner import Learner
+from hopscope.ngram.parameters import numbers
+from hopscope.ngram.process import SPLITS
 from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder, metrics, parameters
@@ -27,7 +28,7 @@ CHECKPOINT_EVERY = 10_000
 
 
 def prepare(experiment: NgramExperiment, device: str) -> Begin:
-    """What begins the training, on a machine that has room for it."""
+    """The start of a training, for a machine that has room for it."""
     if device not in ("auto", "cpu"):
         raise ConfigError(
             f"device is {device!r}; the n-gram experiment computes on the processor: cpu, or auto"
@@ -36,35 +37,33 @@ def prepare(experiment: NgramExperiment, device: str) -> Begin:
     return lambda folder: NgramWork(experiment, folder)
 
 
-def learner(experiment: NgramExperiment, seed: int) -> Learner:
-    """An untrained model with its chains."""
-    kind = FullLearner if experiment.model.first == "full" else CountingLearner
-    return kind(experiment, seed)
-
-
 def record_epochs(descent: Descent) -> list[int]:
-    """After which epochs losses and parameters are recorded: half of them evenly spaced in their
-    stage, half of them closer and closer to its beginning.
+    """The epochs at which losses and parameters are recorded.
+
+    Half of them are evenly spaced in their stage, half of them closer and closer to its beginning.
     """
-    found, begun = {0}, 0
-    for _, epochs in descent.plan():
-        half = descent.records // 2
-        even = np.linspace(0, epochs, half + 1).round()
-        early = np.geomspace(1, epochs, half).round()
-        found |= {begun + int(epoch) for epoch in (*even, *early)}
-        begun += epochs
-    return sorted(found)
+    epochs, half = {0}, descent.records // 2
+    for begin, length in _stages(descent):
+        moments = [*np.linspace(0, length, half + 1), *np.geomspace(1, length, half)]
+        epochs |= {begin + round(moment) for moment in moments}
+    return sorted(epochs)
 
 
 def checkpoint_epochs(descent: Descent) -> list[int]:
-    """After which epochs a checkpoint is due: at the start, at each stage's end, and within it."""
-    found, begun = {0}, 0
-    for _, epochs in descent.plan():
-        found |= {
-            begun + epoch for epoch in (*range(CHECKPOINT_EVERY, epochs, CHECKPOINT_EVERY), epochs)
-        }
-        begun += epochs
-    return sorted(found)
+    """The epochs of checkpoints: the start, the end of each stage, and some within a stage."""
+    epochs = {0}
+    for begin, length in _stages(descent):
+        epochs |= {begin + epoch for epoch in range(CHECKPOINT_EVERY, length, CHECKPOINT_EVERY)}
+        epochs.add(begin + length)
+    return sorted(epochs)
+
+
+def _stages(descent: Descent) -> Iterator[tuple[int, int]]:
+    """The first epoch of each stage, and how many it has."""
+    begin = 0
+    for _, length in descent.plan():
+        yield begin, length
+        begin += length
 
 
 class NgramWork:
@@ -75,12 +74,11 @@ class NgramWork:
 
     def __init__(self, experiment: NgramExperiment, folder: RunFolder) -> None:
         self.experiment, self.folder = experiment, folder
-        self.learners = {seed: learner(experiment, seed) for seed in experiment.seeds}
+        self.learners = {seed: Learner(experiment, seed) for seed in experiment.seeds}
         self.planned = set(checkpoint_epochs(experiment.descent))
         self.records = set(record_epochs(experiment.descent))
         self.events = self.planned | self.records | set(range(0, experiment.steps, LISTEN_EVERY))
-        self.losses: list[tuple[int, Losses]] = []
-        self.numbers: dict[int, list[dict[str, float]]] = {seed: [] for seed in experiment.seeds}
+        self.recorded: list[tuple[int, Losses, dict[int, dict[str, float]]]] = []
         self.stage: int | None = None
         self.step = self.start = self._restored()
         if not checkpoint_steps(folder):
@@ -88,30 +86,26 @@ class NgramWork:
             self._record()
 
     def advance(self) -> Losses | None:
-        """Train up to the next epoch at which something is recorded or committed, or a signal is
-        obeyed.
-        """
+        """Train until the next epoch of a record, of a commit, or at which a signal is obeyed."""
         self._begin_stage()
         until = min(epoch for epoch in self.events if epoch > self.step)
-        with np.errstate(all="ignore"):  # what is not a number is found when it is recorded
-            for learning in self.learners.values():
+        with np.errstate(all="ignore"):  # NaN is looked for when it is recorded
+            for learner in self.learners.values():
                 for epoch in range(self.step, until):
-                    learning.advance(epoch)
+                    learner.advance(epoch)
             self.step = until
             return self._record() if until in self.records | self.planned else None
 
     def files(self) -> Mapping[str, bytes]:
-        """Checkpoint, and what was recorded since the last."""
-        states = self._states()
+        """The checkpoint, and the records since the last one."""
+        states = list(self._states().values())
         weights = {
-            name: torch.from_numpy(np.stack([state[name] for state in states.values()]))
-            for name in next(iter(states.values()))
+            name: torch.from_numpy(np.stack([state[name] for state in states]))
+            for name in states[0]
         }
-        files = {checkpoint_name(self.step): to_safetensors(weights), **self._recorded()}
+        files = {checkpoint_name(self.step): to_safetensors(weights), **self._new_parts()}
         self.start = self.step
-        self.losses.clear()
-        for series in self.numbers.values():
-            series.clear()
+        self.recorded.clear()
         return files
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
@@ -124,74 +118,70 @@ class NgramWork:
         return files, parts
 
     def _restored(self) -> int:
-        """Go on from the last checkpoint, if there is one. Returns its epoch."""
+        """Restore the last checkpoint, if there is one. Returns its epoch."""
         for step in checkpoint_steps(self.folder)[-1:]:
             weights = weights_at(self.folder, step)
-            for number, learning in enumerate(self.learners.values()):
-                learning.restore({name: value[number].numpy() for name, value in weights.items()})
+            for number, learner in enumerate(self.learners.values()):
+                state = {name: value[number].numpy() for name, value in weights.items()}
+                learner.model.restore(state)
             return step
         return 0
 
     def _begin_stage(self) -> None:
-        """Tell every model what the stage of the next epoch trains, if that is another stage."""
+        """Begin the stage of the next epoch in every model, if it is another one."""
         plan = self.experiment.descent.plan()
         ends = np.cumsum([epochs for _, epochs in plan])
         stage = int(np.searchsorted(ends, self.step, side="right"))
         if stage != self.stage:
             self.stage = stage
-            for learning in self.learners.values():
-                learning.begin(plan[stage][0])
+            for learner in self.learners.values():
+                learner.model.begin(plan[stage][0])
 
     def _record(self) -> Losses:
         """The losses of all models; at an epoch of the record, they are kept."""
-        losses = [learning.losses() for learning in self.learners.values()]
-        for seed, each in zip(self.experiment.seeds, losses, strict=True):
-            if not all(np.isfinite(loss) for loss in each.values()):
-                raise self._diverged(f"the loss of seed {seed}")
-        table = {
-            split: np.array([[each[split]] for each in losses], np.float32)
-            for split in ("train", "validation")
+        each = {seed: learner.losses() for seed, learner in self.learners.items()}
+        for seed, losses in each.items():
+            self._check(losses, f"the loss of seed {seed}")
+        table: Losses = {
+            split: np.array([[losses[split]] for losses in each.values()], np.float32)
+            for split in SPLITS
         }
         states = self._states()
         if self.step in self.records:
-            self.losses.append((self.step, table))
-            for seed, state in states.items():
-                self.numbers[seed].append(numbers(self.experiment.model, state))
+            model = self.experiment.model
+            values = {seed: numbers(model, state) for seed, state in states.items()}
+            self.recorded.append((self.step, table, values))
         return table
 
     def _states(self) -> dict[int, dict[str, np.ndarray]]:
-        """Everything trained, of each seed."""
-        states = {seed: learning.state() for seed, learning in self.learners.items()}
+        """Everything trained, by seed."""
+        states = {seed: learner.model.state() for seed, learner in self.learners.items()}
         for seed, state in states.items():
-            if not all(np.isfinite(value).all() for value in state.values()):
-                raise self._diverged(f"a parameter of seed {seed}")
+            self._check(state, f"a parameter of seed {seed}")
         return states
 
-    def _diverged(self, what: str) -> Diverged:
-        return Diverged(
-            f"{what} is not a number after epoch {self.step}; the last good checkpoint is "
-            f"{last_good(self.folder)}: lower descent.lr"
-        )
-
-    def _recorded(self) -> dict[str, bytes]:
-        """The files of what was recorded since the last commit."""
-        if not self.losses:
-            return {}
-        steps = np.array([epoch for epoch, _ in self.losses], np.int32)
-        parts = [
-            metrics.part(
-                split,
-                self.experiment,
-                steps,
-                np.stack([table[split] for _, table in self.losses]),
+    def _check(self, values: Mapping[Any, float] | Mapping[str, np.ndarray], name: str) -> None:
+        if not all(np.isfinite(value).all() for value in values.values()):
+            raise Diverged(
+                f"{name} is not a number after epoch {self.step}; the last good checkpoint is "
+                f"{last_good(self.folder)}: lower descent.lr"
             )
-            for split in ("train", "validation")
+
+    def _new_parts(self) -> dict[str, bytes]:
+        """The files of the records since the last commit."""
+        if not self.recorded:
+            return {}
+        epochs, tables, values = zip(*self.recorded, strict=True)
+        steps = np.array(epochs, np.int32)
+        parts = [
+            metrics.part(split, self.experiment, steps, np.stack([each[split] for each in tables]))
+            for split in SPLITS
         ]
-        values = {
-            seed: {name: np.array([each[name] for each in series]) for name in series[0]}
-            for seed, series in self.numbers.items()
+        series = {
+            seed: {name: np.array([each[seed][name] for each in values]) for name in names}
+            for seed, names in values[0].items()
         }
         return {
             metrics.part_name(self.start, self.step): metrics.to_parquet(parts),
-            parameters.part_name(self.start, self.step): parameters.to_parquet(steps, values),
+            parameters.part_name(self.start, self.step): parameters.to_parquet(steps, series),
         }

@@ -15,7 +15,7 @@ from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
 
 if TYPE_CHECKING:
-    from hopscope.ngram.run import Course
+    from hopscope.ngram.parameters import Course
 
 ARRAYS = ["losses", "parameters"]
 

@@ -12,12 +12,11 @@ from jaxtyping import Float
 
 from hopscope.configs import InductionModel, NgramExperiment
 from hopscope.errors import ConfigError
-from hopscope.ngram.evaluation import said
+from hopscope.ngram.evaluation import bayes, gih, model_answers
 from hopscope.ngram.model import InductionTransformer
-from hopscope.ngram.parameters import set_name, sets, softmax
-from hopscope.ngram.predictors import bayes, gih
+from hopscope.ngram.parameters import Course, set_name, sets, softmax
 from hopscope.ngram.process import Chains, sample_chains
-from hopscope.ngram.run import Course, NgramRun
+from hopscope.ngram.run import NgramRun
 from hopscope.store.checkpoints import check_step
 from hopscope.tasks.spelled import letters
 from hopscope.web.questions import ExampleQuestion
@@ -46,7 +45,7 @@ def sequence(run: NgramRun, seed: int, course: Course, asked: ExampleQuestion) -
     lags = run.recipe.process.parents
     head, found = gih(chains, run.recipe.model.window, lags)
     answers = {
-        "model": said(run.recipe, state, chains)[0],
+        "model": model_answers(run.recipe, state, chains)[0],
         "gih": head[0],
         "bayes": bayes(chains)[0],
     }

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from hopscope.configs import InductionModel, NgramProcess
+from hopscope.configs import Descent, InductionModel, NgramProcess
 from hopscope.errors import ConfigError
 from hopscope.ngram import information
 from hopscope.ngram.counts import counted
-from hopscope.ngram.objective import Answering, LogLoss, Objective
-from hopscope.ngram.parameters import initial
-from hopscope.ngram.process import sample_chains
-from hopscope.ngram.rows import Products, rows_of
+from hopscope.ngram.learner import ChainLoss
+from hopscope.ngram.process import sample_chains, window_distribution
+from hopscope.ngram.similarity import MatchSimilarity
 
 
 def by_definition(table: np.ndarray, weights: np.ndarray, lags: tuple[int, ...]) -> float:
@@ -35,8 +34,6 @@ def test_information_is_its_definition() -> None:
     process, model = NgramProcess(alpha=0.5), InductionModel(window=2, heads=2)
     found = information.exact(process, model, chains=12, seed=4)
     tables = sample_chains(process.model_copy(update={"start": "uniform"}), 12, 4).tables
-    from hopscope.ngram.stationary import window_distribution
-
     weights = window_distribution(process, tables, 2)
     for each in found:
         values = [by_definition(t, w, each.lags) for t, w in zip(tables, weights, strict=True)]
@@ -73,14 +70,15 @@ def test_what_heads_see_is_what_their_coefficients_gain() -> None:
     """The gradient by c at a small a, over many long chains, orders the sets the same way."""
     process, model = NgramProcess(alpha=0.5, length=2_000), InductionModel()
     chains = sample_chains(process, 3_000, 0)
-    counts, matches = counted(chains, model.window)
-    rows = rows_of(counts, len(matches), every_symbol=False)
-    start = initial(model)
-    answering = Answering(rows, Products(rows), LogLoss(1e-6))
-    slope = Objective(model, matches).gradient(start, answering, "C")["c"]
+    rows, matches = counted(chains.tokens, 3, model.window)
+    on = ChainLoss(Descent(), rows.for_loss(chains.targets, every_symbol=False))
+    similarity = MatchSimilarity(model, matches)
+    before = similarity.state()["c"]
+    similarity.descend(on.slope(similarity.scaled()), lr=1.0)
+    gain = similarity.state()["c"] - before
     seen = np.array([each.value for each in information.through_heads(process, model, 3_000)])
-    # dL/dc_S is affine in what c_S gains, with a negative factor; targets add their noise.
-    assert np.corrcoef(-slope, seen)[0, 1] > 0.99
+    # A step of c_S is affine in its gain of information; targets add their noise.
+    assert np.corrcoef(gain, seen)[0, 1] > 0.99
 
 
 def test_distributions_too_large_to_write_down_are_refused() -> None:

@@ -1,12 +1,11 @@
-"""Chains are what their tables say, and start where they should."""
+"""Chains are what their tables say, start where they should, and are stationary to all digits."""
 
 import numpy as np
 import pytest
 
 from hopscope.configs import NgramProcess
 from hopscope.errors import ConfigError
-from hopscope.ngram.process import configuration, sample_chains
-from hopscope.ngram.stationary import window_distribution
+from hopscope.ngram.process import configuration, sample_chains, window_distribution
 
 
 def test_symbols_follow_their_tables() -> None:
@@ -50,13 +49,52 @@ def test_a_chain_is_the_same_in_any_company_and_differs_between_streams() -> Non
     few, many = (sample_chains(NgramProcess(), count, 5) for count in (3, 50))
     np.testing.assert_array_equal(few.tokens, many.tokens[:3])
     np.testing.assert_array_equal(few.tables, many.tables[:3])
-    for other in (
-        sample_chains(NgramProcess(), 3, 6),
-        sample_chains(NgramProcess(), 3, 5, "validation"),
-    ):
-        assert (other.tokens != few.tokens).any()
+    for seed, split in ((6, "train"), (5, "validation")):
+        assert (sample_chains(NgramProcess(), 3, seed, split).tokens != few.tokens).any()
 
 
 def test_too_many_states_for_a_stationary_start_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"10,000 states; .* use start = uniform"):
         sample_chains(NgramProcess(alphabet=10, parents=(1, 4)), 2, 0)
+
+
+def transitions(process: NgramProcess, table: np.ndarray) -> np.ndarray:
+    """The transition matrix over windows, symbol by symbol."""
+    d, memory = process.alphabet, process.memory
+    matrix = np.zeros((d**memory, d**memory))
+    for state in range(d**memory):
+        at_lag = [state // d ** (lag - 1) % d for lag in range(1, memory + 1)]
+        row = sum(at_lag[lag - 1] * d**k for k, lag in enumerate(process.parents))
+        for symbol in range(d):
+            following = sum(s * d**k for k, s in enumerate([symbol, *at_lag[:-1]]))
+            matrix[state, following] = table[row, symbol]
+    return matrix
+
+
+def test_stationary_means_that_a_step_changes_nothing() -> None:
+    for process in (
+        NgramProcess(),
+        NgramProcess(alphabet=2, parents=(2, 4), alpha=1.0),
+        NgramProcess(alphabet=4, parents=(3,), alpha=0.05),
+    ):
+        tables = sample_chains(process, 40, 3).tables
+        weights = window_distribution(process, tables, process.memory)
+        np.testing.assert_allclose(weights.sum(axis=1), 1)
+        for table, weight in zip(tables, weights, strict=True):
+            np.testing.assert_allclose(weight @ transitions(process, table), weight, atol=1e-12)
+
+
+def test_nearly_deterministic_tables_keep_their_digits() -> None:
+    """Two states, left with probabilities 1e-20 and 3e-20: an eigenvector sees only ones."""
+    table = np.array([[[1, 1e-20], [3e-20, 1]]])
+    weights = window_distribution(NgramProcess(alphabet=2, parents=(1,)), table, 1)
+    np.testing.assert_allclose(weights, [[0.75, 0.25]])
+
+
+def test_longer_windows_sum_to_shorter_ones() -> None:
+    process = NgramProcess(alphabet=3, parents=(1, 2))
+    tables = sample_chains(process, 10, 0).tables
+    short = window_distribution(process, tables, 2)
+    long = window_distribution(process, tables, 4).reshape(10, 9, 9)
+    np.testing.assert_allclose(long.sum(axis=1), short, atol=1e-12)  # without lags 3 and 4
+    np.testing.assert_allclose(long.sum(axis=2), short, atol=1e-12)  # without lags 1 and 2

@@ -1,4 +1,4 @@
-"""Runs of the n-gram experiment: stages, resume to the bit, and what a trained model is."""
+"""Runs of the n-gram experiment: their records, resume to the bit, and refusals."""
 
 import os
 import signal
@@ -10,44 +10,46 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from hopscope.configs import NgramExperiment
-from hopscope.errors import ConfigError, Diverged, Interrupted
+import hopscope
+from hopscope.configs import Descent, Experiment, NgramExperiment
+from hopscope.errors import ConfigError, Diverged, Interrupted, RunMismatch
 from hopscope.ngram import train
-from hopscope.ngram.learner import drawn
-from hopscope.ngram.model import InductionTransformer, loss
-from hopscope.ngram.parameters import Parameters
-from hopscope.store import Store
+from hopscope.ngram.run import NgramRun
+from hopscope.ngram.work import checkpoint_epochs, record_epochs
+from hopscope.store import Store, sql
+from hopscope.training import Run
 
 Make = Callable[..., NgramExperiment]
 
 
-def walked(chosen: NgramExperiment, seed: int) -> Parameters:
-    """The same training by autograd, every position of every chain in every epoch."""
-    module = InductionTransformer(chosen.model, chosen.process.alphabet, seed)
-    tokens = torch.from_numpy(drawn(chosen, seed, "train").tokens.astype(np.int64))
-    names = {"C": "c", "W": "w", "a": "a"}
-    for letters, epochs in chosen.descent.plan():
-        trained = [getattr(module, names[letter]) for letter in letters]
-        for _ in range(epochs):
-            value = loss(chosen.descent, module(tokens[:, :-1]), tokens[:, -1])
-            slopes = torch.autograd.grad(value, trained)
-            with torch.no_grad():
-                for each, slope in zip(trained, slopes, strict=True):
-                    each.sub_(slope, alpha=chosen.descent.lr)
-    return module.parameters_now()
-
-
-@pytest.mark.parametrize("stages", ["C,W,a", "CW,a", "CWa", "a,C"])
-def test_training_by_counts_is_training_by_walking(
-    experiment: Make, stages: str, tmp_path: Path
-) -> None:
-    epochs = tuple(5 for _ in stages.split(","))
-    chosen = experiment(descent={"stages": stages, "epochs": epochs, "chains": 60})
+def test_a_run_records_its_losses_and_parameters(experiment: Make, tmp_path: Path) -> None:
+    chosen = experiment(seeds=(3, 1))
     run = train(chosen, tmp_path)
-    for name, value in walked(chosen, 0).named().items():
-        np.testing.assert_allclose(run.state(0)[name], value, rtol=1e-9, atol=1e-12)
+    assert run.folder.verify() == []
+    assert run.folder.manifest.complete
+    steps, losses = run.losses("validation")
+    assert steps.tolist() == record_epochs(chosen.descent)
+    assert losses.shape == (len(steps), 2, 1)
+    assert run.checkpoints == checkpoint_epochs(chosen.descent) == [0, 20, 50, 70]
+    for seed in (3, 1):
+        course = run.course(seed)
+        assert course.epochs.tolist() == steps.tolist()
+        last = course.at(-1)
+        for name, value in run.state(seed).items():
+            np.testing.assert_array_equal(value, last.named()[name])
+        stage_w = (course.epochs >= 20) & (course.epochs <= 50)
+        assert np.ptp(course.c[stage_w], axis=0).max() == 0
+        assert np.ptp(course.a[course.epochs <= 50]) == 0
+        assert np.ptp(course.w[stage_w], axis=0).max() > 0
+    rows = sql(Store(tmp_path), "select count(*), max(value) from parameters where name = 'a'").rows
+    assert rows[0][0] == 2 * len(steps)
+
+
+def test_records_and_checkpoints_are_planned_stage_by_stage() -> None:
+    descent = Descent(stages="CW,a", epochs=(20_001, 100), records=4)
+    assert record_epochs(descent) == [0, 1, 10_000, 20_001, 20_002, 20_051, 20_101]
+    assert checkpoint_epochs(descent) == [0, 10_000, 20_000, 20_001, 20_101]
 
 
 def test_a_seed_among_others_is_what_it_is_alone(experiment: Make, tmp_path: Path) -> None:
@@ -118,13 +120,6 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(
     assert files_of(resumed.folder.path) == files_of(whole.folder.path)
 
 
-def test_a_batch_of_everything_is_full_descent(experiment: Make, tmp_path: Path) -> None:
-    whole = train(experiment(), tmp_path)
-    batched = train(experiment(descent={"batch": 300}), tmp_path)
-    for name, value in whole.state(0).items():
-        np.testing.assert_allclose(batched.state(0)[name], value, rtol=1e-9)
-
-
 def test_what_cannot_be_trained_is_said(experiment: Make, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"need about 6,\d+ GiB .* take fewer chains"):
         train(NgramExperiment(descent={"chains": 10**9}), tmp_path)
@@ -132,3 +127,12 @@ def test_what_cannot_be_trained_is_said(experiment: Make, tmp_path: Path) -> Non
     wild = {"stages": "CWa", "epochs": (60,), "lr": 1e6}
     with pytest.raises(Diverged, match=r"not a number after epoch \d+; .*lower descent.lr"):
         train(experiment(model={"first": "full"}, descent=wild), tmp_path)
+
+
+def test_runs_of_one_kind_are_not_taken_for_the_other(store: Store, tiny: Experiment) -> None:
+    with pytest.raises(RunMismatch, match="expected one of kind facts"):
+        _ = Run(store.create(NgramExperiment())).recipe
+    with pytest.raises(RunMismatch, match="expected one of kind ngram"):
+        _ = NgramRun(store.create(tiny)).recipe
+    with pytest.raises(ConfigError, match="seed is 9; gallery/ngram has the seeds 0"):
+        hopscope.load("gallery/ngram").course(9)

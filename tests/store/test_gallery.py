@@ -11,7 +11,7 @@ from hopscope.circuits import Circuit, exam_of, subject_of
 from hopscope.configs import Experiment, NgramExperiment, Retrieval
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, RunReadOnly
 from hopscope.models.planted import planted
-from hopscope.ngram.evaluation import compare, said
+from hopscope.ngram.evaluation import compare, model_answers
 from hopscope.ngram.learner import drawn
 from hopscope.ngram.run import NgramRun
 from hopscope.papers import preset
@@ -98,7 +98,7 @@ def test_the_ngram_run_is_the_papers_unrounded() -> None:
     assert run.recipe == NgramExperiment()
     assert {value.dtype.name for value in run.state(0).values()} == {"float64"}
     chains = drawn(run.recipe, 0, "validation")
-    found = compare(run.recipe, said(run.recipe, run.state(0), chains), chains)
+    found = compare(run.recipe, model_answers(run.recipe, run.state(0), chains), chains)
     assert known is not None
     assert found.seen.model == pytest.approx(known.loss)
     assert known.weights.startswith("in float64, as they were")

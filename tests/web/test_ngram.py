@@ -8,9 +8,8 @@ import pytest
 from hopscope.configs import InductionModel, NgramExperiment, NgramProcess
 from hopscope.configs.ngram import Descent
 from hopscope.errors import ConfigError
-from hopscope.ngram.evaluation import said
+from hopscope.ngram.evaluation import bayes, gih, model_answers
 from hopscope.ngram.learner import drawn
-from hopscope.ngram.predictors import bayes, gih
 from hopscope.ngram.run import NgramRun
 from hopscope.runs import train
 from hopscope.store import Store, gallery
@@ -45,7 +44,7 @@ def test_predictions_are_those_of_the_model(views: Views, run: NgramRun) -> None
     chains = drawn(run.recipe, 0, "validation")
     for epoch in (None, 0, 2000):
         arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(index=7, step=epoch)))
-        model = said(run.recipe, run.state(0, epoch), chains)[7]
+        model = model_answers(run.recipe, run.state(0, epoch), chains)[7]
         answers = told["answers"]
         np.testing.assert_allclose(answers["model"], model, atol=1e-6)
         np.testing.assert_allclose(answers["gih"], gih(chains, 3, (1, 2))[0][7], atol=1e-12)
@@ -98,6 +97,6 @@ def test_a_full_first_layer_is_looked_at_where_it_is_kept(store: Store) -> None:
     run = train(recipe, store)
     found = Views(store).example(run.name.rpartition("-")[2], ExampleQuestion(seed=5, index=4))
     arrays, told = unpacked(found)
-    model = said(recipe, run.state(5), drawn(recipe, 5, "validation"))[4]
+    model = model_answers(recipe, run.state(5), drawn(recipe, 5, "validation"))[4]
     np.testing.assert_allclose(told["answers"]["model"], model, atol=1e-6)
     np.testing.assert_allclose(arrays["attention"] @ hot(told), model, atol=1e-5)

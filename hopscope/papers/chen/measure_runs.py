@@ -17,13 +17,13 @@ from hopscope.ngram.evaluation import (
     approach,
     choice,
     compare,
-    said,
+    model_answers,
     transfer,
 )
 from hopscope.ngram.growth import gap, growth
 from hopscope.ngram.learner import drawn
-from hopscope.ngram.parameters import Parameters, set_name, sets, softmax
-from hopscope.ngram.run import Course, NgramRun
+from hopscope.ngram.parameters import Course, Parameters, set_name, sets, softmax
+from hopscope.ngram.run import NgramRun
 from hopscope.ngram.work import record_epochs
 from hopscope.papers.chen.rows import CourseRow, Lags, MeanLosses, SeedRow, SettingRow, TransferRow
 from hopscope.papers.chen.settings import settings
@@ -160,7 +160,7 @@ def _setting(name: str, run: NgramRun, seed: int, rules: dict[str, Lags]) -> Set
     experiment = run.recipe
     state, chains = run.state(seed), drawn(experiment, seed, "validation")
     picked = choice(experiment.model, Parameters.of(state))
-    found = compare(experiment, said(experiment, state, chains), chains)
+    found = compare(experiment, model_answers(experiment, state, chains), chains)
     return SettingRow(
         what="setting",
         setting=name,

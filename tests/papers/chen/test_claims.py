@@ -11,7 +11,7 @@ from chen_rows import choice_row, course_row, growth_row, setting_row, training,
 
 from hopscope.configs import NgramExperiment
 from hopscope.ngram import growth_explained, train
-from hopscope.ngram.evaluation import compare, said
+from hopscope.ngram.evaluation import compare, model_answers
 from hopscope.ngram.learner import drawn
 from hopscope.ngram.run import NgramRun
 from hopscope.papers.chen.claims import CLAIMS
@@ -239,7 +239,7 @@ def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
     assert rows[1].predicted == {"paper": (1, 2), "heads": (1, 2)}
     assert set(rows[1].slopes_of_a) == {"10", "30", "100", "300"}
     chains = drawn(alone, 1, "validation")
-    apart = compare(alone, said(alone, other.state(1), chains), chains)
+    apart = compare(alone, model_answers(alone, other.state(1), chains), chains)
     assert (rows[1].distance, rows[1].loss.model) == (apart.distance, apart.seen.model)
 
 

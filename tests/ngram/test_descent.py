@@ -1,0 +1,241 @@
+"""Descent by counts is that of the model that walks all positions, itself held to its equations."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
+from hopscope.ngram import train
+from hopscope.ngram.counts import Rows, counted
+from hopscope.ngram.evaluation import mean_loss
+from hopscope.ngram.learner import ChainLoss, Learner, batches, drawn, loss_slope
+from hopscope.ngram.model import InductionTransformer
+from hopscope.ngram.parameters import Parameters, initial, sets
+from hopscope.ngram.process import Chains, sample_chains
+from hopscope.ngram.similarity import MatchSimilarity
+
+Make = Callable[..., NgramExperiment]
+
+
+def by_hand(module: InductionTransformer, tokens: list[int]) -> np.ndarray:
+    """The answer, one position, head and set at a time, in plain numbers."""
+    config, alphabet = module.config, module.alphabet
+    weights = np.exp(module.w.detach().numpy())
+    share = weights / weights.sum(axis=1, keepdims=True)
+    c, a = module.c.detach().numpy() ** 2, float(module.a.detach())
+
+    def copy(place: int, head: int) -> np.ndarray:
+        mixed = np.zeros(alphabet)
+        for lag in range(1, config.window + 1):
+            mixed[tokens[place - lag]] += share[head, lag - 1]
+        return mixed / np.sqrt(mixed @ mixed) if config.unit_copies else mixed
+
+    end, scores = len(tokens), []
+    for place in range(config.window, end):
+        total = 0.0
+        for number, heads in enumerate(sets(config)):
+            each = [copy(place, head) @ copy(end, head) for head in heads]
+            total += c[number] / c.sum() * np.prod(each)
+        scores.append(a * total)
+    attention = np.exp(scores) / np.exp(scores).sum()
+    answer = np.zeros(alphabet)
+    for weight, place in zip(attention, range(config.window, end), strict=True):
+        answer[tokens[place]] += weight
+    return answer
+
+
+@pytest.mark.parametrize(("constant", "unit"), [(False, False), (True, True)])
+def test_the_model_answers_as_its_equations_do(constant: bool, unit: bool) -> None:
+    module = InductionTransformer(InductionModel(constant=constant, unit_copies=unit), 3)
+    generator = np.random.default_rng(0)
+    with torch.no_grad():
+        module.a.fill_(4.0)
+        module.c.copy_(torch.from_numpy(generator.random(module.c.shape)))
+    chains = generator.integers(3, size=(5, 11))
+    answers = module(torch.from_numpy(chains)).detach().numpy()
+    for tokens, answer in zip(chains.tolist(), answers, strict=True):
+        np.testing.assert_allclose(answer, by_hand(module, tokens), atol=1e-12)
+
+
+def test_a_full_first_layer_is_drawn_by_its_seed() -> None:
+    config = InductionModel(first="full", noise=0.1)
+    one, same, other = (InductionTransformer(config, 3, seed) for seed in (1, 1, 2))
+    assert torch.equal(one.w_q, same.w_q)
+    assert not torch.equal(one.w_q, other.w_q)
+    assert (one.w_v - torch.eye(3)).abs().max() < 1 < (one.w_v[:, 0, 0]).sum()
+
+
+def walked_loss(
+    module: InductionTransformer, descent: Descent, tokens: np.ndarray
+) -> tuple[torch.Tensor, np.ndarray]:
+    """The mean loss by walking all positions, and the answers."""
+    chains = torch.from_numpy(tokens.astype(np.int64))
+    answers, targets = module(chains[:, :-1]), chains[:, -1]
+    if descent.loss == "softmax":
+        loss = torch.nn.functional.cross_entropy(answers, targets)
+    else:
+        loss = -torch.log(answers[torch.arange(len(targets)), targets] + descent.epsilon).mean()
+    return loss, answers.detach().numpy()
+
+
+def check(chains: Chains, model: InductionModel, descent: Descent, at: Parameters) -> None:
+    """Answers, loss and gradients by counts, by the sparse products and row by row."""
+    module = InductionTransformer(model, chains.process.alphabet)
+    for name, value in at.named().items():
+        getattr(module, name).data = torch.tensor(value)
+    loss, answers = walked_loss(module, descent, chains.tokens)
+    loss.backward()
+    expected = {name: getattr(module, name).grad.numpy() for name in ("c", "w", "a")}
+
+    alphabet = chains.process.alphabet
+    symbols, matches = counted(chains.tokens, alphabet, model.window, model.unit_copies)
+    rows = symbols.for_loss(chains.targets, descent.loss == "softmax")
+    on, similarity = ChainLoss(descent, rows), MatchSimilarity(model, matches)
+
+    def row_by_row(scaled: np.ndarray) -> np.ndarray:
+        return loss_slope(descent, rows, scaled)
+
+    for slope in (on.slope, row_by_row):
+        similarity.restore(at.named())
+        scaled = similarity.scaled()
+        np.testing.assert_allclose(symbols.answers(scaled), answers, atol=1e-10)
+        assert mean_loss(descent, answers, chains) == pytest.approx(loss.item(), abs=1e-10)
+        assert on.value(scaled) == pytest.approx(loss.item(), abs=1e-10)
+        similarity.descend(slope(scaled), lr=1.0)
+        for name, value in similarity.state().items():
+            np.testing.assert_allclose(at.named()[name] - value, expected[name], atol=1e-10)
+
+
+@st.composite
+def settings_of(draw: st.DrawFn) -> tuple[NgramProcess, InductionModel, Descent]:
+    parents = draw(st.sets(st.integers(1, 4), min_size=1, max_size=3))
+    window = draw(st.integers(max(parents), 5))
+    heads = draw(st.integers(1, 4))
+    process = NgramProcess(
+        alphabet=draw(st.integers(2, 5)),
+        parents=tuple(parents),
+        alpha=draw(st.sampled_from([0.1, 1.0])),
+        length=draw(st.integers(window + 1, 24)),
+        start="uniform",
+    )
+    model = InductionModel(
+        heads=heads,
+        window=window,
+        degree=draw(st.integers(1, heads)),
+        constant=draw(st.booleans()),
+        unit_copies=draw(st.booleans()),
+    )
+    return process, model, Descent(loss=draw(st.sampled_from(["log", "softmax"])))
+
+
+@settings(max_examples=60, deadline=None)
+@given(chosen=settings_of(), seed=st.integers(0, 10_000))
+def test_loss_and_gradients_are_those_of_walking(
+    chosen: tuple[NgramProcess, InductionModel, Descent], seed: int
+) -> None:
+    process, model, descent = chosen
+    generator = np.random.default_rng(seed)
+    at = Parameters(
+        c=generator.normal(size=len(sets(model))),
+        w=generator.normal(size=(model.heads, model.window)),
+        a=np.array(generator.normal() * 3),
+    )
+    check(sample_chains(process, 30, seed), model, descent, at)
+
+
+def test_wide_windows_have_more_matches_than_a_number_has_bits() -> None:
+    process = NgramProcess(alphabet=3, length=30, start="uniform")
+    model = InductionModel(window=9, heads=2, unit_copies=True)
+    at = Parameters(np.ones(3), np.random.default_rng(0).normal(size=(2, 9)), np.array(2.0))
+    check(sample_chains(process, 20, 1), model, Descent(), at)
+
+
+@pytest.mark.parametrize("kind", ["log", "softmax"])
+def test_attention_of_any_sharpness_is_that_of_walking(kind: str) -> None:
+    """One shift of all exponents would leave some chains nothing but zeros."""
+    model, chains = InductionModel(), sample_chains(NgramProcess(length=6), 40, 2)
+    start = initial(model)
+    for scale in (900.0, -2_000.0):
+        at = Parameters(start.c, start.w, np.array(scale))
+        check(chains, model, Descent(loss=kind), at)
+
+
+@pytest.mark.parametrize("first", ["copies", "full"])
+@pytest.mark.parametrize("batch", [None, 20])
+def test_an_epoch_is_that_of_the_module(experiment: Make, first: str, batch: int | None) -> None:
+    chosen = experiment(model={"first": first}, descent={"chains": 50, "batch": batch})
+    learner, module = Learner(chosen, 2), InductionTransformer(chosen.model, 3, 2)
+    tokens = drawn(chosen, 2, "train").tokens
+    learner.model.begin("CWa")
+    learner.advance(0)
+    pieces = [np.arange(50)] if batch is None else batches(2, 0, 50, batch)
+    assert sorted(np.concatenate(pieces)) == list(range(50))
+    for piece in pieces:
+        loss, _ = walked_loss(module, chosen.descent, tokens[piece])
+        slopes = torch.autograd.grad(loss, list(module.parameters()))
+        with torch.no_grad():
+            for each, slope in zip(module.parameters(), slopes, strict=True):
+                each.sub_(slope)
+    for name, value in module.state_dict().items():
+        np.testing.assert_allclose(learner.model.state()[name], value.numpy(), atol=1e-12)
+    for split, loss in learner.losses().items():
+        walked, _ = walked_loss(module, chosen.descent, drawn(chosen, 2, split).tokens)
+        assert loss == pytest.approx(walked.item(), abs=1e-10)
+    assert (np.concatenate(batches(2, 1, 50, 20)) != np.concatenate(batches(2, 0, 50, 20))).any()
+
+
+def walked(chosen: NgramExperiment) -> dict[str, torch.Tensor]:
+    """The whole training by autograd, every position of every chain in every epoch."""
+    module = InductionTransformer(chosen.model, chosen.process.alphabet)
+    tokens, names = drawn(chosen, 0, "train").tokens, {"C": "c", "W": "w", "a": "a"}
+    for letters, epochs in chosen.descent.plan():
+        trained = [getattr(module, names[letter]) for letter in letters]
+        for _ in range(epochs):
+            slopes = torch.autograd.grad(walked_loss(module, chosen.descent, tokens)[0], trained)
+            with torch.no_grad():
+                for each, slope in zip(trained, slopes, strict=True):
+                    each.sub_(slope, alpha=chosen.descent.lr)
+    return module.state_dict()
+
+
+@pytest.mark.parametrize("stages", ["C,W,a", "CW,a", "CWa", "a,C"])
+def test_training_by_counts_is_training_by_walking(
+    experiment: Make, stages: str, tmp_path: Path
+) -> None:
+    epochs = tuple(5 for _ in stages.split(","))
+    chosen = experiment(descent={"stages": stages, "epochs": epochs, "chains": 60})
+    run = train(chosen, tmp_path)
+    for name, value in walked(chosen).items():
+        np.testing.assert_allclose(run.state(0)[name], value.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_sets_that_have_lost_count_for_nothing_and_a_selector_without_any_is_nan() -> None:
+    """As a forged checkpoint may hold it: training notices when losses are recorded."""
+    learner = Learner(NgramExperiment(descent={"chains": 20}), 0)
+    state = learner.model.state()
+    one = state | {"c": np.eye(6)[3], "a": np.array(5.0)}
+    for letters in ("C", "W", "a", "CWa"):
+        learner.model.restore(one)
+        whole = learner.losses()
+        learner.model.begin(letters)
+        assert learner.losses() == pytest.approx(whole)
+        learner.model.restore({name: np.zeros_like(value) for name, value in state.items()})
+        learner.model.begin(letters)
+        with np.errstate(all="ignore"):
+            learner.advance(1)
+            assert all(np.isnan(loss) for loss in learner.losses().values())
+
+
+def test_chains_that_no_attention_can_change_are_all_there_is() -> None:
+    """Constant chains have a loss, and nothing to learn from."""
+    tokens = np.zeros((4, 9), np.int8)
+    symbols, _ = counted(tokens, 2, 3)
+    rows: Rows = symbols.for_loss(tokens[:, -1], every_symbol=False)
+    on = ChainLoss(Descent(epsilon=0.01), rows)
+    assert on.value(np.zeros(1)) == pytest.approx(-np.log(1.01))
+    assert on.slope(np.zeros(1)).tolist() == [0.0]
