@@ -1,14 +1,6 @@
 """Chen et al. (NeurIPS 2024): n-gram Markov chains, a two-attention-layer model, three stages."""
 
-from hopscope.ngram.evaluation import (
-    approach,
-    bayes,
-    choice,
-    compare,
-    gih,
-    model_answers,
-    transfer,
-)
+from hopscope.ngram.evaluation import approach, bayes, choice, compare, gih, model_answers, transfer
 from hopscope.ngram.growth import growth, growth_explained
 from hopscope.ngram.information import estimated, exact, through_heads, winner
 from hopscope.ngram.model import InductionTransformer

@@ -21,6 +21,11 @@ from jaxtyping import Bool, Float, Int, Int8
 from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
+from hopscope.ngram.process import Tokens
+
+PerPattern = Float[np.ndarray, "pattern"]
+Sums = Float[np.ndarray, "column row"]
+"""The counts of each row, weighed by attention and added up."""
 
 BYTES_PER_POSITION = 64
 """What a position takes while it is counted; measured."""
@@ -47,9 +52,7 @@ class Rows:
         """The row of each entry."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
-    def sums(
-        self, scaled: Float[np.ndarray, "pattern"]
-    ) -> tuple[Float[np.ndarray, "column row"], Float[np.ndarray, "entry"]]:
+    def sums(self, scaled: PerPattern) -> tuple[Sums, Float[np.ndarray, "entry"]]:
         """Each row's sums of counts weighed by attention e^scaled; and the attention of each entry.
 
         The exponents of each row are shifted by its largest, so no row is lost, however far apart
@@ -59,14 +62,12 @@ class Rows:
         attention = np.exp(own - np.maximum.reduceat(own, self.start[:-1])[self.row])
         return np.add.reduceat(self.counts * attention, self.start[:-1], axis=1), attention
 
-    def back(
-        self, slope: Float[np.ndarray, "column row"], attention: Float[np.ndarray, "entry"]
-    ) -> Float[np.ndarray, "pattern"]:
+    def back(self, slope: Sums, attention: Float[np.ndarray, "entry"]) -> PerPattern:
         """A derivative by the sums as a derivative by the scaled similarities."""
-        spread = (slope[:, self.row] * self.counts).sum(axis=0) * attention
+        spread = (slope.take(self.row, axis=1) * self.counts).sum(axis=0) * attention
         return np.bincount(self.pattern, spread, minlength=self.patterns)
 
-    def answers(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "row column"]:
+    def answers(self, scaled: PerPattern) -> Float[np.ndarray, "row column"]:
         """The distribution of the next symbol that attention e^scaled gives for each chain."""
         sums, _ = self.sums(scaled)
         answers: np.ndarray = (sums / sums.sum(axis=0)).T
@@ -83,7 +84,7 @@ class Rows:
         return Rows(
             start=start,
             pattern=self.pattern[entries],
-            counts=self.counts[:, entries],
+            counts=self.counts.take(entries, axis=1),
             weight=equal if weight is None else weight,
             patterns=self.patterns,
         )
@@ -162,7 +163,7 @@ def _equal(
 
 
 def windows(
-    tokens: Int8[np.ndarray, "chain seq"], size: int
+    tokens: Tokens, size: int
 ) -> tuple[Int8[np.ndarray, "chain key lag"], Int8[np.ndarray, "chain lag"]]:
     """The window of every position that has a whole one, and that of the query position.
 
@@ -174,7 +175,7 @@ def windows(
 
 
 def counted(
-    tokens: Int8[np.ndarray, "chain seq"], alphabet: int, window: int, inside: bool = False
+    tokens: Tokens, alphabet: int, window: int, inside: bool = False
 ) -> tuple[Rows, Matches]:
     """Chains as counts over patterns of matches, and the patterns.
 
@@ -192,11 +193,7 @@ def counted(
 
 
 def tallied(
-    tokens: Int8[np.ndarray, "chain seq"],
-    alphabet: int,
-    window: int,
-    digits: Iterable[np.ndarray],
-    base: int,
+    tokens: Tokens, alphabet: int, window: int, digits: Iterable[np.ndarray], base: int
 ) -> tuple[Rows, Int[np.ndarray, "pattern"]]:
     """Counts over the patterns that digits of every position spell; and where each occurs first."""
     number, most = np.zeros((len(tokens), tokens.shape[1] - 1 - window), np.int64), 1

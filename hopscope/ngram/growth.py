@@ -32,9 +32,6 @@ class Growth:
     slope: float
     straightness: float
     """R² of the fitted line: 1 if a grows exactly with the logarithm of the epoch."""
-    epochs: tuple[int, int]
-    """The first and the last epoch of the fit: while a goes from a fifth to four fifths of its
-    way."""
     end: float
     """The value of a at the end of the training."""
 
@@ -46,14 +43,13 @@ def growth(course: Course, first: int) -> Growth:
 
 
 def fitted(epochs: Int[np.ndarray, "moment"], a: Float[np.ndarray, "moment"]) -> Growth:
-    """The line through a at these epochs of its stage."""
+    """The line through a, while it goes from a fifth to four fifths of its way."""
     way = (a - a[0]) / (a[-1] - a[0])
     chosen = (way >= WAY[0]) & (way <= WAY[1]) & (epochs > 0)
     x, y = np.log(epochs[chosen]), a[chosen]
     slope, offset = np.polyfit(x, y, 1)
     left = ((y - slope * x - offset) ** 2).sum() / ((y - y.mean()) ** 2).sum()
-    between = (int(epochs[chosen][0]), int(epochs[chosen][-1]))
-    return Growth(float(slope), float(1 - left), between, float(a[-1]))
+    return Growth(float(slope), float(1 - left), float(a[-1]))
 
 
 def gap(experiment: NgramExperiment, parameters: Parameters, chains: Chains) -> float:

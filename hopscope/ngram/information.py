@@ -28,6 +28,7 @@ from hopscope.ngram.parameters import initial, sets
 from hopscope.ngram.process import (
     MOST_STATES,
     Chains,
+    Tables,
     extended,
     sample_chains,
     window_distribution,
@@ -129,9 +130,7 @@ def _blocks(array: np.ndarray, step: int) -> list[np.ndarray]:
     return [array[first : first + step] for first in range(0, len(array), step)]
 
 
-def _tables(
-    process: NgramProcess, size: int, chains: int, seed: int
-) -> Float[np.ndarray, "chain configuration symbol"]:
+def _tables(process: NgramProcess, size: int, chains: int, seed: int) -> Tables:
     """Transition tables from the prior, without the chains."""
     evenly = process.model_copy(update={"start": "uniform", "length": size + 1})
     return sample_chains(evenly, chains, seed).tables

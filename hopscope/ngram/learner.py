@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 
 from hopscope.configs import Descent, NgramExperiment
-from hopscope.ngram.counts import Rows, merged
+from hopscope.ngram.counts import PerPattern, Rows, Sums, merged
 from hopscope.ngram.process import SPLITS, Chains, Split, sample_chains
 from hopscope.ngram.similarity import counted_for
 
@@ -57,20 +57,20 @@ class ChainLoss:
         self.rows, still = merged(rows)
         sums, _ = still.sums(np.zeros(still.patterns))
         self.constant = float(losses(descent, sums) @ still.weight)
-        columns, row, pattern = len(rows.counts), self.rows.row, self.rows.pattern
-        place = (row + len(self.rows) * np.arange(columns)[:, None]).ravel()
-        size = (columns * len(self.rows), rows.patterns)
-        where, values = (place, np.tile(pattern, columns)), self.rows.counts.ravel()
-        self.forward = _sparse(where, values, size)
-        self.backward = _sparse(where[::-1], values, size[::-1])
+        column, entry = np.nonzero(self.rows.counts)
+        place, pattern = column * len(self.rows) + self.rows.row[entry], self.rows.pattern[entry]
+        values = self.rows.counts[column, entry]
+        size = (len(rows.counts) * len(self.rows), rows.patterns)
+        self.forward = _sparse(np.stack([place, pattern]), values, size)
+        self.backward = _sparse(np.stack([pattern, place]), values, size[::-1])
 
-    def value(self, scaled: Float[np.ndarray, "pattern"]) -> float:
+    def value(self, scaled: PerPattern) -> float:
         """The mean loss."""
         powers = _powers(scaled)
         sums = self.rows.sums(scaled)[0] if powers is None else self._sums(powers)
         return self.constant + float(losses(self.descent, sums) @ self.rows.weight)
 
-    def slope(self, scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "pattern"]:
+    def slope(self, scaled: PerPattern) -> PerPattern:
         """The derivative of the mean loss by the scaled similarities."""
         powers = _powers(scaled)
         if powers is None:
@@ -80,12 +80,12 @@ class ChainLoss:
         slope: np.ndarray = powers * back.numpy()
         return slope
 
-    def _sums(self, powers: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "column row"]:
+    def _sums(self, powers: PerPattern) -> Sums:
         sums: np.ndarray = torch.mv(self.forward, torch.from_numpy(powers)).numpy()
         return sums.reshape(len(self.rows.counts), len(self.rows))
 
 
-def losses(descent: Descent, sums: Float[np.ndarray, "column row"]) -> Float[np.ndarray, "row"]:
+def losses(descent: Descent, sums: Sums) -> Float[np.ndarray, "row"]:
     """The loss of each row, from the sums of the columns of `Rows.for_loss`."""
     if descent.loss == "softmax":
         answers = sums / sums.sum(axis=0)
@@ -95,9 +95,7 @@ def losses(descent: Descent, sums: Float[np.ndarray, "column row"]) -> Float[np.
     return log
 
 
-def slopes(
-    descent: Descent, sums: Float[np.ndarray, "column row"], weight: Float[np.ndarray, "row"]
-) -> Float[np.ndarray, "column row"]:
+def slopes(descent: Descent, sums: Sums, weight: Float[np.ndarray, "row"]) -> Sums:
     """The derivative of the weighed losses by the sums."""
     if descent.loss == "softmax":
         whole = sums.sum(axis=0)
@@ -115,37 +113,26 @@ def slopes(
     return log
 
 
-def loss_slope(
-    descent: Descent, rows: Rows, scaled: Float[np.ndarray, "pattern"]
-) -> Float[np.ndarray, "pattern"]:
+def loss_slope(descent: Descent, rows: Rows, scaled: PerPattern) -> PerPattern:
     """The derivative of the mean loss of any rows by the scaled similarities."""
     sums, attention = rows.sums(scaled)
     return rows.back(slopes(descent, sums, rows.weight), attention)
 
 
-def _powers(scaled: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "pattern"] | None:
+def _powers(scaled: PerPattern) -> PerPattern | None:
     """Attention before it is normalised, the largest being 1; None if one shift cannot do."""
     shifted = scaled - scaled.max()
     return np.exp(shifted) if shifted.min() > -FAR else None
 
 
-def _sparse(
-    where: tuple[np.ndarray, np.ndarray], values: np.ndarray, size: tuple[int, int]
-) -> torch.Tensor:
-    """A sparse matrix of the values that are not 0; MKL is fastest with 32-bit indices."""
-    filled = np.flatnonzero(values)
-    order = filled[np.lexsort((where[1][filled], where[0][filled]))]
-    row, column = where[0][order], where[1][order]
-    start = np.searchsorted(row, np.arange(size[0] + 1)).astype(np.int32)
+def _sparse(where: np.ndarray, values: np.ndarray, size: tuple[int, ...]) -> torch.Tensor:
+    """A sparse matrix of values at (row, column); MKL is fastest with 32-bit indices."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch calls its sparse matrices a beta
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(start),
-            torch.from_numpy(column.astype(np.int32)),
-            torch.from_numpy(values[order]),
-            size=size,
-            check_invariants=True,
-        )
+        indices, numbers = torch.from_numpy(where), torch.from_numpy(values)
+        matrix = torch.sparse_coo_tensor(indices, numbers, size).to_sparse_csr()
+        start, column = matrix.crow_indices().int(), matrix.col_indices().int()
+        return torch.sparse_csr_tensor(start, column, matrix.values(), size)
 
 
 def answerer(experiment: NgramExperiment, chains: Chains) -> Answerer:

@@ -27,6 +27,9 @@ MOST_STATES = 1_024
 BLOCK = 2**18
 """Numbers in the largest temporary array."""
 
+Tokens = Int8[np.ndarray, "chain seq"]
+Tables = Float[np.ndarray, "chain configuration symbol"]
+
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 
@@ -36,9 +39,9 @@ class Chains:
     """Sampled chains, and the tables they were sampled from."""
 
     process: NgramProcess
-    tokens: Int8[np.ndarray, "chain seq"]
+    tokens: Tokens
     """What the model reads, and in the last column the target."""
-    tables: Float[np.ndarray, "chain configuration symbol"]
+    tables: Tables
     """Probability of the next symbol, by configuration of the parents."""
 
     def __len__(self) -> int:
@@ -73,9 +76,7 @@ def sample_chains(process: NgramProcess, count: int, seed: int, split: Split = "
     return Chains(process, tokens, tables)
 
 
-def configuration(
-    process: NgramProcess, tokens: Int8[np.ndarray, "chain seq"], place: int
-) -> Int[np.ndarray, "chain"]:
+def configuration(process: NgramProcess, tokens: Tokens, place: int) -> Int[np.ndarray, "chain"]:
     """The configuration of the parents of this place, as a number."""
     number = np.zeros(len(tokens), np.int64)
     for power, lag in enumerate(process.parents):
@@ -85,7 +86,7 @@ def configuration(
 
 def _tables(
     process: NgramProcess, count: int, rows: np.random.Generator, exponents: np.random.Generator
-) -> Float[np.ndarray, "chain configuration symbol"]:
+) -> Tables:
     """Dirichlet rows, by way of logarithms: for a small alpha a gamma number is below any float."""
     shape = (count, process.alphabet ** len(process.parents), process.alphabet)
     logs = np.log(rows.standard_gamma(process.alpha + 1, shape))
@@ -97,9 +98,7 @@ def _tables(
 
 
 def _start(
-    process: NgramProcess,
-    tables: Float[np.ndarray, "chain configuration symbol"],
-    uniforms: Float[np.ndarray, "chain place"],
+    process: NgramProcess, tables: Tables, uniforms: Float[np.ndarray, "chain place"]
 ) -> Int[np.ndarray, "chain memory"]:
     """The first symbols of every chain, oldest first."""
     alphabet, memory = process.alphabet, process.memory
@@ -117,7 +116,7 @@ def _start(
 
 
 def window_distribution(
-    process: NgramProcess, tables: Float[np.ndarray, "chain configuration symbol"], size: int
+    process: NgramProcess, tables: Tables, size: int
 ) -> Float[np.ndarray, "chain window"]:
     """How often each window of at least `memory` symbols occurs in each chain, in the long run."""
     states = process.alphabet**process.memory
@@ -133,9 +132,7 @@ def window_distribution(
 
 
 def extended(
-    process: NgramProcess,
-    tables: Float[np.ndarray, "chain configuration symbol"],
-    weights: Float[np.ndarray, "chain window"],
+    process: NgramProcess, tables: Tables, weights: Float[np.ndarray, "chain window"]
 ) -> Float[np.ndarray, "chain longer"]:
     """The distribution of windows one symbol longer: the next symbol is the lowest digit."""
     rows = tables[:, configurations(process, weights.shape[1])]
@@ -151,9 +148,7 @@ def configurations(process: NgramProcess, windows: int) -> Int[np.ndarray, "wind
     return number
 
 
-def _transitions(
-    process: NgramProcess, tables: Float[np.ndarray, "chain configuration symbol"]
-) -> Float[np.ndarray, "chain state state"]:
+def _transitions(process: NgramProcess, tables: Tables) -> Float[np.ndarray, "chain state state"]:
     """The transition matrix over windows of `memory` symbols."""
     states = process.alphabet**process.memory
     matrix = np.zeros((len(tables), states, states))

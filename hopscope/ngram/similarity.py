@@ -19,9 +19,10 @@ from jaxtyping import Float, Int, Int8
 from torch.nn.functional import one_hot
 
 from hopscope.configs import InductionModel, NgramExperiment
-from hopscope.ngram.counts import Matches, Rows, counted, tallied, windows
+from hopscope.ngram.counts import Matches, PerPattern, Rows, counted, tallied, windows
 from hopscope.ngram.model import MATRICES, InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets, softmax
+from hopscope.ngram.process import Tokens
 
 NEGLIGIBLE = 1e-150
 """Coefficients below this are set to zero, and stay there. While a set is losing, its coefficient
@@ -39,6 +40,7 @@ class MatchSimilarity:
 
     def __init__(self, model: InductionModel, matches: Matches) -> None:
         self.model, self.matches = model, matches
+        self.inside = (matches.key, matches.query)
         self.restore(initial(model).named())
 
     def begin(self, letters: str) -> None:
@@ -50,19 +52,20 @@ class MatchSimilarity:
         whole = "C" in letters or len(alive) == 0
         self.among = np.arange(len(self.parameters.c)) if whole else alive
         chosen = [sets(self.model)[number] for number in self.among]
-        size, always = max(map(len, chosen)), self.model.heads
+        used = sorted({head for heads in chosen for head in heads})
+        size, always = max(map(len, chosen)), len(used)
         # Small sets are filled up with a head that always agrees.
-        filled = [[*heads, *[always] * (size - len(heads))] for heads in chosen]
-        self.members = np.array(filled, np.int64)  # [set, slot]
+        filled = [[*map(used.index, heads), *[always] * (size - len(heads))] for heads in chosen]
+        self.heads, self.members = np.array(used, np.int64), np.array(filled, np.int64)
         self.holds = (np.arange(always)[:, None, None] == self.members.T).astype(float)
         self._refresh("CW")
 
-    def scaled(self) -> Float[np.ndarray, "pattern"]:
+    def scaled(self) -> PerPattern:
         """The similarity times a of every pattern."""
         scaled: np.ndarray = self.parameters.a * self.similar
         return scaled
 
-    def descend(self, slope: Float[np.ndarray, "pattern"], lr: float) -> None:
+    def descend(self, slope: PerPattern, lr: float) -> None:
         """Take a step of gradient descent, from the derivative of the loss by the last `scaled`."""
         c, w, a = self.parameters.c, self.parameters.w, self.parameters.a
         by_similar = a * slope
@@ -73,20 +76,19 @@ class MatchSimilarity:
             c -= lr * 2 * c / (c**2).sum() * (gain - self.shares @ gain)
             c[np.abs(c) < NEGLIGIBLE] = 0
         if "W" in self.letters:
-            w -= lr * self._slope_w(by_similar)
+            w[self.heads] -= lr * self._slope_w(by_similar)
         self._refresh(self.letters)
 
     def _refresh(self, letters: str) -> None:
         """Compute what follows from the parameters of these letters."""
         if "W" in letters:
-            self.share = softmax(self.parameters.w)
+            self.share = softmax(self.parameters.w[self.heads])
             pairs = (self.share[:, :, None] * self.share[:, None]).reshape(len(self.share), -1)
             self.inner = product(pairs, self.matches.cross.T)  # [head, pattern]
             if self.model.unit_copies:
-                self.squares = [  # of the copies' lengths
-                    product(pairs, own.T) for own in (self.matches.key, self.matches.query)
-                ]
-                self.inner /= np.sqrt(self.squares[0] * self.squares[1])
+                self.squares = [product(pairs, own.T) for own in self.inside]  # of the lengths
+                self.lengths = np.sqrt(self.squares[0] * self.squares[1])
+                self.inner /= self.lengths
             always = np.ones((1, len(self.matches)))
             self.factors = np.concatenate([self.inner, always])[self.members]
             self.features = np.multiply.reduce(self.factors, axis=1)  # [set, pattern]
@@ -95,8 +97,8 @@ class MatchSimilarity:
         if "W" in letters or "C" in letters:
             self.similar = product(self.shares, self.features)
 
-    def _slope_w(self, by_similar: Float[np.ndarray, "pattern"]) -> Float[np.ndarray, "head lag"]:
-        """The derivative by w, from that by the similarities."""
+    def _slope_w(self, by_similar: PerPattern) -> Float[np.ndarray, "head lag"]:
+        """The derivative by w of the heads that count, from that by the similarities."""
         upper, by_inner = self.shares[:, None] * by_similar, np.zeros_like(self.inner)
         slots = range(self.members.shape[1])
         for slot in slots:
@@ -119,8 +121,8 @@ class MatchSimilarity:
         if not self.model.unit_copies:
             return product(by_inner, self.matches.cross)
         half = -0.5 * by_inner * self.inner
-        slope = product(by_inner / np.sqrt(self.squares[0] * self.squares[1]), self.matches.cross)
-        for square, own in zip(self.squares, (self.matches.key, self.matches.query), strict=True):
+        slope = product(by_inner / self.lengths, self.matches.cross)
+        for square, own in zip(self.squares, self.inside, strict=True):
             slope += product(half / square, own)
         return slope
 
@@ -151,7 +153,7 @@ class WindowSimilarity:
         names = {"C": ("c",), "W": ("w", *MATRICES), "a": ("a",)}
         self.trained = [getattr(self.module, name) for key in letters for name in names[key]]
 
-    def scaled(self) -> Float[np.ndarray, "pattern"]:
+    def scaled(self) -> PerPattern:
         module = self.module
         keys, queries = (one_hot(n, module.alphabet).double() for n in (self.keys, self.queries))
         nothing = torch.zeros(len(queries), module.alphabet, dtype=torch.float64)
@@ -159,7 +161,7 @@ class WindowSimilarity:
         self.graph = module.a * module.similarity(key[self.key], query[self.query])
         return self.graph.detach().numpy()
 
-    def descend(self, slope: Float[np.ndarray, "pattern"], lr: float) -> None:
+    def descend(self, slope: PerPattern, lr: float) -> None:
         slopes = torch.autograd.grad(self.graph, self.trained, torch.from_numpy(slope))
         with torch.no_grad():
             for value, change in zip(self.trained, slopes, strict=True):
@@ -185,7 +187,7 @@ Similarity = MatchSimilarity | WindowSimilarity
 
 
 def counted_for(
-    experiment: NgramExperiment, tokens: Int8[np.ndarray, "chain seq"], seed: int = 0
+    experiment: NgramExperiment, tokens: Tokens, seed: int = 0
 ) -> tuple[Rows, Similarity]:
     """Chains as counts over the patterns that the model tells apart, and the untrained model."""
     alphabet, model = experiment.process.alphabet, experiment.model

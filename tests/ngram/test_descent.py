@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.ngram import train
-from hopscope.ngram.counts import Rows, counted
+from hopscope.ngram.counts import counted
 from hopscope.ngram.evaluation import mean_loss
 from hopscope.ngram.learner import ChainLoss, Learner, batches, drawn, loss_slope
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets
-from hopscope.ngram.process import Chains, sample_chains
+from hopscope.ngram.process import SPLITS, Chains, sample_chains
 from hopscope.ngram.similarity import MatchSimilarity
 
 Make = Callable[..., NgramExperiment]
@@ -165,53 +165,56 @@ def test_attention_of_any_sharpness_is_that_of_walking(kind: str) -> None:
         check(chains, model, Descent(loss=kind), at)
 
 
-@pytest.mark.parametrize("first", ["copies", "full"])
-@pytest.mark.parametrize("batch", [None, 20])
-def test_an_epoch_is_that_of_the_module(experiment: Make, first: str, batch: int | None) -> None:
-    chosen = experiment(model={"first": first}, descent={"chains": 50, "batch": batch})
-    learner, module = Learner(chosen, 2), InductionTransformer(chosen.model, 3, 2)
-    tokens = drawn(chosen, 2, "train").tokens
-    learner.model.begin("CWa")
-    learner.advance(0)
-    pieces = [np.arange(50)] if batch is None else batches(2, 0, 50, batch)
-    assert sorted(np.concatenate(pieces)) == list(range(50))
-    for piece in pieces:
-        loss, _ = walked_loss(module, chosen.descent, tokens[piece])
-        slopes = torch.autograd.grad(loss, list(module.parameters()))
-        with torch.no_grad():
-            for each, slope in zip(module.parameters(), slopes, strict=True):
-                each.sub_(slope)
-    for name, value in module.state_dict().items():
-        np.testing.assert_allclose(learner.model.state()[name], value.numpy(), atol=1e-12)
-    for split, loss in learner.losses().items():
-        walked, _ = walked_loss(module, chosen.descent, drawn(chosen, 2, split).tokens)
-        assert loss == pytest.approx(walked.item(), abs=1e-10)
-    assert (np.concatenate(batches(2, 1, 50, 20)) != np.concatenate(batches(2, 0, 50, 20))).any()
-
-
-def walked(chosen: NgramExperiment) -> dict[str, torch.Tensor]:
+def walked(chosen: NgramExperiment) -> InductionTransformer:
     """The whole training by autograd, every position of every chain in every epoch."""
-    module = InductionTransformer(chosen.model, chosen.process.alphabet)
-    tokens, names = drawn(chosen, 0, "train").tokens, {"C": "c", "W": "w", "a": "a"}
+    module = InductionTransformer(chosen.model, chosen.process.alphabet, seed=2)
+    names = {"C": ["c"], "W": ["w"], "a": ["a"]}
+    if chosen.model.first == "full":
+        names["W"] = ["w", "w_q", "w_k", "w_v", "w_o"]
+    tokens, size, epoch = drawn(chosen, 2, "train").tokens, chosen.descent.batch, 0
     for letters, epochs in chosen.descent.plan():
-        trained = [getattr(module, names[letter]) for letter in letters]
-        for _ in range(epochs):
-            slopes = torch.autograd.grad(walked_loss(module, chosen.descent, tokens)[0], trained)
-            with torch.no_grad():
-                for each, slope in zip(trained, slopes, strict=True):
-                    each.sub_(slope, alpha=chosen.descent.lr)
-    return module.state_dict()
+        trained = [getattr(module, name) for letter in letters for name in names[letter]]
+        for number in range(epoch, epoch + epochs):
+            every = [np.arange(len(tokens))]
+            for piece in every if size is None else batches(2, number, len(tokens), size):
+                loss, _ = walked_loss(module, chosen.descent, tokens[piece])
+                slopes = torch.autograd.grad(loss, trained)
+                with torch.no_grad():
+                    for each, slope in zip(trained, slopes, strict=True):
+                        each.sub_(slope, alpha=chosen.descent.lr)
+        epoch += epochs
+    return module
 
 
-@pytest.mark.parametrize("stages", ["C,W,a", "CW,a", "CWa", "a,C"])
+@pytest.mark.parametrize(
+    ("stages", "first", "batch"),
+    [
+        ("C,W,a", "copies", None),
+        ("CW,a", "copies", 25),
+        ("CWa", "copies", None),
+        ("a,C", "full", None),
+        ("W,Ca", "full", 25),
+    ],
+)
 def test_training_by_counts_is_training_by_walking(
-    experiment: Make, stages: str, tmp_path: Path
+    experiment: Make, stages: str, first: str, batch: int | None, tmp_path: Path
 ) -> None:
     epochs = tuple(5 for _ in stages.split(","))
-    chosen = experiment(descent={"stages": stages, "epochs": epochs, "chains": 60})
-    run = train(chosen, tmp_path)
-    for name, value in walked(chosen).items():
-        np.testing.assert_allclose(run.state(0)[name], value.numpy(), rtol=1e-9, atol=1e-12)
+    descent = {"stages": stages, "epochs": epochs, "chains": 60, "batch": batch}
+    chosen = experiment(model={"first": first}, descent=descent, seeds=(2,))
+    run, module = train(chosen, tmp_path), walked(chosen)
+    for name, value in module.state_dict().items():
+        np.testing.assert_allclose(run.state(2)[name], value.numpy(), rtol=1e-9, atol=1e-12)
+    for split in SPLITS:
+        loss, _ = walked_loss(module, chosen.descent, drawn(chosen, 2, split).tokens)
+        assert run.losses(split)[1][-1, 0, 0] == pytest.approx(loss.item(), rel=1e-6)
+
+
+def test_batches_are_every_chain_once_in_another_order_each_epoch() -> None:
+    one, other = batches(2, 0, 50, 20), batches(2, 1, 50, 20)
+    assert [len(piece) for piece in one] == [20, 20, 10]
+    assert sorted(np.concatenate(one)) == list(range(50))
+    assert (np.concatenate(one) != np.concatenate(other)).any()
 
 
 def test_sets_that_have_lost_count_for_nothing_and_a_selector_without_any_is_nan() -> None:
@@ -229,13 +232,3 @@ def test_sets_that_have_lost_count_for_nothing_and_a_selector_without_any_is_nan
         with np.errstate(all="ignore"):
             learner.advance(1)
             assert all(np.isnan(loss) for loss in learner.losses().values())
-
-
-def test_chains_that_no_attention_can_change_are_all_there_is() -> None:
-    """Constant chains have a loss, and nothing to learn from."""
-    tokens = np.zeros((4, 9), np.int8)
-    symbols, _ = counted(tokens, 2, 3)
-    rows: Rows = symbols.for_loss(tokens[:, -1], every_symbol=False)
-    on = ChainLoss(Descent(epsilon=0.01), rows)
-    assert on.value(np.zeros(1)) == pytest.approx(-np.log(1.01))
-    assert on.slope(np.zeros(1)).tolist() == [0.0]

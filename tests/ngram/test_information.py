@@ -68,15 +68,15 @@ def test_heads_of_one_lag_each_see_the_information_of_their_lags() -> None:
 
 def test_what_heads_see_is_what_their_coefficients_gain() -> None:
     """The gradient by c at a small a, over many long chains, orders the sets the same way."""
-    process, model = NgramProcess(alpha=0.5, length=2_000), InductionModel()
-    chains = sample_chains(process, 3_000, 0)
+    process, model = NgramProcess(alpha=0.5, length=1_000), InductionModel()
+    chains = sample_chains(process, 2_000, 0)
     rows, matches = counted(chains.tokens, 3, model.window)
     on = ChainLoss(Descent(), rows.for_loss(chains.targets, every_symbol=False))
     similarity = MatchSimilarity(model, matches)
     before = similarity.state()["c"]
     similarity.descend(on.slope(similarity.scaled()), lr=1.0)
     gain = similarity.state()["c"] - before
-    seen = np.array([each.value for each in information.through_heads(process, model, 3_000)])
+    seen = np.array([each.value for each in information.through_heads(process, model, 2_000)])
     # A step of c_S is affine in its gain of information; targets add their noise.
     assert np.corrcoef(gain, seen)[0, 1] > 0.99
 

@@ -2,9 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,16 +56,18 @@ def test_a_seed_among_others_is_what_it_is_alone(experiment: Make, tmp_path: Pat
         np.testing.assert_array_equal(together.state(7)[name], value)
 
 
-class Interrupter:
-    """Sends a signal when training reaches an epoch."""
+class Ending:
+    """A watcher that ends a training at an epoch: by a signal, or at once, without a commit."""
 
-    def __init__(self, at: int) -> None:
-        self.at = at
+    def __init__(self, at: int, killed: bool) -> None:
+        self.at, self.killed = at, killed
 
     def start(self, folder: object, step: int) -> None:
         return None
 
     def advance(self, step: int, latest: object) -> None:
+        if step >= self.at and self.killed:
+            raise KeyboardInterrupt
         if step >= self.at:
             self.at = 10**9
             os.kill(os.getpid(), signal.SIGTERM)
@@ -78,15 +77,16 @@ class Interrupter:
 
 
 @pytest.mark.parametrize("descent", [{}, {"batch": 70}])
-def test_a_stopped_training_ends_as_if_nothing_had_happened(
+def test_a_training_that_was_ended_goes_on_to_the_same_bytes(
     experiment: Make, descent: dict[str, object], tmp_path: Path
 ) -> None:
     chosen = experiment(descent=descent, seeds=(0, 1))
     whole = train(chosen, tmp_path / "whole")
     for at in (1, 20, 33, 60):
-        with pytest.raises(Interrupted, match=r"stopped by SIGTERM at step \d+"):
-            train(chosen, tmp_path / "stopped", watcher=Interrupter(at))
-    resumed = train(chosen, tmp_path / "stopped")
+        for killed in (True, False):
+            with pytest.raises(KeyboardInterrupt if killed else Interrupted):
+                train(chosen, tmp_path / "ended", watcher=Ending(at, killed))
+    resumed = train(chosen, tmp_path / "ended")
     assert files_of(resumed.folder.path) == files_of(whole.folder.path)
 
 
@@ -96,28 +96,6 @@ def files_of(path: Path) -> dict[str, bytes]:
         for file in sorted(path.rglob("*"))
         if file.is_file() and file.name not in ("manifest.json", ".lock")
     }
-
-
-@pytest.mark.slow
-def test_a_killed_training_ends_as_if_nothing_had_happened(
-    experiment: Make, tmp_path: Path
-) -> None:
-    code = (
-        "import sys; from hopscope.configs import NgramExperiment; from hopscope.ngram "
-        "import train; train(NgramExperiment.from_json(sys.argv[1]), sys.argv[2], threads=2)"
-    )
-    chosen = experiment(descent={"epochs": (200, 1_000, 300)})
-    whole = train(chosen, tmp_path / "whole", threads=2)
-    command = [sys.executable, "-c", code, chosen.canonical_json(), str(tmp_path / "killed")]
-    process = subprocess.Popen(command)
-    while not list(tmp_path.glob("killed/*/checkpoints/step-00000200*")):
-        assert process.poll() is None
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-    assert not Store(tmp_path / "killed").find("ngram").manifest.complete
-    resumed = train(chosen, tmp_path / "killed")
-    assert files_of(resumed.folder.path) == files_of(whole.folder.path)
 
 
 def test_what_cannot_be_trained_is_said(experiment: Make, tmp_path: Path) -> None:
