@@ -187,7 +187,7 @@ class NgramExperiment(Recipe):
 
     @property
     def guess(self) -> float:
-        """The loss of an even guess among the letters."""
+        """The loss at chance: that of an even distribution over the symbols."""
         return math.log(self.process.alphabet)
 
     def shape(self) -> dict[str, int | None]:

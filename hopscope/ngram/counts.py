@@ -204,10 +204,11 @@ def tallied(
         number *= base
         number += digit
         most *= base
-    known, first, pattern = np.unique(number, return_index=True, return_inverse=True)
+    known, first, number = np.unique(number, return_index=True, return_inverse=True)
     patterns, chains = len(known), len(tokens)
-    cells = np.arange(chains)[:, None] * patterns + pattern.reshape(number.shape)
-    entries, entry = np.unique(cells, return_inverse=True)
+    number = number.reshape(chains, -1)
+    number += np.arange(chains)[:, None] * patterns  # in place: these are the largest arrays
+    entries, entry = np.unique(number, return_inverse=True)
     following = tokens[:, window:-1].astype(np.int64)
     cells = following.ravel() * len(entries) + entry.ravel()
     rows = Rows(
