@@ -46,11 +46,10 @@ class MatchSimilarity:
     def begin(self, letters: str) -> None:
         """Begin or resume a stage that trains the parameters of these letters."""
         self.letters = letters
-        # A set whose coefficient is 0 for good need not be computed; if all are, the shares are
-        # NaN, and so must be the similarity.
+        # A set whose coefficient is 0 keeps it, and need not be computed. If all are 0, the shares
+        # are NaN, and so must be the similarity.
         alive = np.flatnonzero(self.parameters.c)
-        whole = "C" in letters or len(alive) == 0
-        self.among = np.arange(len(self.parameters.c)) if whole else alive
+        self.among = alive if len(alive) else np.arange(len(self.parameters.c))
         chosen = [sets(self.model)[number] for number in self.among]
         used = sorted({head for heads in chosen for head in heads})
         size, always = max(map(len, chosen)), len(used)
@@ -73,7 +72,8 @@ class MatchSimilarity:
             a[...] -= lr * product(slope, self.similar)
         if "C" in self.letters:
             gain = product(self.features, by_similar)
-            c -= lr * 2 * c / (c**2).sum() * (gain - self.shares @ gain)
+            factor = 2 * c[self.among] / (c**2).sum()
+            c[self.among] -= lr * factor * (gain - self.shares @ gain)
             c[np.abs(c) < NEGLIGIBLE] = 0
         if "W" in self.letters:
             w[self.heads] -= lr * self._slope_w(by_similar)
@@ -83,7 +83,8 @@ class MatchSimilarity:
         """Compute what follows from the parameters of these letters."""
         if "W" in letters:
             self.share = softmax(self.parameters.w[self.heads])
-            pairs = (self.share[:, :, None] * self.share[:, None]).reshape(len(self.share), -1)
+            heads, lags = self.share.shape
+            pairs = (self.share[:, :, None] * self.share[:, None]).reshape(heads, lags**2)
             self.inner = product(pairs, self.matches.cross.T)  # [head, pattern]
             if self.model.unit_copies:
                 self.squares = [product(pairs, own.T) for own in self.inside]  # of the lengths
@@ -107,8 +108,8 @@ class MatchSimilarity:
                 if other != slot:
                     beside = beside * self.factors[:, other]
             by_inner += product(self.holds[:, slot], beside)
-        lags = self.share.shape[1]
-        table = self._by_pairs(by_inner).reshape(-1, lags, lags)
+        heads, lags = self.share.shape
+        table = self._by_pairs(by_inner).reshape(heads, lags, lags)
         by_share = ((table + table.swapaxes(1, 2)) @ self.share[:, :, None])[:, :, 0]
         mean = (self.share * by_share).sum(axis=1, keepdims=True)
         slope: np.ndarray = self.share * (by_share - mean)

@@ -50,12 +50,6 @@ def test_long_chains_estimate_what_tables_say() -> None:
         assert one.value == pytest.approx(other.value, abs=3e-3)
 
 
-def test_the_parents_are_predicted_to_win() -> None:
-    for parents in ((1, 2), (1,), (2, 3), (1, 3)):
-        found = information.exact(NgramProcess(parents=parents), InductionModel())
-        assert information.winner(found) == parents
-
-
 def test_heads_of_one_lag_each_see_the_information_of_their_lags() -> None:
     process, model = NgramProcess(alpha=0.5), InductionModel(own=60.0)
     seen = information.through_heads(process, model, chains=20, seed=1)

@@ -89,12 +89,3 @@ def test_nearly_deterministic_tables_keep_their_digits() -> None:
     table = np.array([[[1, 1e-20], [3e-20, 1]]])
     weights = window_distribution(NgramProcess(alphabet=2, parents=(1,)), table, 1)
     np.testing.assert_allclose(weights, [[0.75, 0.25]])
-
-
-def test_longer_windows_sum_to_shorter_ones() -> None:
-    process = NgramProcess(alphabet=3, parents=(1, 2))
-    tables = sample_chains(process, 10, 0).tables
-    short = window_distribution(process, tables, 2)
-    long = window_distribution(process, tables, 4).reshape(10, 9, 9)
-    np.testing.assert_allclose(long.sum(axis=1), short, atol=1e-12)  # without lags 3 and 4
-    np.testing.assert_allclose(long.sum(axis=2), short, atol=1e-12)  # without lags 1 and 2
