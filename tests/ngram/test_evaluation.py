@@ -29,6 +29,7 @@ def test_the_paper_in_short(tmp_path: Path) -> None:
     before = evaluation.choice(chosen.model, run.course(0).at(0))
     assert max(before.weights) < 0.91
     moments = evaluation.approach(run, 0)
+    assert (moments[0].epoch, moments[-1].epoch) == (0, 300)
     assert moments[0].distance > 0.2
     assert moments[-1].distance < 0.02
     chains = drawn(chosen, 0, "validation")

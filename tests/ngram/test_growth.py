@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
@@ -18,6 +19,8 @@ from hopscope.ngram.growth import (
     match_counts,
 )
 from hopscope.ngram.learner import drawn
+from hopscope.ngram.model import InductionTransformer
+from hopscope.ngram.parameters import initial
 
 SHORT = {"epochs": (100, 100, 600), "chains": 2_000, "validation_chains": 100}
 LOSS = {"rate": 1.0, "epsilon": 1e-6}
@@ -43,6 +46,21 @@ def test_matches_are_counted_as_one_would_by_hand() -> None:
         assert found.others[number] == len(same) - sum(same)
         assert found.hits[number] == sum(s and h for s, h in zip(same, hit, strict=True))
         assert found.other_hits[number] == sum(h and not s for s, h in zip(same, hit, strict=True))
+
+
+def test_the_gap_is_from_the_least_similar_match_to_any_other_position() -> None:
+    experiment = NgramExperiment(process={"length": 20, "parents": (1,)})
+    chains = sample_chains(experiment.process, 20, 0)
+    module, matches, others = InductionTransformer(experiment.model, 3), [], []
+    tokens = torch.from_numpy(chains.tokens[:, :-1].astype(np.int64))
+    query = module.copies(*module.seen(tokens, 20))
+    for place in range(3, 20):
+        similar = module.similarity(module.copies(*module.seen(tokens, place)), query)
+        same = tokens[:, place - 1] == tokens[:, 19]
+        matches += similar[same].tolist()
+        others += similar[~same].tolist()
+    found = gap(experiment, initial(experiment.model), chains)
+    assert found == pytest.approx(min(matches) - max(others))
 
 
 def test_the_descent_is_that_of_attention_over_positions() -> None:
