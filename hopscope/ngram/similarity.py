@@ -1,7 +1,7 @@
 """The similarity of every pattern of a model in training, and the model's descent from there.
 
-The restricted model sees matches alone, and its gradient is written out: autograd takes 2.4 times
-as long.
+The restricted model sees matches alone, and its gradient is written out: with autograd from the
+similarities on, an epoch takes 2.4 times as long.
 
     K_h = Σ_ij σ(w^h)_i σ(w^h)_j [key's lag i = query's lag j]      = ⟨v^h_key, v^h_query⟩
     s   = Σ_S c_S² Π_{h∈S} K_h / Σ_S c_S²
