@@ -32,7 +32,7 @@ COMMANDS = {
     "contents": "contents gallery/transformer-a --figure FILE",
     "explained": "circuit export gallery/demo --format svg --out FILE",
     "shared-information": "depth --hops 5 --figure FILE",
-    "markov-approach": "markov figures gallery/ngram --out FOLDER",
+    "ngram-approach": "ngram figures gallery/ngram --out FOLDER",
 }
 """What draws each: into FILE, or, beside others, as FOLDER/…-NAME.svg."""
 
@@ -60,7 +60,7 @@ def by_command(name: str, line: str) -> None:
         words = shlex.split(line.replace("FILE", str(image)).replace("FOLDER", folder))
         if run(words):
             sys.exit(f"hopscope {shlex.join(words)} failed")
-        for found in Path(folder).rglob(f"*{name.removeprefix('markov-')}.svg"):
+        for found in Path(folder).rglob(f"*{name.removeprefix('ngram-')}.svg"):
             image.write_bytes(found.read_bytes())
     print(image)
 

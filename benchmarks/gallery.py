@@ -33,14 +33,14 @@ from torch import Tensor
 from hopscope import __version__
 from hopscope.circuits import Circuit, discover, exam_of
 from hopscope.circuits.kept import EMERGENCE
-from hopscope.configs import Experiment, MarkovExperiment, Recipe, Retrieval, Task, Training
+from hopscope.configs import Experiment, NgramExperiment, Recipe, Retrieval, Task, Training
 from hopscope.errors import RunMissing
-from hopscope.markov import train as train_markov
-from hopscope.markov.evaluation import compare, said
-from hopscope.markov.learner import drawn
-from hopscope.markov.run import MarkovRun
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
+from hopscope.ngram import train as train_ngram
+from hopscope.ngram.evaluation import compare, model_answers
+from hopscope.ngram.learner import drawn
+from hopscope.ngram.run import NgramRun
 from hopscope.papers import preset
 from hopscope.papers.musat.readings import LONG, reading_of
 from hopscope.papers.musat.recipes import STEPS_D, larger_seeds
@@ -157,11 +157,11 @@ def by_hand(_: argparse.Namespace) -> Entry:
 
 
 def ngram(chosen: argparse.Namespace) -> Entry:
-    run = train_markov(MarkovExperiment(), chosen.store)
+    run = train_ngram(NgramExperiment(), chosen.store)
     folder = run.folder
     files = {name: folder.read(name) for name in folder.manifest.files}
     what = "the n-gram experiment of Chen et al. (NeurIPS 2024), from first to last epoch"
-    return Entry(what, run.recipe, files, run.checkpoints[-1], markov_loss(run), state(folder))
+    return Entry(what, run.recipe, files, run.checkpoints[-1], ngram_loss(run), state(folder))
 
 
 ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
@@ -213,8 +213,8 @@ def build(name: str, entry: Entry, to: Path) -> dict[str, object]:
 
 
 def described(folder: RunFolder, entry: Entry) -> About:
-    if isinstance(entry.recipe, MarkovExperiment):
-        weights, now = AS_THEY_WERE, markov_loss(MarkovRun(folder))
+    if isinstance(entry.recipe, NgramExperiment):
+        weights, now = AS_THEY_WERE, ngram_loss(NgramRun(folder))
     else:
         run = Run(folder)
         weights, now = ROUNDED, loss(run.model, run.recipe.task)
@@ -247,7 +247,7 @@ def searched(folder: RunFolder) -> dict[str, object]:
 def explored(folder: RunFolder) -> dict[str, object]:
     """Keep what the page shows first with an entry; a row of how large it is."""
     row: dict[str, object] = {"model": folder.path.name}
-    if isinstance(folder.recipe, MarkovExperiment):
+    if isinstance(folder.recipe, NgramExperiment):
         return row  # its parameters are all there is
     run = Run(folder)
     model = Study(run)
@@ -267,7 +267,7 @@ def explored(folder: RunFolder) -> dict[str, object]:
 
 def circuit(folder: RunFolder) -> dict[str, bytes]:
     """The file of the circuit in the weights as they are kept here."""
-    if isinstance(folder.recipe, MarkovExperiment):
+    if isinstance(folder.recipe, NgramExperiment):
         return {}
     run = Run(folder)
     return {CIRCUIT: discover(run.model, run.recipe.task).to_bytes()}
@@ -280,11 +280,13 @@ def loss(model: Transformer, task: Task) -> float:
     return float(exam.losses(model(exam.inputs)).mean())
 
 
-def markov_loss(run: MarkovRun) -> float:
+def ngram_loss(run: NgramRun) -> float:
     """On the validation chains."""
     experiment, seed = run.recipe, run.recipe.seeds[0]
     chains = drawn(experiment, seed, "validation")
-    return compare(experiment, said(experiment, run.state(seed), chains), chains).seen.model
+    return compare(
+        experiment, model_answers(experiment, run.state(seed), chains), chains
+    ).seen.model
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 import argparse
 from tempfile import TemporaryDirectory
 
-from hopscope import Descent, InductionModel, MarkovExperiment, MarkovProcess
-from hopscope.markov import approach, choice, exact, train, transfer, winner
+from hopscope import Descent, InductionModel, NgramExperiment, NgramProcess
+from hopscope.ngram import approach, choice, exact, train, transfer, winner
 
 
 def main() -> None:
@@ -12,11 +12,11 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=9_000)
     chosen = parser.parse_args()
 
-    process, model = MarkovProcess(parents=(1, 3)), InductionModel(window=3)
+    process, model = NgramProcess(parents=(1, 3)), InductionModel(window=3)
     print("predicted: heads at lags", winner(exact(process, model)))
 
     descent = Descent(epochs=(500, 5_000, 500), chains=chosen.chains)
-    experiment = MarkovExperiment(process=process, model=model, descent=descent)
+    experiment = NgramExperiment(process=process, model=model, descent=descent)
     with TemporaryDirectory() as folder:
         run = train(experiment, folder)
         print("learned:  ", choice(model, run.course(0).at(-1)))

@@ -25,7 +25,7 @@ IN_GLOSSARY = (
     "hopscope", "hopscope.circuits", "hopscope.runs", "hopscope.store", "hopscope.study",
     "hopscope.theory", "hopscope.tracing", "hopscope.workers",
 )  # fmt: skip
-ROOMS = (*IN_GLOSSARY, "hopscope.configs", "hopscope.markov", "hopscope.models", "hopscope.tasks")
+ROOMS = (*IN_GLOSSARY, "hopscope.configs", "hopscope.ngram", "hopscope.models", "hopscope.tasks")
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
 """The file that a link leads to, if it is one of ours."""
 
@@ -37,7 +37,7 @@ def test_every_command_is_there_with_its_flags() -> None:
         assert command is not None, line
         known = {flag for argument in arguments_of(command) for flag in argument.flags}
         given = {word.partition("=")[0] for word in rest if word.startswith("--")}
-        if command.name in ("train", "markov train"):
+        if command.name in ("train", "ngram train"):
             given = {flag for flag in given if "." not in flag and flag != "--seeds"}
         if given - known:
             wrong[line] = given - known

@@ -18,7 +18,7 @@ LATER = {
     "training.py": ("    warmup: Annotated[Whole, Field(ge=0)] = 0\n", "    clip: Real = 1.0\n"),
     "tasks/vector.py": ("    hops: Hops = 3\n", "    noise: Real = 0.0\n"),
     "experiment.py": ("    seeds: Seeds = (0,)\n", '    note: str = ""\n'),
-    "markov.py": ("    seeds: Seeds = (0,)\n", '    note: str = ""\n'),
+    "ngram.py": ("    seeds: Seeds = (0,)\n", '    note: str = ""\n'),
 }
 OPENED = """
 import json

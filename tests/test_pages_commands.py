@@ -35,7 +35,7 @@ SHORTER = {
     r"^tag d2-l3h4": "tag baseline",
     r"^train (?!.*--prolong)(.*)": r"train \1 --training.steps 4 --training.batch 4",
     r"--prolong d3-l12h1": "--prolong d3-l12h1 --training.steps 6 --training.batch 4",
-    r"^markov train": "markov train --epochs 40 20 20 --chains 20 --validation-chains 20",
+    r"^ngram train": "ngram train --epochs 40 20 20 --chains 20 --validation-chains 20",
     r"--shards 8": "--shards 3",
 }
 """So that it is a matter of seconds: a pattern, and what stands there instead."""

@@ -98,15 +98,15 @@ GROUPS = (
     Group("Theory", "theory.md", (
         Command("depth", "How many layers a question needs, with a schedule.", "depth:depth"),
     )),
-    Group("The n-gram experiment", "markov.md", (
-        Command("markov train", "Train the experiment; without flags, as in the paper.",
-                "markov:train"),
-        Command("markov figures", "Draw a run: stages, heads, the way to the induction head.",
-                "markov:figures"),
-        Command("markov transfer", "The trained model on chains of other lengths and priors.",
-                "markov:transfer"),
-        Command("markov theory", "Which lags stage I is predicted to choose, and why.",
-                "markov:theory"),
+    Group("The n-gram experiment", "ngram.md", (
+        Command("ngram train", "Train the experiment; without flags, as in the paper.",
+                "ngram:train"),
+        Command("ngram figures", "Draw a run: stages, heads, the way to the induction head.",
+                "ngram:figures"),
+        Command("ngram transfer", "The trained model on chains of other lengths and priors.",
+                "ngram:transfer"),
+        Command("ngram theory", "Which lags stage I is predicted to choose, and why.",
+                "ngram:theory"),
     )),
     Group("Language models", "llm.md", (
         Command("llm bench", "Ask a model the paper's five kinds of questions.", "llm:bench"),

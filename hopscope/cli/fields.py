@@ -21,9 +21,9 @@ from hopscope.configs import (
     InductionModel,
     LlmBench,
     LlmMechanism,
-    MarkovExperiment,
-    MarkovProcess,
     Model,
+    NgramExperiment,
+    NgramProcess,
     Prompts,
     Tracing,
     Training,
@@ -42,7 +42,7 @@ and a key of a recipe's file. A value that cannot be is refused with a line that
 """
 CONFIGS: tuple[type[Config], ...] = (
     Experiment, Model, Training, *KINDS.values(),
-    Discovery, MarkovExperiment, MarkovProcess, InductionModel, Descent,
+    Discovery, NgramExperiment, NgramProcess, InductionModel, Descent,
     LlmBench, Prompts, Asking, LlmMechanism, Tracing,
 )  # fmt: skip
 """Every config that somebody writes, in the order of use."""

@@ -23,8 +23,8 @@ SHOWN = {
         "hopscope.cli.tables:loss_rows",
     ),
     "ngram": Shown(
-        "hopscope.cli.markov:print_markov",
-        "hopscope.cli.markov:markov_rows",
+        "hopscope.cli.ngram:print_ngram",
+        "hopscope.cli.ngram:ngram_rows",
     ),
     "llm": Shown(
         "hopscope.cli.llm:print_bench",

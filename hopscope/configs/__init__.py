@@ -9,9 +9,9 @@ from hopscope.configs.discovery import Discovery
 from hopscope.configs.experiment import Experiment
 from hopscope.configs.kinds import read_recipe
 from hopscope.configs.llm import Asking, LlmBench
-from hopscope.configs.markov import Descent, InductionModel, MarkovExperiment, MarkovProcess
 from hopscope.configs.mechanism import LlmMechanism, Tracing
 from hopscope.configs.model import Interface, Model
+from hopscope.configs.ngram import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.configs.prompts import Prompts
 from hopscope.configs.recipe import Recipe
 from hopscope.configs.tasks import (
@@ -41,9 +41,9 @@ __all__ = [
     "KHop",
     "LlmBench",
     "LlmMechanism",
-    "MarkovExperiment",
-    "MarkovProcess",
     "Model",
+    "NgramExperiment",
+    "NgramProcess",
     "Positive",
     "Prompts",
     "Recipe",

@@ -11,8 +11,8 @@ from typing import Any
 from hopscope.configs.config import Config, shortened
 from hopscope.configs.experiment import Experiment
 from hopscope.configs.llm import LlmBench
-from hopscope.configs.markov import MarkovExperiment
 from hopscope.configs.mechanism import LlmMechanism
+from hopscope.configs.ngram import NgramExperiment
 from hopscope.configs.recipe import Recipe
 from hopscope.errors import ConfigError
 
@@ -36,7 +36,7 @@ KINDS: dict[str, Kind] = {
         Experiment, "hopscope.training.work:prepare", "hopscope.training.run:Run"
     ),
     "ngram": Kind(
-        MarkovExperiment, "hopscope.markov.work:prepare", "hopscope.markov.run:MarkovRun"
+        NgramExperiment, "hopscope.ngram.work:prepare", "hopscope.ngram.run:NgramRun"
     ),
     "llm": Kind(LlmBench, "hopscope.llm.work:prepare", "hopscope.llm.run:BenchRun"),
     "llm-mechanism": Kind(

@@ -8,7 +8,7 @@ from hopscope.errors import ConfigError
 
 FIGURES: Mapping[str, str] = {
     "facts": "hopscope.report.curves:loss_curves",
-    "ngram": "hopscope.report.markov:stages_figure",
+    "ngram": "hopscope.report.ngram:stages_figure",
     "llm": "hopscope.report.llm:bench_figure",
     "llm-mechanism": "hopscope.report.mechanism:run_figure",
 }

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from hopscope import display
-from hopscope.configs import Experiment, MarkovExperiment, Recipe
+from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
 from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
@@ -15,7 +15,7 @@ from hopscope.runs.work import Begin, Work
 from hopscope.store import RunFolder, Store
 
 if TYPE_CHECKING:
-    from hopscope.markov.run import MarkovRun
+    from hopscope.ngram.run import NgramRun
     from hopscope.training.run import Run
 
 
@@ -30,13 +30,13 @@ def train(
 ) -> "Run": ...
 @overload
 def train(
-    recipe: MarkovExperiment,
+    recipe: NgramExperiment,
     store: Store | Path | str | None = None,
     device: str = "auto",
     watcher: Watcher | None = None,
     threads: int | None = None,
     stop: Stop | None = None,
-) -> "MarkovRun": ...
+) -> "NgramRun": ...
 @overload
 def train(
     recipe: Recipe, store: Store | Path | str | None = None, device: str = "auto",

@@ -1,4 +1,4 @@
-"""What every run shows, of whatever kind; kinds add what they have beside it."""
+"""What every run shows; the runs of a kind add what else they have."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class PlainRun(Displayed):
     folder: RunFolder
 
     def __repr__(self) -> str:
-        return f"PlainRun({self.name!r})"
+        return f"{type(self).__name__}({self.name!r})"
 
     @property
     def name(self) -> str:

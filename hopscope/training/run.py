@@ -5,45 +5,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Float32
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
-from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.milestones import learned, learned_below
-from hopscope.store import RunFolder
-from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
-from hopscope.store.metrics import losses
-from hopscope.store.query import Question, metrics_of
+from hopscope.runs.view import PlainRun
+from hopscope.store.checkpoints import check_step, checkpoint_name
 
 if TYPE_CHECKING:
     from hopscope.models import Transformer
 
 
-@dataclass(frozen=True)
-class Run(Displayed):
+@dataclass(frozen=True, repr=False)
+class Run(PlainRun):
     """One training over facts on disk: its recipe, models and losses."""
-
-    folder: RunFolder
-
-    def __repr__(self) -> str:
-        return f"Run({self.name!r})"
-
-    @property
-    def name(self) -> str:
-        """The name of the run in its store."""
-        return self.folder.name
 
     @property
     def recipe(self) -> Experiment:
         """The recipe that the run is made from."""
         return self.folder.recipe_as(Experiment)
-
-    @property
-    def checkpoints(self) -> list[int]:
-        """The steps of which the weights are kept."""
-        return checkpoint_steps(self.folder)
 
     @cached_property
     def model(self) -> "Transformer":
@@ -75,16 +57,6 @@ class Run(Displayed):
                 f"{self.name}/{name} holds {there:,} numbers, its config asks for {expected:,} at "
                 f"least: restore them from a copy, or `hopscope rm {self.name}` and train again"
             )
-
-    def losses(
-        self, split: str = "train"
-    ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
-        """Steps, and the partial loss of every hop at each, one model per seed."""
-        return losses(self.folder, split)
-
-    def metrics(self) -> Question:
-        """All its losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
-        return metrics_of(self.folder)
 
     def learned(self, below: float | None = None) -> list[list[int | None]]:
         """For every model, the step at which it learned each hop (`hopscope.milestones.learned`):

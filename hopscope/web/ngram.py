@@ -6,7 +6,7 @@ from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from hopscope.configs import MarkovExperiment
+from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
@@ -15,7 +15,7 @@ from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
 
 if TYPE_CHECKING:
-    from hopscope.markov.run import Course
+    from hopscope.ngram.parameters import Course
 
 ARRAYS = ["losses", "parameters"]
 
@@ -29,8 +29,8 @@ class Ngram:
     asked_seed: int | None = None
 
     @property
-    def recipe(self) -> MarkovExperiment:
-        return self.folder.recipe_as(MarkovExperiment)
+    def recipe(self) -> NgramExperiment:
+        return self.folder.recipe_as(NgramExperiment)
 
     @cached_property
     def seed(self) -> int:
@@ -53,7 +53,7 @@ class Ngram:
             "panes": ["ngram", "example", "time"],
             "arrays": ARRAYS,
             "command": dict.fromkeys(
-                ("ngram", "example", "time"), f"hopscope markov figures {quote(name)}"
+                ("ngram", "example", "time"), f"hopscope ngram figures {quote(name)}"
             ),
             "python": {
                 "ngram": f"import hopscope\nhopscope.load({name!r}).course({self.seed})",
@@ -79,23 +79,23 @@ class Ngram:
         return parameters(self.recipe.model, self.course)
 
     def example(self, asked: ExampleQuestion) -> bytes:
-        from hopscope.markov.run import MarkovRun
+        from hopscope.ngram.run import NgramRun
         from hopscope.web.sequences import sequence
 
         if asked.changes or asked.circuit:
             raise ConfigError("heads of the n-gram model cannot be changed: leave out changes")
-        return sequence(MarkovRun(self.folder), self.seed, self.course, asked)
+        return sequence(NgramRun(self.folder), self.seed, self.course, asked)
 
     @cached_property
     def course(self) -> "Course":
         """The parameters at every epoch that was recorded, read or remembered."""
-        from hopscope.markov.run import MarkovRun
+        from hopscope.ngram.run import NgramRun
 
         files = tuple(
             self.folder.manifest.files[name].sha256 for name in self.folder.files("parameters/")
         )
         return self.memory.get(
             ("course", files, self.seed),
-            lambda: MarkovRun(self.folder).course(self.seed),
+            lambda: NgramRun(self.folder).course(self.seed),
             lambda course: course.c.nbytes + course.w.nbytes + course.a.nbytes,
         )

@@ -10,14 +10,13 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from hopscope.configs import InductionModel, MarkovExperiment
+from hopscope.configs import InductionModel, NgramExperiment
 from hopscope.errors import ConfigError
-from hopscope.markov.evaluation import said
-from hopscope.markov.model import InductionTransformer
-from hopscope.markov.parameters import set_name, sets, softmax
-from hopscope.markov.predictors import bayes, gih
-from hopscope.markov.process import Chains, sample_chains
-from hopscope.markov.run import Course, MarkovRun
+from hopscope.ngram.evaluation import bayes, gih, model_answers
+from hopscope.ngram.model import InductionTransformer
+from hopscope.ngram.parameters import Course, set_name, sets, softmax
+from hopscope.ngram.process import Chains, sample_chains
+from hopscope.ngram.run import NgramRun
 from hopscope.store.checkpoints import check_step
 from hopscope.tasks.spelled import letters
 from hopscope.web.questions import ExampleQuestion
@@ -39,14 +38,14 @@ def parameters(model: InductionModel, course: Course) -> bytes:
     return packed(arrays, {"sets": [set_name(heads) for heads in sets(model)]})
 
 
-def sequence(run: MarkovRun, seed: int, course: Course, asked: ExampleQuestion) -> bytes:
+def sequence(run: NgramRun, seed: int, course: Course, asked: ExampleQuestion) -> bytes:
     """What the model of an epoch says to one sequence."""
     epoch, state = _state(run, seed, course, asked.step)
     chains = _chains(run.recipe, seed, asked)
     lags = run.recipe.process.parents
     head, found = gih(chains, run.recipe.model.window, lags)
     answers = {
-        "model": said(run.recipe, state, chains)[0],
+        "model": model_answers(run.recipe, state, chains)[0],
         "gih": head[0],
         "bayes": bayes(chains)[0],
     }
@@ -64,7 +63,7 @@ def sequence(run: MarkovRun, seed: int, course: Course, asked: ExampleQuestion) 
 
 
 def looked(
-    experiment: MarkovExperiment, state: State, chains: Chains
+    experiment: NgramExperiment, state: State, chains: Chains
 ) -> dict[str, Float[np.ndarray, "..."]]:
     """What each head copies to every position (the last: what is asked), and how the second layer
     attends; positions without a whole window are not attended to.
@@ -86,7 +85,7 @@ def looked(
     }
 
 
-def matches(experiment: MarkovExperiment, chains: Chains) -> dict[str, np.ndarray]:
+def matches(experiment: NgramExperiment, chains: Chains) -> dict[str, np.ndarray]:
     """Where the generalised induction head attends: positions whose parents are those of the end
     (all that have a whole window, if there is none).
     """
@@ -106,7 +105,7 @@ def matches(experiment: MarkovExperiment, chains: Chains) -> dict[str, np.ndarra
 
 
 def _state(
-    run: MarkovRun, seed: int, course: Course, asked: int | None
+    run: NgramRun, seed: int, course: Course, asked: int | None
 ) -> tuple[int, Mapping[str, np.ndarray]]:
     """What was trained at an epoch that was recorded; of a full first layer, at a checkpoint."""
     if run.recipe.model.first == "full" or not len(course.epochs):
@@ -118,7 +117,7 @@ def _state(
     return epoch, course.at(epochs.index(epoch)).named()
 
 
-def _chains(experiment: MarkovExperiment, seed: int, asked: ExampleQuestion) -> Chains:
+def _chains(experiment: NgramExperiment, seed: int, asked: ExampleQuestion) -> Chains:
     """The sequence: one of the validation chains, or what somebody typed."""
     process, window = experiment.process, experiment.model.window
     if asked.tokens is None:
@@ -144,7 +143,7 @@ def _chains(experiment: MarkovExperiment, seed: int, asked: ExampleQuestion) -> 
     return replace(Chains(process, tokens, tables), process=typed)
 
 
-def _module(experiment: MarkovExperiment, state: State) -> InductionTransformer:
+def _module(experiment: NgramExperiment, state: State) -> InductionTransformer:
     """The model itself in this state."""
     module = InductionTransformer(experiment.model, experiment.process.alphabet)
     with torch.no_grad():

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
-from hopscope.configs.markov import Descent
+from hopscope.configs import InductionModel, NgramExperiment, NgramProcess
+from hopscope.configs.ngram import Descent
 from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.web.questions import ExampleQuestion
@@ -50,8 +50,8 @@ def test_the_gallerys_model(page: Any, site: str, store: Store) -> None:
 def test_other_forms_of_it(page: Any, site: str, store: Store) -> None:
     page.goto(f"{site}/blank")
     for form in ({"constant": True, "degree": 1}, {"unit_copies": True, "heads": 2, "window": 3}):
-        recipe = MarkovExperiment(
-            process=MarkovProcess(length=12),
+        recipe = NgramExperiment(
+            process=NgramProcess(length=12),
             model=InductionModel(**form),
             descent=Descent(stages="CWa", epochs=(6,), chains=20, validation_chains=5, records=3),
         )

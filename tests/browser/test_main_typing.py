@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hopscope.configs import MarkovExperiment, MarkovProcess
-from hopscope.configs.markov import Descent
+from hopscope.configs import NgramExperiment, NgramProcess
+from hopscope.configs.ngram import Descent
 from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.tasks.spelled import letters
@@ -106,8 +106,8 @@ def test_the_box_for_a_sequence_holds_what_the_address_says(page: Any, explorer:
     assert len(page.input_value(".typed")) == page.locator(".letter").count() - 1 == 400
 
 
-MANY = MarkovExperiment(
-    process=MarkovProcess(alphabet=30, length=12),
+MANY = NgramExperiment(
+    process=NgramProcess(alphabet=30, length=12),
     descent=Descent(stages="CWa", epochs=(3,), chains=8, validation_chains=8, records=2),
 )
 CHIPS = "(all) => all.map((its) => its.textContent)"

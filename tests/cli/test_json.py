@@ -29,8 +29,8 @@ LISTS = {
     "claims": "chen",
     "readings": "fan-in pair",
     "depth": "--table 1..4",
-    "markov transfer": "gallery/ngram --lengths 10 --alphas 0.5 --chains 20",
-    "markov theory": "--tables 20 --length 10",
+    "ngram transfer": "gallery/ngram --lengths 10 --alphas 0.5 --chains 20",
+    "ngram theory": "--tables 20 --length 10",
     "sweep plan": "FILE",
 }
 """A line of each command that prints a table, without its name."""

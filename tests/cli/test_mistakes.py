@@ -56,8 +56,8 @@ train demo --workers 1 --prolong x | --prolong goes on with one run: leave out -
 presets --out x.json | --out writes one preset: name it
 presets demo --out x.toml | expected a name that ends in .json
 presets demo --out file/x.json | cannot write file/x.json
-markov train --alphabet 50 --parents 1 2 3 | GiB (1,397 of them for transition tables)
-markov theory --alphabet 30 --window 5 | too many for exact distributions: estimate
+ngram train --alphabet 50 --parents 1 2 3 | GiB (1,397 of them for transition tables)
+ngram theory --alphabet 30 --window 5 | too many for exact distributions: estimate
 sweep sweep.py --time-limit 0 | --time-limit is 0.0; expected minutes
 sweep plan gone.py | gone.py
 sweep slurm sweep.py --shards 5 | --shards is 5; expected at most 4

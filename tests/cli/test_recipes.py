@@ -11,7 +11,7 @@ from hopscope.configs import (
     Experiment,
     LlmBench,
     LlmMechanism,
-    MarkovExperiment,
+    NgramExperiment,
     Prompts,
     Recipe,
     Tracing,
@@ -25,7 +25,7 @@ from hopscope.tasks.kinds import BY_KIND
 PROMPTS = Prompts(formulation="equations", hops=2)
 RECIPES: list[Recipe] = [
     *(Experiment(task={"kind": kind}, seeds=(3, 5)) for kind in BY_KIND),  # type: ignore[arg-type]
-    MarkovExperiment(seeds=(1, 2)),
+    NgramExperiment(seeds=(1, 2)),
     LlmBench(model="mine.gguf", prompts=(PROMPTS,), questions=7),
     LlmMechanism(
         model="mine.gguf",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from calling import Patch, Said, Say
 
-from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.report.progress import Progress
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import part, part_name, to_parquet
@@ -283,9 +283,9 @@ def test_settings_that_vary_are_columns(runs: Runs, tiny: Experiment, monkeypatc
     assert not {"date", "size", "layers", "hops"} & set(titles)
     (of_longer,) = (line for line in lines if longer.run_name() in line)
     assert {"0.002", "[5]"} <= set(of_longer.split())
-    Store().create(MarkovExperiment())
+    Store().create(NgramExperiment())
     rows = json.loads("".join(runs("--varies", "--json")[0]))
     told = {row["name"]: row["settings"] for row in rows}
     assert told[bad.name] == {}
     assert told[tiny.run_name()]["training.lr"] == tiny.training.lr
-    assert told[MarkovExperiment().run_name()]["training.lr"] is None
+    assert told[NgramExperiment().run_name()]["training.lr"] is None

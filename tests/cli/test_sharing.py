@@ -136,7 +136,7 @@ def test_what_reads_needs_no_store_and_writes_nothing_there(here: Path, said: Sa
     assert "the model" in said("ablate", "gallery/planted", "--head", "0.0=uniform")
     story = said("emergence", "gallery/demo", "--examples", "8")
     assert "emerged at step" in story
-    said("markov", "figures", "gallery/ngram")
+    said("ngram", "figures", "gallery/ngram")
     assert (here / "reports/gallery/ngram-stages.svg").stat().st_size > 1000
     assert [path.name for path in here.iterdir()] == ["reports"]
 

@@ -7,7 +7,7 @@ import pytest
 from sums import Sums
 
 import hopscope
-from hopscope.configs import Experiment, MarkovExperiment, read_recipe
+from hopscope.configs import Experiment, NgramExperiment, read_recipe
 from hopscope.configs.kinds import KINDS, Kind, fetched, kind_of
 from hopscope.errors import ConfigError
 
@@ -36,7 +36,7 @@ def test_a_recipe_has_the_kind_of_its_own_class() -> None:
 
 
 def test_files_of_recipes_name_their_kind() -> None:
-    for recipe in (Sums(), Experiment(), MarkovExperiment()):
+    for recipe in (Sums(), Experiment(), NgramExperiment()):
         assert f'"kind":"{recipe.kind}"' in recipe.written().decode()
         assert read_recipe(recipe.written()) == recipe
         assert read_recipe(recipe.canonical_json()) == recipe

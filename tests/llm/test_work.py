@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from solving import solved
 
-from hopscope.configs import Asking, LlmBench, MarkovExperiment, Prompts
+from hopscope.configs import Asking, LlmBench, NgramExperiment, Prompts
 from hopscope.errors import ConfigError, Interrupted, ModelUnavailable, RunDamaged, RunMismatch
 from hopscope.intervals import share
 from hopscope.llm.kept import ANSWERS, PART, answers
@@ -180,7 +180,7 @@ def test_what_is_no_answer_is_damage(store: Store) -> None:
             answers(run)
         assert "\n" not in str(caught.value)
     with pytest.raises(RunMismatch, match="is a run of kind ngram, expected one of kind llm"):
-        answers(store.create(MarkovExperiment()))
+        answers(store.create(NgramExperiment()))
 
 
 def test_the_correct_answer_has_a_probability(store: Store) -> None:

@@ -48,9 +48,9 @@ from hopscope.report.heads import heads_figure
 from hopscope.report.llm import results_figure
 from hopscope.report.look import SMALL, Look, Picture, drawn, looking
 from hopscope.report.maps import example_figure, role_maps_figure
-from hopscope.report.markov import heads_figure as lags_figure
-from hopscope.report.markov import stages_figure
 from hopscope.report.names import model_title
+from hopscope.report.ngram import heads_figure as lags_figure
+from hopscope.report.ngram import stages_figure
 from hopscope.report.stages import Stages, StageScale, draw_stages
 from hopscope.report.table_figures import figures
 from hopscope.store import Store

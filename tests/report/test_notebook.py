@@ -18,7 +18,7 @@ import hopscope
 from hopscope import display
 from hopscope.circuits import Circuit, attention_maps
 from hopscope.circuits.emergence import Emergence
-from hopscope.configs import Experiment, MarkovExperiment
+from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.facts import Role
 from hopscope.llm.heads import HeadScores, Route
@@ -118,7 +118,7 @@ def test_runs_show_their_state_and_what_is_known_of_them(store: Store, demo: Stu
     assert "stopped, step 0 of" in text
     assert "settings</summary>" in text
     shown(hopscope.load("gallery/ngram"), figures=1)
-    shown(opened(store.create(MarkovExperiment())), figures=0)
+    shown(opened(store.create(NgramExperiment())), figures=0)
     shown(hopscope.load("gallery/planted"), figures=0)  # it was not trained
     run = opened(store.copy(demo.run.folder, "mine"))
     for part in run.folder.path.glob("metrics/*"):

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from hopscope import load
 from hopscope.circuits import Circuit
-from hopscope.configs import Experiment, MarkovExperiment, Model
+from hopscope.configs import Experiment, Model, NgramExperiment
 from hopscope.facts import Role
 from hopscope.papers import preset
 from hopscope.report.circuit import circuit_figure
@@ -89,7 +89,7 @@ def test_a_run_is_called_by_its_tags_or_its_preset_and_never_by_its_hash(store: 
     other = store.create(Experiment(model=Model(layers=1, heads=1), seeds=(3, 4)))
     assert run_title(other) == described(other.recipe)
     assert described(other.recipe).endswith("1 layer × 1 head, 2 seeds")
-    assert described(MarkovExperiment()) == MarkovExperiment().title()
+    assert described(NgramExperiment()) == NgramExperiment().title()
     assert model_title(load("gallery/demo")).startswith("gallery/demo: retrieval")
     assert model_title(load("gallery/demo", step=500)).endswith(", step 500")
     assert (seeds_told((7,)), seeds_told((7, 8))) == ("seed 7", "2 seeds")

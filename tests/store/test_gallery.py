@@ -8,12 +8,12 @@ import safetensors.torch
 import torch
 
 from hopscope.circuits import Circuit, exam_of, subject_of
-from hopscope.configs import Experiment, MarkovExperiment, Retrieval
+from hopscope.configs import Experiment, NgramExperiment, Retrieval
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, RunReadOnly
-from hopscope.markov.evaluation import compare, said
-from hopscope.markov.learner import drawn
-from hopscope.markov.run import MarkovRun
 from hopscope.models.planted import planted
+from hopscope.ngram.evaluation import compare, model_answers
+from hopscope.ngram.learner import drawn
+from hopscope.ngram.run import NgramRun
 from hopscope.papers import preset
 from hopscope.store import RunFolder, Store, gallery
 from hopscope.training import Run
@@ -94,11 +94,11 @@ def test_the_planted_model_is_exact_and_was_not_trained() -> None:
 
 def test_the_ngram_run_is_the_papers_unrounded() -> None:
     folder = entry("ngram")
-    known, run = gallery.about(folder), MarkovRun(folder)
-    assert run.recipe == MarkovExperiment()
+    known, run = gallery.about(folder), NgramRun(folder)
+    assert run.recipe == NgramExperiment()
     assert {value.dtype.name for value in run.state(0).values()} == {"float64"}
     chains = drawn(run.recipe, 0, "validation")
-    found = compare(run.recipe, said(run.recipe, run.state(0), chains), chains)
+    found = compare(run.recipe, model_answers(run.recipe, run.state(0), chains), chains)
     assert known is not None
     assert found.seen.model == pytest.approx(known.loss)
     assert known.weights.startswith("in float64, as they were")

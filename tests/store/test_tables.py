@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hopscope.configs import Experiment, MarkovExperiment, Retrieval
+from hopscope.configs import Experiment, NgramExperiment, Retrieval
 from hopscope.errors import RunDamaged, StoreUnwritable
 from hopscope.store import RunFolder, Store, metrics, parameters
 from hopscope.store.metrics import LOSSES, ended, losses, merged, part, part_name
@@ -94,7 +94,7 @@ def test_losses_end_at_the_mean_of_a_hundred_steps_however_many_were_recorded() 
 
 
 def test_parameters_come_back_by_parts_or_merged(store: Store) -> None:
-    folder = store.create(MarkovExperiment(seeds=(3, 1)))
+    folder = store.create(NgramExperiment(seeds=(3, 1)))
     assert parameters.values(folder, 3)["step"].tolist() == []
     numbers = np.random.default_rng(0).random((2, 2, 5))
     parts = {}
@@ -114,7 +114,7 @@ def test_parameters_come_back_by_parts_or_merged(store: Store) -> None:
 
 
 def test_parameters_without_a_name_or_a_row_are_damage(store: Store) -> None:
-    folder = store.create(MarkovExperiment(seeds=(3, 1)))
+    folder = store.create(NgramExperiment(seeds=(3, 1)))
     for rows, text in (
         ([("a", 0, 2), ("b", 2, 3)], "have not one row for each step and name: restore"),
     ):

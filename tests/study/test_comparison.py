@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hopscope
-from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.errors import ConfigError, RunDamaged, RunMissing
 from hopscope.milestones import learned, learned_below
 from hopscope.runs import train
@@ -145,7 +145,7 @@ def test_what_cannot_be_compared_is_one_line(trained: Store, store: Store) -> No
 def test_the_ngram_experiment_has_losses_and_no_circuit(store: Store) -> None:
     from hopscope.store.gallery import find
 
-    ngram = find("ngram").recipe_as(MarkovExperiment)
+    ngram = find("ngram").recipe_as(NgramExperiment)
     other = store.create(ngram.model_copy(update={"seeds": (7,)}))
     found = compare("gallery/ngram", other)
     assert [one.field for one in found.settings] == ["seeds"]

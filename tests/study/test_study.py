@@ -8,7 +8,7 @@ import pytest
 
 import hopscope
 from hopscope.circuits import Circuit, attention_maps
-from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly
 from hopscope.runs import train
 from hopscope.store import Store
@@ -98,11 +98,11 @@ def test_a_circuit_is_found_kept_and_read_again(fleet: Store, tmp_path: Path) ->
 
 
 def test_a_run_of_another_kind_is_the_run(store: Store) -> None:
-    markov = MarkovExperiment.model_validate({"descent": DESCENT})
-    run = train(markov, store)
-    assert load("markov", store=store).folder.path == run.folder.path
+    ngram = NgramExperiment.model_validate({"descent": DESCENT})
+    run = train(ngram, store)
+    assert load("ngram", store=store).folder.path == run.folder.path
     with pytest.raises(ConfigError, match="a run of kind ngram, which has no model to choose"):
-        load("markov", seed=0, store=store)
+        load("ngram", seed=0, store=store)
 
 
 def test_what_is_not_there_or_was_not_asked_for_rightly_is_one_line(

@@ -21,7 +21,7 @@ import safetensors.torch  # noqa: F401
 
 import hopscope.circuits
 import hopscope.cli.main
-import hopscope.markov
+import hopscope.ngram
 import hopscope.report
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store

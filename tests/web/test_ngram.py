@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopscope.configs import InductionModel, MarkovExperiment, MarkovProcess
-from hopscope.configs.markov import Descent
+from hopscope.configs import InductionModel, NgramExperiment, NgramProcess
+from hopscope.configs.ngram import Descent
 from hopscope.errors import ConfigError
-from hopscope.markov.evaluation import said
-from hopscope.markov.learner import drawn
-from hopscope.markov.predictors import bayes, gih
-from hopscope.markov.run import MarkovRun
+from hopscope.ngram.evaluation import bayes, gih, model_answers
+from hopscope.ngram.learner import drawn
+from hopscope.ngram.run import NgramRun
 from hopscope.runs import train
 from hopscope.store import Store, gallery
 from hopscope.web.questions import AblateQuestion, ExampleQuestion
@@ -22,8 +21,8 @@ NGRAM = "gallery-ngram"
 
 
 @pytest.fixture(scope="module")
-def run() -> MarkovRun:
-    return MarkovRun(gallery.find("ngram"))
+def run() -> NgramRun:
+    return NgramRun(gallery.find("ngram"))
 
 
 def hot(told: dict[str, Any]) -> np.ndarray:
@@ -31,7 +30,7 @@ def hot(told: dict[str, Any]) -> np.ndarray:
     return np.eye(3)[[told["symbols"].index(token["text"]) for token in told["tokens"]]]
 
 
-def test_all_parameters_are_there_at_every_epoch(views: Views, run: MarkovRun) -> None:
+def test_all_parameters_are_there_at_every_epoch(views: Views, run: NgramRun) -> None:
     arrays, told = unpacked(views.arrays(NGRAM, "parameters"))
     course = run.course(0)
     np.testing.assert_array_equal(arrays["epochs"], course.epochs)
@@ -41,11 +40,11 @@ def test_all_parameters_are_there_at_every_epoch(views: Views, run: MarkovRun) -
     np.testing.assert_allclose(arrays["attention"].sum(-1), 1, rtol=1e-6)
 
 
-def test_predictions_are_those_of_the_model(views: Views, run: MarkovRun) -> None:
+def test_predictions_are_those_of_the_model(views: Views, run: NgramRun) -> None:
     chains = drawn(run.recipe, 0, "validation")
     for epoch in (None, 0, 2000):
         arrays, told = unpacked(views.example(NGRAM, ExampleQuestion(index=7, step=epoch)))
-        model = said(run.recipe, run.state(0, epoch), chains)[7]
+        model = model_answers(run.recipe, run.state(0, epoch), chains)[7]
         answers = told["answers"]
         np.testing.assert_allclose(answers["model"], model, atol=1e-6)
         np.testing.assert_allclose(answers["gih"], gih(chains, 3, (1, 2))[0][7], atol=1e-12)
@@ -89,8 +88,8 @@ def test_what_is_not_there_is_told(views: Views) -> None:
 
 
 def test_a_full_first_layer_is_looked_at_where_it_is_kept(store: Store) -> None:
-    recipe = MarkovExperiment(
-        process=MarkovProcess(length=12),
+    recipe = NgramExperiment(
+        process=NgramProcess(length=12),
         model=InductionModel(first="full", heads=2, window=2),
         descent=Descent(stages="CWa", epochs=(6,), chains=20, validation_chains=5, records=3),
         seeds=(3, 5),
@@ -98,6 +97,6 @@ def test_a_full_first_layer_is_looked_at_where_it_is_kept(store: Store) -> None:
     run = train(recipe, store)
     found = Views(store).example(run.name.rpartition("-")[2], ExampleQuestion(seed=5, index=4))
     arrays, told = unpacked(found)
-    model = said(recipe, run.state(5), drawn(recipe, 5, "validation"))[4]
+    model = model_answers(recipe, run.state(5), drawn(recipe, 5, "validation"))[4]
     np.testing.assert_allclose(told["answers"]["model"], model, atol=1e-6)
     np.testing.assert_allclose(arrays["attention"] @ hot(told), model, atol=1e-5)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.configs import Experiment, MarkovExperiment, Model, Retrieval, Training
+from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 
 TRAINING = Training(
     steps=6, batch=4, examples=16, checkpoint_every=4, validation_examples=4, precision="float32"
@@ -30,9 +30,9 @@ def five() -> tuple[Experiment, ...]:
 
 
 @pytest.fixture(scope="session")
-def ngram() -> MarkovExperiment:
+def ngram() -> NgramExperiment:
     """A recipe of another kind, twelve epochs long."""
-    return MarkovExperiment.model_validate({"descent": DESCENT})
+    return NgramExperiment.model_validate({"descent": DESCENT})
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.configs import Experiment, MarkovExperiment
+from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunWarning
 from hopscope.runs import Stop, train
 from hopscope.runs.checkpoint import read_tensors
@@ -62,7 +62,7 @@ def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     fields = tiny.model_dump()
     other = Experiment.model_validate({**fields, "model": {**fields["model"], "layers": 1}})
     several = Experiment.model_validate({**fields, "seeds": (7, 8)})
-    mixed = [member(tiny, 3), MarkovExperiment(), other, several, member(tiny, 4)]
+    mixed = [member(tiny, 3), NgramExperiment(), other, several, member(tiny, 4)]
     jobs = jobs_of(mixed, mixed, store, 9)
     assert jobs == [(mixed[0], mixed[4]), (mixed[1],), (mixed[2],), (mixed[3],)]
     with pytest.raises(ConfigError, match="pack is 0; expected a number of models from"):

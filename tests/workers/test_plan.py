@@ -2,7 +2,7 @@
 
 import pytest
 
-from hopscope.configs import Experiment, MarkovExperiment
+from hopscope.configs import Experiment, NgramExperiment
 from hopscope.runs import Stop, train
 from hopscope.store import Store
 from hopscope.workers import Job, Report, plan
@@ -33,7 +33,7 @@ def test_what_is_left_is_counted_and_packed(recipes: list[Experiment], store: St
     train(recipes[0], store, "cpu", threads=1)
     begun(recipes[1:2], store)
     (store.create(recipes[2]).path / "manifest.json").write_text("{}")
-    row, other = plan.plan([*recipes, MarkovExperiment()], store, 2)
+    row, other = plan.plan([*recipes, NgramExperiment()], store, 2)
     assert (counts(row), row.runs) == ((1, 1, 1, 3), 6)
     assert row.jobs == (1, 1, 1, 2)  # begun or damaged: alone
     spent = sum(store.create(recipe).manifest.seconds for recipe in recipes[:2])
@@ -49,7 +49,7 @@ def test_what_is_no_run_of_a_recipe_is_missing_or_damaged(
     (row,) = plan.plan(recipes[:3], store, 1)
     assert counts(row) == (0, 0, 2, 1)
     process, model = {"parents": tuple(range(1, 121)), "length": 200}, {"window": 120}
-    long = MarkovExperiment.model_validate({"process": process, "model": model})
+    long = NgramExperiment.model_validate({"process": process, "model": model})
     assert len(long.run_name()) > 255  # no folder can be called so
     (row,) = plan.plan([long], store, 1)
     assert counts(row) == (0, 0, 0, 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.configs import Experiment, LlmBench, MarkovExperiment, Prompts
+from hopscope.configs import Experiment, LlmBench, NgramExperiment, Prompts
 from hopscope.errors import ConfigError, ModelUnavailable, RunDamaged, StoreUnwritable
 from hopscope.machine import cores
 from hopscope.runs import Stop, train
@@ -45,7 +45,7 @@ def pool(request: pytest.FixtureRequest) -> Pool:
 
 @pytest.fixture(scope="session")
 def serial(
-    tmp_path_factory: pytest.TempPathFactory, five: Recipes, ngram: MarkovExperiment
+    tmp_path_factory: pytest.TempPathFactory, five: Recipes, ngram: NgramExperiment
 ) -> dict[object, Store]:
     """The runs of the others, one after the other in this process: alone, and as fleets."""
     alone, packed = (Store(tmp_path_factory.mktemp("serial")) for _ in range(2))
@@ -68,7 +68,7 @@ def content(store: Store, name: str) -> dict[str, object]:
 
 
 def test_the_runs_are_those_of_one_after_the_other(
-    pool: Pool, store: Store, serial: dict[object, Store], five: Recipes, ngram: MarkovExperiment
+    pool: Pool, store: Store, serial: dict[object, Store], five: Recipes, ngram: NgramExperiment
 ) -> None:
     """Of every kind. What fails stops no other, and what is complete is untouched."""
     complete = train(five[COMPLETE], store, "cpu", threads=1).folder

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.configs import Experiment, MarkovExperiment, Recipe
+from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.errors import ConfigError, HopscopeError
 from hopscope.workers import recipe_file
 from hopscope.workers.recipe_file import read_recipes
 
-HEAD = "from hopscope import Experiment, MarkovExperiment\n"
+HEAD = "from hopscope import Experiment, NgramExperiment\n"
 
 
 def written(folder: Path, text: str, name: str = "sweep.py") -> Path:
@@ -19,17 +19,17 @@ def written(folder: Path, text: str, name: str = "sweep.py") -> Path:
 
 
 def test_python_lists_or_yields_recipes_of_any_kind(tmp_path: Path) -> None:
-    wanted = (Experiment(seeds=(0,)), Experiment(seeds=(1,)), MarkovExperiment())
+    wanted = (Experiment(seeds=(0,)), Experiment(seeds=(1,)), NgramExperiment())
     each = "for seed in range(2)"
     for body in (
-        f"recipes = [Experiment(seeds=(seed,)) {each}] + [MarkovExperiment()]",
-        f"def recipes():\n {each}:\n  yield Experiment(seeds=(seed,))\n yield MarkovExperiment()",
+        f"recipes = [Experiment(seeds=(seed,)) {each}] + [NgramExperiment()]",
+        f"def recipes():\n {each}:\n  yield Experiment(seeds=(seed,))\n yield NgramExperiment()",
     ):
         assert read_recipes(written(tmp_path, HEAD + body)) == wanted, body
 
 
 def test_json_holds_one_recipe_or_a_list(tmp_path: Path) -> None:
-    recipes: tuple[Recipe, ...] = (Experiment(seeds=(3,)), MarkovExperiment())
+    recipes: tuple[Recipe, ...] = (Experiment(seeds=(3,)), NgramExperiment())
     texts = [recipe.to_file() for recipe in recipes]
     assert read_recipes(written(tmp_path, texts[1], "one.json")) == recipes[1:]
     assert read_recipes(written(tmp_path, f"[{','.join(texts)}]", "two.json")) == recipes
@@ -68,7 +68,7 @@ WRONG = (
     ("recipes = [Experiment(), 'demo']", "sweep.py, recipe 2: got 'demo'; expected a recipe"),
     ("recipes = []", "sweep.py lists no recipe; expected at least one"),
     (
-        "recipes = [Experiment(), MarkovExperiment(), Experiment()]",
+        "recipes = [Experiment(), NgramExperiment(), Experiment()]",
         "sweep.py: recipes 1 and 3 are the same run, retrieval-d3-",
     ),
 )

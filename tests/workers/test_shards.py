@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopscope.configs import Experiment, MarkovExperiment, Model, Recipe, Training
+from hopscope.configs import Experiment, Model, NgramExperiment, Recipe, Training
 from hopscope.errors import ConfigError
 from hopscope.workers.fleets import packs
 from hopscope.workers.shards import Shard, split
@@ -63,9 +63,7 @@ def test_long_runs_are_dealt_out_first() -> None:
 def test_the_split_is_the_same_tomorrow() -> None:
     """Jobs of an array may be started with days between them, by other versions of Python."""
     sweep = [Experiment(model=model, seeds=(seed,)) for model in SHAPES for seed in range(3)]
-    shares = [
-        Shard(number, 4).of_recipes([*sweep, MarkovExperiment()], 4) for number in range(1, 5)
-    ]
+    shares = [Shard(number, 4).of_recipes([*sweep, NgramExperiment()], 4) for number in range(1, 5)]
     assert [[(each.shape()["layers"], *each.seeds) for each in share] for share in shares] == [
         [(2, 0)],  # the n-gram experiment has the most steps
         [(1, 0), (1, 1), (1, 2)],

@@ -7,7 +7,7 @@ about others. No number of ours stands here: values come from the rows, toleranc
 from math import exp
 from typing import Literal
 
-from hopscope.configs import MarkovProcess
+from hopscope.configs import NgramProcess
 from hopscope.papers.chen.judges import NEAR, chosen_over_seeds, distances, lags, over
 from hopscope.papers.chen.rows import GrowthRow, SeedRow, TransferRow
 from hopscope.papers.chen.setting_claims import IN_SETTINGS
@@ -23,7 +23,7 @@ SLOPE = 0.1
 """The relative error up to which a slope counts as agreeing."""
 
 TRAINING = ("chen/training",)
-TRAINED = {"length": MarkovProcess().length, "alpha": MarkovProcess().alpha}
+TRAINED = {"length": NgramProcess().length, "alpha": NgramProcess().alpha}
 """The chains that models are trained on: others are those that differ."""
 
 

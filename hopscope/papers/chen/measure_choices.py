@@ -1,7 +1,7 @@
 """Measures which set wins stage I over seeds, beside the sets that the rules name."""
 
-from hopscope.markov.evaluation import choice
-from hopscope.markov.run import MarkovRun
+from hopscope.ngram.evaluation import choice
+from hopscope.ngram.run import NgramRun
 from hopscope.papers.chen.measure_runs import predicted, seconds
 from hopscope.papers.chen.rows import ChoiceRow
 from hopscope.papers.chen.settings import choices
@@ -11,7 +11,7 @@ from hopscope.store import RunFolder
 
 def choice_rows(folder: RunFolder, protocol: Protocol) -> list[ChoiceRow]:
     """A row for every seed of the setting that this run is of."""
-    run = MarkovRun(folder)
+    run = NgramRun(folder)
     seeds = len(run.recipe.seeds)
     names = {each.run_name(): name for name, each in choices(seeds, protocol).items()}
     rules = predicted(run.recipe)

@@ -1,7 +1,7 @@
 """Measures how a grows in the last stage, and what of it the counts of matches explain."""
 
-from hopscope.markov.growth import growth_explained
-from hopscope.markov.run import MarkovRun
+from hopscope.ngram.growth import growth_explained
+from hopscope.ngram.run import NgramRun
 from hopscope.papers.chen.measure_runs import seconds
 from hopscope.papers.chen.rows import GrowthRow
 from hopscope.store import RunFolder
@@ -9,11 +9,11 @@ from hopscope.store import RunFolder
 
 def growth_rows(folder: RunFolder) -> list[GrowthRow]:
     """A row for every seed."""
-    run = MarkovRun(folder)
+    run = NgramRun(folder)
     return [growth_row(run, seed) for seed in run.recipe.seeds]
 
 
-def growth_row(run: MarkovRun, seed: int) -> GrowthRow:
+def growth_row(run: NgramRun, seed: int) -> GrowthRow:
     """The growth of a in the model of one seed."""
     found = growth_explained(run, seed)
     return GrowthRow(

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from hopscope.configs import Descent, MarkovExperiment
-from hopscope.markov import information
-from hopscope.markov.evaluation import (
+from hopscope.configs import Descent, NgramExperiment
+from hopscope.ngram import information
+from hopscope.ngram.evaluation import (
     ALPHAS,
     LENGTHS,
     Choice,
@@ -17,14 +17,14 @@ from hopscope.markov.evaluation import (
     approach,
     choice,
     compare,
-    said,
+    model_answers,
     transfer,
 )
-from hopscope.markov.growth import gap, growth
-from hopscope.markov.learner import drawn
-from hopscope.markov.parameters import Parameters, set_name, sets, softmax
-from hopscope.markov.run import Course, MarkovRun
-from hopscope.markov.work import record_epochs
+from hopscope.ngram.growth import gap, growth
+from hopscope.ngram.learner import drawn
+from hopscope.ngram.parameters import Course, Parameters, set_name, sets, softmax
+from hopscope.ngram.run import NgramRun
+from hopscope.ngram.work import record_epochs
 from hopscope.papers.chen.rows import CourseRow, Lags, MeanLosses, SeedRow, SettingRow, TransferRow
 from hopscope.papers.chen.settings import settings
 from hopscope.papers.row import Row
@@ -45,20 +45,20 @@ MOMENTS = 18
 
 def training_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
     """What became of every seed, and how it went."""
-    run = MarkovRun(folder)
+    run = NgramRun(folder)
     return [row for seed in run.recipe.seeds for row in seed_rows(run, seed, CHAINS[protocol])]
 
 
 def setting_rows(folder: RunFolder, protocol: Protocol) -> list[SettingRow]:
     """A row for every seed of the setting that this run is of."""
-    run = MarkovRun(folder)
+    run = NgramRun(folder)
     seeds = len(run.recipe.seeds)
     names = {each.run_name(): name for name, each in settings(seeds, protocol).items()}
     rules = predicted(run.recipe)
     return [_setting(names[folder.name], run, seed, rules) for seed in run.recipe.seeds]
 
 
-def seed_rows(run: MarkovRun, seed: int, chains: int = CHAINS["full"]) -> Iterator[Row]:
+def seed_rows(run: NgramRun, seed: int, chains: int = CHAINS["full"]) -> Iterator[Row]:
     """What its stages came to, how it does on other chains, and its course."""
     moments = approach(run, seed)
     yield _stages(run, seed, moments)
@@ -66,7 +66,7 @@ def seed_rows(run: MarkovRun, seed: int, chains: int = CHAINS["full"]) -> Iterat
     yield _course(run, seed, moments)
 
 
-def _stages(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
+def _stages(run: NgramRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
     experiment, course = run.recipe, run.course(seed)
     selected = _selected(experiment, course)
     last = course.at(-1)
@@ -89,18 +89,18 @@ def _stages(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
     )
 
 
-def _selected(experiment: MarkovExperiment, course: Course) -> Choice:
+def _selected(experiment: NgramExperiment, course: Course) -> Choice:
     """What the first stage chose."""
     end = experiment.descent.plan()[0][1]
     return choice(experiment.model, course.at(int(np.searchsorted(course.epochs, end))))
 
 
-def _last_stage(experiment: MarkovExperiment) -> int:
+def _last_stage(experiment: NgramExperiment) -> int:
     """After which epoch it begins."""
     return experiment.steps - experiment.descent.plan()[-1][1]
 
 
-def _others(run: MarkovRun, seed: int, chains: int) -> Iterator[TransferRow]:
+def _others(run: NgramRun, seed: int, chains: int) -> Iterator[TransferRow]:
     """The trained model on chains of other lengths, and of other priors."""
     varied: list[Literal["length", "alpha"]] = ["length"] * len(LENGTHS)
     varied += ["alpha"] * len(ALPHAS)
@@ -117,7 +117,7 @@ def _others(run: MarkovRun, seed: int, chains: int) -> Iterator[TransferRow]:
         )
 
 
-def _course(run: MarkovRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
+def _course(run: NgramRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
     """What a figure of the stages draws; the distance to GIH is known in the last one."""
     experiment, course = run.recipe, run.course(seed)
     kept = _kept(experiment.descent, course)
@@ -155,12 +155,12 @@ def _rounded(values: np.ndarray) -> tuple[float, ...]:
     return tuple(round(float(value), 5) for value in values)
 
 
-def _setting(name: str, run: MarkovRun, seed: int, rules: dict[str, Lags]) -> SettingRow:
+def _setting(name: str, run: NgramRun, seed: int, rules: dict[str, Lags]) -> SettingRow:
     """What became of a seed in a setting, beside the sets that the rules name."""
     experiment = run.recipe
     state, chains = run.state(seed), drawn(experiment, seed, "validation")
     picked = choice(experiment.model, Parameters.of(state))
-    found = compare(experiment, said(experiment, state, chains), chains)
+    found = compare(experiment, model_answers(experiment, state, chains), chains)
     return SettingRow(
         what="setting",
         setting=name,
@@ -181,12 +181,12 @@ def _setting(name: str, run: MarkovRun, seed: int, rules: dict[str, Lags]) -> Se
     )
 
 
-def seconds(run: MarkovRun) -> float:
+def seconds(run: NgramRun) -> float:
     """How long the training of all seeds of a run took."""
     return round(run.folder.manifest.seconds, 1)
 
 
-def predicted(experiment: MarkovExperiment) -> dict[str, Lags]:
+def predicted(experiment: NgramExperiment) -> dict[str, Lags]:
     """The winner of stage I by the paper's rule, and seen through the heads as they begin."""
     arguments = (experiment.process, experiment.model, TABLES)
     found = {"paper": information.winner(information.exact(*arguments))}
@@ -195,7 +195,7 @@ def predicted(experiment: MarkovExperiment) -> dict[str, Lags]:
     return found
 
 
-def slopes(run: MarkovRun, seed: int) -> dict[str, float]:
+def slopes(run: NgramRun, seed: int) -> dict[str, float]:
     """By how much a grows per factor e of the last stage's epochs, from an epoch to its double."""
     experiment, course = run.recipe, run.course(seed)
     begin = _last_stage(experiment)

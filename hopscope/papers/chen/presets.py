@@ -1,6 +1,6 @@
 """What Chen et al. (NeurIPS 2024) trained, as presets."""
 
-from hopscope.configs import Descent, InductionModel, MarkovExperiment, MarkovProcess
+from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.papers.preset import Preset
 
 SOURCES = {
@@ -32,10 +32,10 @@ SOURCES = {
 }
 
 
-def presets() -> dict[str, Preset[MarkovExperiment]]:
+def presets() -> dict[str, Preset[NgramExperiment]]:
     """The paper's experiment, and the one that the authors' program runs."""
-    program = MarkovExperiment(
-        process=MarkovProcess(start="uniform"),
+    program = NgramExperiment(
+        process=NgramProcess(start="uniform"),
         model=InductionModel(constant=True, unit_copies=True, other=0.1),
         descent=Descent(stages="CWa", epochs=(50_000,), loss="softmax"),
     )
@@ -43,7 +43,7 @@ def presets() -> dict[str, Preset[MarkovExperiment]]:
                "descent.stages", "descent.epochs", "descent.loss")  # fmt: skip
     theirs = {**SOURCES, **dict.fromkeys(changed, "the authors' program")}
     found = (
-        Preset("chen/paper", "the n-gram experiment in three stages", MarkovExperiment(), SOURCES),
+        Preset("chen/paper", "the n-gram experiment in three stages", NgramExperiment(), SOURCES),
         Preset("chen/program", "the same as the authors' program has it", program, theirs),
     )
     return {each.name: each for each in found}

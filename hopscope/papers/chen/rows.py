@@ -100,7 +100,7 @@ class GrowthRow(Row):
     """The slope by the logarithm of the epoch of each course."""
     epochs: tuple[StrictInt, ...]
     courses: dict[str, Numbers]
-    """The scale a at these epochs, under the assumptions of `hopscope.markov.growth_explained`."""
+    """The scale a at these epochs, under the assumptions of `hopscope.ngram.growth_explained`."""
     seconds: StrictFloat | None = None
     """How long the training of all seeds together took; unset in rows that are older than this
     field."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hopscope.configs import Descent, MarkovExperiment
+from hopscope.configs import Descent, NgramExperiment
 from hopscope.papers.table import Protocol
 
 SETTINGS: Mapping[str, dict[str, Any]] = {
@@ -65,10 +65,10 @@ SMOKE_EPOCHS = {"C": 300, "W": 600, "a": 600}
 SMOKE_CHAINS = {"chains": 1_000, "validation_chains": 200}
 
 
-def settings(seeds: int, protocol: Protocol) -> dict[str, MarkovExperiment]:
+def settings(seeds: int, protocol: Protocol) -> dict[str, NgramExperiment]:
     """The experiment of each setting, over so many seeds."""
     found = {
-        name: MarkovExperiment(**fields, seeds=tuple(range(seeds)))
+        name: NgramExperiment(**fields, seeds=tuple(range(seeds)))
         for name, fields in SETTINGS.items()
     }
     if protocol != "smoke":
@@ -76,21 +76,21 @@ def settings(seeds: int, protocol: Protocol) -> dict[str, MarkovExperiment]:
     return {name: shortened(found[name]) for name in SMOKE_SETTINGS}
 
 
-def choices(seeds: int, protocol: Protocol) -> dict[str, MarkovExperiment]:
+def choices(seeds: int, protocol: Protocol) -> dict[str, NgramExperiment]:
     """The first stage alone of each setting in CHOSEN_IN, over so many seeds."""
     found = {}
     for name in CHOSEN_IN:
         fields = {**SETTINGS[name], "descent": {"stages": "C"}, "seeds": tuple(range(seeds))}
-        whole = MarkovExperiment(**fields)
+        whole = NgramExperiment(**fields)
         found[name] = shortened(whole) if protocol == "smoke" else whole
     return found
 
 
-def shortened(experiment: MarkovExperiment) -> MarkovExperiment:
+def shortened(experiment: NgramExperiment) -> NgramExperiment:
     """The same stages, over in a second."""
     epochs = tuple(
         sum(SMOKE_EPOCHS[letter] for letter in letters)
         for letters, _ in experiment.descent.plan()
     )  # fmt: skip
     short = {**experiment.descent.model_dump(), "epochs": epochs, **SMOKE_CHAINS}
-    return MarkovExperiment(**{**experiment.model_dump(), "descent": Descent(**short)})
+    return NgramExperiment(**{**experiment.model_dump(), "descent": Descent(**short)})

@@ -7,7 +7,7 @@ torch: what the targets need is known before anything is trained.
 
 from collections.abc import Callable, Mapping
 
-from hopscope.configs import MarkovExperiment, Recipe
+from hopscope.configs import NgramExperiment, Recipe
 from hopscope.papers.chen.rows import (
     ChoiceRow,
     CourseRow,
@@ -31,7 +31,7 @@ from hopscope.store import RunFolder
 
 def _seeds(count: int) -> Callable[[], tuple[Recipe, ...]]:
     """The paper's setting, over this many seeds."""
-    return lambda: (MarkovExperiment(seeds=tuple(range(count))),)
+    return lambda: (NgramExperiment(seeds=tuple(range(count))),)
 
 
 def _training(folder: RunFolder, protocol: Protocol) -> list[Row]:
@@ -62,7 +62,7 @@ _SHORT = "1,500 of 57,000 epochs, 1,000 of 9,000 chains"
 OVER_SEEDS: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = {
     "full": _seeds(20),
     "reduced": _seeds(5),
-    "smoke": lambda: (shortened(MarkovExperiment()),),
+    "smoke": lambda: (shortened(NgramExperiment()),),
 }
 """The paper's setting."""
 FEWER: Mapping[Protocol, str] = {

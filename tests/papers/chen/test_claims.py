@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from chen_rows import choice_row, course_row, growth_row, setting_row, training, transfer_row
 
-from hopscope.configs import MarkovExperiment
-from hopscope.markov import growth_explained, train
-from hopscope.markov.evaluation import compare, said
-from hopscope.markov.learner import drawn
-from hopscope.markov.run import MarkovRun
+from hopscope.configs import NgramExperiment
+from hopscope.ngram import growth_explained, train
+from hopscope.ngram.evaluation import compare, model_answers
+from hopscope.ngram.learner import drawn
+from hopscope.ngram.run import NgramRun
 from hopscope.papers.chen.claims import CLAIMS
 from hopscope.papers.chen.measure_runs import predicted
 from hopscope.papers.chen.rows import CourseRow, SeedRow, TransferRow
@@ -187,7 +187,7 @@ def test_settings_of_a_trial_have_the_same_stages_in_less_time() -> None:
     assert short.steps < 2_000
 
 
-def measured(name: str, run: MarkovRun) -> list[Any]:
+def measured(name: str, run: NgramRun) -> list[Any]:
     """The rows of a run, which come back from a file as they are."""
     rows = NAMED[name].measure(run.folder, "smoke")
     kept = [json.loads(row.to_json()) for row in rows]
@@ -229,7 +229,7 @@ def test_the_training_has_a_row_per_question_and_a_course_for_a_figure(store: St
 def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
     """The same as if it had been trained alone, and with what all of them took."""
     both = settings(2, "smoke")["all at once"]
-    alone = MarkovExperiment(**{**both.model_dump(), "seeds": (1,)})
+    alone = NgramExperiment(**{**both.model_dump(), "seeds": (1,)})
     run, other = (train(each, Store(tmp_path)) for each in (both, alone))
     rows = measured("chen/settings", run)
     assert [(row.setting, row.seed) for row in rows] == [("all at once", 0), ("all at once", 1)]
@@ -239,13 +239,13 @@ def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
     assert rows[1].predicted == {"paper": (1, 2), "heads": (1, 2)}
     assert set(rows[1].slopes_of_a) == {"10", "30", "100", "300"}
     chains = drawn(alone, 1, "validation")
-    apart = compare(alone, said(alone, other.state(1), chains), chains)
+    apart = compare(alone, model_answers(alone, other.state(1), chains), chains)
     assert (rows[1].distance, rows[1].loss.model) == (apart.distance, apart.seen.model)
 
 
 def test_every_seed_has_its_growth_and_its_choice(tmp_path: Path) -> None:
     short = {"epochs": (50, 50, 100), "chains": 300, "validation_chains": 50}
-    run = train(MarkovExperiment(descent=short, seeds=(3, 5)), tmp_path)
+    run = train(NgramExperiment(descent=short, seeds=(3, 5)), tmp_path)
     rows = measured("chen/growth", run)
     assert [row.seed for row in rows] == [3, 5]
     found = growth_explained(run, 5)

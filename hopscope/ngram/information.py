@@ -1,0 +1,176 @@
+"""Which set of lags stage I will choose: the modified χ² mutual information (§3.1).
+
+    I(S) = E[ (Σ_e P(e | x_S)² / μ(e) − 1) · μ(x_S) ]
+
+Here x_S are the symbols at the lags S of a stationary chain, e is the symbol that follows, and the
+mean is over chains and x_S. The last factor is what makes it modified: the information of a set
+about the next symbol is weighed by how often its symbols come together, so that a large set pays
+for being rare. In terms of the joint distribution, I(S) = E[ Σ_{x,e} P(x,e)²/μ(e) − Σ_x μ(x)² ].
+
+In long chains it is what c_S gains while a is small, for heads that copy one lag each. Heads that
+copy a mixture see two windows x and y agree to a degree F_S(x, y), the product of their inner
+products, and what c_S gains is the information seen through the heads,
+
+    I(S) = E[ Σ_{x,y} F_S(x,y) · (Σ_e P(x,e) P(y,e)/μ(e) − μ(x) μ(y)) ]
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from hopscope.configs import InductionModel, NgramProcess
+from hopscope.errors import ConfigError
+from hopscope.intervals import standard_error
+from hopscope.ngram.counts import Matches, windows
+from hopscope.ngram.parameters import initial, sets
+from hopscope.ngram.process import (
+    MOST_STATES,
+    Chains,
+    Tables,
+    extended,
+    sample_chains,
+    window_distribution,
+)
+from hopscope.ngram.similarity import MatchSimilarity
+
+BLOCK = 2**22
+"""Numbers in the largest temporary array."""
+
+
+@dataclass(frozen=True)
+class Information:
+    """The information of one set of lags."""
+
+    lags: tuple[int, ...]
+    value: float
+    error: float
+    """Standard error of the value, over chains."""
+
+
+def exact(
+    process: NgramProcess, model: InductionModel, chains: int = 2_000, seed: int = 0
+) -> list[Information]:
+    """The exact information of every set of lags, averaged over tables from the prior."""
+    states = process.alphabet**process.memory
+    size = max(model.window, process.memory)
+    if states > MOST_STATES or process.alphabet ** (size + 1) > BLOCK:
+        raise ConfigError(
+            f"{process.alphabet} symbols and windows of {size} are too many for exact "
+            "distributions: estimate from sampled chains instead"
+        )
+    step = max(1, BLOCK // process.alphabet ** (size + 1))
+    values, lags = [], lag_sets(model)
+    for tables in _blocks(_tables(process, size, chains, seed), step):
+        joint = extended(process, tables, window_distribution(process, tables, size))
+        values.append(_of_joint(joint.reshape(len(tables), -1, process.alphabet), lags))
+    return _summaries(lags, np.concatenate(values))
+
+
+def through_heads(
+    process: NgramProcess, model: InductionModel, chains: int = 500, seed: int = 0
+) -> list[Information]:
+    """The information that the untrained attention of every set of heads sees: a mean over tables.
+
+    A set is named by the lags of its heads' largest weights.
+    """
+    size, alphabet = model.window, process.alphabet
+    cells = alphabet**size
+    if alphabet**process.memory > MOST_STATES or cells**2 > BLOCK:
+        raise ConfigError(
+            f"{alphabet} symbols and windows of {size} make {cells**2:,} pairs of windows, too "
+            f"many to compare (at most {BLOCK:,})"
+        )
+    agree, values = _agreement(model, alphabet), []
+    for tables in _blocks(_tables(process, size, chains, seed), 1):
+        joint = extended(process, tables, window_distribution(process, tables, size))
+        joint = joint.reshape(cells, alphabet)
+        own = joint.sum(axis=1)
+        # Tables are floored above zero, and so is every symbol's frequency.
+        scaled = joint / np.sqrt(joint.sum(axis=0))
+        values.append(agree @ (scaled @ scaled.T - np.outer(own, own)).ravel())
+    attention = initial(model).attention
+    lags = [tuple(int(attention[head].argmax()) + 1 for head in heads) for heads in sets(model)]
+    return _summaries(lags, np.stack(values))
+
+
+def estimated(chains: Chains, model: InductionModel) -> list[Information]:
+    """The information of every set of lags in each chain's frequencies, averaged over chains."""
+    alphabet, size = chains.process.alphabet, model.window
+    cells = alphabet ** (size + 1)
+    if cells > BLOCK:
+        raise ConfigError(
+            f"{alphabet} symbols and windows of {size} make {cells:,} cells to count, too many (at "
+            f"most {BLOCK:,}): take a smaller window"
+        )
+    window, _ = windows(chains.tokens, size)
+    code = window.astype(np.int64) @ alphabet ** np.arange(size)
+    number = code * alphabet + chains.tokens[:, size:-1]
+    values, lags = [], lag_sets(model)
+    for block in _blocks(number, max(1, BLOCK // cells)):
+        place = np.arange(len(block))[:, None] * cells + block
+        joint = np.bincount(place.ravel(), minlength=len(block) * cells) / block.shape[1]
+        values.append(_of_joint(joint.reshape(len(block), -1, alphabet), lags))
+    return _summaries(lags, np.concatenate(values))
+
+
+def winner(information: list[Information]) -> tuple[int, ...]:
+    """The set of lags that stage I is predicted to choose."""
+    return max(information, key=lambda each: each.value).lags
+
+
+def lag_sets(model: InductionModel) -> list[tuple[int, ...]]:
+    """All sets of lags that sets of heads can copy, small ones first."""
+    lags = range(1, min(model.heads, model.window) + 1)
+    return [each for size in range(1, model.degree + 1) for each in combinations(lags, size)]
+
+
+def _blocks(array: np.ndarray, step: int) -> list[np.ndarray]:
+    return [array[first : first + step] for first in range(0, len(array), step)]
+
+
+def _tables(process: NgramProcess, size: int, chains: int, seed: int) -> Tables:
+    """Transition tables from the prior, without the chains."""
+    evenly = process.model_copy(update={"start": "uniform", "length": size + 1})
+    return sample_chains(evenly, chains, seed).tables
+
+
+def _agreement(model: InductionModel, alphabet: int) -> Float[np.ndarray, "set pair"]:
+    """Every set's feature between every two windows, for untrained heads."""
+    cells = alphabet**model.window
+    window = np.arange(cells)[:, None] // alphabet ** np.arange(model.window) % alphabet
+    queries = (np.broadcast_to(query, window.shape) for query in window)
+    return np.concatenate(
+        [MatchSimilarity(model, Matches.between(window, each)).features for each in queries], axis=1
+    )
+
+
+def _of_joint(
+    joint: Float[np.ndarray, "chain window symbol"], sets_of_lags: list[tuple[int, ...]]
+) -> Float[np.ndarray, "chain set"]:
+    """The information of every set, from the frequencies of windows and what follows them."""
+    count, cells, alphabet = joint.shape
+    size = round(np.log(cells) / np.log(alphabet))
+    cube = joint.reshape(count, *[alphabet] * (size + 1))  # [chain, lag M, …, lag 1, symbol]
+    symbol = joint.sum(axis=1)
+    values = []
+    for lags in sets_of_lags:
+        summed = tuple(1 + size - lag for lag in range(1, size + 1) if lag not in lags)
+        both = cube.sum(axis=summed).reshape(count, -1, alphabet)
+        # Where a symbol never comes, neither does it with anything.
+        known = np.divide(
+            both**2, symbol[:, None], out=np.zeros_like(both), where=symbol[:, None] > 0
+        )
+        values.append(known.sum(axis=(1, 2)) - (both.sum(axis=2) ** 2).sum(axis=1))
+    return np.stack(values, axis=1)
+
+
+def _summaries(
+    sets_of_lags: list[tuple[int, ...]], values: Float[np.ndarray, "chain set"]
+) -> list[Information]:
+    errors, means = standard_error(values), values.mean(axis=0)
+    return [
+        Information(lags, float(mean), float(error))
+        for lags, mean, error in zip(sets_of_lags, means, errors, strict=True)
+    ]

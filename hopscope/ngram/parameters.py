@@ -1,0 +1,98 @@
+"""What is trained: coefficients c of the selector, lag weights w of the heads, the scale a."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float, Int32
+
+from hopscope.configs import InductionModel
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The trained numbers of a model: c for each set of heads, w for each head and lag, and a."""
+
+    c: Float[np.ndarray, "set"]
+    w: Float[np.ndarray, "head lag"]
+    a: Float[np.ndarray, ""]
+
+    @property
+    def attention(self) -> Float[np.ndarray, "head lag"]:
+        """How much of the symbol at each lag each head copies."""
+        return softmax(self.w)
+
+    @property
+    def shares(self) -> Float[np.ndarray, "set"]:
+        """Each set's share in the sum of squares; NaN if all are 0 or a square is not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self.c**2
+            shares: np.ndarray = squares / squares.sum()
+        return shares
+
+    def named(self) -> dict[str, np.ndarray]:
+        """The arrays by their names c, w and a, as checkpoints keep them."""
+        return {"c": self.c, "w": self.w, "a": self.a}
+
+    @classmethod
+    def of(cls, named: Mapping[str, np.ndarray]) -> "Parameters":
+        """Parameters from arrays by name, copied as float64; other names are ignored."""
+        return cls(**{name: np.array(named[name], float) for name in ("c", "w", "a")})
+
+
+@dataclass(frozen=True)
+class Course:
+    """The parameters of one seed's model during training."""
+
+    epochs: Int32[np.ndarray, "epoch"]
+    c: Float[np.ndarray, "epoch set"]
+    w: Float[np.ndarray, "epoch head lag"]
+    a: Float[np.ndarray, "epoch"]
+
+    @property
+    def shares(self) -> Float[np.ndarray, "epoch set"]:
+        """Each set's share in the sum of squared coefficients."""
+        shares: np.ndarray = self.c**2 / (self.c**2).sum(axis=1, keepdims=True)
+        return shares
+
+    def at(self, number: int) -> Parameters:
+        """The parameters at `epochs[number]`."""
+        return Parameters(self.c[number], self.w[number], np.array(self.a[number]))
+
+
+def initial(model: InductionModel) -> Parameters:
+    """The parameters that training starts from; nothing in them is random."""
+    w = np.full((model.heads, model.window), model.other)
+    for head in range(min(model.heads, model.window)):
+        w[head, head] = model.own
+    return Parameters(c=np.full(len(sets(model)), model.c), w=w, a=np.array(model.a))
+
+
+def sets(model: InductionModel) -> list[tuple[int, ...]]:
+    """The sets of heads that have a coefficient, small ones first. Heads count from 0."""
+    sizes = range(0 if model.constant else 1, model.degree + 1)
+    return [heads for size in sizes for heads in combinations(range(model.heads), size)]
+
+
+def set_name(heads: tuple[int, ...]) -> str:
+    """The name of a set of heads, counted from 1.
+
+    >>> set_name((0, 1))
+    '{1,2}'
+    """
+    return "{" + ",".join(str(head + 1) for head in heads) + "}"
+
+
+def numbers(model: InductionModel, state: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Every number of c, w and a by its name: `c{1,2}`, `w1[2]` (head 1, lag 2), `a`."""
+    c = {f"c{set_name(heads)}": float(c) for heads, c in zip(sets(model), state["c"], strict=True)}
+    w = {f"w{head + 1}[{lag + 1}]": float(w) for (head, lag), w in np.ndenumerate(state["w"])}
+    return {**c, **w, "a": float(state["a"])}
+
+
+def softmax(values: Float[np.ndarray, "*axes last"]) -> Float[np.ndarray, "*axes last"]:
+    """The softmax over the last axis."""
+    powers = np.exp(values - values.max(axis=-1, keepdims=True))
+    scaled: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
+    return scaled

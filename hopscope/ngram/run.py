@@ -1,0 +1,58 @@
+"""A run of the n-gram experiment: its models, and how their parameters went."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hopscope.configs import NgramExperiment
+from hopscope.errors import ConfigError, RunDamaged
+from hopscope.ngram.parameters import Course, initial, numbers, sets
+from hopscope.runs.view import PlainRun
+from hopscope.store import parameters
+from hopscope.store.checkpoints import check_step
+
+
+@dataclass(frozen=True, repr=False)
+class NgramRun(PlainRun):
+    """One training of the n-gram experiment on disk: its recipe, parameters and losses."""
+
+    @property
+    def recipe(self) -> NgramExperiment:
+        """The recipe that the run is made from."""
+        return self.folder.recipe_as(NgramExperiment)
+
+    def state(self, seed: int, epoch: int | None = None) -> dict[str, np.ndarray]:
+        """Everything trained of one seed's model at a checkpoint's epoch (default: the last)."""
+        from hopscope.runs.checkpoint import weights_at  # torch
+
+        if not self.checkpoints:
+            raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
+        epoch = self.checkpoints[-1] if epoch is None else epoch
+        check_step(epoch, self.checkpoints, self.name)
+        number = self._number(seed)
+        weights = weights_at(self.folder, epoch)
+        return {name: value[number].numpy() for name, value in weights.items()}
+
+    def course(self, seed: int) -> Course:
+        """The parameters of one seed's model at every recorded epoch."""
+        self._number(seed)
+        model, series = self.recipe.model, parameters.values(self.folder, seed)
+        names = list(numbers(model, initial(model).named()))
+        if missing := set(names) - set(series):
+            raise RunDamaged(
+                f"the parameters of {self.name} lack {min(missing)}: restore them from a copy, or "
+                f"`hopscope rm {self.name}` and train again"
+            )
+        count = len(sets(model))
+        table = np.stack([series[name] for name in names], axis=1)
+        w = table[:, count:-1].reshape(-1, model.heads, model.window)
+        return Course(series["step"].astype(np.int32), table[:, :count], w, table[:, -1])
+
+    def _number(self, seed: int) -> int:
+        """The place of a seed among those of the run."""
+        seeds = self.recipe.seeds
+        if seed not in seeds:
+            raise ConfigError(
+                f"seed is {seed!r}; {self.name} has the seeds {', '.join(map(str, seeds))}"
+            )
+        return seeds.index(seed)

@@ -1,0 +1,217 @@
+"""The similarity of every pattern of a model in training, and the model's descent from there.
+
+The restricted model sees matches alone, and its gradient is written out: with autograd from the
+similarities on, an epoch takes 2.4 times as long.
+
+    K_h = Σ_ij σ(w^h)_i σ(w^h)_j [key's lag i = query's lag j]      = ⟨v^h_key, v^h_query⟩
+    s   = Σ_S c_S² Π_{h∈S} K_h / Σ_S c_S²
+
+With unit copies K_h is divided by the lengths of both copies. With a full first layer a copy
+depends on the symbols themselves. Still there are only so many pairs of windows: the module
+computes the similarity of each, and the gradient is autograd's.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int8
+from torch.nn.functional import one_hot
+
+from hopscope.configs import InductionModel, NgramExperiment
+from hopscope.ngram.counts import Matches, PerPattern, Rows, counted, tallied, windows
+from hopscope.ngram.model import MATRICES, InductionTransformer
+from hopscope.ngram.parameters import Parameters, initial, sets, softmax
+from hopscope.ngram.process import Tokens
+
+NEGLIGIBLE = 1e-150
+"""Coefficients below this are set to zero, and stay there. While a set is losing, its coefficient
+falls by a factor in every epoch, and arithmetic on squares below 1e-308 takes ten times as long.
+From here a set would need as many epochs to come back as it took to fall."""
+SMALL = 8_192
+"""Numbers in an operand up to which NumPy (OpenBLAS) stays on one thread."""
+
+
+class MatchSimilarity:
+    """The restricted model, over patterns of matches.
+
+    Whatever a stage leaves as it is, is computed once.
+    """
+
+    def __init__(self, model: InductionModel, matches: Matches) -> None:
+        self.model, self.matches = model, matches
+        self.inside = (matches.key, matches.query)
+        self.restore(initial(model).named())
+
+    def begin(self, letters: str) -> None:
+        """Begin or resume a stage that trains the parameters of these letters."""
+        self.letters = letters
+        # A set whose coefficient is 0 keeps it, and need not be computed. If all are 0, the shares
+        # are NaN, and so must be the similarity.
+        alive = np.flatnonzero(self.parameters.c)
+        self.among = alive if len(alive) else np.arange(len(self.parameters.c))
+        chosen = [sets(self.model)[number] for number in self.among]
+        used = sorted({head for heads in chosen for head in heads})
+        size, always = max(map(len, chosen)), len(used)
+        # Small sets are filled up with a head that always agrees.
+        filled = [[*map(used.index, heads), *[always] * (size - len(heads))] for heads in chosen]
+        self.heads, self.members = np.array(used, np.int64), np.array(filled, np.int64)
+        self.holds = (np.arange(always)[:, None, None] == self.members.T).astype(float)
+        self._refresh("CW")
+
+    def scaled(self) -> PerPattern:
+        """The similarity times a of every pattern."""
+        scaled: np.ndarray = self.parameters.a * self.similar
+        return scaled
+
+    def descend(self, slope: PerPattern, lr: float) -> None:
+        """Take a step of gradient descent, from the derivative of the loss by the last `scaled`."""
+        c, w, a = self.parameters.c, self.parameters.w, self.parameters.a
+        by_similar = a * slope
+        if "a" in self.letters:
+            a[...] -= lr * product(slope, self.similar)
+        if "C" in self.letters:
+            gain = product(self.features, by_similar)
+            factor = 2 * c[self.among] / (c**2).sum()
+            c[self.among] -= lr * factor * (gain - self.shares @ gain)
+            c[np.abs(c) < NEGLIGIBLE] = 0
+        if "W" in self.letters:
+            w[self.heads] -= lr * self._slope_w(by_similar)
+        self._refresh(self.letters)
+
+    def _refresh(self, letters: str) -> None:
+        """Compute what follows from the parameters of these letters."""
+        if "W" in letters:
+            self.share = softmax(self.parameters.w[self.heads])
+            heads, lags = self.share.shape
+            pairs = (self.share[:, :, None] * self.share[:, None]).reshape(heads, lags**2)
+            self.inner = product(pairs, self.matches.cross.T)  # [head, pattern]
+            if self.model.unit_copies:
+                self.squares = [product(pairs, own.T) for own in self.inside]  # of the lengths
+                self.lengths = np.sqrt(self.squares[0] * self.squares[1])
+                self.inner /= self.lengths
+            always = np.ones((1, len(self.matches)))
+            self.factors = np.concatenate([self.inner, always])[self.members]
+            self.features = np.multiply.reduce(self.factors, axis=1)  # [set, pattern]
+        if "C" in letters:
+            self.shares = self.parameters.shares[self.among]
+        if "W" in letters or "C" in letters:
+            self.similar = product(self.shares, self.features)
+
+    def _slope_w(self, by_similar: PerPattern) -> Float[np.ndarray, "head lag"]:
+        """The derivative by w of the heads that count, from that by the similarities."""
+        upper, by_inner = self.shares[:, None] * by_similar, np.zeros_like(self.inner)
+        slots = range(self.members.shape[1])
+        for slot in slots:
+            beside = upper
+            for other in slots:
+                if other != slot:
+                    beside = beside * self.factors[:, other]
+            by_inner += product(self.holds[:, slot], beside)
+        heads, lags = self.share.shape
+        table = self._by_pairs(by_inner).reshape(heads, lags, lags)
+        by_share = ((table + table.swapaxes(1, 2)) @ self.share[:, :, None])[:, :, 0]
+        mean = (self.share * by_share).sum(axis=1, keepdims=True)
+        slope: np.ndarray = self.share * (by_share - mean)
+        return slope
+
+    def _by_pairs(
+        self, by_inner: Float[np.ndarray, "head pattern"]
+    ) -> Float[np.ndarray, "head lags"]:
+        """The derivative by the products of two shares."""
+        if not self.model.unit_copies:
+            return product(by_inner, self.matches.cross)
+        half = -0.5 * by_inner * self.inner
+        slope = product(by_inner / self.lengths, self.matches.cross)
+        for square, own in zip(self.squares, self.inside, strict=True):
+            slope += product(half / square, own)
+        return slope
+
+    def state(self) -> dict[str, np.ndarray]:
+        """A copy of everything trained, by name; c, w and a among it."""
+        return {name: value.copy() for name, value in self.parameters.named().items()}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Put back everything trained, as `state` gave it."""
+        self.parameters = Parameters.of(state)
+        self.begin("CWa")
+
+
+class WindowSimilarity:
+    """The model with a full first layer, over pairs of a key's window and a query's window."""
+
+    def __init__(
+        self,
+        module: InductionTransformer,
+        keys: Int8[np.ndarray, "pattern seen"],
+        queries: Int8[np.ndarray, "pattern lag"],
+    ) -> None:
+        """The windows of each pair; a key's begins with its own symbol (lag 0)."""
+        self.module = module
+        (self.keys, self.key), (self.queries, self.query) = map(_distinct, (keys, queries))
+
+    def begin(self, letters: str) -> None:
+        names = {"C": ("c",), "W": ("w", *MATRICES), "a": ("a",)}
+        self.trained = [getattr(self.module, name) for key in letters for name in names[key]]
+
+    def scaled(self) -> PerPattern:
+        module = self.module
+        keys, queries = (one_hot(n, module.alphabet).double() for n in (self.keys, self.queries))
+        nothing = torch.zeros(len(queries), module.alphabet, dtype=torch.float64)
+        key, query = module.copies(keys[:, 1:], keys[:, 0]), module.copies(queries, nothing)
+        self.graph = module.a * module.similarity(key[self.key], query[self.query])
+        return self.graph.detach().numpy()
+
+    def descend(self, slope: PerPattern, lr: float) -> None:
+        slopes = torch.autograd.grad(self.graph, self.trained, torch.from_numpy(slope))
+        with torch.no_grad():
+            for value, change in zip(self.trained, slopes, strict=True):
+                value.sub_(change, alpha=lr)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {name: value.numpy().copy() for name, value in self.module.state_dict().items()}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        self.module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
+
+
+def _distinct(
+    window: Int8[np.ndarray, "pattern seen"],
+) -> tuple[Int[torch.Tensor, "window seen"], Int[torch.Tensor, "pattern"]]:
+    """Each window once, and the number of every pattern's window among them."""
+    each, number = np.unique(window, axis=0, return_inverse=True)
+    return torch.from_numpy(each.astype(np.int64)), torch.from_numpy(number.reshape(-1))
+
+
+Similarity = MatchSimilarity | WindowSimilarity
+"""A model in training, seen through the similarities of all patterns."""
+
+
+def counted_for(
+    experiment: NgramExperiment, tokens: Tokens, seed: int = 0
+) -> tuple[Rows, Similarity]:
+    """Chains as counts over the patterns that the model tells apart, and the untrained model."""
+    alphabet, model = experiment.process.alphabet, experiment.model
+    if model.first == "copies":
+        rows, matches = counted(tokens, alphabet, model.window, model.unit_copies)
+        return rows, MatchSimilarity(model, matches)
+    keys, queries = windows(tokens, model.window)
+    keys = np.concatenate([tokens[:, model.window : -1, None], keys], axis=2)
+    digits = [*np.moveaxis(keys, 2, 0), *queries.T[:, :, None]]
+    rows, first = tallied(tokens, alphabet, model.window, digits, alphabet)
+    chain, position = np.divmod(first, keys.shape[1])
+    module = InductionTransformer(model, alphabet, seed)
+    return rows, WindowSimilarity(module, keys[chain, position], queries[chain])
+
+
+def product(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The matrix product of two arrays, by NumPy if both are small and by torch otherwise.
+
+    The large products of NumPy have a pool of threads of their own. While it waits for more, the
+    threads of torch's sparse products find no free core: with 32,000 patterns an epoch took ten
+    times as long.
+    """
+    if one.size <= SMALL and other.size <= SMALL:
+        return np.asarray(one @ other)
+    large: np.ndarray = torch.matmul(torch.from_numpy(one), torch.from_numpy(other)).numpy()
+    return large

@@ -1,0 +1,187 @@
+"""The training of the n-gram experiment, stage after stage, as the work of a run.
+
+Each seed is a model with chains of its own. Between two records the seeds go on one after the
+other: the counts of one fit into the processor's cache, those of twenty do not.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from hopscope.configs import Descent, NgramExperiment
+from hopscope.errors import ConfigError, Diverged
+from hopscope.ngram.counts import check_memory
+from hopscope.ngram.learner import Learner
+from hopscope.ngram.parameters import numbers
+from hopscope.ngram.process import SPLITS
+from hopscope.runs.checkpoint import to_safetensors, weights_at
+from hopscope.runs.work import Begin, Losses
+from hopscope.store import RunFolder, metrics, parameters
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, last_good
+
+LISTEN_EVERY = 500
+"""Epochs after which, at the latest, a signal is obeyed."""
+CHECKPOINT_EVERY = 10_000
+"""Epochs between the checkpoints within a stage."""
+
+
+def prepare(experiment: NgramExperiment, device: str) -> Begin:
+    """The start of a training, for a machine that has room for it."""
+    if device not in ("auto", "cpu"):
+        raise ConfigError(
+            f"device is {device!r}; the n-gram experiment computes on the processor: cpu, or auto"
+        )
+    check_memory(experiment)
+    return lambda folder: NgramWork(experiment, folder)
+
+
+def record_epochs(descent: Descent) -> list[int]:
+    """The epochs at which losses and parameters are recorded.
+
+    Half of them are evenly spaced in their stage, half of them closer and closer to its beginning.
+    """
+    epochs, half = {0}, descent.records // 2
+    for begin, length in _stages(descent):
+        moments = [*np.linspace(0, length, half + 1), *np.geomspace(1, length, half)]
+        epochs |= {begin + round(moment) for moment in moments}
+    return sorted(epochs)
+
+
+def checkpoint_epochs(descent: Descent) -> list[int]:
+    """The epochs of checkpoints: the start, the end of each stage, and some within a stage."""
+    epochs = {0}
+    for begin, length in _stages(descent):
+        epochs |= {begin + epoch for epoch in range(CHECKPOINT_EVERY, length, CHECKPOINT_EVERY)}
+        epochs.add(begin + length)
+    return sorted(epochs)
+
+
+def _stages(descent: Descent) -> Iterator[tuple[int, int]]:
+    """The first epoch of each stage, and how many it has."""
+    begin = 0
+    for _, length in descent.plan():
+        yield begin, length
+        begin += length
+
+
+class NgramWork:
+    """One process's share of a training."""
+
+    device = torch.device("cpu")
+    precision = "float64"
+
+    def __init__(self, experiment: NgramExperiment, folder: RunFolder) -> None:
+        self.experiment, self.folder = experiment, folder
+        self.learners = {seed: Learner(experiment, seed) for seed in experiment.seeds}
+        self.planned = set(checkpoint_epochs(experiment.descent))
+        self.records = set(record_epochs(experiment.descent))
+        self.events = self.planned | self.records | set(range(0, experiment.steps, LISTEN_EVERY))
+        self.recorded: list[tuple[int, Losses, dict[int, dict[str, float]]]] = []
+        self.stage: int | None = None
+        self.step = self.start = self._restored()
+        if not checkpoint_steps(folder):
+            self._begin_stage()
+            self._record()
+
+    def advance(self) -> Losses | None:
+        """Train until the next epoch of a record, of a commit, or at which a signal is obeyed."""
+        self._begin_stage()
+        until = min(epoch for epoch in self.events if epoch > self.step)
+        with np.errstate(all="ignore"):  # NaN is looked for when it is recorded
+            for learner in self.learners.values():
+                for epoch in range(self.step, until):
+                    learner.advance(epoch)
+            self.step = until
+            return self._record() if until in self.records | self.planned else None
+
+    def files(self) -> Mapping[str, bytes]:
+        """The checkpoint, and the records since the last one."""
+        states = list(self._states().values())
+        weights = {
+            name: torch.from_numpy(np.stack([state[name] for state in states]))
+            for name in states[0]
+        }
+        files = {checkpoint_name(self.step): to_safetensors(weights), **self._new_parts()}
+        self.start = self.step
+        self.recorded.clear()
+        return files
+
+    def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
+        """All parts as one file each."""
+        parts = (*self.folder.files(metrics.PART), *self.folder.files(parameters.PART))
+        files = {
+            metrics.LOSSES: metrics.merged(self.folder),
+            parameters.VALUES: parameters.merged(self.folder),
+        }
+        return files, parts
+
+    def _restored(self) -> int:
+        """Restore the last checkpoint, if there is one. Returns its epoch."""
+        for step in checkpoint_steps(self.folder)[-1:]:
+            weights = weights_at(self.folder, step)
+            for number, learner in enumerate(self.learners.values()):
+                state = {name: value[number].numpy() for name, value in weights.items()}
+                learner.model.restore(state)
+            return step
+        return 0
+
+    def _begin_stage(self) -> None:
+        """Begin the stage of the next epoch in every model, if it is another one."""
+        plan = self.experiment.descent.plan()
+        ends = np.cumsum([epochs for _, epochs in plan])
+        stage = int(np.searchsorted(ends, self.step, side="right"))
+        if stage != self.stage:
+            self.stage = stage
+            for learner in self.learners.values():
+                learner.model.begin(plan[stage][0])
+
+    def _record(self) -> Losses:
+        """The losses of all models; at an epoch of the record, they are kept."""
+        each = {seed: learner.losses() for seed, learner in self.learners.items()}
+        for seed, losses in each.items():
+            self._check(losses, f"the loss of seed {seed}")
+        table: Losses = {
+            split: np.array([[losses[split]] for losses in each.values()], np.float32)
+            for split in SPLITS
+        }
+        states = self._states()
+        if self.step in self.records:
+            model = self.experiment.model
+            values = {seed: numbers(model, state) for seed, state in states.items()}
+            self.recorded.append((self.step, table, values))
+        return table
+
+    def _states(self) -> dict[int, dict[str, np.ndarray]]:
+        """Everything trained, by seed."""
+        states = {seed: learner.model.state() for seed, learner in self.learners.items()}
+        for seed, state in states.items():
+            self._check(state, f"a parameter of seed {seed}")
+        return states
+
+    def _check(self, values: Mapping[Any, float] | Mapping[str, np.ndarray], name: str) -> None:
+        if not all(np.isfinite(value).all() for value in values.values()):
+            raise Diverged(
+                f"{name} is not a number after epoch {self.step}; the last good checkpoint is "
+                f"{last_good(self.folder)}: lower descent.lr"
+            )
+
+    def _new_parts(self) -> dict[str, bytes]:
+        """The files of the records since the last commit."""
+        if not self.recorded:
+            return {}
+        epochs, tables, values = zip(*self.recorded, strict=True)
+        steps = np.array(epochs, np.int32)
+        parts = [
+            metrics.part(split, self.experiment, steps, np.stack([each[split] for each in tables]))
+            for split in SPLITS
+        ]
+        series = {
+            seed: {name: np.array([each[seed][name] for each in values]) for name in names}
+            for seed, names in values[0].items()
+        }
+        return {
+            metrics.part_name(self.start, self.step): metrics.to_parquet(parts),
+            parameters.part_name(self.start, self.step): parameters.to_parquet(steps, series),
+        }
