@@ -107,7 +107,7 @@ def _losses(folder: RunFolder) -> tuple[tuple[float, ...], np.ndarray]:
     steps, values = losses(folder, "train")
     if not len(values):
         return (), np.empty(0)
-    level = folder.recipe.guess or 1.0
+    level = folder.recipe.chance or 1.0
     last = tuple(round(float(loss), 6) for loss in ended(steps, values).mean(axis=0))
     return last, values.mean(axis=(1, 2)) / (1.2 * level)
 

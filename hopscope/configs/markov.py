@@ -186,7 +186,7 @@ class MarkovExperiment(Recipe):
         return "epoch"
 
     @property
-    def guess(self) -> float:
+    def chance(self) -> float:
         """The loss of an even guess among the letters."""
         return math.log(self.process.alphabet)
 

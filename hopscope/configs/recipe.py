@@ -59,7 +59,7 @@ class Recipe(Config):
         return "step"
 
     @property
-    def guess(self) -> float | None:
+    def chance(self) -> float | None:
         """The loss of the best answer that knows nothing; None where there is no loss."""
         return None
 
@@ -67,7 +67,7 @@ class Recipe(Config):
         """The hop that each of its losses belongs to, from 1; (1,) where there are no hops."""
         return (1,)
 
-    def losses_named(self, count: int) -> list[str]:
+    def loss_names(self, count: int) -> list[str]:
         """What each column of its losses is the loss of."""
         return ["loss"] * count
 
@@ -75,7 +75,7 @@ class Recipe(Config):
         """The numbers that tables of runs show; None for what it does not have."""
         return dict.fromkeys(SHAPE)
 
-    def never_happens(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What its settings ask for that its length leaves no room for, a line each."""
         return []
 
@@ -87,7 +87,7 @@ class Recipe(Config):
         """What tells this recipe from all others: a hash of what it changes."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
-    def seedless(self) -> str:
+    def hash_without_seeds(self) -> str:
         """What recipes have in common that differ in their seeds alone: a hash of the rest."""
         fields = self.non_defaults()
         fields.pop("seeds", None)

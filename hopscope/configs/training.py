@@ -71,7 +71,7 @@ class Training(Config):
         extra = (step for step in self.checkpoint_at if step < self.steps)
         return tuple(sorted({0, *regular, *extra, self.steps}))
 
-    def never_happens(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What lies behind the last step, a line each."""
         late = ", ".join(f"{step:,}" for step in self.checkpoint_at if step > self.steps)
         found = []

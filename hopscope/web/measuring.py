@@ -130,7 +130,7 @@ def _told(
     return {
         "names": run.hops,
         "examples": asked.examples,
-        "guess": [run.task.guess()] * len(run.hops),
+        "guess": [run.task.chance()] * len(run.hops),
         "clean": clean,
         "changed": changed,
     }

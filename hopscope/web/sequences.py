@@ -19,7 +19,7 @@ from hopscope.markov.predictors import bayes, gih
 from hopscope.markov.process import Chains, sample_chains
 from hopscope.markov.run import Course, MarkovRun
 from hopscope.store.checkpoints import check_step
-from hopscope.tasks.spelled import letters
+from hopscope.tasks.rendering import letters
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
 

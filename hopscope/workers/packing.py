@@ -32,7 +32,7 @@ def member(fleet: Experiment, seed: int) -> Experiment:
 def together(recipes: Sequence[Experiment]) -> Experiment:
     """The recipe of the fleet of these models."""
     seeds = tuple(seed for recipe in recipes for seed in recipe.seeds)
-    assert len({recipe.seedless() for recipe in recipes}) == 1
+    assert len({recipe.hash_without_seeds() for recipe in recipes}) == 1
     return Experiment.model_validate({**recipes[0].model_dump(), "seeds": seeds})
 
 
@@ -87,7 +87,7 @@ def _key(recipe: Recipe, store: Store) -> str:
     """What is equal for those that can be trained as one."""
     found = packable(recipe)
     if found is not None and len(recipe.seeds) == 1 and not _begun(recipe, store):
-        return found.seedless()
+        return found.hash_without_seeds()
     return recipe.run_name()
 
 

@@ -58,7 +58,7 @@ def _pieces(recipes: Sequence[Recipe], shares: int) -> list[list[Recipe]]:
     """Recipes that are alike, in the order of their seeds, in pieces of up to a fair share."""
     groups = defaultdict(list)
     for recipe in recipes:
-        groups[recipe.seedless()].append(recipe)
+        groups[recipe.hash_without_seeds()].append(recipe)
     most = max(1, -(-len(recipes) // shares))
     found = []
     for group in groups.values():

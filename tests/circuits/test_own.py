@@ -112,7 +112,7 @@ def as_own(task: Retrieval, draw: Callable[[int, int], Drawn] | None = None) -> 
     return OwnTask(
         draw or drawing,
         roles=[str(role) for role in task.roles()],
-        guess=task.guess(),
+        guess=task.chance(),
         hops=task.hops,
         loss=both_hops,
         facts=() if draw else [str(fact) for fact in task.graph().facts],

@@ -63,8 +63,8 @@ def test_names_of_runs_stay_what_they_were() -> None:
 def test_what_a_recipe_without_these_answers() -> None:
     plain = Plain()
     assert plain.run_name() == f"plain-{plain.digest()[:10]}"
-    assert (plain.unit, plain.guess) == ("step", None)
-    assert plain.losses_named(2) == ["loss", "loss"]
+    assert (plain.unit, plain.chance) == ("step", None)
+    assert plain.loss_names(2) == ["loss", "loss"]
     assert plain.shape() == dict.fromkeys(SHAPE)
 
 

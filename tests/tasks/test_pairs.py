@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Retrieval, Task, VectorTask
-from hopscope.tasks import askers, dataset, symbols
-from hopscope.tasks.pairs import partners
+from hopscope.tasks import askers, dataset, partners, symbols
 
 COUNT = 6
 VECTORS: list[VectorTask] = [
@@ -18,11 +17,11 @@ TOKENS = MQAR(pairs=5, alphabet=20, length=24, queries=3)
 
 
 @pytest.mark.parametrize("task", [*VECTORS, TOKENS], ids=lambda task: task.kind)
-def test_chains_exchange_one_symbol_and_all_else_stays_to_the_bit(task: Task) -> None:
+def test_chains_swap_one_symbol_and_all_else_stays_to_the_bit(task: Task) -> None:
     plain, known = dataset(task, 3, COUNT), symbols(task, 3, COUNT)
     other = known[:, partners(known.shape[1])]
     for number, name in enumerate(task.symbol_names()):
-        pair = dataset(task, 3, COUNT, exchanged=(name,))
+        pair = dataset(task, 3, COUNT, swapped=(name,))
         assert torch.equal(pair.roles.role, plain.roles.role)
         assert torch.equal(pair.roles.chain, plain.roles.chain)
         for example in range(COUNT):
@@ -78,7 +77,7 @@ def test_symbols_of_tokens() -> None:
 
 
 def test_a_task_says_why_it_cannot_be_paired() -> None:
-    assert Retrieval().unpaired() is None
-    assert TOKENS.unpaired() is None
-    assert "it has 1 chain, which has none" in str(Retrieval(chains=1).unpaired())
-    assert "stands in the facts of many positions at once" in str(KHop().unpaired())
+    assert Retrieval().swap_obstacle() is None
+    assert TOKENS.swap_obstacle() is None
+    assert "it has 1 chain, which has none" in str(Retrieval(chains=1).swap_obstacle())
+    assert "stands in the facts of many positions at once" in str(KHop().swap_obstacle())

@@ -143,7 +143,7 @@ def test_what_an_account_calls_needed_is_what_its_circuit_does(
     circuit = found.model_copy(update={"parts": (idle,), "switches": switches})
     account = accounted(known.model, circuit, examples=16).account
     (mean,) = account.averaged
-    assert mean.floor == pytest.approx(0.01 * known.task.guess())
+    assert mean.floor == pytest.approx(0.01 * known.task.chance())
     five = {"clean": Estimate(mean=1, low=1, high=1), "by_role": Estimate(mean=5, low=5, high=5)}
     assert mean.model_copy(update=five).brings == "constant"
 

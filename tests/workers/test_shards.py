@@ -54,7 +54,7 @@ def test_seeds_of_one_setting_stay_together_up_to_a_fair_share() -> None:
     shares = split(sweep, 6)
     assert [len(share) for share in shares] == [8] * 6
     for share in shares:
-        assert len({recipe.seedless() for recipe in share}) == 1
+        assert len({recipe.hash_without_seeds() for recipe in share}) == 1
         seeds = [recipe.seeds[0] for recipe in share]
         assert seeds in ([*range(8)], [*range(8, 16)])
 

@@ -94,12 +94,12 @@ class MQAR(FactTask):
             outputs=self.alphabet,
         )
 
-    def guess(self) -> float:
+    def chance(self) -> float:
         """The log of the pairs: any of the values seen may be the one."""
         return math.log(self.pairs)
 
     def asked_hops(self) -> tuple[int, ...]:
         return (1,)
 
-    def unpaired(self) -> str | None:
+    def swap_obstacle(self) -> str | None:
         return None

@@ -31,7 +31,7 @@ class FactTask(Config):
         """The shapes of the model that can be trained on the task."""
 
     @abstractmethod
-    def guess(self) -> float:
+    def chance(self) -> float:
         """The guessing level: the loss of the best answer that ignores how the facts connect."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ class FactTask(Config):
         """
         return None
 
-    def described(self) -> int | None:
+    def labelled_positions(self) -> int | None:
         """How many of the last positions ask the questions that the roles describe.
 
         None: every question. Where each position asks, one set of roles can describe the question
@@ -68,11 +68,11 @@ class FactTask(Config):
         graph = self.graph()
         return () if graph is None else graph.symbols
 
-    def told_in_order(self) -> tuple[int, ...] | None:
+    def fact_order(self) -> tuple[int, ...] | None:
         """The facts by number, as they follow one another in a sequence; None: in any order."""
         graph = self.graph()
         return None if graph is None else tuple(range(len(graph.facts)))[::-1]
 
-    def unpaired(self) -> str | None:
+    def swap_obstacle(self) -> str | None:
         """Why chains cannot exchange a symbol while all else stays as it is; None if they can."""
         return "its symbols are not those of chains that stand beside one another"

@@ -74,7 +74,7 @@ class VectorTask(FactTask):
             outputs=self.dim * (size.facts if self.curriculum else 1),
         )
 
-    def guess(self) -> float:
+    def chance(self) -> float:
         """The loss of the mean of the N candidates: 1 - 1/N of a symbol's mean square.
 
         The mean square of a symbol's numbers is 1 for gaussian symbols and 1/dim for those of unit
@@ -91,12 +91,12 @@ class VectorTask(FactTask):
         last = self.size().facts
         return tuple(range(1, last + 1)) if self.curriculum else (last,)
 
-    def told_in_order(self) -> tuple[int, ...] | None:
+    def fact_order(self) -> tuple[int, ...] | None:
         """Last hop first, unless the task was told otherwise."""
         facts = tuple(range(self.size().facts))
         return {"backward": facts[::-1], "forward": facts, "shuffled": None}[self.order]
 
-    def unpaired(self) -> str | None:
+    def swap_obstacle(self) -> str | None:
         return None if self.chains > 1 else "it has 1 chain, which has none to exchange with"
 
     def ordered(self, order: Order) -> Self:

@@ -83,7 +83,7 @@ def start_again(learner: Learner, models: list[dict[str, Tensor]]) -> None:
 
 def first_two(learner: Learner, steps: int) -> list[list[int | None]]:
     """The steps after which every model has learned the first hop and, if any, the second."""
-    level = learned_below(learner.experiment.guess)
+    level = learned_below(learner.experiment.chance)
     train, validation = [], []
     when: list[list[int | None]] = []
     for step in range(1, steps + 1):

@@ -45,7 +45,7 @@ def loss_rows(run: Run) -> list[LossRow]:
         rows.append(
             LossRow(
                 **described(run, seed),
-                guess=experiment.guess,
+                guess=experiment.chance,
                 final=rounded(final[number]),
                 crossed=tuple(when[number]),
                 course=Course(

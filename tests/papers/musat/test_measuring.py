@@ -283,7 +283,7 @@ def test_hops_are_learned_by_the_same_rule_as_in_a_training() -> None:
         train_losses.append(again.advance().numpy())
         if step % CHECK_EVERY == 0:
             validation.append(again.validate().numpy())
-    level = learned_below(LEARNING_ON.guess)
+    level = learned_below(LEARNING_ON.chance)
     taken = np.arange(1, found.step + 1)
     for member in range(2):
         own, checked = (np.stack(each)[:, member] for each in (train_losses, validation))
