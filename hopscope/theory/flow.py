@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hopscope.errors import FactError
+from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, Role
 
 
@@ -73,7 +73,7 @@ class Flow:
         layer = self.minimum.get(symbol)
         if layer is None:
             known = ", ".join(name for name, when in self.minimum.items() if when is not None)
-            raise FactError(f"the query never holds {symbol!r}; it comes to hold {known}")
+            raise ConfigError(f"the query never holds {symbol!r}; it comes to hold {known}")
         readings: set[Reading] = set()
         self._trace(len(self.roles) - 1, layer, symbol, readings)
         return sorted(readings)
@@ -115,7 +115,7 @@ def flow(
     told); the query comes last. `heads` is 1, or None for as many as it takes.
     """
     if heads not in (1, None):
-        raise FactError(f"heads is {heads}; expected 1, or none given for unlimited heads")
+        raise ConfigError(f"heads is {heads}; expected 1, or none given for unlimited heads")
     roles, start = positions(graph, order)
     holdings = [start]
     read: list[tuple[tuple[int, ...], ...]] = []
@@ -142,7 +142,7 @@ def positions(
     numbers = list(range(len(graph.facts)))
     order = numbers[::-1] if order is None else list(order)
     if sorted(order) != numbers:
-        raise FactError(f"order is {order}; expected each of the facts {numbers} once")
+        raise ConfigError(f"order is {order}; expected each of the facts {numbers} once")
     roles: list[Role] = []
     pieces: list[Pieces] = []
     for number in order:

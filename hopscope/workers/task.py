@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hopscope.configs import read_recipe
-from hopscope.errors import WorkerDied
+from hopscope.errors import TrainingError
 from hopscope.store.lock import marks
 from hopscope.workers.job import Job, Report, Trouble, report_of
 from hopscope.workers.progress import places, steps_of
@@ -57,7 +57,7 @@ class Task:
         times = max(self.deaths, self.unborn)
         names = [read_recipe(recipe).run_name() for recipe in self.job.recipes]
         text = f"its worker died {times} times {at} ({why})"
-        troubles = [Trouble.of(WorkerDied(f"{name}: {text}")) for name in names]
+        troubles = [Trouble.of(TrainingError(f"{name}: {text}")) for name in names]
         return [report_of(*each) for each in zip(names, [0.0] * len(names), troubles, strict=True)]
 
 

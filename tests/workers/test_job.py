@@ -13,7 +13,7 @@ import pytest
 from torch import Tensor
 
 from hopscope.configs import Experiment
-from hopscope.errors import Diverged, HopscopeError, Interrupted, RunWarning, WorkerDied
+from hopscope.errors import Diverged, HopscopeError, Interrupted, RunWarning, TrainingError
 from hopscope.runs import Stop, train
 from hopscope.store import Store
 from hopscope.store.lock import LOCK
@@ -129,7 +129,7 @@ def dies(task: Task, act: Act, recipe: Experiment, store: Store) -> list[str]:
     reports = task.died(waiting, "SIGKILL")
     assert [*waiting] == ([] if reports else [task])
     errors = [report.trouble.error() for report in reports if report.trouble]
-    assert all(isinstance(error, WorkerDied) for error in errors)
+    assert all(isinstance(error, TrainingError) for error in errors)
     return [str(error) for error in errors]
 
 

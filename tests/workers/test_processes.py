@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, Interrupted, WorkerDied
+from hopscope.errors import ConfigError, Interrupted, TrainingError
 from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.store.lock import LOCK
@@ -97,7 +97,7 @@ def test_a_job_that_kills_its_worker_is_a_failure(
     reports = {report.name: report for report in told(Processes(2), jobs)}
     (bad,) = [report for report in reports.values() if report.failed]
     error = bad.trouble.error()
-    assert isinstance(error, WorkerDied)
+    assert isinstance(error, TrainingError)
     line = f"its worker died {ATTEMPTS} times and came no further (SIGKILL; no memory left)"
     assert str(error) == f"{left.parent.name}: {line}"
     assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, *ATTEMPTS * [1], 2, 3, 4, 5]

@@ -13,7 +13,7 @@ from torch import Tensor
 from hopscope.circuits import Circuit, discover, subject_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Asking, Experiment, LlmBench, Model, Prompts, Retrieval, Training
-from hopscope.errors import ResultsUnreadable
+from hopscope.errors import ResultsError
 from hopscope.llm.results import results
 from hopscope.llm.work import ask
 from hopscope.milestones import WINDOW, first_below, learned, learned_below
@@ -378,7 +378,7 @@ def test_only_what_earlier_tables_did_not_record_may_be_missing() -> None:
     del kept["init"]
     assert read_row((LossRow,), kept).model_dump()["init"] is None
     for name in ("final", "crossed", "course"):
-        with pytest.raises(ResultsUnreadable, match=name):
+        with pytest.raises(ResultsError, match=name):
             read_row((LossRow,), {key: its for key, its in kept.items() if key != name})
     story = {"steps": [0], "steps_per_epoch": None, "guess": 0.75, "losses": [[0.7]], "paths": []}
     assert Story.model_validate(story).learned_at is None
