@@ -66,9 +66,18 @@ class FactGraph:
     @cached_property
     def roles(self) -> tuple["Role", ...]:
         """Every role of this graph: keys and value of each fact, then the queries."""
-        of_facts = (role for number, fact in enumerate(self.facts) for role in _roles(number, fact))
-        queries = (Role("query", slot) for slot, _ in enumerate(self.known))
-        return (*of_facts, *queries)
+        of_facts = (role for number, _ in enumerate(self.facts) for role in self.roles_of(number))
+        return (*of_facts, *self.query_roles)
+
+    @cached_property
+    def query_roles(self) -> tuple["Role", ...]:
+        """The roles of the question: one for each known symbol."""
+        return tuple(Role("query", number) for number, _ in enumerate(self.known))
+
+    def roles_of(self, number: int) -> tuple["Role", ...]:
+        """The roles of one fact: its keys, then its value."""
+        keys = tuple(Role("key", number, slot) for slot, _ in enumerate(self.facts[number].keys))
+        return (*keys, Role("value", number))
 
 
 ROLE = re.compile(r"([^\W\d_](?:[\w '-]*[^\W\d_])?)(?: (\d+)(?:\.(\d+))?)?")
@@ -135,11 +144,6 @@ def number_of(role: Role | str, known: Sequence[Role]) -> int:
 def _misnamed(kind: str) -> bool:
     """True for a name that reads as if it had a number of another kind: "value x"."""
     return any(kind.startswith(f"{numbered} ") for numbered in NUMBERED)
-
-
-def _roles(number: int, fact: Fact) -> tuple[Role, ...]:
-    keys = tuple(Role("key", number, slot) for slot, _ in enumerate(fact.keys))
-    return (*keys, Role("value", number))
 
 
 @cache

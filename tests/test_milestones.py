@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hopscope.milestones import (
     WINDOW,
-    calmest,
+    best_late_checkpoint,
     crossing,
     first_below,
     learned,
@@ -88,7 +88,7 @@ STEPS = np.array([0, 50, 89, 90, 95, 100])
 LOSSES = np.array([0.9, 0.1, 0.1, 0.3, 0.2, 0.4])
 
 
-def test_the_calmest_late_checkpoint() -> None:
+def test_the_best_late_checkpoint() -> None:
     for checkpoints, step in (
         ([0, 50, 89, 90, 95, 100], 95),  # what came before the last tenth does not count
         ([0, 50, 90, 100], 90),
@@ -96,4 +96,4 @@ def test_the_calmest_late_checkpoint() -> None:
         ([0, 50], 50),
         ([7], 7),  # of the only one no loss is known
     ):
-        assert calmest(STEPS, LOSSES, checkpoints) == step, checkpoints
+        assert best_late_checkpoint(STEPS, LOSSES, checkpoints) == step, checkpoints

@@ -20,8 +20,6 @@ NOWHERE = -1
 class KHopSampler:
     """Draws sequences of uniform tokens, with the k answers of every position."""
 
-    ragged = False
-
     def __init__(self, task: KHop, device: torch.device) -> None:
         self.task = task
         self.device = device

@@ -18,11 +18,9 @@ from hopscope.tasks.rendering import Question, RenderedExample, shuffled
 class MQARSampler:
     """Draws each part of a sequence from a branch of the example's key.
 
-    The branches are: which keys, which values, which slots, which pairs are asked for in which
-    order, and what fills the rest.
+    The branches are: the keys, the values, the query slots, the pairs asked for in their order,
+    and the filler.
     """
-
-    ragged = False
 
     def __init__(self, task: MQAR, device: torch.device) -> None:
         self.task = task
@@ -35,7 +33,7 @@ class MQARSampler:
         )
         self.names = (*self.candidates, *(["·"] if task.filler == "blank" else []))
         # As float32, so that the last bit of a processor's power function does not matter.
-        weights = [slot ** (task.power - 1) for slot in range(1, task.slots + 1)]
+        weights = [slot ** (task.power - 1) for slot in range(1, task.query_slots + 1)]
         self.weight = torch.tensor(weights, dtype=torch.float32, device=device).double()
 
     def batch(self, key: Int[Tensor, "rows"], swapped: Sequence[str] = ()) -> Batch:
@@ -46,7 +44,7 @@ class MQARSampler:
         tokens = self._filler(counter.keys(key, 4), keys)
         tokens[:, 0:context:2] = keys
         tokens[:, 1:context:2] = values
-        place = context + 2 * self._slots(counter.keys(key, 2))
+        place = context + 2 * self._query_slots(counter.keys(key, 2))
         tokens.scatter_(1, place, keys.gather(1, asked))
         return Batch(tokens, values.gather(1, asked)[..., None], self._roles(tokens))
 
@@ -139,14 +137,14 @@ class MQARSampler:
         answers = outputs.gather(-2, place[..., None].expand(shape))
         return cross_entropies(answers, batch.targets, task.alphabet)
 
-    def _slots(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows query"]:
-        """Different slots, drawn one after the other by their weights; then put in order.
+    def _query_slots(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows query"]:
+        """Different query slots, drawn one after the other by their weights; then put in order.
 
         In a race of exponential times, slot s wins with a chance in proportion to its rate, and the
         second is drawn so from those left. Half the sum of two squared normals is exponential.
         """
-        pairs = counter.normals(key, 2 * self.task.slots).double().square()
-        time = pairs.unflatten(-1, (self.task.slots, 2)).sum(-1) / self.weight
+        pairs = counter.normals(key, 2 * self.task.query_slots).double().square()
+        time = pairs.unflatten(-1, (self.task.query_slots, 2)).sum(-1) / self.weight
         first = time.argsort(dim=-1, stable=True)[:, : self.task.asked]
         in_order: Tensor = first.sort(dim=-1).values
         return in_order

@@ -20,11 +20,12 @@ from hopscope.tasks.vector import VectorSampler
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Draws the examples of one task, each as a pure function of its key."""
+    """Draws the examples of one task, each as a pure function of its key.
+
+    Shapes must not depend on what is drawn: on a GPU a training step is recorded once.
+    """
 
     device: torch.device
-    ragged: bool
-    """Do shapes on the way depend on what is drawn? Then a CUDA graph cannot record it."""
     example_bytes: int
     """The memory that drawing one example takes, within a factor of two."""
     names: tuple[str, ...]

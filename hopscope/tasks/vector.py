@@ -42,13 +42,13 @@ class VectorSampler:
         self.task = task
         self.device = device
         self.layout = task.layout()
-        self.known = self.layout.size.known
+        self.known = len(self.layout.graph.known)
         self.asked = len(task.asked_hops())
         self.read = task.chains * self.known
-        self.length = task.chains * self.layout.size.positions
+        self.length = self.layout.length
         self.example_bytes = 16 * self.length * task.interface().inputs
         own = [_short(name) for name in self.layout.graph.symbols]
-        own += [f".decoy{number}" for number in range(self.layout.size.symbols - len(own))]
+        own += [f".decoy{number}" for number in range(self.layout.symbols - len(own))]
         self.names = tuple(
             f"{letters(chain)}{name}" for chain in range(task.chains) for name in own
         )
@@ -160,9 +160,9 @@ class VectorSampler:
             "chains": task.chains,
             "known": self.known,
             "answers": task.chains,
-            "count": task.chains * self.layout.size.symbols,
+            "count": task.chains * self.layout.symbols,
             "slots": self.width,
-            "ragged": self.ragged,
+            "ragged": self.mixed,
             "wanted": self.answers.tolist(),
             "graph": {"known": list(graph.known), "facts": facts},
             "hops": list(task.asked_hops()),
@@ -176,7 +176,7 @@ class VectorSampler:
     def _owner(self, swapped: Sequence[str]) -> Int[Tensor, "symbol"]:
         """Whose symbol stands for each, when every two chains exchange these."""
         names = self.layout.graph.symbols
-        owner = torch.arange(self.task.chains * self.layout.size.symbols, device=self.device)
+        owner = torch.arange(self.task.chains * self.layout.symbols, device=self.device)
         of_chain = owner.view(self.task.chains, -1)
         columns = [names.index(name) for name in swapped]
         other = of_chain[partners(self.task.chains, self.device)]
@@ -203,7 +203,7 @@ class VectorSampler:
         self.columns = (self.symbol != PAD).nonzero().flatten()
         # Facts of unequal length in mixed order: positions shift from example to example.
         lengths = {len(fact.keys) for fact in self.layout.graph.facts}
-        self.ragged = self.task.order == "shuffled" and len(lengths) > 1
+        self.mixed = self.task.order == "shuffled" and len(lengths) > 1
         self.place = torch.arange(self.length, device=self.device)
         self.code = _rotary(self.length, self.task.rates()).to(self.device)
         answers = self.layout.answers(self.task.asked_hops())
@@ -213,14 +213,14 @@ class VectorSampler:
         """For every position its entry, and its column among the cells of the ordered entries."""
         shuffle = counter.bits(key, len(self.group)) & ((1 << ORDER_BITS) - 1)
         order = (shuffle | (self.group << ORDER_BITS)).argsort(dim=-1, stable=True)
-        if not self.ragged:
+        if not self.mixed:
             return order[:, self.columns // self.width], self.columns.expand(len(key), -1)
-        filled = self.symbol.view(-1, self.width)[order].flatten(1) != PAD
-        column = filled.nonzero()[:, 1].view(len(key), self.length)
+        empty = self.symbol.view(-1, self.width)[order].flatten(1) == PAD
+        column = empty.byte().argsort(dim=-1, stable=True)[:, : self.length]  # filled cells first
         return order.gather(1, column // self.width), column
 
     def _symbols(self, key: Tensor) -> Float[Tensor, "rows symbol dim"]:
-        count, dim = self.task.chains * self.layout.size.symbols, self.task.dim
+        count, dim = self.task.chains * self.layout.symbols, self.task.dim
         if self.task.symbols == "one-hot":
             hot = counter.bits(key, dim).argsort(dim=-1, stable=True)[:, :count]
             return one_hot(hot, dim).float()
@@ -238,7 +238,7 @@ class VectorSampler:
         task: VectorTask, outputs: Float[Tensor, "*model batch read width"], batch: Batch
     ) -> Float[Tensor, "*model batch answer hop"]:
         """Mean squared error; a query of several known symbols is answered at the last."""
-        known = task.size().known
+        known = len(task.graph().known)
         answers = outputs[..., known - 1 :: known, :].float()
         return squared_errors(answers.unflatten(-1, batch.targets.shape[-2:]), batch.targets)
 

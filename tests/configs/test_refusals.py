@@ -150,8 +150,8 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_what_is_just_possible_is_not_refused() -> None:
     assert Training(examples=2**40, steps=2**22, validate_every=1).steps == 2**22
     task = MQAR(pairs=4, alphabet=8, length=16)
-    assert (task.asked, task.keys, task.slots) == (4, 4, 4)
-    assert MQAR(pairs=4, alphabet=8, length=12, queries=2).slots == 2
+    assert (task.asked, task.keys, task.query_slots) == (4, 4, 4)
+    assert MQAR(pairs=4, alphabet=8, length=12, queries=2).query_slots == 2
     assert Model(heads=3, d_model=128, d_head=16).head_width == 16
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, get_args
 from pydantic import Field
 
 from hopscope.configs.tasks.khop import KHop
-from hopscope.configs.tasks.layout import Entry, Layout, Size
+from hopscope.configs.tasks.layout import Entry, Layout
 from hopscope.configs.tasks.mqar import MQAR
 from hopscope.configs.tasks.task import FactTask
 from hopscope.configs.tasks.vector import ConditionalRetrieval, Induction, Retrieval, VectorTask
@@ -33,7 +33,6 @@ __all__ = [
     "KHop",
     "Layout",
     "Retrieval",
-    "Size",
     "Task",
     "VectorTask",
 ]

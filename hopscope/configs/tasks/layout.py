@@ -16,21 +16,8 @@ Order = Literal["backward", "forward", "shuffled"]
 
 
 @dataclass(frozen=True)
-class Size:
-    """How much of everything one chain has: all shapes follow from it."""
-
-    facts: int
-    symbols: int
-    """Its symbols, and the values of its decoys."""
-    positions: int
-    """Positions of its facts, its decoys and its query."""
-    known: int
-    """Positions of its query: the symbols that a question starts from."""
-
-
-@dataclass(frozen=True)
 class Entry:
-    """A run of neighbouring positions: a fact of one chain, or its query."""
+    """Neighbouring positions: a fact of one chain, a decoy, or the chain's query."""
 
     group: int
     chain: int
@@ -51,15 +38,14 @@ class Layout:
     """Decoys per chain of each fact with several keys."""
 
     @cached_property
-    def size(self) -> Size:
-        """How many facts, symbols and positions one chain has, and how many positions its query
-        has.
-        """
-        facts, known = self.graph.facts, len(self.graph.known)
-        of_facts = sum(len(fact.keys) + 1 for fact in facts)
-        of_decoys = self.decoys * sum(len(facts[number].keys) + 1 for number in self._joint)
-        symbols = len(self.graph.symbols) + self.decoys * len(self._joint)
-        return Size(len(facts), symbols, of_facts + of_decoys + known, known)
+    def symbols(self) -> int:
+        """The number of symbols of one chain, with the values of its decoys."""
+        return len(self.graph.symbols) + self.decoys * len(self._joint)
+
+    @cached_property
+    def length(self) -> int:
+        """The number of positions of the sequence."""
+        return sum(len(entry.symbols) for entry in self.entries)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -94,8 +80,7 @@ class Layout:
     def _fact(self, number: int, chain: int) -> Entry:
         fact = self.graph.facts[number]
         symbols = tuple(self._symbol(chain, name) for name in (*fact.keys, fact.value))
-        keys = (Role("key", number, slot) for slot, _ in enumerate(fact.keys))
-        return Entry(self._group(number), chain, symbols, (*keys, Role("value", number)))
+        return Entry(self._group(number), chain, symbols, self.graph.roles_of(number))
 
     def _decoy(self, number: int, chain: int, decoy: int) -> Entry:
         """A fact's first key, with other keys from a chain further on, and a value of its own."""
@@ -103,7 +88,7 @@ class Layout:
         lender = (chain + decoy + 1) % self.chains
         keys = (self._symbol(chain, first), *(self._symbol(lender, name) for name in others))
         nth = self._joint.index(number) * self.decoys + decoy
-        value = chain * self.size.symbols + len(self.graph.symbols) + nth
+        value = chain * self.symbols + len(self.graph.symbols) + nth
         roles = (Role("decoy key", number, slot) for slot, _ in enumerate(keys))
         return Entry(
             self._group(number), chain, (*keys, value), (*roles, Role("decoy value", number))
@@ -111,12 +96,11 @@ class Layout:
 
     def _query(self, chain: int) -> Entry:
         symbols = tuple(self._symbol(chain, name) for name in self.graph.known)
-        roles = tuple(Role("query", number) for number, _ in enumerate(self.graph.known))
-        return Entry(len(self.graph.facts), chain, symbols, roles)
+        return Entry(len(self.graph.facts), chain, symbols, self.graph.query_roles)
 
     def _group(self, number: int) -> int:
         last = len(self.graph.facts) - 1
         return {"backward": last - number, "forward": number, "shuffled": 0}[self.order]
 
     def _symbol(self, chain: int, name: str) -> int:
-        return chain * self.size.symbols + self.graph.symbols.index(name)
+        return chain * self.symbols + self.graph.symbols.index(name)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from hopscope.configs.config import Hops, Positive, Real, Whole
 from hopscope.configs.model import Interface
-from hopscope.configs.tasks.layout import Layout, Order, Size
+from hopscope.configs.tasks.layout import Layout, Order
 from hopscope.configs.tasks.task import FactTask
 from hopscope.facts import FactGraph, Role, chain_of_facts, parse_facts
 
@@ -42,7 +42,7 @@ class VectorTask(FactTask):
             raise ValueError(
                 f"dim is {self.dim}; a rotary code pairs cosines and sines: make it even"
             )
-        wanted = self.chains * self.size().symbols
+        wanted = self.chains * self.layout().symbols
         if self.symbols == "one-hot" and self.dim < wanted:
             raise ValueError(
                 f"dim is {self.dim}; {wanted} distinct one-hot symbols need dim >= {wanted}"
@@ -57,21 +57,16 @@ class VectorTask(FactTask):
         """What stands where in a sequence."""
         return Layout(self.graph(), self.chains, self.order)
 
-    def size(self) -> Size:
-        """How much of everything one chain has."""
-        return self.layout().size
-
     def roles(self) -> tuple[Role, ...]:
         return self.layout().roles
 
     def interface(self) -> Interface:
-        size = self.size()
         return Interface(
             tokens=False,
             inputs=2 * self.dim,
-            length=self.chains * size.positions,
-            read=self.chains * size.known,
-            outputs=self.dim * (size.facts if self.curriculum else 1),
+            length=self.layout().length,
+            read=self.chains * len(self.graph().known),
+            outputs=self.dim * len(self.asked_hops()),
         )
 
     def chance(self) -> float:
@@ -88,12 +83,12 @@ class VectorTask(FactTask):
         return self.curriculum
 
     def asked_hops(self) -> tuple[int, ...]:
-        last = self.size().facts
+        last = len(self.graph().facts)
         return tuple(range(1, last + 1)) if self.curriculum else (last,)
 
     def fact_order(self) -> tuple[int, ...] | None:
         """Last hop first, unless the task was told otherwise."""
-        facts = tuple(range(self.size().facts))
+        facts = tuple(range(len(self.graph().facts)))
         return {"backward": facts[::-1], "forward": facts, "shuffled": None}[self.order]
 
     def swap_obstacle(self) -> str | None:

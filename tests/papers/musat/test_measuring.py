@@ -117,7 +117,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
     fleet = train(changed((3, 1), steps=20, checkpoint_every=10), store)
     assert [row.seed for row in loss_rows(fleet)] == [3, 1]
     row = circuit_row(fleet)
-    assert (row.seed, row.step) == (3, Study(fleet).calmest().step)
+    assert (row.seed, row.step) == (3, Study(fleet).best_late_checkpoint().step)
     digest = subject_of(fleet.model.member(0)).digest()
     circuit = Circuit.model_validate({**emerged.circuit, "model": digest})
     found = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
@@ -127,7 +127,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
 
 def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow) -> None:
     assert again(emerged) == emerged
-    calm = Study(run).calmest()
+    calm = Study(run).best_late_checkpoint()
     circuit = discover(calm.model, EXPERIMENT.task, force=True)
     assert Circuit.model_validate(emerged.circuit) == circuit
     assert emerged.step == calm.step
