@@ -59,22 +59,18 @@ def dataset(
     return whole
 
 
-def symbols(
-    task: Task, seed: int, count: int, stream: Stream = "train", device: torch.device | str = "cpu"
-) -> Tensor:
+def symbols(task: Task, seed: int, count: int, stream: Stream = "train") -> Tensor:
     """The task's symbols in each chain of the first examples [batch, chain, symbol, …]: vectors,
     or for token tasks the numbers of classes.
     """
-    sampler = sampler_of(task, device)
-    return sampler.symbols(_keys(seed, torch.arange(count, device=sampler.device), stream))
+    return sampler_of(task).symbols(_keys(seed, torch.arange(count), stream))
 
 
 def askers(
-    task: Task, seed: int, count: int, stream: Stream = "train", device: torch.device | str = "cpu"
+    task: Task, seed: int, count: int, stream: Stream = "train"
 ) -> Int[Tensor, "batch answer"]:
     """The chain that each answer of the first examples belongs to."""
-    sampler = sampler_of(task, device)
-    return sampler.askers(_keys(seed, torch.arange(count, device=sampler.device), stream))
+    return sampler_of(task).askers(_keys(seed, torch.arange(count), stream))
 
 
 def rendered(

@@ -10,7 +10,6 @@ from hopscope.configs import (
     KHop,
     Model,
     Retrieval,
-    Training,
 )
 
 tasks = st.one_of(
@@ -39,9 +38,3 @@ def test_losses_are_named_for_the_hops_that_are_asked() -> None:
     every = Experiment(task=Retrieval(hops=3))
     assert every.loss_names(3) == ["hop 1", "hop 2", "hop 3"]
     assert Experiment(task=Retrieval(hops=3, curriculum=False)).loss_names(1) == ["hop 3"]
-
-
-def test_what_tables_show() -> None:
-    experiment = Experiment(training=Training(steps=7))
-    assert (experiment.steps, experiment.unit, experiment.chance) == (7, "step", 0.75)
-    assert experiment.shape() == {"hops": 3, "layers": 4, "heads": 4, "d_model": 128}

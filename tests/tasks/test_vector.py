@@ -129,12 +129,3 @@ def test_positions_are_rotary_codes_of_tokens_or_pairs() -> None:
         assert token[place].tolist() == pytest.approx(expected, abs=1e-6)
         entry = place // 2 if place < 16 else place - 8
         assert torch.equal(pair.inputs[0, place, 4:], token[entry])
-
-
-@pytest.mark.parametrize("symbols", ["sphere", "one-hot"])
-def test_symbols_have_unit_length(symbols: str) -> None:
-    batch = examples(sampler_of(Retrieval(symbols=symbols, dim=16)), 0, torch.arange(50))
-    assert torch.allclose(batch.targets.norm(dim=-1), torch.ones(50, 4, 3))
-    if symbols == "one-hot":
-        used = batch.inputs[:, ::2, :16].argmax(-1)[:, :12]  # the keys of all facts
-        assert all(len(set(row)) == 12 for row in used.tolist())

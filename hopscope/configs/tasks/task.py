@@ -1,13 +1,15 @@
 """What every task answers about itself. All of it is arithmetic on a config; no torch here."""
 
 from abc import abstractmethod
-from typing import Self
+from typing import Literal, Self
 
 from hopscope.configs.config import Config
 from hopscope.configs.model import Interface
-from hopscope.configs.tasks.layout import Order
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, Role
+
+Order = Literal["backward", "forward", "shuffled"]
+"""Order of the facts in a sequence: last hop first, first hop first, or all together."""
 
 
 class FactTask(Config):

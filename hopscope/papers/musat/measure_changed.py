@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from hopscope.configs import Experiment
-from hopscope.configs.tasks.layout import Order
+from hopscope.configs.tasks import Order
 from hopscope.milestones import learned, learned_below
 from hopscope.papers.musat.measure_places import after
 from hopscope.papers.musat.measure_runs import rounded
