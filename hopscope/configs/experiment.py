@@ -34,7 +34,7 @@ class Experiment(Recipe):
 
     @property
     def chance(self) -> float:
-        """The loss of the best answer that ignores how the facts connect."""
+        """The loss at chance: that of the best answer that ignores how the facts connect."""
         return self.task.chance()
 
     def asked_hops(self) -> tuple[int, ...]:

@@ -60,7 +60,7 @@ class Recipe(Config):
 
     @property
     def chance(self) -> float | None:
-        """The loss of the best answer that knows nothing; None where there is no loss."""
+        """The loss at chance; None where there is no loss."""
         return None
 
     def asked_hops(self) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ class Recipe(Config):
         return (1,)
 
     def loss_names(self, count: int) -> list[str]:
-        """What each column of its losses is the loss of."""
+        """The name of each column of its losses."""
         return ["loss"] * count
 
     def shape(self) -> dict[str, int | None]:
@@ -76,7 +76,7 @@ class Recipe(Config):
         return dict.fromkeys(SHAPE)
 
     def warnings(self) -> list[str]:
-        """What its settings ask for that its length leaves no room for, a line each."""
+        """Settings that take no effect since the run is too short for them, a line each."""
         return []
 
     @abstractmethod
@@ -84,17 +84,17 @@ class Recipe(Config):
         """The readable part of the run's name."""
 
     def digest(self) -> str:
-        """What tells this recipe from all others: a hash of what it changes."""
+        """The SHA-256 of what this recipe changes."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
     def hash_without_seeds(self) -> str:
-        """What recipes have in common that differ in their seeds alone: a hash of the rest."""
+        """The SHA-256 of all but the seeds: equal for recipes that differ only in their seeds."""
         fields = self.non_defaults()
         fields.pop("seeds", None)
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     def run_name(self) -> str:
-        """What the run folder is called: readable, and unique by the digest at its end."""
+        """The name of the run folder: a readable title, and ten digits of the digest."""
         return f"{self.title()}-{self.digest()[:10]}"
 
     def written(self) -> bytes:

@@ -72,7 +72,7 @@ class Training(Config):
         return tuple(sorted({0, *regular, *extra, self.steps}))
 
     def warnings(self) -> list[str]:
-        """What lies behind the last step, a line each."""
+        """Settings that take no effect since they lie after the last step, a line each."""
         late = ", ".join(f"{step:,}" for step in self.checkpoint_at if step > self.steps)
         found = []
         if self.warmup >= self.steps:

@@ -174,7 +174,7 @@ class VectorSampler:
         return chain[:, self.length - self.read :: self.known].long()
 
     def _owner(self, swapped: Sequence[str]) -> Int[Tensor, "symbol"]:
-        """Whose symbol stands for each, when every two chains exchange these."""
+        """The symbol in the place of each, when every two chains swap these."""
         names = self.layout.graph.symbols
         owner = torch.arange(self.task.chains * self.layout.symbols, device=self.device)
         of_chain = owner.view(self.task.chains, -1)

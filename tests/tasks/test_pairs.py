@@ -17,6 +17,7 @@ TOKENS = MQAR(pairs=5, alphabet=20, length=24, queries=3)
 
 @pytest.mark.parametrize("task", [*VECTORS, TOKENS], ids=lambda task: task.kind)
 def test_chains_swap_one_symbol_and_all_else_stays_to_the_bit(task: Task) -> None:
+    assert partners(5).tolist() == [1, 0, 3, 2, 4]
     plain, known = dataset(task, 3, COUNT), symbols(task, 3, COUNT)
     others, width = known[:, partners(known.shape[1])], known[0, 0, 0].numel()
     in_a_chain = plain.roles.chain < known.shape[1]

@@ -71,6 +71,9 @@ def test_a_typed_fact_changes_what_is_true() -> None:
     assert asked.truth == (lost.candidates.index("b2"), None)
     said = lost.predictions(asked, torch.zeros(8))
     assert (said[0].loss is None, said[1].loss) == (False, None)
+    twice = ["a1" if text == "b1" else text for text in shown.texts]  # two facts have the key a1
+    asked = next(each for each in rendered(task, 0, 0, words=twice).questions if each.chain == 0)
+    assert asked.truth == (shown.candidates.index("a1"), None)
 
 
 def test_typed_letters_are_followed_by_the_rule_of_the_task() -> None:

@@ -15,9 +15,9 @@ Order = Literal["backward", "forward", "shuffled"]
 class FactTask(Config):
     """Base of all tasks: the questions that the rest of hopscope asks of a task.
 
-    Training asks for the interface and the guessing level, discovery for the roles and the fact
-    graph. Nothing else needs to know which task it has. What draws a task's examples, and marks
-    the answers to them, is in `hopscope.tasks`.
+    Training asks for the interface and the loss at chance, discovery for the roles and the fact
+    graph. Nothing else needs to know which task it has. The samplers in `hopscope.tasks` draw the
+    examples and compute the losses.
     """
 
     @abstractmethod
@@ -34,7 +34,7 @@ class FactTask(Config):
 
     @abstractmethod
     def chance(self) -> float:
-        """The guessing level: the loss of the best answer that ignores how the facts connect."""
+        """The loss at chance: that of the best answer that ignores how the facts connect."""
 
     @abstractmethod
     def asked_hops(self) -> tuple[int, ...]:
@@ -76,5 +76,5 @@ class FactTask(Config):
         return None if graph is None else tuple(range(len(graph.facts)))[::-1]
 
     def swap_obstacle(self) -> str | None:
-        """Why chains cannot exchange a symbol while all else stays as it is; None if they can."""
+        """Why chains cannot swap a symbol while all else stays as it is; None if they can."""
         return "its symbols are not those of chains that stand beside one another"

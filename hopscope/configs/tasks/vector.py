@@ -187,7 +187,7 @@ class VectorTask(FactTask):
         return {"backward": facts[::-1], "forward": facts, "shuffled": None}[self.order]
 
     def swap_obstacle(self) -> str | None:
-        return None if self.chains > 1 else "it has 1 chain, which has none to exchange with"
+        return None if self.chains > 1 else "it has 1 chain, which has none to swap with"
 
     def ordered(self, order: Order) -> Self:
         """The same questions with their facts in another order."""
