@@ -103,14 +103,14 @@ def _losses(folder: RunFolder) -> str:
         f"| {seed} | {' | '.join(f'{value:.4g}' for value in own)} |"
         for seed, own in zip(recipe.seeds, found[-1], strict=True)
     ]
-    guess = "" if recipe.chance is None else f" Guessing: {recipe.chance:.4g}."
+    chance = "" if recipe.chance is None else f" Guessing: {recipe.chance:.4g}."
     return "\n".join(
         [
             f"\n## Validation loss after {recipe.unit} {steps[-1]:,}\n",
             f"| seed | {' | '.join(names)} |",
             f"|---{'|---' * len(names)}|",
             *rows,
-            f"\nOn fresh examples.{guess}\n",
+            f"\nOn fresh examples.{chance}\n",
         ]
     )
 

@@ -64,7 +64,7 @@ class Course:
     """The word for what the steps of the run count, in the singular."""
     hops: tuple[str, ...]
     """What each column is the loss of."""
-    guess: float | None
+    chance: float | None
     learned: Sequence[Sequence[int | None]]
     """When each model learned each hop, as `Run.learned` says; empty where there are no hops."""
     steps: Int32[np.ndarray, "step"]
