@@ -48,8 +48,10 @@ class Layout:
 
     @cached_property
     def length(self) -> int:
-        """The number of positions of the sequence."""
-        return sum(len(entry.symbols) for entry in self.entries)
+        """The number of positions of the sequence, without laying out a chain."""
+        numbers = [*range(len(self.graph.facts)), *self._joint * self.decoys]
+        of_facts = sum(len(self.graph.roles_of(number)) for number in numbers)
+        return self.chains * (of_facts + len(self.graph.known))
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
