@@ -10,6 +10,7 @@ from torch import Tensor
 from hopscope.configs import KHop
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import cross_entropies
 from hopscope.tasks.rendering import Question, RenderedExample, letters, shuffled
 
@@ -28,34 +29,29 @@ class KHopSampler:
         self.names = tuple(map(letters, range(task.alphabet)))
         self.candidates = (*self.names, "none")
 
-    def batch(self, key: Int[Tensor, "rows"], swapped: Sequence[str] = ()) -> Batch:
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
         """One example per key; there are no chains that could swap symbols."""
         assert not swapped
         return self._of(self.spelling(key))
 
-    def spelling(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The token at every position."""
         return counter.integers(key, self.task.length, self.task.alphabet)
 
-    def symbols(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows chain symbol"]:
+    def symbols(self, key: Keys) -> Int[Tensor, "rows chain symbol"]:
         """The last position's token, then its answers; the class after all tokens is "none"."""
         tokens = self.spelling(key)
         answers = self._answers(tokens, landings(tokens, self.task.hops)[:, -1:])
         return torch.cat((tokens[:, -1:, None], answers), dim=-1)
 
-    def vectors(self, key: Int[Tensor, "rows"]) -> None:
+    def vectors(self, key: Keys) -> None:
         """Tokens have none."""
 
-    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """Every position asks, in the one chain that there is."""
         return torch.zeros(len(key), self.task.length, dtype=torch.int64, device=self.device)
 
-    def rendered(
-        self,
-        key: Int[Tensor, "rows"],
-        order: Int[Tensor, "rows"] | None = None,
-        typed: list[int] | None = None,
-    ) -> RenderedExample:
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
         """The example in words; its question is that of the last position."""
         tokens = self.spelling(key)
         if order is not None:

@@ -11,6 +11,7 @@ from hopscope.configs import MQAR
 from hopscope.facts import Role
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles, partners
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import cross_entropies
 from hopscope.tasks.rendering import Question, RenderedExample, shuffled
 
@@ -36,7 +37,7 @@ class MQARSampler:
         weights = [slot ** (task.power - 1) for slot in range(1, task.query_slots + 1)]
         self.weight = torch.tensor(weights, dtype=torch.float32, device=device).double()
 
-    def batch(self, key: Int[Tensor, "rows"], swapped: Sequence[str] = ()) -> Batch:
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
         """One example per key; every two pairs have swapped these symbols."""
         context = 2 * self.task.pairs
         keys, values = self._pairs(key, swapped)
@@ -48,28 +49,23 @@ class MQARSampler:
         tokens.scatter_(1, place, keys.gather(1, asked))
         return Batch(tokens, values.gather(1, asked)[..., None], self._roles(tokens))
 
-    def spelling(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The token at every position."""
         tokens: Tensor = self.batch(key).inputs
         return tokens
 
-    def symbols(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows chain symbol"]:
+    def symbols(self, key: Keys) -> Int[Tensor, "rows chain symbol"]:
         """The key and the value of every pair."""
         return torch.stack(self._pairs(key), dim=-1)
 
-    def vectors(self, key: Int[Tensor, "rows"]) -> None:
+    def vectors(self, key: Keys) -> None:
         """Tokens have none."""
 
-    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The pair that each query asks for."""
         return _different(counter.keys(key, 3), self.task.asked, self.task.pairs)
 
-    def rendered(
-        self,
-        key: Int[Tensor, "rows"],
-        order: Int[Tensor, "rows"] | None = None,
-        typed: list[int] | None = None,
-    ) -> RenderedExample:
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
         """The example in words: k3 is a key, v5 a value, · a blank. A key that comes again asks."""
         context, tokens = 2 * self.task.pairs, self.spelling(key)
         if order is not None:
@@ -110,7 +106,7 @@ class MQARSampler:
         }  # fmt: skip
 
     def _pairs(
-        self, key: Int[Tensor, "rows"], swapped: Sequence[str] = ()
+        self, key: Keys, swapped: Sequence[str] = ()
     ) -> tuple[Int[Tensor, "rows pair"], Int[Tensor, "rows pair"]]:
         """The key of every pair, and its value."""
         task = self.task
@@ -137,7 +133,7 @@ class MQARSampler:
         answers = outputs.gather(-2, place[..., None].expand(shape))
         return cross_entropies(answers, batch.targets, task.alphabet)
 
-    def _query_slots(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows query"]:
+    def _query_slots(self, key: Keys) -> Int[Tensor, "rows query"]:
         """Different query slots, drawn one after the other by their weights; then put in order.
 
         In a race of exponential times, slot s wins with a chance in proportion to its rate, and the
@@ -149,9 +145,7 @@ class MQARSampler:
         in_order: Tensor = first.sort(dim=-1).values
         return in_order
 
-    def _filler(
-        self, key: Int[Tensor, "rows"], keys: Int[Tensor, "rows key"]
-    ) -> Int[Tensor, "rows seq"]:
+    def _filler(self, key: Keys, keys: Int[Tensor, "rows key"]) -> Int[Tensor, "rows seq"]:
         """A token for every position: any but this sequence's keys, or the blank."""
         task = self.task
         if task.filler == "blank":
@@ -176,6 +170,6 @@ class MQARSampler:
         return Roles(role, torch.cat([told, asked], dim=1))
 
 
-def _different(key: Int[Tensor, "rows"], count: int, below: int) -> Int[Tensor, "rows count"]:
+def _different(key: Keys, count: int, below: int) -> Int[Tensor, "rows count"]:
     """`count` different whole numbers in [0, below) for every key, in random order."""
     return counter.bits(key, below).topk(count, largest=False).indices

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hopscope.configs import Task
 from hopscope.tasks.batch import Batch
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.khop import KHopSampler
 from hopscope.tasks.mqar import MQARSampler
 from hopscope.tasks.rendering import RenderedExample
@@ -35,32 +36,27 @@ class Sampler(Protocol):
 
     def __init__(self, task: Any, device: torch.device) -> None: ...
 
-    def batch(self, key: Int[Tensor, "rows"], swapped: Sequence[str] = ()) -> Batch:
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
         """One example per key; chains have swapped the symbols of these names (see `partners`)."""
         ...
 
-    def spelling(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The number of the symbol at every position."""
         ...
 
-    def vectors(self, key: Int[Tensor, "rows"]) -> Float[Tensor, "rows symbol dim"] | None:
+    def vectors(self, key: Keys) -> Float[Tensor, "rows symbol dim"] | None:
         """The vector of each symbol, by its number; None where symbols are tokens."""
         ...
 
-    def symbols(self, key: Int[Tensor, "rows"]) -> Tensor:
+    def symbols(self, key: Keys) -> Tensor:
         """The symbols of each chain [rows, chain, symbol, …]: vectors, or numbers of classes."""
         ...
 
-    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The chain that each answer belongs to."""
         ...
 
-    def rendered(
-        self,
-        key: Int[Tensor, "rows"],
-        order: Int[Tensor, "rows"] | None = None,
-        typed: list[int] | None = None,
-    ) -> RenderedExample:
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
         """The example of a key in words: as it is, in the order of another key, or with the symbols
         of these numbers in its places.
         """

@@ -21,6 +21,7 @@ from torch.nn.functional import one_hot
 from hopscope.configs import VectorTask
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles, partners
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import squared_errors
 from hopscope.tasks.rendering import Question, RenderedExample, letters
 
@@ -55,7 +56,7 @@ class VectorSampler:
         self.candidates = self.names
         self._tabulate()
 
-    def batch(self, key: Int[Tensor, "rows"], swapped: Sequence[str] = ()) -> Batch:
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
         """One example per key; every two chains have swapped these symbols."""
         entry, column = self._order(counter.keys(key, 0))
         symbols = self._symbols(counter.keys(key, 1))
@@ -71,31 +72,26 @@ class VectorSampler:
         targets = targets.unflatten(1, (self.task.chains, self.asked))
         return Batch(inputs, targets, Roles(self.role[cell], chain))
 
-    def spelling(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The number of the symbol at every position: chain by chain, with the values of decoys."""
         entry, column = self._order(counter.keys(key, 0))
         found: Tensor = self.symbol[entry * self.width + column % self.width]
         return found
 
-    def vectors(self, key: Int[Tensor, "rows"]) -> Float[Tensor, "rows symbol dim"]:
+    def vectors(self, key: Keys) -> Float[Tensor, "rows symbol dim"]:
         """The vectors of the symbols by these numbers."""
         return self._symbols(counter.keys(key, 1))
 
-    def symbols(self, key: Int[Tensor, "rows"]) -> Float[Tensor, "rows chain symbol dim"]:
+    def symbols(self, key: Keys) -> Float[Tensor, "rows chain symbol dim"]:
         """The symbols of every chain, as they are named in the graph."""
         of_chain: Tensor = self.vectors(key).unflatten(1, (self.task.chains, -1))
         return of_chain[:, :, : len(self.layout.graph.symbols)]
 
-    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The chain of every query."""
         return self._askers(self._order(counter.keys(key, 0))[0])
 
-    def rendered(
-        self,
-        key: Int[Tensor, "rows"],
-        order: Int[Tensor, "rows"] | None = None,
-        typed: list[int] | None = None,
-    ) -> RenderedExample:
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
         """The example in words, with the vectors of its key."""
         place = key if order is None else order
         batch, vectors = self.batch(place), self.vectors(key)[0]
@@ -153,21 +149,13 @@ class VectorSampler:
         facts = [{"keys": list(fact.keys), "value": fact.value} for fact in graph.facts]
         names = ("group", "chain", "symbol", "role", "columns", "code")
         return {
-            "way": "vector",
-            "dim": task.dim,
-            "symbols": task.symbols,
-            "position": task.position,
-            "chains": task.chains,
-            "known": self.known,
-            "answers": task.chains,
-            "count": task.chains * self.layout.symbols,
-            "slots": self.width,
-            "ragged": self.mixed,
-            "wanted": self.answers.tolist(),
+            "way": "vector", "dim": task.dim, "symbols": task.symbols, "position": task.position,
+            "chains": task.chains, "known": self.known, "answers": task.chains,
+            "count": task.chains * self.layout.symbols, "slots": self.width, "ragged": self.mixed,
+            "wanted": self.answers.tolist(), "hops": list(task.asked_hops()),
             "graph": {"known": list(graph.known), "facts": facts},
-            "hops": list(task.asked_hops()),
             **{name: getattr(self, name).tolist() for name in names},
-        }
+        }  # fmt: skip
 
     def _askers(self, entry: Int[Tensor, "rows seq"]) -> Int[Tensor, "rows answer"]:
         chain: Tensor = self.chain[entry]
