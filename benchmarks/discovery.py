@@ -55,7 +55,7 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]
     training = paper.training.model_copy(update=changes)
     for seed in range(chosen.a_seeds):
         run = train(paper.model_copy(update={"seeds": (seed,), "training": training}), chosen.store)
-        calm = Study(run).calmest()
+        calm = Study(run).best_late_checkpoint()
         yield f"transformer A, seed {seed}, step {calm.step}", calm.model, paper.task
 
 

@@ -108,8 +108,8 @@ def transformer(letter: str, chosen: argparse.Namespace) -> Entry:
     name = f"musat/transformer-{letter}"
     run = Run(trained(preset(name).recipe, Store(chosen.store), f"hopscope train {name}"))
     name = f"transformer {letter.upper()} of Musat (ICLR 2025)"
-    what = f"{name}: three hops, at its calmest late checkpoint"
-    return of_run(run, what, {Study(run).calmest().step})
+    what = f"{name}: three hops, at its best late checkpoint"
+    return of_run(run, what, {Study(run).best_late_checkpoint().step})
 
 
 def larger_weights(chosen: argparse.Namespace) -> Entry:
@@ -117,8 +117,8 @@ def larger_weights(chosen: argparse.Namespace) -> Entry:
     assert isinstance(recipe, Experiment)
     run = Run(trained(recipe, Store(chosen.store), "hopscope reproduce musat/fig7-seeds"))
     name = "transformer D of Musat (ICLR 2025), with initial weights of 1/√inputs"
-    what = f"{name}: four hops, at its calmest late checkpoint"
-    return of_run(run, what, {Study(run).calmest().step})
+    what = f"{name}: four hops, at its best late checkpoint"
+    return of_run(run, what, {Study(run).best_late_checkpoint().step})
 
 
 def nearest(chosen: argparse.Namespace) -> Entry:

@@ -36,9 +36,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         run = train(experiment, store=chosen.store or temporary)
         steps, losses = run.losses("train")
-        print(plot(steps, losses.mean(axis=1), task.guess()))
+        print(plot(steps, losses.mean(axis=1), task.chance()))
         for hop, loss in enumerate(run.final_losses()[0], start=1):
-            print(f"hop {hop}: {loss:.4f} (guessing: {task.guess():.2f})")
+            print(f"hop {hop}: {loss:.4f} (guessing: {task.chance():.2f})")
 
         maps = attention_maps(run.model, task)
         look, value = (maps.roles.index(role) for role in (Role("query"), Role("value")))

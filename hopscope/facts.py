@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
 
-from hopscope.errors import CircuitError, FactError
+from hopscope.errors import CircuitError, ConfigError
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class FactGraph:
 
     def __post_init__(self) -> None:
         if not self.facts:
-            raise FactError("a fact graph needs at least one fact, got none: write e.g. 'a->b'")
+            raise ConfigError("a fact graph needs at least one fact, got none: write e.g. 'a->b'")
         times = Counter(fact.value for fact in self.facts)
         doubled = sorted(value for value, count in times.items() if count > 1)
         if doubled:
-            raise FactError(f"two facts lead to {doubled[0]!r}: give each value one fact")
+            raise ConfigError(f"two facts lead to {doubled[0]!r}: give each value one fact")
 
     @cached_property
     def known(self) -> tuple[str, ...]:
@@ -66,9 +66,18 @@ class FactGraph:
     @cached_property
     def roles(self) -> tuple["Role", ...]:
         """Every role of this graph: keys and value of each fact, then the queries."""
-        of_facts = (role for number, fact in enumerate(self.facts) for role in _roles(number, fact))
-        queries = (Role("query", slot) for slot, _ in enumerate(self.known))
-        return (*of_facts, *queries)
+        of_facts = (role for number, _ in enumerate(self.facts) for role in self.roles_of(number))
+        return (*of_facts, *self.query_roles)
+
+    @cached_property
+    def query_roles(self) -> tuple["Role", ...]:
+        """The roles of the question: one for each known symbol."""
+        return tuple(Role("query", number) for number, _ in enumerate(self.known))
+
+    def roles_of(self, number: int) -> tuple["Role", ...]:
+        """The roles of one fact: its keys, then its value."""
+        keys = tuple(Role("key", number, slot) for slot, _ in enumerate(self.facts[number].keys))
+        return (*keys, Role("value", number))
 
 
 ROLE = re.compile(r"([^\W\d_](?:[\w '-]*[^\W\d_])?)(?: (\d+)(?:\.(\d+))?)?")
@@ -98,7 +107,7 @@ class Role:
     def __post_init__(self) -> None:
         match = ROLE.fullmatch(self.kind)
         if match is None or match[2] is not None or _misnamed(self.kind):
-            raise FactError(
+            raise ConfigError(
                 f"a role cannot be called {self.kind!r}: a name has letters, and digits, spaces or "
                 "hyphens inside; its number is given beside it"
             )
@@ -119,7 +128,7 @@ def parse_role(text: str) -> Role:
     match = ROLE.fullmatch(text)
     unnumbered = match is not None and match[2] is None and match[1] in NUMBERED
     if match is None or unnumbered or _misnamed(match[1]):
-        raise FactError(f"there is no role {text!r}: roles are query, key 0, value 0, key 2.1, …")
+        raise ConfigError(f"there is no role {text!r}: roles are query, key 0, value 0, key 2.1, …")
     return Role(match[1], int(match[2] or 0), int(match[3] or 0))
 
 
@@ -137,11 +146,6 @@ def _misnamed(kind: str) -> bool:
     return any(kind.startswith(f"{numbered} ") for numbered in NUMBERED)
 
 
-def _roles(number: int, fact: Fact) -> tuple[Role, ...]:
-    keys = tuple(Role("key", number, slot) for slot, _ in enumerate(fact.keys))
-    return (*keys, Role("value", number))
-
-
 @cache
 def chain_of_facts(hops: int) -> FactGraph:
     """The linear chain x0→x1, x1→x2, … of retrieval.
@@ -150,7 +154,7 @@ def chain_of_facts(hops: int) -> FactGraph:
     ['x0->x1', 'x1->x2']
     """
     if hops < 1:
-        raise FactError(f"hops is {hops}; a chain has at least 1 hop")
+        raise ConfigError(f"hops is {hops}; a chain has at least 1 hop")
     return FactGraph(tuple(Fact((f"x{hop}",), f"x{hop + 1}") for hop in range(hops)))
 
 
@@ -168,7 +172,7 @@ def parse_facts(texts: Iterable[str]) -> FactGraph:
         ready = [fact for fact in waiting if all(k in done or k not in values for k in fact.keys)]
         if not ready:
             cycle = ", ".join(map(str, waiting))
-            raise FactError(
+            raise ConfigError(
                 f"the facts {cycle} need each other: a question could never be answered"
             )
         ordered += ready
@@ -182,9 +186,9 @@ def _parse_fact(text: str) -> Fact:
     keys = tuple(key.strip() for key in left.split(","))
     value = right.strip()
     if not arrow or not value or not all(keys) or "," in value or "->" in value:
-        raise FactError(f"cannot read the fact {text!r}: write keys and one value as 'x,y->z'")
+        raise ConfigError(f"cannot read the fact {text!r}: write keys and one value as 'x,y->z'")
     if len(set(keys)) < len(keys):
-        raise FactError(f"the fact {text!r} names a key twice: each key once")
+        raise ConfigError(f"the fact {text!r} names a key twice: each key once")
     return Fact(keys, value)
 
 

@@ -1,12 +1,12 @@
 """When something happened in a training: one rule for each event, wherever it is asked for.
 
 * A hop is learned at the step where the mean of the last ten training losses first falls below
-  two thirds of guessing (0.5 for four chains), if a validation loss ever does so, too: otherwise
-  the examples were learned by heart. `Run.learned` asks this of a run, for everything that tells
-  it: `show`, `emergence`, the tables of the papers, figures.
-* A path of attention has emerged where its mean, which is known at checkpoints alone, first rises
+  two thirds of chance (0.5 for four chains), if a validation loss ever does so too: otherwise the
+  examples were learned by heart. `Run.learned` applies this rule for `show`, `emergence`, the
+  tables of the papers and figures.
+* A path of attention has emerged where its mean, which is known at checkpoints only, first rises
   above one half on a straight line between two of them.
-* A training is calmest at that checkpoint of its last tenth that has the lowest validation loss.
+* The best late checkpoint is the one of the last tenth with the lowest validation loss.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from numpy.lib.stride_tricks import sliding_window_view
 HALF = 0.5
 """Mean attention above which a path has emerged (Musat 2025, §9)."""
 LEARNED = 2 / 3
-"""Share of the guessing level below which a loss counts as learned; 0.5 for the paper's four
-chains, of which an answer that knows nothing has a loss of 0.75."""
+"""Share of chance below which a loss counts as learned; 0.5 for the paper's four chains, where
+chance is 0.75."""
 WINDOW = 10
 """Training losses that are averaged, since the loss of a single batch is noisy."""
 LATE = 0.9
 """Checkpoints after this share of the training are late: the last tenth."""
 
 
-def learned_below(guess: float) -> float:
-    """The loss below which a hop counts as learned, given the loss of guessing."""
-    return LEARNED * guess
+def learned_below(chance: float) -> float:
+    """The loss below which a hop counts as learned, given the loss at chance."""
+    return LEARNED * chance
 
 
 def learned(
@@ -71,7 +71,7 @@ def crossing(steps: Sequence[int], values: Float[np.ndarray, "step"]) -> float |
     return float(steps[first - 1] + share * (steps[first] - steps[first - 1]))
 
 
-def calmest(
+def best_late_checkpoint(
     steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step"], checkpoints: Sequence[int]
 ) -> int:
     """The late checkpoint with the lowest validation loss; at a constant learning rate the very

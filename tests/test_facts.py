@@ -1,6 +1,6 @@
 import pytest
 
-from hopscope.errors import FactError
+from hopscope.errors import ConfigError
 from hopscope.facts import Fact, FactGraph, Role, chain_of_facts, parse_facts, parse_role
 
 
@@ -37,9 +37,9 @@ def test_what_is_no_fact_graph_is_refused() -> None:
         (["a,a->b"], "names a key twice"),
         ([], "at least one fact"),
     ):
-        with pytest.raises(FactError, match=text):
+        with pytest.raises(ConfigError, match=text):
             parse_facts(facts)
-    with pytest.raises(FactError, match="hops is 0"):
+    with pytest.raises(ConfigError, match="hops is 0"):
         chain_of_facts(0)
 
 
@@ -53,8 +53,8 @@ def test_a_role_is_read_from_its_text() -> None:
     for role in (*parse_facts(["a->x", "a->y", "x,y->z"]).roles, *own):
         assert parse_role(str(role)) == role
     for text in ("1 key", "key", "value x", "", "a<b", "letter 1 "):
-        with pytest.raises(FactError, match=f"there is no role '{text}': roles are query, key 0"):
+        with pytest.raises(ConfigError, match=f"there is no role '{text}': roles are query, key 0"):
             parse_role(text)
     for name in ("", "key 1", "value x", "a<b", "1st", "letter "):  # could not be read again
-        with pytest.raises(FactError, match="a role cannot be called"):
+        with pytest.raises(ConfigError, match="a role cannot be called"):
             Role(name)

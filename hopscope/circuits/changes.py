@@ -21,7 +21,7 @@ from hopscope.circuits.mechanism import (
     Mechanism,
     aim,
 )
-from hopscope.errors import ConfigError, FactError
+from hopscope.errors import ConfigError
 from hopscope.facts import Role, parse_role
 
 CHANGE = re.compile(r"(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)", re.ASCII)
@@ -95,7 +95,7 @@ def _of_row(text: str, reader: Role, what: str) -> Aim:
         return KNOWN[what]
     try:
         named, source = _path(_arrows(what)) if "<" in _arrows(what) else (reader, parse_role(what))
-    except FactError as error:
+    except ConfigError as error:
         raise ConfigError(
             f"the change {text[:100]!r} is not understood; WHAT of one row is "
             f"{', '.join(WORDS)}, or a role that it reads; {' and '.join(CARRIED)} replace what a "

@@ -127,7 +127,7 @@ def _searched(search: Search, untouched: State) -> tuple[Draft, tuple[Alternativ
 
 def _check_asks(task: Questions) -> None:
     """Refuse a task on which guessing is perfect: there no circuit is worth more than none."""
-    if isinstance(task, FactTask) and task.guess() <= 0:
+    if isinstance(task, FactTask) and task.chance() <= 0:
         raise CircuitError(
             "guessing has a loss of 0 on this task (of a single chain there is nothing to look up),"
             " so that no circuit is better than none: examine a model of two chains or more"

@@ -236,8 +236,8 @@ def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
         return question_losses(task, outputs.to(batch.targets.device), batch)
 
     inputs, roles, table = batch.inputs, batch.roles, task.roles()
-    read = task.described() or task.interface().read
-    return Exam(inputs, roles, table, losses, task.guess(), read, graph=task.graph())
+    read = task.labelled_positions() or task.interface().read
+    return Exam(inputs, roles, table, losses, task.chance(), read, graph=task.graph())
 
 
 def check_exam(exam: object, examples: int) -> None:

@@ -9,7 +9,7 @@ from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.theory import Path
 
-PATH_SHARE = Discovery().path_share
+PATH_SHARE = Discovery.path_share
 """The least share of a row's attention that makes its target a path, unless told otherwise."""
 Which = Literal["clean", "ideal", "own", "ablated"]
 """A state of the model whose losses a circuit keeps (`Losses`)."""

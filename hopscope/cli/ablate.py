@@ -11,7 +11,7 @@ from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.drawing import write_numbers
 from hopscope.cli.output import teller
 from hopscope.cli.subject import FoundArguments
-from hopscope.configs.tasks.layout import Order
+from hopscope.configs.tasks import Order
 from hopscope.store.files import check_files
 
 if TYPE_CHECKING:

@@ -251,7 +251,7 @@ def _print_stability(examined: "Study", first: "Circuit", chosen: DiscoverArgume
 
 def _tell_if_unlucky(examined: "Study", tell: Callable[[str], None]) -> None:
     """At a constant learning rate the last step may sit on a spike."""
-    calm = examined.calmest()
+    calm = examined.best_late_checkpoint()
     now, then = examined.validation_loss(), calm.validation_loss()
     if now is not None and then is not None and now > 3 * then:
         tell(

@@ -10,7 +10,7 @@ import tyro
 from hopscope import __version__
 from hopscope.cli.arguments import JsonArguments
 from hopscope.cli.output import say, say_json, warn, width
-from hopscope.errors import ConfigError, ResultsUnreadable
+from hopscope.errors import ConfigError, ResultsError
 from hopscope.names import hint
 from hopscope.papers.claim import Claim, Finding
 from hopscope.papers.registry import PAPERS, Registry
@@ -77,7 +77,7 @@ def _complain(judged: Sequence[Claim], results: Results) -> int:
     for target in sorted(of_all & results.targets.keys()):
         try:
             results.so_far(target)
-        except ResultsUnreadable as error:
+        except ResultsError as error:
             warn(error)
             code = error.exit_code
     return code

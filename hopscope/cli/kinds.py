@@ -69,7 +69,7 @@ def last_losses(run: Any) -> list[dict[str, Any]]:
     for split in SPLITS:
         steps, losses = run.losses(split)
         if len(steps):
-            names = run.recipe.losses_named(losses.shape[2])
+            names = run.recipe.loss_names(losses.shape[2])
             last = losses[-1].mean(axis=0).tolist()
             rows += [
                 {"split": split, "of": name, "last_loss": loss}

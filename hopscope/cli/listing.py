@@ -118,7 +118,7 @@ def _rows(store: Store, listed: Sequence[Listed], problems: list[str]) -> list[R
     for run in listed:
         last, course = losses.get(run.name, ([], []))
         recipe = run.folder.recipe if run.folder else None
-        level = (recipe.guess if recipe else None) or 1.0
+        level = (recipe.chance if recipe else None) or 1.0
         rows.append(
             Row(
                 run,

@@ -16,8 +16,7 @@ from hopscope.errors import (
     CircuitError,
     ConfigError,
     HopscopeError,
-    ResultsMissing,
-    ResultsUnreadable,
+    ResultsError,
     StoreError,
 )
 from hopscope.machine import check_threads
@@ -76,7 +75,7 @@ def reproduce(chosen: ReproduceArguments, papers: Registry = PAPERS) -> int:
     for target in left:
         try:
             complete &= reproduced(target, chosen, store, results)
-        except (CircuitError, ResultsUnreadable, *OF_ONE_RUN) as error:
+        except (CircuitError, ResultsError, *OF_ONE_RUN) as error:
             # It says nothing about the other targets.
             warn(f"{target.name}: {error}")
             failed.append(error)
@@ -155,7 +154,7 @@ def _runs_measured(results: Results, target: str, protocol: Protocol) -> tuple[s
     """The runs of which there are rows. A file that cannot be read is told of when it is needed."""
     try:
         return results.part(target, protocol).runs
-    except ResultsUnreadable:
+    except ResultsError:
         return ()
 
 
@@ -184,7 +183,7 @@ def still_open(found: Sequence[Target], wanted: Protocol, results: Results) -> l
     for target in found:
         try:
             results.check(target.name, target.runs(wanted)[0])
-        except ResultsUnreadable:
+        except ResultsError:
             if len(found) == 1:
                 raise
             say(f"{target.name}: measured already, by a better protocol")
@@ -278,7 +277,7 @@ def draw_again(found: Sequence[Target], results: Results) -> None:
     known = [target.name for target in found if results.so_far(target.name)]
     if not known:
         which = f"none of {len(found)} targets is" if len(found) > 1 else f"{found[0].name} is not"
-        raise ResultsMissing(
+        raise ResultsError(
             f"nothing to draw: {which} measured in {results.root}: --results names another folder"
         )
     for table in filter(None, map(results.shown, known)):

@@ -65,7 +65,7 @@ def _formatted(value: object, form: str) -> str:
 def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
-    level = run.recipe.guess or 1.0
+    level = run.recipe.chance or 1.0
     if len(steps):
         say("", *plot(steps, losses.mean(axis=1), level, width()).splitlines(), "")
     if not run.folder.manifest.complete:
@@ -91,12 +91,12 @@ def print_losses(run: "Run") -> None:
 
 def loss_rows(run: "Run") -> list[dict[str, Any]]:
     """Of each hop the final loss of every model, and when each came below what was learned."""
-    guess = run.recipe.guess
-    level = guess or 1.0
+    chance = run.recipe.chance
+    level = chance or 1.0
     final = run.final_losses()
     reached = {limit: run.learned(limit) for limit in (learned_below(level), LOW)}
     return [
-        {"hop": number, "final_loss": final[:, hop].tolist(), "guessing": guess}
+        {"hop": number, "final_loss": final[:, hop].tolist(), "guessing": chance}
         | {f"below_{at:.2g}_at": [model[hop] for model in found] for at, found in reached.items()}
         for hop, number in enumerate(run.recipe.task.asked_hops())
     ]

@@ -71,7 +71,7 @@ def train(words: Sequence[str]) -> int:
     recipe = _recipe(words[0])
     form = arguments_for(recipe)
     chosen: Any = parse(form, f"train {words[0]}", with_ranges(words[1:]), default=form(recipe))
-    for setting in chosen.recipe.never_happens():
+    for setting in chosen.recipe.warnings():
         warn(setting)
     store = Store(chosen.store)
     several = len(chosen.recipe.seeds) > 1 and any(w.startswith(SEEDS) for w in words)

@@ -32,14 +32,14 @@ class Experiment(Recipe):
         return self.training.steps
 
     @property
-    def guess(self) -> float:
-        """The loss of the best answer that ignores how the facts connect."""
-        return self.task.guess()
+    def chance(self) -> float:
+        """The loss at chance: that of the best answer that ignores how the facts connect."""
+        return self.task.chance()
 
     def asked_hops(self) -> tuple[int, ...]:
         return self.task.asked_hops()
 
-    def losses_named(self, count: int) -> list[str]:  # noqa: ARG002  (as many as hops are asked)
+    def loss_names(self, count: int) -> list[str]:  # noqa: ARG002  (as many as hops are asked)
         return [f"hop {number}" for number in self.asked_hops()]
 
     def shape(self) -> dict[str, int | None]:
@@ -50,8 +50,8 @@ class Experiment(Recipe):
             "d_model": self.model.d_model,
         }
 
-    def never_happens(self) -> list[str]:
-        return self.training.never_happens()
+    def warnings(self) -> list[str]:
+        return self.training.warnings()
 
     def title(self) -> str:
         hops = self.task.chosen_hops()

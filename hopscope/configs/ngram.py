@@ -186,7 +186,7 @@ class NgramExperiment(Recipe):
         return "epoch"
 
     @property
-    def guess(self) -> float:
+    def chance(self) -> float:
         """The loss at chance: that of an even distribution over the symbols."""
         return math.log(self.process.alphabet)
 

@@ -56,24 +56,24 @@ class Recipe(Config):
         return "step"
 
     @property
-    def guess(self) -> float | None:
-        """The loss of the best answer that knows nothing; None where there is no loss."""
+    def chance(self) -> float | None:
+        """The loss at chance; None where there is no loss."""
         return None
 
     def asked_hops(self) -> tuple[int, ...]:
         """The hop that each of its losses belongs to, from 1; (1,) where there are no hops."""
         return (1,)
 
-    def losses_named(self, count: int) -> list[str]:
-        """What each column of its losses is the loss of."""
+    def loss_names(self, count: int) -> list[str]:
+        """The name of each column of its losses."""
         return ["loss"] * count
 
     def shape(self) -> dict[str, int | None]:
         """The numbers that tables of runs show; None for what it does not have."""
         return dict.fromkeys(SHAPE)
 
-    def never_happens(self) -> list[str]:
-        """What its settings ask for that its length leaves no room for, a line each."""
+    def warnings(self) -> list[str]:
+        """Settings that take no effect since the run is too short for them, a line each."""
         return []
 
     @abstractmethod
@@ -81,17 +81,17 @@ class Recipe(Config):
         """The readable part of the run's name."""
 
     def digest(self) -> str:
-        """What tells this recipe from all others: a hash of what it changes."""
+        """The SHA-256 of what this recipe changes."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
-    def seedless(self) -> str:
-        """What recipes have in common that differ in their seeds alone: a hash of the rest."""
+    def hash_without_seeds(self) -> str:
+        """The SHA-256 of all but the seeds: equal for recipes that differ only in their seeds."""
         fields = self.non_defaults()
         fields.pop("seeds", None)
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     def run_name(self) -> str:
-        """What the run folder is called: readable, and unique by the digest at its end."""
+        """The name of the run folder: a readable title, and ten digits of the digest."""
         return f"{self.title()}-{self.digest()[:10]}"
 
     def written(self) -> bytes:

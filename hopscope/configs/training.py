@@ -71,8 +71,8 @@ class Training(Config):
         extra = (step for step in self.checkpoint_at if step < self.steps)
         return tuple(sorted({0, *regular, *extra, self.steps}))
 
-    def never_happens(self) -> list[str]:
-        """What lies behind the last step, a line each."""
+    def warnings(self) -> list[str]:
+        """Settings that take no effect since they lie after the last step, a line each."""
         late = ", ".join(f"{step:,}" for step in self.checkpoint_at if step > self.steps)
         found = []
         if self.warmup >= self.steps:

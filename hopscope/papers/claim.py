@@ -6,7 +6,7 @@ from typing import Literal
 
 from hopscope import intervals
 from hopscope.display import Displayed
-from hopscope.errors import ResultsUnreadable
+from hopscope.errors import ResultsError
 from hopscope.papers.basis import basis
 from hopscope.papers.results_folder import Results
 from hopscope.papers.table import Table
@@ -125,7 +125,7 @@ class Claim(Displayed):
         """
         try:
             return self._finding(results)
-        except ResultsUnreadable as error:
+        except ResultsError as error:
             return Finding("–", "not measured", str(error))
 
     def _finding(self, results: Results) -> Finding:

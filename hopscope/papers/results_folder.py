@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hopscope.errors import ResultsError, ResultsMissing, ResultsUnreadable
+from hopscope.errors import ResultsError
 from hopscope.papers.table import PROTOCOLS, Protocol, Table
 from hopscope.papers.table_file import anew, protocol_of, read_table
 from hopscope.papers.target import Target
@@ -71,7 +71,7 @@ class Results:
         """The rows of a target; if there are none, an error that says which command makes them."""
         path = self.path(target)
         if not path.is_file():
-            raise ResultsMissing(
+            raise ResultsError(
                 f"{path} does not exist: `hopscope reproduce {target}` measures what it holds"
             )
         return self._read(path, target)
@@ -98,7 +98,7 @@ class Results:
         path = self.path(target)
         known = protocol_of(path) if path.is_file() else protocol
         if PROTOCOLS[known] > PROTOCOLS[protocol]:
-            raise ResultsUnreadable(
+            raise ResultsError(
                 f"{path} holds the {known} protocol, which {protocol} would replace: choose "
                 "another folder with --results"
             )
@@ -126,7 +126,7 @@ class Results:
             return Table(target, protocol, ())
         found = self._read(path, target)
         if found.protocol != protocol or not all(row.run for row in found.rows):
-            raise ResultsUnreadable(
+            raise ResultsError(
                 f"{path} is no part of the {protocol} protocol: remove it, and {anew(target)}"
             )
         return found

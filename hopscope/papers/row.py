@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, JsonValue, StrictFloat, ValidationError
 
 from hopscope.configs import Config
-from hopscope.errors import ResultsUnreadable
+from hopscope.errors import ResultsError
 
 Numbers = tuple[StrictFloat, ...]
 JsonObject = dict[str, JsonValue]
@@ -29,7 +29,7 @@ class Record(Config):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in (type(self).__name__, *first["loc"]))
-            raise ResultsUnreadable(f"{place!r}: {first['msg']}") from error
+            raise ResultsError(f"{place!r}: {first['msg']}") from error
 
 
 class Row(Record):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hopscope import __version__
-from hopscope.errors import ResultsUnreadable, StoreError
+from hopscope.errors import ResultsError, StoreError
 from hopscope.papers.row import Row, read_row
 from hopscope.papers.table import FORMAT, PROTOCOLS, Protocol, Table
 from hopscope.store.files import read_bytes
@@ -18,27 +18,27 @@ def read_table(path: Path, target: str, kinds: Sequence[type[Row]]) -> Table:
     try:
         lines = [json.loads(line) for line in read_bytes(path).decode().splitlines()]
     except StoreError as error:
-        raise ResultsUnreadable(str(error)) from error
+        raise ResultsError(str(error)) from error
     except (ValueError, RecursionError) as error:
-        raise ResultsUnreadable(
+        raise ResultsError(
             f"{path} is no table of results ({error}): remove it, and {anew(target)}"
         ) from error
     head, *rows = lines or [None]
     if isinstance(head, dict) and head.get("format", FORMAT) != FORMAT:
-        raise ResultsUnreadable(
+        raise ResultsError(
             f"{path} has format {head['format']!r}, this hopscope ({__version__}) reads "
             f"{FORMAT}: {anew(target)}"
         )
     if not _is_head(head, target) or not all(isinstance(row, dict) for row in rows):
-        raise ResultsUnreadable(
+        raise ResultsError(
             f"{path} is no table of results of {target}: remove it, and {anew(target)}"
         )
     found = []
     for number, values in enumerate(rows, start=2):
         try:
             found.append(read_row(kinds, values))
-        except ResultsUnreadable as error:
-            raise ResultsUnreadable(
+        except ResultsError as error:
+            raise ResultsError(
                 f"line {number} of {path} is damaged or of another hopscope ({error}): "
                 f"{anew(target)}"
             ) from error

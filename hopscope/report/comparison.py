@@ -59,9 +59,9 @@ def _draw(axes: Axes, course: Course, hop: str, colour: str) -> None:
 def _levels(found: Comparison) -> list[tuple[float, str]]:
     """The levels of guessing, each with its colour: its run's, where they differ."""
     known = [
-        (course.guess, colour)
+        (course.chance, colour)
         for course, colour in zip(found.courses, COLOURS, strict=False)
-        if course.guess is not None
+        if course.chance is not None
     ]
     alike = len({level for level, _ in known}) == 1
     return [(known[0][0], DIM)] if alike else known

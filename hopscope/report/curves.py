@@ -22,7 +22,7 @@ FULL_SCALE = 1.6
 @drawn
 def loss_curves(run: Run) -> Picture:
     """Training loss (smoothed) and validation loss of every hop; a band spans a fleet."""
-    several, level = len(run.recipe.seeds) > 1, run.recipe.task.guess()
+    several, level = len(run.recipe.seeds) > 1, run.recipe.task.chance()
     band = " Bands: from the lowest to the highest of the models." if several else ""
     figure = picture(
         run_title(run.folder),

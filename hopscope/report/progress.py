@@ -26,7 +26,7 @@ class Progress:
         """Begin with a run at a step, and forget the run before."""
         self.recipe, self.name = folder.recipe, folder.name
         self.steps, self.unit = self.recipe.steps, self.recipe.unit
-        self.level = self.recipe.guess
+        self.level = self.recipe.chance
         self.step, self.smooth = step, None
         self.marks.clear()  # of the run before, if there was one
         self.history.clear()
@@ -64,7 +64,7 @@ class Progress:
 
     def _names(self) -> list[str]:
         assert self.smooth is not None
-        return self.recipe.losses_named(self.smooth.shape[1])
+        return self.recipe.loss_names(self.smooth.shape[1])
 
 
 def clock_time(seconds: float) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hopscope.configs import Recipe
-from hopscope.errors import Interrupted, OutOfMemory, RunDamaged, RunWarning
+from hopscope.errors import Interrupted, RunDamaged, RunWarning, TrainingError
 from hopscope.machine import check_threads
 from hopscope.runs.stop import Stop, exit_code
 from hopscope.runs.watcher import NobodyWatches, Watcher
@@ -60,7 +60,7 @@ def _memory_told(folder: RunFolder) -> Iterator[None]:
         yield
     except (MemoryError, torch.OutOfMemoryError) as error:
         said = str(error).splitlines()[:1] or ["MemoryError"]
-        raise OutOfMemory(
+        raise TrainingError(
             f"{folder.name} ran out of memory at step {folder.manifest.step} or after it "
             f"({said[0][:120]}): free some, and the same command goes on; or take a smaller batch "
             "or model, or --pack 1"

@@ -98,19 +98,19 @@ def _losses(folder: RunFolder) -> str:
     steps, found = losses(folder, "validation")
     if not len(steps):
         return ""
-    names = recipe.losses_named(found.shape[2])
+    names = recipe.loss_names(found.shape[2])
     rows = [
         f"| {seed} | {' | '.join(f'{value:.4g}' for value in own)} |"
         for seed, own in zip(recipe.seeds, found[-1], strict=True)
     ]
-    guess = "" if recipe.guess is None else f" Guessing: {recipe.guess:.4g}."
+    chance = "" if recipe.chance is None else f" Guessing: {recipe.chance:.4g}."
     return "\n".join(
         [
             f"\n## Validation loss after {recipe.unit} {steps[-1]:,}\n",
             f"| seed | {' | '.join(names)} |",
             f"|---{'|---' * len(names)}|",
             *rows,
-            f"\nOn fresh examples.{guess}\n",
+            f"\nOn fresh examples.{chance}\n",
         ]
     )
 

@@ -29,7 +29,7 @@ from hopscope.errors import ModelError
 from hopscope.models import Transformer
 from hopscope.models.layers import NORM_EPS
 from hopscope.store.files import write_bytes
-from hopscope.tasks.kinds import speller_of
+from hopscope.tasks import sampler_of
 
 NEVER = -1e4
 """The logit of a token that is no answer."""
@@ -150,11 +150,9 @@ def vocabulary(task: Task) -> list[str]:
     """A word for every number in the vocabulary: tokens as the explorer calls them; behind them
     answers that are no tokens, by hop.
     """
-    interface, hops = task.interface(), task.asked_hops()
-    names = speller_of(task).names
-    each = interface.outputs // len(hops)
-    answers = [f"x{hop}={name}" for hop in hops for name in names[:each]]
-    return [*names[: interface.inputs], *answers[interface.inputs :]]
+    sampler = sampler_of(task)
+    answers = [f"x{hop}={name}" for hop in task.asked_hops() for name in sampler.candidates]
+    return [*sampler.names, *answers[len(sampler.names) :]]
 
 
 def tokenizer_of(words: list[str]) -> dict[str, Any]:

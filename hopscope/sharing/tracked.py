@@ -100,7 +100,7 @@ def _losses(run: Tracked, _: int) -> Iterator[Series]:
     for split in SPLITS:
         steps, found = losses(run.folder, split)
         columns = range(found.shape[2])  # none where nothing was measured
-        for column, named in zip(columns, recipe.losses_named(len(columns)), strict=False):
+        for column, named in zip(columns, recipe.loss_names(len(columns)), strict=False):
             name = named.replace("hop ", "loss/x")
             yield f"{split}/{name}", steps, found[:, number, column]
 

@@ -17,7 +17,6 @@ from hopscope.configs import Recipe, read_recipe
 from hopscope.display import Displayed
 from hopscope.errors import (
     ConfigError,
-    FactError,
     RunDamaged,
     RunMismatch,
     RunMissing,
@@ -75,7 +74,7 @@ class RunFolder(Displayed):
     def _recipe(self) -> Recipe:
         try:
             return read_recipe(self.read(CONFIG))
-        except (ConfigError, FactError) as error:
+        except ConfigError as error:
             raise RunMismatch(
                 f"{self.path / CONFIG} describes no run ({error}): `hopscope rm {self.path.name}`"
             ) from error

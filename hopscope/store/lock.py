@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hopscope.errors import RunBusy, RunDamaged, RunTaken, StoreUnwritable
+from hopscope.errors import RunBusy, RunDamaged, StoreUnwritable
 from hopscope.store.files import NO_LINK, read_inside, writing
 
 LOCK = ".lock"
@@ -84,7 +84,7 @@ class Held:
         if self.folder.is_dir() and marks(self.folder) != self.mine:
             found = holder_of(self.folder)
             by = "went on elsewhere" if found is None else f"was taken over by {found}"
-            raise RunTaken(
+            raise RunBusy(
                 f"{name} {by}, as this process was not heard of for too long: what it computed "
                 "since its last checkpoint is dropped"
             )

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError, field_validator
 
 from hopscope.configs import Config
-from hopscope.errors import ConfigError, RunDamaged, RunMissing, RunTooNew
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing
 from hopscope.store.files import read_inside, sha256
 
 FORMAT = 3
@@ -146,7 +146,7 @@ def read_manifest(folder: Path) -> Manifest:
         content = json.loads(read_inside(folder, MANIFEST, MOST_BYTES))
         version, check = content["format"], content.pop(CHECK, None)
         if isinstance(version, int) and version > FORMAT:
-            raise RunTooNew(
+            raise RunMismatch(
                 f"{folder} has format {version}; this hopscope reads format {FORMAT}: upgrade it"
             )
         if check != sha256(_spelled(content)):

@@ -64,7 +64,7 @@ class Course:
     """The word for what the steps of the run count, in the singular."""
     hops: tuple[str, ...]
     """What each column is the loss of."""
-    guess: float | None
+    chance: float | None
     learned: Sequence[Sequence[int | None]]
     """When each model learned each hop, as `Run.learned` says; empty where there are no hops."""
     steps: Int32[np.ndarray, "step"]
@@ -77,9 +77,9 @@ class Course:
         """The course of the losses of one run, read from its metrics."""
         recipe, run = folder.recipe, opened(folder)
         train, checked = losses(folder, "train"), losses(folder, "validation")
-        hops = tuple(recipe.losses_named(train[1].shape[2])) if len(train[0]) else ()
+        hops = tuple(recipe.loss_names(train[1].shape[2])) if len(train[0]) else ()
         when = run.learned() if isinstance(run, Run) and hops else []
-        return cls(folder.name, recipe.unit, hops, recipe.guess, when, *train, *checked)
+        return cls(folder.name, recipe.unit, hops, recipe.chance, when, *train, *checked)
 
     def ended(self, hop: str) -> Ended | None:
         """What became of the loss of this name, if the run has one."""

@@ -22,7 +22,7 @@ from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Task
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
-from hopscope.milestones import calmest
+from hopscope.milestones import best_late_checkpoint
 from hopscope.models import Transformer
 from hopscope.runs import opened
 from hopscope.store import Store
@@ -202,7 +202,7 @@ class Study(Displayed):
         self.check_fits(examples)
         return contents_story(self.run, self.task, self.member, examples, seed)
 
-    def calmest(self) -> "Study":
+    def best_late_checkpoint(self) -> "Study":
         """The same model at the late checkpoint with the lowest validation loss: at a constant
         learning rate the last step may sit on a spike.
         """
@@ -210,7 +210,7 @@ class Study(Displayed):
         if not len(steps):  # written by hand, and not trained
             return self
         mine = losses[:, self.member or 0].mean(axis=-1)
-        return Study(self.run, self.seed, calmest(steps, mine, self.run.checkpoints))
+        return Study(self.run, self.seed, best_late_checkpoint(steps, mine, self.run.checkpoints))
 
     def validation_loss(self) -> float | None:
         """The validation loss after this very step; None if it was not measured there."""
@@ -226,7 +226,11 @@ class Study(Displayed):
         runs = [self.run]
         if len(self.recipe.seeds) == 1 and not self.run.folder.gallery:
             others, _ = Store(self.run.folder.path.parent).readable()
-            alike = [each for each in others if each.recipe.seedless() == self.recipe.seedless()]
+            alike = [
+                each
+                for each in others
+                if each.recipe.hash_without_seeds() == self.recipe.hash_without_seeds()
+            ]
             runs = [Run(each) for each in alike if each.name != self.run.name]
             runs = sorted([self.run, *runs], key=lambda run: run.recipe.seeds)
         return [Study(run, seed, step) for run in runs for seed in run.recipe.seeds]

@@ -1,9 +1,10 @@
-"""What every task hands out: inputs, targets, and the role of each position."""
+"""Examples of a task: inputs, targets, and the role of each position."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -59,8 +60,22 @@ class Batch:
         return self.mapped(cut)
 
 
+def partners(chains: int, device: torch.device | str = "cpu") -> Int[Tensor, "chain"]:
+    """The chain with which each swaps a symbol in a minimal pair: 1, 0, 3, 2, …
+
+    Both examples of a pair are as likely as any other, since symbols are drawn alike for all
+    chains. The last of an odd number of chains keeps its own symbol.
+
+    >>> partners(5).tolist()
+    [1, 0, 3, 2, 4]
+    """
+    chain = torch.arange(chains, device=device)
+    other = chain ^ 1
+    return torch.where(other < chains, other, chain)
+
+
 def _mapped(change: Callable[..., Tensor], first: T, *others: T) -> T:
-    """Of dataclasses of tensors, or of such dataclasses."""
+    """The same for dataclasses of tensors, or of such dataclasses."""
 
     def of(name: str) -> Any:
         parts = [getattr(each, name) for each in (first, *others)]

@@ -16,6 +16,8 @@ from torch import Tensor
 
 GOLDEN = -7046029254386353131  # 2^64 / golden ratio, odd, as a signed number
 LOW32 = (1 << 32) - 1
+Keys = Int[Tensor, "rows"]
+"""One key per example."""
 HALF = -(1 << 27)
 """Keeps the leading 26 bits of a float64 number's 53."""
 

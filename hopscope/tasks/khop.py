@@ -1,6 +1,7 @@
-"""Draws and marks k-hop induction over tokens: every position asks for k hops."""
+"""Draws k-hop induction over tokens, and computes the losses: every position asks for k hops."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -9,50 +10,89 @@ from torch import Tensor
 from hopscope.configs import KHop
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import cross_entropies
+from hopscope.tasks.rendering import Question, RenderedExample, letters, shuffled
 
 NOWHERE = -1
-"""The place that stands for no position: a hop found nothing."""
+"""The position that stands for none: a hop found nothing."""
 
 
 class KHopSampler:
     """Draws sequences of uniform tokens, with the k answers of every position."""
-
-    ragged = False
 
     def __init__(self, task: KHop, device: torch.device) -> None:
         self.task = task
         self.device = device
         self.asked = len(task.asked_hops())
         self.example_bytes = 24 * task.length * (task.hops + 1)
+        self.names = tuple(map(letters, range(task.alphabet)))
+        self.candidates = (*self.names, "none")
 
-    def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
-        """One example per key; there are no chains that could exchange symbols."""
-        assert not exchanged
-        return self.of_tokens(counter.integers(key, self.task.length, self.task.alphabet))
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
+        """One example per key; there are no chains that could swap symbols."""
+        assert not swapped
+        return self._of(self.spelling(key))
 
-    def of_tokens(self, tokens: Int[Tensor, "rows seq"]) -> Batch:
-        """These sequences, with their answers."""
-        reached = landings(tokens, self.task.hops)
-        answers = _answers(tokens, reached, none=self.task.alphabet)
-        return Batch(tokens, answers[..., -self.asked :], self._roles(reached[:, -1]))
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
+        """The token at every position."""
+        return counter.integers(key, self.task.length, self.task.alphabet)
 
-    def symbols(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows chain symbol"]:
+    def symbols(self, key: Keys) -> Int[Tensor, "rows chain symbol"]:
         """The last position's token, then its answers; the class after all tokens is "none"."""
-        tokens = counter.integers(key, self.task.length, self.task.alphabet)
-        reached = landings(tokens, self.task.hops)[:, -1:]
-        answers = _answers(tokens, reached, none=self.task.alphabet)
+        tokens = self.spelling(key)
+        answers = self._answers(tokens, landings(tokens, self.task.hops)[:, -1:])
         return torch.cat((tokens[:, -1:, None], answers), dim=-1)
 
-    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+    def vectors(self, key: Keys) -> None:
+        """Tokens have none."""
+
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """Every position asks, in the one chain that there is."""
         return torch.zeros(len(key), self.task.length, dtype=torch.int64, device=self.device)
 
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
+        """The example in words; its question is that of the last position."""
+        tokens = self.spelling(key)
+        if order is not None:
+            tokens = tokens[:, shuffled(order, self.task.length)]
+        if typed is not None:
+            tokens = torch.tensor([typed])
+        batch = self._of(tokens)
+        return RenderedExample(
+            inputs=tokens[0],
+            roles=Roles(batch.roles.role[0], batch.roles.chain[0]),
+            texts=tuple(self.names[token] for token in tokens[0].tolist()),
+            questions=(Question(self.task.length - 1, 0, tuple(batch.targets[0, -1].tolist())),),
+            candidates=self.candidates,
+        )
+
+    def tables(self) -> dict[str, Any]:
+        """How the page draws examples and marks them."""
+        task = self.task
+        return {
+            "way": "khop", "dim": 1, "answers": 1, "classes": task.alphabet + 1,
+            "times": task.hops, "alphabet": task.alphabet,
+        }  # fmt: skip
+
+    def _of(self, tokens: Int[Tensor, "rows seq"]) -> Batch:
+        """These sequences, with their answers."""
+        reached = landings(tokens, self.task.hops)
+        targets = self._answers(tokens, reached)[..., -self.asked :]
+        return Batch(tokens, targets, self._roles(reached[:, -1]))
+
+    def _answers(
+        self, tokens: Int[Tensor, "rows seq"], reached: Int[Tensor, "rows asker hop"]
+    ) -> Int[Tensor, "rows asker hop"]:
+        """The tokens where hops landed, or the class "none"."""
+        flat = reached.flatten(1)
+        found = tokens.gather(1, flat.clamp_min(0)).masked_fill(flat == NOWHERE, self.task.alphabet)
+        return found.view_as(reached)
+
     def _roles(self, reached: Int[Tensor, "rows hop"]) -> Roles:
-        rows = len(reached)
         query, other = 2 * self.task.hops, 2 * self.task.hops + 1
         # One column more than positions: hops that lead nowhere write there.
-        role = torch.full((rows, self.task.length + 1), other, device=self.device)
+        role = torch.full((len(reached), self.task.length + 1), other, device=self.device)
         for hop in reversed(range(self.task.hops)):
             value = reached[:, hop, None]
             missing = value == NOWHERE
@@ -85,9 +125,3 @@ def landings(tokens: Int[Tensor, "rows seq"], hops: int) -> Int[Tensor, "rows se
         onward = first.gather(1, here.clamp_min(0))
         reached.append(onward.masked_fill(here == NOWHERE, NOWHERE))
     return torch.stack(reached, dim=-1)
-
-
-def _answers(tokens: Tensor, reached: Tensor, none: int) -> Int[Tensor, "rows seq hop"]:
-    flat = reached.flatten(1)
-    found = tokens.gather(1, flat.clamp_min(0)).masked_fill(flat == NOWHERE, none)
-    return found.view_as(reached)

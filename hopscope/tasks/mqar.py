@@ -1,6 +1,7 @@
-"""Draws and marks multi-query associative recall: pairs, then queries at random gaps."""
+"""Draws multi-query associative recall, and computes the losses: pairs, then queries."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -9,52 +10,103 @@ from torch import Tensor
 from hopscope.configs import MQAR
 from hopscope.facts import Role
 from hopscope.tasks import counter
-from hopscope.tasks.batch import Batch, Roles
+from hopscope.tasks.batch import Batch, Roles, partners
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import cross_entropies
-from hopscope.tasks.pairs import partners
+from hopscope.tasks.rendering import Question, RenderedExample, shuffled
 
 
 class MQARSampler:
     """Draws each part of a sequence from a branch of the example's key.
 
-    The branches are: which keys, which values, which slots, which pairs are asked for in which
-    order, and what fills the rest.
+    The branches are: the keys, the values, the query slots, the pairs asked for in their order,
+    and the filler.
     """
-
-    ragged = False
 
     def __init__(self, task: MQAR, device: torch.device) -> None:
         self.task = task
         self.device = device
         self.number = {str(role): number for number, role in enumerate(task.roles())}
         self.example_bytes = 24 * max(task.keys, task.alphabet - task.keys) + 24 * task.length
+        self.candidates = (
+            *(f"k{number}" for number in range(task.keys)),
+            *(f"v{number}" for number in range(task.alphabet - task.keys)),
+        )
+        self.names = (*self.candidates, *(["·"] if task.filler == "blank" else []))
         # As float32, so that the last bit of a processor's power function does not matter.
-        weights = [slot ** (task.power - 1) for slot in range(1, task.slots + 1)]
+        weights = [slot ** (task.power - 1) for slot in range(1, task.query_slots + 1)]
         self.weight = torch.tensor(weights, dtype=torch.float32, device=device).double()
 
-    def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
-        """One example per key; of these symbols, every two pairs have each other's."""
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
+        """One example per key; every two pairs have swapped these symbols."""
         context = 2 * self.task.pairs
-        keys, values = self._pairs(key, exchanged)
-        place = context + 2 * self._slots(counter.keys(key, 2))
+        keys, values = self._pairs(key, swapped)
         asked = self.askers(key)
         tokens = self._filler(counter.keys(key, 4), keys)
         tokens[:, 0:context:2] = keys
         tokens[:, 1:context:2] = values
+        place = context + 2 * self._query_slots(counter.keys(key, 2))
         tokens.scatter_(1, place, keys.gather(1, asked))
-        targets = values.gather(1, asked)[..., None]
-        return Batch(tokens, targets, self._roles(place, asked))
+        return Batch(tokens, values.gather(1, asked)[..., None], self._roles(tokens))
 
-    def symbols(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows chain symbol"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
+        """The token at every position."""
+        tokens: Tensor = self.batch(key).inputs
+        return tokens
+
+    def symbols(self, key: Keys) -> Int[Tensor, "rows chain symbol"]:
         """The key and the value of every pair."""
         return torch.stack(self._pairs(key), dim=-1)
 
-    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+    def vectors(self, key: Keys) -> None:
+        """Tokens have none."""
+
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The pair that each query asks for."""
         return _different(counter.keys(key, 3), self.task.asked, self.task.pairs)
 
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
+        """The example in words: k3 is a key, v5 a value, · a blank. A key that comes again asks."""
+        context, tokens = 2 * self.task.pairs, self.spelling(key)
+        if order is not None:
+            pairs = tokens[:, :context].view(-1, 2)[shuffled(order, self.task.pairs)]
+            tokens = torch.cat([pairs.view(1, -1), tokens[:, context:]], dim=1)
+        if typed is not None:
+            tokens = torch.tensor([typed])
+        roles, symbols = self._roles(tokens), tokens[0].tolist()
+        role, chain = roles.role[0], roles.chain[0]
+        asked = (role == self.number["query"]).nonzero().flatten().tolist()
+        return RenderedExample(
+            inputs=tokens[0],
+            roles=Roles(role, chain),
+            texts=tuple(self.names[symbol] for symbol in symbols),
+            questions=tuple(
+                Question(place, int(chain[place]), (self._truth(symbols, place),))
+                for place in asked
+            ),
+            candidates=self.candidates,
+        )
+
+    def _truth(self, symbols: list[int], place: int) -> int | None:
+        """The value of a key; None if several pairs have the key, or its value is not a token."""
+        values = [
+            symbols[2 * pair + 1]
+            for pair in range(self.task.pairs)
+            if symbols[2 * pair] == symbols[place]
+        ]
+        return values[0] if len(values) == 1 and values[0] < self.task.alphabet else None
+
+    def tables(self) -> dict[str, Any]:
+        """How the page draws examples and marks them."""
+        task = self.task
+        return {
+            "way": "mqar", "dim": 1, "answers": task.asked, "classes": task.alphabet,
+            "alphabet": task.alphabet, "keys": task.keys, "pairs": task.pairs,
+            "asked_pairs": task.asked, "filler": task.filler, "weight": self.weight.tolist(),
+        }  # fmt: skip
+
     def _pairs(
-        self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()
+        self, key: Keys, swapped: Sequence[str] = ()
     ) -> tuple[Int[Tensor, "rows pair"], Int[Tensor, "rows pair"]]:
         """The key of every pair, and its value."""
         task = self.task
@@ -63,8 +115,8 @@ class MQARSampler:
         other = partners(task.pairs, self.device)
         first, second = task.symbol_names()
         return (
-            keys[:, other] if first in exchanged else keys,
-            values[:, other] if second in exchanged else values,
+            keys[:, other] if first in swapped else keys,
+            values[:, other] if second in swapped else values,
         )
 
     @staticmethod
@@ -81,21 +133,19 @@ class MQARSampler:
         answers = outputs.gather(-2, place[..., None].expand(shape))
         return cross_entropies(answers, batch.targets, task.alphabet)
 
-    def _slots(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows query"]:
-        """Different slots, drawn one after the other by their weights; then put in order.
+    def _query_slots(self, key: Keys) -> Int[Tensor, "rows query"]:
+        """Different query slots, drawn one after the other by their weights; then put in order.
 
         In a race of exponential times, slot s wins with a chance in proportion to its rate, and the
         second is drawn so from those left. Half the sum of two squared normals is exponential.
         """
-        pairs = counter.normals(key, 2 * self.task.slots).double().square()
-        time = pairs.unflatten(-1, (self.task.slots, 2)).sum(-1) / self.weight
+        pairs = counter.normals(key, 2 * self.task.query_slots).double().square()
+        time = pairs.unflatten(-1, (self.task.query_slots, 2)).sum(-1) / self.weight
         first = time.argsort(dim=-1, stable=True)[:, : self.task.asked]
         in_order: Tensor = first.sort(dim=-1).values
         return in_order
 
-    def _filler(
-        self, key: Int[Tensor, "rows"], keys: Int[Tensor, "rows key"]
-    ) -> Int[Tensor, "rows seq"]:
+    def _filler(self, key: Keys, keys: Int[Tensor, "rows key"]) -> Int[Tensor, "rows seq"]:
         """A token for every position: any but this sequence's keys, or the blank."""
         task = self.task
         if task.filler == "blank":
@@ -105,20 +155,21 @@ class MQARSampler:
         left = keys.sort(dim=-1).values - torch.arange(task.pairs, device=self.device)
         return number + torch.searchsorted(left, number, right=True)
 
-    def _roles(self, place: Int[Tensor, "rows query"], asked: Int[Tensor, "rows query"]) -> Roles:
-        task, context = self.task, 2 * self.task.pairs
-        shape = (len(place), task.length)
-        role = torch.full(shape, self.number["other"], dtype=torch.int16, device=self.device)
+    def _roles(self, tokens: Int[Tensor, "rows seq"]) -> Roles:
+        """After the pairs, a key that comes again is a query of the first pair that has it."""
+        pairs, context = self.task.pairs, 2 * self.task.pairs
+        pair = torch.arange(pairs, dtype=torch.int16, device=self.device)
+        same = tokens[:, context:, None] == tokens[:, None, 0:context:2]
+        asked = torch.where(same, pair, pairs).amin(dim=-1)  # the number of pairs for none
+        role = torch.empty(tokens.shape, dtype=torch.int16, device=self.device)
         role[:, 0:context:2] = self.number["key 0"]
         role[:, 1:context:2] = self.number["value 0"]
-        role.scatter_(1, place, self.number["query"])
-        chain = torch.full_like(role, task.pairs)
-        pair = torch.arange(task.pairs, dtype=torch.int16, device=self.device)
-        chain[:, :context] = pair.repeat_interleave(2)
-        chain.scatter_(1, place, asked.to(torch.int16))
-        return Roles(role, chain)
+        query, other = self.number["query"], self.number["other"]
+        role[:, context:] = torch.where(asked < pairs, query, other)
+        told = pair.repeat_interleave(2).expand(len(tokens), -1)
+        return Roles(role, torch.cat([told, asked], dim=1))
 
 
-def _different(key: Int[Tensor, "rows"], count: int, below: int) -> Int[Tensor, "rows count"]:
+def _different(key: Keys, count: int, below: int) -> Int[Tensor, "rows count"]:
     """`count` different whole numbers in [0, below) for every key, in random order."""
     return counter.bits(key, below).topk(count, largest=False).indices

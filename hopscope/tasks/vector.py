@@ -1,11 +1,17 @@
-"""Draws and marks sequences of vectors: retrieval, induction, conditional retrieval.
+"""Draws sequences of vectors, and computes the losses: retrieval, induction, conditional retrieval.
 
 An example is an order of the layout's entries, a vector for every symbol, and the positional
-codes; the first two come from the example's key, the third is always the same.
+codes. The first two come from the example's key, the third is always the same.
+
+In words, a symbol has the letter of its chain and its name. Symbols that somebody types make new
+facts, entry by entry: each question is then followed from fact to fact, and where no fact, or more
+than one, leads on, there is no truth.
 """
 
 import math
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -14,42 +20,50 @@ from torch.nn.functional import one_hot
 
 from hopscope.configs import VectorTask
 from hopscope.tasks import counter
-from hopscope.tasks.batch import Batch, Roles
+from hopscope.tasks.batch import Batch, Roles, partners
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import squared_errors
-from hopscope.tasks.pairs import partners
+from hopscope.tasks.rendering import Question, RenderedExample, letters
 
 ORDER_BITS = 40
 """Random bits by which the entries of one group are sorted."""
 PAD = -1
-"""What a cell holds that no symbol fills, in an entry shorter than the longest."""
+"""The number in a cell without a symbol, in an entry shorter than the longest."""
+NUMBERED = re.compile(r"x(\d+)", re.ASCII)
 
 
 class VectorSampler:
     """Draws examples of a vector task from keys.
 
-    A *cell* is a slot of an entry: all entries have as many slots as the longest, and the
-    cells that a shorter one leaves empty hold PAD.
+    Entries are rows of a table that is as wide as the longest of them; a *cell* holds the number
+    of a symbol, or PAD behind a shorter entry.
     """
 
     def __init__(self, task: VectorTask, device: torch.device) -> None:
         self.task = task
         self.device = device
         self.layout = task.layout()
-        self.known = self.layout.size.known
+        self.known = len(self.layout.graph.known)
         self.asked = len(task.asked_hops())
         self.read = task.chains * self.known
-        self.length = task.chains * self.layout.size.positions
+        self.length = self.layout.length
         self.example_bytes = 16 * self.length * task.interface().inputs
+        own = [_short(name) for name in self.layout.graph.symbols]
+        own += [f".decoy{number}" for number in range(self.layout.symbols - len(own))]
+        self.names = tuple(
+            f"{letters(chain)}{name}" for chain in range(task.chains) for name in own
+        )
+        self.candidates = self.names
         self._tabulate()
 
-    def batch(self, key: Int[Tensor, "rows"], exchanged: Sequence[str] = ()) -> Batch:
-        """One example per key; of these symbols, every two chains have each other's."""
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
+        """One example per key; every two chains have swapped these symbols."""
         entry, column = self._order(counter.keys(key, 0))
         symbols = self._symbols(counter.keys(key, 1))
-        if exchanged:
-            symbols = symbols[:, self._owner(exchanged)]
-        cell = entry * self.slots + column % self.slots
-        place = column // self.slots if self.task.position == "pair" else self.place
+        if swapped:
+            symbols = symbols[:, self._owner(swapped)]
+        cell = entry * self.width + column % self.width
+        place = column // self.width if self.task.position == "pair" else self.place
         codes = self.code[place].expand(len(key), -1, -1)
         inputs = torch.cat((_pick(symbols, self.symbol[cell]), codes), dim=-1)
         chain = self.chain[entry]
@@ -58,52 +72,117 @@ class VectorSampler:
         targets = targets.unflatten(1, (self.task.chains, self.asked))
         return Batch(inputs, targets, Roles(self.role[cell], chain))
 
-    def spelling(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The number of the symbol at every position: chain by chain, with the values of decoys."""
         entry, column = self._order(counter.keys(key, 0))
-        found: Tensor = self.symbol[entry * self.slots + column % self.slots]
+        found: Tensor = self.symbol[entry * self.width + column % self.width]
         return found
 
-    def vectors(self, key: Int[Tensor, "rows"]) -> Float[Tensor, "rows symbol dim"]:
+    def vectors(self, key: Keys) -> Float[Tensor, "rows symbol dim"]:
         """The vectors of the symbols by these numbers."""
         return self._symbols(counter.keys(key, 1))
 
-    def symbols(self, key: Int[Tensor, "rows"]) -> Float[Tensor, "rows chain symbol dim"]:
+    def symbols(self, key: Keys) -> Float[Tensor, "rows chain symbol dim"]:
         """The symbols of every chain, as they are named in the graph."""
-        every = self._symbols(counter.keys(key, 1))
-        of_chain: Tensor = every.unflatten(1, (self.task.chains, -1))
+        of_chain: Tensor = self.vectors(key).unflatten(1, (self.task.chains, -1))
         return of_chain[:, :, : len(self.layout.graph.symbols)]
 
-    def askers(self, key: Int[Tensor, "rows"]) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The chain of every query."""
         return self._askers(self._order(counter.keys(key, 0))[0])
+
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
+        """The example in words, with the vectors of its key."""
+        place = key if order is None else order
+        batch, vectors = self.batch(place), self.vectors(key)[0]
+        symbols = self.spelling(place)[0].tolist() if typed is None else typed
+        role, chain = batch.roles.role[0], batch.roles.chain[0]
+        questions, told = self._followed(symbols, role, self.askers(place)[0].tolist())
+        return RenderedExample(
+            inputs=torch.cat([vectors[symbols], batch.inputs[0, :, self.task.dim :]], dim=-1),
+            roles=Roles(role, chain if typed is None else told),
+            texts=tuple(self.names[symbol] for symbol in symbols),
+            questions=questions,
+            candidates=self.names,
+            vectors=vectors,
+        )
+
+    def _followed(
+        self, symbols: list[int], role: Int[Tensor, "seq"], askers: list[int]
+    ) -> tuple[tuple[Question, ...], Int[Tensor, "seq"]]:
+        """Every question with its truth, and the chain of each position: a fact belongs to the
+        first question that leads through it.
+        """
+        graph, facts = self.layout.graph, self._told(symbols, role)
+        chain = torch.full_like(role, self.task.chains)
+        questions = []
+        for number, asker in enumerate(askers):
+            first = self.length - self.read + number * self.known
+            chain[first : first + self.known] = asker
+            value: dict[str, int | None] = dict(zip(graph.known, symbols[first:], strict=False))
+            for n, fact in enumerate(graph.facts):
+                entries = facts.get((n, *(value[name] for name in fact.keys)), [])
+                value[fact.value] = symbols[entries[0][-1]] if len(entries) == 1 else None
+                if entries and chain[entries[0][0]] == self.task.chains:
+                    chain[entries[0]] = asker
+            truth = tuple(value[graph.facts[hop - 1].value] for hop in self.task.asked_hops())
+            questions.append(Question(first + self.known - 1, asker, truth))
+        return tuple(questions), chain
+
+    def _told(
+        self, symbols: list[int], role: Int[Tensor, "seq"]
+    ) -> dict[tuple[int | None, ...], list[list[int]]]:
+        """The positions of every entry, by the number of its fact and the symbols of its keys."""
+        table, places = self.task.roles(), list[int]()
+        facts: dict[tuple[int | None, ...], list[list[int]]] = {}
+        for place, number in enumerate(role.tolist()):
+            places.append(place)
+            if table[number].kind.endswith("value"):
+                keys = (symbols[key] for key in places[:-1])
+                facts.setdefault((table[number].fact, *keys), []).append(places)
+                places = []
+        return facts
+
+    def tables(self) -> dict[str, Any]:
+        """How the page draws examples and marks them."""
+        task, graph = self.task, self.layout.graph
+        facts = [{"keys": list(fact.keys), "value": fact.value} for fact in graph.facts]
+        names = ("group", "chain", "symbol", "role", "columns", "code")
+        return {
+            "way": "vector", "dim": task.dim, "symbols": task.symbols, "position": task.position,
+            "chains": task.chains, "known": self.known, "answers": task.chains,
+            "count": task.chains * self.layout.symbols, "slots": self.width, "ragged": self.mixed,
+            "wanted": self.answers.tolist(), "hops": list(task.asked_hops()),
+            "graph": {"known": list(graph.known), "facts": facts},
+            **{name: getattr(self, name).tolist() for name in names},
+        }  # fmt: skip
 
     def _askers(self, entry: Int[Tensor, "rows seq"]) -> Int[Tensor, "rows answer"]:
         chain: Tensor = self.chain[entry]
         return chain[:, self.length - self.read :: self.known].long()
 
-    def _owner(self, exchanged: Sequence[str]) -> Int[Tensor, "symbol"]:
-        """Whose symbol stands for each, when every two chains exchange these."""
+    def _owner(self, swapped: Sequence[str]) -> Int[Tensor, "symbol"]:
+        """The symbol in the place of each, when every two chains swap these."""
         names = self.layout.graph.symbols
-        owner = torch.arange(self.task.chains * self.layout.size.symbols, device=self.device)
+        owner = torch.arange(self.task.chains * self.layout.symbols, device=self.device)
         of_chain = owner.view(self.task.chains, -1)
-        columns = [names.index(name) for name in exchanged]
-        swapped = of_chain[partners(self.task.chains, self.device)]
+        columns = [names.index(name) for name in swapped]
+        other = of_chain[partners(self.task.chains, self.device)]
         owner = of_chain.clone()
-        owner[:, columns] = swapped[:, columns]
+        owner[:, columns] = other[:, columns]
         return owner.flatten()
 
     def _tabulate(self) -> None:
         """Tables indexed by entry, by cell, or by position."""
         entries = self.layout.entries
         number = {role: n for n, role in enumerate(self.layout.roles)}
-        self.slots = max(len(entry.symbols) for entry in entries)
+        self.width = max(len(entry.symbols) for entry in entries)
 
         def table(numbers: Sequence[int], dtype: torch.dtype = torch.int64) -> Tensor:
             return torch.tensor(numbers, dtype=dtype, device=self.device)
 
         def cells(rows: list[list[int]]) -> list[int]:
-            return [n for row in rows for n in row + [PAD] * (self.slots - len(row))]
+            return [n for row in rows for n in row + [PAD] * (self.width - len(row))]
 
         self.group = table([entry.group for entry in entries])
         self.chain = table([entry.chain for entry in entries], torch.int16)
@@ -112,7 +191,7 @@ class VectorSampler:
         self.columns = (self.symbol != PAD).nonzero().flatten()
         # Facts of unequal length in mixed order: positions shift from example to example.
         lengths = {len(fact.keys) for fact in self.layout.graph.facts}
-        self.ragged = self.task.order == "shuffled" and len(lengths) > 1
+        self.mixed = self.task.order == "shuffled" and len(lengths) > 1
         self.place = torch.arange(self.length, device=self.device)
         self.code = _rotary(self.length, self.task.rates()).to(self.device)
         answers = self.layout.answers(self.task.asked_hops())
@@ -122,14 +201,14 @@ class VectorSampler:
         """For every position its entry, and its column among the cells of the ordered entries."""
         shuffle = counter.bits(key, len(self.group)) & ((1 << ORDER_BITS) - 1)
         order = (shuffle | (self.group << ORDER_BITS)).argsort(dim=-1, stable=True)
-        if not self.ragged:
-            return order[:, self.columns // self.slots], self.columns.expand(len(key), -1)
-        filled = self.symbol.view(-1, self.slots)[order].flatten(1) != PAD
-        column = filled.nonzero()[:, 1].view(len(key), self.length)
-        return order.gather(1, column // self.slots), column
+        if not self.mixed:
+            return order[:, self.columns // self.width], self.columns.expand(len(key), -1)
+        empty = self.symbol.view(-1, self.width)[order].flatten(1) == PAD
+        column = empty.byte().argsort(dim=-1, stable=True)[:, : self.length]  # filled cells first
+        return order.gather(1, column // self.width), column
 
     def _symbols(self, key: Tensor) -> Float[Tensor, "rows symbol dim"]:
-        count, dim = self.task.chains * self.layout.size.symbols, self.task.dim
+        count, dim = self.task.chains * self.layout.symbols, self.task.dim
         if self.task.symbols == "one-hot":
             hot = counter.bits(key, dim).argsort(dim=-1, stable=True)[:, :count]
             return one_hot(hot, dim).float()
@@ -147,7 +226,7 @@ class VectorSampler:
         task: VectorTask, outputs: Float[Tensor, "*model batch read width"], batch: Batch
     ) -> Float[Tensor, "*model batch answer hop"]:
         """Mean squared error; a query of several known symbols is answered at the last."""
-        known = task.size().known
+        known = len(task.graph().known)
         answers = outputs[..., known - 1 :: known, :].float()
         return squared_errors(answers.unflatten(-1, batch.targets.shape[-2:]), batch.targets)
 
@@ -157,6 +236,12 @@ def _pick(symbols: Float[Tensor, "rows symbol dim"], index: Int[Tensor, "rows co
     rows, count, dim = symbols.shape
     start = torch.arange(rows, device=index.device)[:, None] * count
     return symbols.reshape(-1, dim).index_select(0, (index + start).flatten()).view(rows, -1, dim)
+
+
+def _short(name: str) -> str:
+    """x2 of chain b is b2; a symbol of another name keeps it after a dot."""
+    match = NUMBERED.fullmatch(name)
+    return match[1] if match else f".{name}"
 
 
 def _rotary(length: int, rates: list[float]) -> Float[Tensor, "length dim"]:

@@ -4,10 +4,8 @@
 2. It then receives all that the other holds.
 """
 
-from hopscope.theory.along import Followed, follow
 from hopscope.theory.chain import Depths, depths, reach, simulated_depth
-from hopscope.theory.flow import Flow, Reading, flow
-from hopscope.theory.path import Path
+from hopscope.theory.flow import Flow, Followed, Path, Reading, flow, follow
 
 __all__ = [
     "Depths",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from hopscope.errors import FactError
+from hopscope.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def reach(layers: int, causal: bool = True) -> int:
     [0, 2, 6, 20, 60]
     """
     if not isinstance(layers, int | np.integer) or layers < 1:
-        raise FactError(f"layers is {layers}; expected a whole number, at least 1")
+        raise ConfigError(f"layers is {layers}; expected a whole number, at least 1")
     # The exact counts, solved for D: floor(log2 D) + 2 <= layers, and 4D + 1 <= 3^layers.
     hops: int = 2 ** (layers - 1) - 1 if causal else (3**layers - 1) // 4
     return hops
@@ -105,4 +105,4 @@ def _log3_up(number: int) -> int:
 
 def _check(hops: int) -> None:
     if hops < 1:
-        raise FactError(f"hops is {hops}; a chain has at least 1 hop")
+        raise ConfigError(f"hops is {hops}; a chain has at least 1 hop")

@@ -1,17 +1,19 @@
-"""Information flow through any fact graph, in any order of facts, by sets of pieces.
+"""Information flow through any fact graph, by sets of pieces.
+
+`flow` gives what any attention can bring to the query, `follow` what given readings alone bring.
 
 One chain is enough: chains share nothing. A position starts with its symbol and the code of its
-fact. With heads unlimited, every position reads in every layer whatever it may; with one head
+fact. With heads unlimited, every position reads in every layer all that it may; with one head
 it reads one position, the one that adds most, which is a way to do it and therefore an upper
 bound (where it equals the count for unlimited heads, it is exact).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hopscope.errors import FactError
+from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, Role
 
 
@@ -31,7 +33,7 @@ Pieces = frozenset[Any]
 
 @dataclass(frozen=True, order=True)
 class Reading:
-    """In a layer, a position reads another: what a path of a circuit is."""
+    """In a layer, a position reads another."""
 
     layer: int
     reader: Role
@@ -39,6 +41,30 @@ class Reading:
 
     def __str__(self) -> str:
         return f"layer {self.layer}: {self.reader} reads {self.source}"
+
+
+@dataclass(frozen=True, order=True)
+class Path:
+    """A path of a circuit: in one head, positions of the role `reader` attend to those of `source`.
+
+    Information flows from the source to the reader, as the arrow points.
+
+    >>> print(Path(1, 0, Role("query"), Role("value", 0)))
+    layer 1 head 0: query ← value 0
+    """
+
+    layer: int
+    head: int
+    reader: Role
+    source: Role
+
+    def __str__(self) -> str:
+        return f"layer {self.layer} head {self.head}: {self.reader} ← {self.source}"
+
+    @property
+    def reading(self) -> Reading:
+        """The same without the head."""
+        return Reading(self.layer, self.reader, self.source)
 
 
 @dataclass(frozen=True)
@@ -73,7 +99,7 @@ class Flow:
         layer = self.minimum.get(symbol)
         if layer is None:
             known = ", ".join(name for name, when in self.minimum.items() if when is not None)
-            raise FactError(f"the query never holds {symbol!r}; it comes to hold {known}")
+            raise ConfigError(f"the query never holds {symbol!r}; it comes to hold {known}")
         readings: set[Reading] = set()
         self._trace(len(self.roles) - 1, layer, symbol, readings)
         return sorted(readings)
@@ -115,7 +141,7 @@ def flow(
     told); the query comes last. `heads` is 1, or None for as many as it takes.
     """
     if heads not in (1, None):
-        raise FactError(f"heads is {heads}; expected 1, or none given for unlimited heads")
+        raise ConfigError(f"heads is {heads}; expected 1, or none given for unlimited heads")
     roles, start = positions(graph, order)
     holdings = [start]
     read: list[tuple[tuple[int, ...], ...]] = []
@@ -142,16 +168,15 @@ def positions(
     numbers = list(range(len(graph.facts)))
     order = numbers[::-1] if order is None else list(order)
     if sorted(order) != numbers:
-        raise FactError(f"order is {order}; expected each of the facts {numbers} once")
+        raise ConfigError(f"order is {order}; expected each of the facts {numbers} once")
     roles: list[Role] = []
     pieces: list[Pieces] = []
     for number in order:
         fact = graph.facts[number]
-        keys = [Role("key", number, slot) for slot, _ in enumerate(fact.keys)]
-        roles += [*keys, Role("value", number)]
+        roles += graph.roles_of(number)
         code = Code(f"fact {number}")
         pieces += [frozenset({name, code}) for name in (*fact.keys, fact.value)]
-    roles += [Role("query", number) for number, _ in enumerate(graph.known)]
+    roles += graph.query_roles
     pieces += [frozenset({name, Code("question")}) for name in graph.known]
     return tuple(roles), tuple(pieces)
 
@@ -178,3 +203,30 @@ def _best(
         return len(holding[j] - holding[place]), roles[j].fact == roles[place].fact, j
 
     return [max(found, key=gain)] if found else []
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What every role holds in the end, and the readings that came from nowhere."""
+
+    holdings: dict[Role, Pieces]
+    jumps: tuple[Reading, ...]
+    """Reader and source had nothing in common by which the one could find the other."""
+
+
+def follow(graph: FactGraph, readings: Iterable[Reading]) -> Followed:
+    """Let information flow along the readings, layer by layer."""
+    roles, pieces = positions(graph)
+    holding = dict(zip(roles, pieces, strict=True))
+    jumps: list[Reading] = []
+    by_layer: dict[int, list[Reading]] = {}
+    for reading in sorted(set(readings)):
+        by_layer.setdefault(reading.layer, []).append(reading)
+    for layer in sorted(by_layer):
+        before = dict(holding)
+        for reading in by_layer[layer]:
+            found, source = before[reading.reader], before[reading.source]
+            if not found & source:
+                jumps.append(reading)
+            holding[reading.reader] |= source
+    return Followed(holding, tuple(jumps))

@@ -13,9 +13,8 @@ from torch import Tensor
 from hopscope.circuits.exam import Exam, Questions, exam_of
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError
-from hopscope.tasks import Batch, askers, dataset, question_losses
+from hopscope.tasks import Batch, askers, dataset, partners, question_losses
 from hopscope.tasks import symbols as drawn_symbols
-from hopscope.tasks.pairs import partners
 
 Losses = Callable[[Tensor], Float[Tensor, "*variant batch hop"]]
 
@@ -52,10 +51,10 @@ def pairs_of(questions: Questions, examples: int, seed: int = 0) -> Pairs:
             "these questions draw no minimal pairs: give a task, or Pairs of your own"
         )
     task: Task = questions
-    if why := task.unpaired():
+    if why := task.swap_obstacle():
         raise CircuitError(f"examples of {task.kind} cannot be paired: {why}")
     donors = {
-        name: dataset(task, seed, examples, "validation", exchanged=(name,)).inputs
+        name: dataset(task, seed, examples, "validation", swapped=(name,)).inputs
         for name in task.symbol_names()
     }
     other, thirds = _rivals(task, examples, seed)

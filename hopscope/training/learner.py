@@ -37,8 +37,7 @@ class Learner:
         self.optimiser: Optimiser = OPTIMISERS[training.optimiser](self.weights, training)
         rows = torch.arange(training.validation_examples, device=device)
         self.held_out = self._examples(rows.expand(len(self.seeds), -1), "validation")
-        # A CUDA graph needs batches of one shape.
-        self.replays = device.type == "cuda" and not self.sampler.ragged
+        self.replays = device.type == "cuda"
         self.ahead = (
             steps_ahead(self.sampler, training.batch * len(self.seeds)) if self.replays else 1
         )

@@ -20,7 +20,7 @@ class Ledger:
     def __init__(self, experiment: Experiment, first_step: int) -> None:
         self.experiment = experiment
         self.start = first_step
-        self.limit = DIVERGED_AT * max(1.0, experiment.guess)
+        self.limit = DIVERGED_AT * max(1.0, experiment.chance)
         self.pending: dict[str, list[tuple[int, Tensor]]] = {"train": [], "validation": []}
         self.done: list[dict[str, np.ndarray]] = []
         self.latest: dict[str, np.ndarray] = {}

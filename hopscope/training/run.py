@@ -62,7 +62,7 @@ class Run(PlainRun):
         """For every model, the step at which it learned each hop (`hopscope.milestones.learned`):
         at which its loss fell below this level (None: two thirds of guessing). None: it never did.
         """
-        level = learned_below(self.recipe.guess) if below is None else below
+        level = learned_below(self.recipe.chance) if below is None else below
         (steps, train), (_, validation) = self.losses("train"), self.losses("validation")
         return [
             learned(steps, train[:, number], validation[:, number], level)

@@ -56,7 +56,7 @@ def task_of(task: Task) -> dict[str, Any]:
         "roles": [str(role) for role in task.roles()],
         "hops": [f"hop {number}" for number in asked],
         "asked": list(asked),
-        "guess": [task.guess()] * len(asked),
+        "guess": [task.chance()] * len(asked),
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": list(task.symbol_names()),
         "layout": {name: fields[name] for name in SCALARS if name in fields},
@@ -95,7 +95,7 @@ def emerged_of(story: Emergence) -> dict[str, float | None]:
 
 def theory_of(recipe: Experiment) -> dict[str, Any] | None:
     """Which layer has to read what, at the earliest, by the theory of depth."""
-    graph, order = recipe.task.graph(), recipe.task.told_in_order()
+    graph, order = recipe.task.graph(), recipe.task.fact_order()
     if graph is None or order is None or len(graph.facts) > DRAWN:
         return None
     found = flow(graph, order, causal=recipe.model.causal)
@@ -115,7 +115,7 @@ def learned_of(folder: RunFolder, recipe: Experiment, seed: int) -> list[int | N
     (steps, train), (_, validation) = losses(folder, "train"), losses(folder, "validation")
     if not len(steps):
         return None
-    number, level = recipe.seeds.index(seed), learned_below(recipe.guess)
+    number, level = recipe.seeds.index(seed), learned_below(recipe.chance)
     return learned(steps, train[:, number], validation[:, number], level)
 
 

@@ -11,7 +11,7 @@ from hopscope.circuits.ablator import check_head
 from hopscope.circuits.attended import Attended, attended
 from hopscope.circuits.exam import Exam
 from hopscope.configs import Task
-from hopscope.tasks import Roles, Spelled, spelled
+from hopscope.tasks import RenderedExample, Roles, rendered
 from hopscope.web.measuring import Opened, changed_by
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
@@ -22,7 +22,7 @@ OTHERS = 64
 
 def example(run: Opened, step: int, asked: ExampleQuestion) -> bytes:
     """A file of arrays, with the words in its metadata."""
-    shown = spelled(run.task, asked.sample, asked.index, asked.tokens, asked.order)
+    shown = rendered(run.task, asked.sample, asked.index, asked.tokens, asked.order)
     base, changes = changed_by(run, asked)
     subject = subject_of(run.model(step))
     for head in changes:
@@ -43,7 +43,7 @@ def example(run: Opened, step: int, asked: ExampleQuestion) -> bytes:
     return packed(arrays, about)
 
 
-def tokens(task: Task, shown: Spelled) -> list[dict[str, Any]]:
+def tokens(task: Task, shown: RenderedExample) -> list[dict[str, Any]]:
     """Every position: what stands there, and what it stands for."""
     table = task.roles()
     places = zip(shown.texts, shown.roles.role.tolist(), shown.roles.chain.tolist(), strict=True)
@@ -53,13 +53,13 @@ def tokens(task: Task, shown: Spelled) -> list[dict[str, Any]]:
     ]
 
 
-def answers(hops: list[str], shown: Spelled, seen: Attended) -> list[dict[str, Any]]:
+def answers(hops: list[str], shown: RenderedExample, seen: Attended) -> list[dict[str, Any]]:
     """Every question: where it is asked, and hop by hop what is true and what the model says."""
     outputs, length = seen.outputs[0], len(shown.texts)
     found = []
-    for question in shown.asked:
-        said = shown.said(question, outputs[question.position - length])
-        rows = zip(hops, question.truth, said, strict=True)
+    for question in shown.questions:
+        predictions = shown.predictions(question, outputs[question.position - length])
+        rows = zip(hops, question.truth, predictions, strict=True)
         found.append(
             {
                 "position": question.position,
@@ -81,7 +81,7 @@ def answers(hops: list[str], shown: Spelled, seen: Attended) -> list[dict[str, A
     return found
 
 
-def inputs(shown: Spelled) -> dict[str, np.ndarray]:
+def inputs(shown: RenderedExample) -> dict[str, np.ndarray]:
     """What the model is given, and what positions stand for, as arrays."""
     tokens = not shown.inputs.is_floating_point()
     found = {
@@ -100,7 +100,7 @@ def _attention(seen: Attended) -> np.ndarray:
     return halves
 
 
-def _exam(task: Task, shown: Spelled, sample: int, examples: int) -> Exam:
+def _exam(task: Task, shown: RenderedExample, sample: int, examples: int) -> Exam:
     """The example, and behind it others that were drawn."""
     exam = exam_of(task, examples, sample)
     roles = Roles(

@@ -15,7 +15,7 @@ from hopscope.circuits import Ablation, Ablator, Carried, Circuit, exam_of, subj
 from hopscope.circuits.ablation import Change, Head
 from hopscope.circuits.changes import CARRIED, changes_of
 from hopscope.configs import Task
-from hopscope.errors import CircuitError, Withdrawn
+from hopscope.errors import CircuitError, HopscopeError
 from hopscope.models import Transformer
 from hopscope.web.questions import AblateQuestion, CostsQuestion, Question
 
@@ -50,7 +50,7 @@ def asked_to_stop(stop: Stop) -> Callable[[], None]:
 
     def ask() -> None:
         if stop():
-            raise Withdrawn("the question was withdrawn before its answer: ask again")
+            raise HopscopeError("the question was withdrawn before its answer: ask again")
 
     return ask
 
@@ -130,7 +130,7 @@ def _told(
     return {
         "names": run.hops,
         "examples": asked.examples,
-        "guess": [run.task.guess()] * len(run.hops),
+        "guess": [run.task.chance()] * len(run.hops),
         "clean": clean,
         "changed": changed,
     }

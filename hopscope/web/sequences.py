@@ -18,7 +18,7 @@ from hopscope.ngram.parameters import Course, set_name, sets, softmax
 from hopscope.ngram.process import Chains, sample_chains
 from hopscope.ngram.run import NgramRun
 from hopscope.store.checkpoints import check_step
-from hopscope.tasks.spelled import letters
+from hopscope.tasks.rendering import letters
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
 

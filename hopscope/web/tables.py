@@ -39,23 +39,22 @@ def engine_tables(recipe: Experiment) -> dict[str, Any]:
 
 def task_tables(task: Task) -> dict[str, Any]:
     """How the examples of a task are drawn and marked."""
-    from hopscope.tasks import spelled
-    from hopscope.tasks.kinds import speller_of
+    from hopscope.tasks import sampler_of
 
-    interface = task.interface()
+    interface, sampler = task.interface(), sampler_of(task)
     shared = {
         "kind": task.kind,
         "roles": [str(role) for role in task.roles()],
-        "names": list(spelled(task, 0, 0).candidates),
+        "names": list(sampler.candidates),
         "tokens": interface.tokens,
         "width": interface.numbers,
         "length": interface.length,
-        "read": task.described() or interface.read,
+        "read": task.labelled_positions() or interface.read,
         "asked": len(task.asked_hops()),
         "facts": [role.fact for role in task.roles()],
-        "guess": task.guess(),
+        "guess": task.chance(),
     }
-    return shared | speller_of(task).tables()
+    return shared | sampler.tables()
 
 
 def circuit_changes(circuit: Circuit) -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ class Trained:
     @property
     def hops(self) -> list[str]:
         asked = self.task.asked_hops()
-        return self.recipe.losses_named(len(asked))
+        return self.recipe.loss_names(len(asked))
 
     @cached_property
     def seed(self) -> int:

@@ -46,7 +46,9 @@ def packs(recipes: Sequence[Recipe], most: int) -> list[Pack]:
     groups: dict[str, list[Recipe]] = {}
     for recipe in recipes:
         alone = not isinstance(recipe, Experiment) or len(recipe.seeds) > 1
-        groups.setdefault(recipe.run_name() if alone else recipe.seedless(), []).append(recipe)
+        groups.setdefault(recipe.run_name() if alone else recipe.hash_without_seeds(), []).append(
+            recipe
+        )
     found = []
     for group in groups.values():
         ordered = sorted(group, key=lambda recipe: recipe.seeds)
@@ -75,7 +77,7 @@ def jobs_of(
 def together(pack: Sequence[Recipe]) -> Experiment:
     """The recipe of the fleet of these models."""
     seeds = tuple(seed for recipe in pack for seed in recipe.seeds)
-    assert len({recipe.seedless() for recipe in pack}) == 1
+    assert len({recipe.hash_without_seeds() for recipe in pack}) == 1
     return Experiment.model_validate({**pack[0].model_dump(), "seeds": seeds})
 
 

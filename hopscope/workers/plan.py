@@ -53,7 +53,7 @@ def plan(recipes: Sequence[Recipe], store: Store, pack: int) -> list[Planned]:
     """What there is of these recipes, what is missing, and how that would be packed."""
     groups: dict[str, list[Recipe]] = defaultdict(list)
     for recipe in recipes:
-        groups[recipe.seedless()].append(recipe)
+        groups[recipe.hash_without_seeds()].append(recipe)
     return [_planned(group, store, pack) for group in groups.values()]
 
 

@@ -20,7 +20,7 @@ from hopscope.errors import (
     Interrupted,
     RunBusy,
     RunWarning,
-    WorkerDied,
+    TrainingError,
 )
 from hopscope.store import RunFolder, Store
 from hopscope.store.lock import SECONDS
@@ -198,7 +198,7 @@ class _Sweep:
 def _given_up(job: Job, error: WorkerLost) -> list[Report]:
     names = [recipe.run_name() for recipe in job.read()]
     text = f"its worker died {ATTEMPTS} times in a row without a new checkpoint ({error})"
-    return [Report.of(name, 0.0, Trouble.of(WorkerDied(f"{name}: {text}"))) for name in names]
+    return [Report.of(name, 0.0, Trouble.of(TrainingError(f"{name}: {text}"))) for name in names]
 
 
 def _put_off(report: Report | None) -> bool:

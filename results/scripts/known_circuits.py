@@ -96,7 +96,7 @@ def loss_over_guess(case: Case, examples: int) -> float:
     task = case.grown.task
     batch = dataset(task, 0, examples, "validation")
     loss = hop_losses(task, case.grown.model(batch.inputs), batch).mean()
-    return float(f"{loss / task.guess():.2g}")
+    return float(f"{loss / task.chance():.2g}")
 
 
 def grade(found: set[Any], true: set[Any]) -> Score:

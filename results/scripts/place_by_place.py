@@ -17,8 +17,7 @@ import torch
 
 import hopscope
 from hopscope.facts import Role
-from hopscope.tasks import dataset
-from hopscope.tasks.kinds import answer_losses
+from hopscope.tasks import answer_losses, dataset
 from hopscope.training import Run
 
 EXAMPLES, SEED = 2_048, 1

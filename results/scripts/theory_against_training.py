@@ -55,7 +55,7 @@ def trained(seeds: int, steps: int, store: str) -> Iterator[Row]:
 
 def row(run: Run) -> Row:
     layers, final = run.recipe.model.layers, run.final_losses()
-    level = run.recipe.task.guess()
+    level = run.recipe.task.chance()
     beyond = final[:, reach(layers) :]
     return {
         "experiment": "theory_against_training",

@@ -46,7 +46,7 @@ class Case:
 
     @property
     def hops(self) -> list[str]:
-        return self.recipe.losses_named(0)
+        return self.recipe.loss_names(0)
 
     def model(self, step: int) -> Transformer:
         return self.trained

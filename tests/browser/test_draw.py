@@ -39,7 +39,7 @@ def test_examples_are_those_of_the_command_line(page: Any, site: str) -> None:
             asked = [task_tables(task), sample, count, 0]
             inputs, targets, role, chain, asker = page.evaluate(DRAW, asked)
             batch = dataset(task, sample, count, "validation")
-            read = task.described() or 0
+            read = task.labelled_positions() or 0
             wanted = batch.targets[:, -read:]
             assert torch.equal(torch.tensor(inputs).float(), batch.inputs.flatten().float()), name
             assert torch.equal(torch.tensor(targets).float(), wanted.flatten().float()), name

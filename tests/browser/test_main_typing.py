@@ -9,7 +9,7 @@ from hopscope.configs import NgramExperiment, NgramProcess
 from hopscope.configs.ngram import Descent
 from hopscope.runs import train
 from hopscope.store import Store
-from hopscope.tasks.spelled import letters
+from hopscope.tasks.rendering import letters
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views

@@ -84,7 +84,7 @@ def test_the_losses_and_costs_of_a_circuit_are_those_of_ablations_made_by_hand(
     assert circuit.losses.mean("ideal") == pytest.approx(loss(whole), abs=1e-6)
     nothing = {head: Mechanism(rest=its.rest) for head, its in whole.items()}
     assert circuit.losses.mean("ablated") == pytest.approx(loss(nothing), rel=0.1)
-    assert circuit.losses.limit == pytest.approx(two_hops.task.guess() / 15)
+    assert circuit.losses.limit == pytest.approx(two_hops.task.chance() / 15)
     for part in circuit.parts:
         without = whole[part.at]
         for role in part.readers:
@@ -148,7 +148,7 @@ def test_previous_token_rows_are_needed_where_keys_have_one_role_for_all() -> No
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs.view_as(targets) - targets).square().mean((-1, -2))
 
-    task = OwnTask(draw, roles=roles, guess=run.task.guess(), loss=loss)
+    task = OwnTask(draw, roles=roles, guess=run.task.chance(), loss=loss)
     circuit = discover(run.model, task, examples=64)
     first = [part for part in circuit.parts if part.layer == 0]
     assert {str(role) for part in first for role in part.readers} == {

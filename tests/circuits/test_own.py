@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from hopscope.circuits import Circuit, Drawn, Exam, OwnTask, discover, exam_of
 from hopscope.configs import KHop, Retrieval
-from hopscope.errors import CircuitError, FactError
+from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted
 from hopscope.tasks import Roles, dataset
@@ -112,7 +112,7 @@ def as_own(task: Retrieval, draw: Callable[[int, int], Drawn] | None = None) -> 
     return OwnTask(
         draw or drawing,
         roles=[str(role) for role in task.roles()],
-        guess=task.guess(),
+        guess=task.chance(),
         hops=task.hops,
         loss=both_hops,
         facts=() if draw else [str(fact) for fact in task.graph().facts],
@@ -184,7 +184,7 @@ def test_every_mistake_in_a_task_has_its_line() -> None:
         (lambda: lambda n, s: 3, "returned int; expected an Exam"),
     ]
     for make, line in cases:
-        with pytest.raises((CircuitError, FactError), match=line):
+        with pytest.raises((CircuitError, ConfigError), match=line):
             inspect.unwrap(exam_of)(make(), 4)
 
 

@@ -12,7 +12,7 @@ from calling import Captured, Patch, Said
 from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, exam_of, subject_of
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop
-from hopscope.configs.tasks.layout import Order
+from hopscope.configs.tasks import Order
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted

@@ -20,11 +20,11 @@ from hopscope.configs import (
 from hopscope.configs.kinds import KINDS
 from hopscope.papers import presets
 from hopscope.store import Store
-from hopscope.tasks.kinds import BY_KIND
+from hopscope.tasks.samplers import SAMPLERS
 
 PROMPTS = Prompts(formulation="equations", hops=2)
 RECIPES: list[Recipe] = [
-    *(Experiment(task={"kind": kind}, seeds=(3, 5)) for kind in BY_KIND),  # type: ignore[arg-type]
+    *(Experiment(task={"kind": kind}, seeds=(3, 5)) for kind in SAMPLERS),  # type: ignore[arg-type]
     NgramExperiment(seeds=(1, 2)),
     LlmBench(model="mine.gguf", prompts=(PROMPTS,), questions=7),
     LlmMechanism(

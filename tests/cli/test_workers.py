@@ -16,7 +16,7 @@ from hopscope.cli.output import flush
 from hopscope.cli.training import with_ranges
 from hopscope.cli.workers import ManyDisplay, WorkersArguments, ended, headline, pool_of
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, OutputLost, WorkerDied
+from hopscope.errors import ConfigError, OutputLost, TrainingError
 from hopscope.store import Store
 from hopscope.workers import Here, Job, Outcome, Processes, Report, pools
 from hopscope.workers.fleets import member
@@ -84,8 +84,8 @@ def test_train_makes_a_run_of_each_seed(
 
 
 def test_runs_that_are_left_ask_for_the_same_command_again() -> None:
-    assert ended(Outcome((), 2, (WorkerDied("gone"),))) == 75
-    assert ended(Outcome((), 1, (WorkerDied("gone"),))) == 2
+    assert ended(Outcome((), 2, (TrainingError("gone"),))) == 75
+    assert ended(Outcome((), 1, (TrainingError("gone"),))) == 2
     assert ended(Outcome((), 0)) == 0
 
 
@@ -94,7 +94,7 @@ def test_a_line_says_how_far_all_of_it_is(tiny: Experiment, store: Store) -> Non
     jobs = [Job.of((member(tiny, seed),), store, "cpu", 1) for seed in range(2)]
     progress = Progress(jobs, clock=lambda: now[0])
     assert headline(progress) == "0 of 2 runs complete · 0 of 24 steps of all models · …"
-    died = Trouble.of(WorkerDied("gone"))
+    died = Trouble.of(TrainingError("gone"))
     progress.reports |= {"a": Report.of("a", 1.0, died), "b": Report.of("b", 1.0, None)}
     progress.first, now[0] = -12, 61.0
     assert headline(progress) == (

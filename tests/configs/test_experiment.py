@@ -10,7 +10,6 @@ from hopscope.configs import (
     KHop,
     Model,
     Retrieval,
-    Training,
 )
 
 tasks = st.one_of(
@@ -37,11 +36,5 @@ def test_a_name_says_task_hops_layers_and_heads() -> None:
 
 def test_losses_are_named_for_the_hops_that_are_asked() -> None:
     every = Experiment(task=Retrieval(hops=3))
-    assert every.losses_named(3) == ["hop 1", "hop 2", "hop 3"]
-    assert Experiment(task=Retrieval(hops=3, curriculum=False)).losses_named(1) == ["hop 3"]
-
-
-def test_what_tables_show() -> None:
-    experiment = Experiment(training=Training(steps=7))
-    assert (experiment.steps, experiment.unit, experiment.guess) == (7, "step", 0.75)
-    assert experiment.shape() == {"hops": 3, "layers": 4, "heads": 4, "d_model": 128}
+    assert every.loss_names(3) == ["hop 1", "hop 2", "hop 3"]
+    assert Experiment(task=Retrieval(hops=3, curriculum=False)).loss_names(1) == ["hop 3"]

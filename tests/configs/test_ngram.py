@@ -22,4 +22,4 @@ def test_what_a_run_is_called_and_counted_in() -> None:
     experiment = NgramExperiment(descent={"stages": "CW,a", "epochs": (2, 3)})
     assert experiment.title() == "ngram-3-pa12-CW-a"
     assert (experiment.steps, experiment.unit) == (5, "epoch")
-    assert experiment.guess == pytest.approx(math.log(3))
+    assert experiment.chance == pytest.approx(math.log(3))

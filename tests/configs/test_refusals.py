@@ -23,7 +23,6 @@ from hopscope.configs import (
     Training,
     read_recipe,
 )
-from hopscope.configs.config import SHOWN
 from hopscope.configs.kinds import kind_of
 from hopscope.errors import HopscopeError
 
@@ -44,14 +43,8 @@ def endpoint(opening: bool, **asking: Any) -> Callable[[], LlmBench]:
 
 
 REFUSED: list[tuple[Callable[[], object], str]] = [
-    (
-        lambda: Retrieval(hops=0),
-        "Retrieval.hops: Input should be greater than or equal to 1, got 0",
-    ),
-    (
-        lambda: Retrieval(hops=128, curriculum=False),
-        "hops: Input should be less than or equal to 1",
-    ),
+    (lambda: Retrieval(hops=0), "Retrieval.hops: Input should be greater than or equal to 1, got"),
+    (lambda: Retrieval(hops=128, curriculum=False), "hops: Input should be less than or equal to"),
     (lambda: Retrieval(hop=2), "Retrieval.hop: unknown field"),
     (lambda: Retrieval(symbols="cubic"), "'gaussian', 'sphere' or 'one-hot', got 'cubic'"),
     (lambda: Retrieval(dim=3), "make it even"),
@@ -63,10 +56,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: ConditionalRetrieval(decoys=1, symbols="one-hot", dim=18), "need dim >= 20"),
     (lambda: KHop(alphabet=1), "KHop.alphabet: Input should be greater than or equal to 2, got 1"),
     (lambda: MQAR(pairs=1), "MQAR.pairs: Input should be greater than or equal to 2, got 1"),
-    (
-        lambda: MQAR(queries=5),
-        "queries is 5; no pair is asked for twice, so 4 pairs have at most 4",
-    ),
+    (lambda: MQAR(queries=5), "queries is 5; no pair is asked for twice, so 4 pairs have at most"),
     (lambda: MQAR(length=15), "need length >= 16"),
     (lambda: MQAR(length=11, queries=2), "need length >= 12"),
     (lambda: MQAR(alphabet=7), "need alphabet >= 8"),
@@ -87,10 +77,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Training(betas=(1, 0.9)), "betas.0: Input should be less than 1"),
     (lambda: Training(examples=2**63), "examples: Input should be less than or equal to 109951162"),
     (lambda: Training(warmup=10**400), "warmup: Input should be less than 2147483648, got 1000"),
-    (
-        lambda: Training(steps=2**31 - 1, validate_every=10),
-        "validate_every 10: that is 214,748,364",
-    ),
+    (lambda: Training(steps=2**31 - 1, validate_every=10), "validate_every 10: that is 214,748,36"),
     (lambda: Training(steps=2**31 - 1, validate_every=1_000), "checkpoint_every 500: that is 4,2"),
     (lambda: Discovery().changed(needed=0.5), "Discovery.needed: Input should be greater than or"),
     (lambda: Discovery().changed(neded=4), "Discovery.neded: unknown field; did you mean needed"),
@@ -108,10 +95,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (asked("f1", depth=3), "Prompts.depth: unknown field"),
     (asked("f1", hops=21), "Prompts: hops is 21; a question has 1 to 20: ask for fewer"),
     (asked("f1", chains=1), "Prompts.chains: Input should be greater than or equal to 2, got 1"),
-    (
-        asked("f3", hops=3),
-        "hops is 3; kingdoms always has a depth of 5: leave hops out, or ask for",
-    ),
+    (asked("f3", hops=3), "hops is 3; kingdoms always has a depth of 5: leave hops out, or ask fo"),
     (asked("f4", hops=2), "Prompts: hops is 2; functions always has a depth of 2"),
     (asked("f3", chains=40), "kingdoms has words for 8: ask for fewer, or for equations or funct"),
     (asked("f2", chains=27), "Prompts: chains is 27; lives-with has words for 26"),
@@ -122,10 +106,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (endpoint(False), "an endpoint tells no probabilities: use --protocol paper or greedy"),
     (endpoint(True, protocol="greedy"), "a chat endpoint begins its answers itself"),
     (lambda: Experiment.from_json("{"), "Experiment: Invalid JSON"),
-    (
-        lambda: read_recipe('{"kind": "dreams"}'),
-        "kind is 'dreams'; expected one of facts, ngram",
-    ),
+    (lambda: read_recipe('{"kind": "dreams"}'), "kind is 'dreams'; expected one of facts, ngram"),
     (lambda: read_recipe('{"kind": ["facts"]}'), "kind is ['facts']; expected one of"),
     (lambda: read_recipe('{"kind": "facts", "experiment": "ngram"}'), "experiment: unknown field"),
     (lambda: read_recipe("[1]"), "a recipe is a JSON object; got [1]"),
@@ -144,14 +125,14 @@ def test_what_does_not_fit_is_refused() -> None:
             line = str(error)
         assert text in line
         assert "\n" not in line, text
-        assert len(line) < 3 * SHOWN, text
+        assert len(line) <= 200, line
 
 
 def test_what_is_just_possible_is_not_refused() -> None:
     assert Training(examples=2**40, steps=2**22, validate_every=1).steps == 2**22
     task = MQAR(pairs=4, alphabet=8, length=16)
-    assert (task.asked, task.keys, task.slots) == (4, 4, 4)
-    assert MQAR(pairs=4, alphabet=8, length=12, queries=2).slots == 2
+    assert (task.asked, task.keys, task.query_slots) == (4, 4, 4)
+    assert MQAR(pairs=4, alphabet=8, length=12, queries=2).query_slots == 2
     assert Model(heads=3, d_model=128, d_head=16).head_width == 16
 
 

@@ -19,7 +19,7 @@ import torch
 from calling import Patch
 
 from hopscope.circuits.subject import weights_digest
-from hopscope.errors import ModelUnavailable, RunWarning
+from hopscope.errors import LlmError, RunWarning
 from hopscope.llm import models
 from hopscope.llm.local import LocalModel
 
@@ -62,7 +62,7 @@ def test_a_wrong_hash_is_refused_and_nothing_stays(
     ours: Path, cache: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setitem(models.KNOWN, "ours", known(ours, "0" * 64))
-    with pytest.raises(ModelUnavailable, match="has SHA-256 .*, expected 000000000000…"):
+    with pytest.raises(LlmError, match="has SHA-256 .*, expected 000000000000…"):
         models.pull("ours")
     assert list((cache / "models").iterdir()) == []
 
@@ -75,11 +75,11 @@ def test_what_was_pulled_is_fetched_once(
     def convert(file: Path, folder: Path) -> None:
         seen.append(file.read_bytes())
         if len(seen) == 1:
-            raise ModelUnavailable("no space")
+            raise LlmError("no space")
         shutil.copytree(mine, folder)
 
     monkeypatch.setattr(models, "_convert", convert)  # a GGUF file of ours would be 100 MB
-    with pytest.raises(ModelUnavailable, match="no space"):
+    with pytest.raises(LlmError, match="no space"):
         models.pull("ours")
     ours.unlink()
     assert models.pull("ours") == models.pull("ours")
@@ -93,7 +93,7 @@ def test_what_could_not_be_read_is_not_fetched(cache: Path, monkeypatch: Patch) 
     monkeypatch.setattr(models, "READERS", (*READERS, "reader_of_gguf"))
     there = {*READERS}
     monkeypatch.setattr(models, "find_spec", lambda name: name if name in there else None)
-    with pytest.raises(ModelUnavailable, match="python -m pip install reader_of_gguf$"):
+    with pytest.raises(LlmError, match="python -m pip install reader_of_gguf$"):
         models.pull("ours")
     assert not cache.exists()
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
@@ -145,7 +145,7 @@ def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: Patch) -> None:
         (models.pull, "gone", "cannot fetch .*gone.*is there a network"),
         (models.load, str(tmp_path / "bad"), "cannot load"),
     ):
-        with pytest.raises(ModelUnavailable, match=line):
+        with pytest.raises(LlmError, match=line):
             ask(name)
 
 
@@ -226,7 +226,7 @@ def test_what_the_hub_did_not_promise_is_refused(
     hub: Hub, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     hub.lie = True
-    with pytest.raises(ModelUnavailable, match="SHA-256 .*, the hub says 000000000000…"):
+    with pytest.raises(LlmError, match="SHA-256 .*, the hub says 000000000000…"):
         models.pull("ours/tiny")
     hub.lie = False
     del hub.files["model.safetensors"]
@@ -235,10 +235,10 @@ def test_what_the_hub_did_not_promise_is_refused(
         (models.pull, "ours/other", "cannot fetch ours/other from the hub"),
         (models.load, "ours/tiny", "`hopscope models pull ours/tiny`"),
     ):
-        with pytest.raises(ModelUnavailable, match=line):
+        with pytest.raises(LlmError, match=line):
             ask(name)
     nowhere = partial(models.hub.fetch, endpoint="http://127.0.0.1:1")
     monkeypatch.setattr(models.hub, "fetch", nowhere)
-    with pytest.raises(ModelUnavailable, match="cannot fetch ours/tiny .*is there a network"):
+    with pytest.raises(LlmError, match="cannot fetch ours/tiny .*is there a network"):
         models.pull("ours/tiny")
     assert list((tmp_path / "cache" / "models").iterdir()) == []

@@ -11,7 +11,7 @@ import pytest
 from solving import solved
 
 from hopscope.configs import Asking, LlmBench, NgramExperiment, Prompts
-from hopscope.errors import ConfigError, Interrupted, ModelUnavailable, RunDamaged, RunMismatch
+from hopscope.errors import ConfigError, Interrupted, LlmError, RunDamaged, RunMismatch
 from hopscope.intervals import share
 from hopscope.llm.kept import ANSWERS, PART, answers
 from hopscope.llm.local import LocalModel
@@ -117,7 +117,7 @@ def test_who_tells_no_probabilities_is_asked_otherwise(tmp_path: Path) -> None:
 def test_a_language_model_computes_on_the_processor(tmp_path: Path) -> None:
     recipe = LlmBench(model=str(tmp_path / "nowhere"), prompts=(Prompts(formulation="f1"),))
     for device in ("auto", "cpu"):
-        with pytest.raises(ModelUnavailable):
+        with pytest.raises(LlmError):
             prepare(recipe, device)
     with pytest.raises(ConfigError, match="device is 'cuda'; a language model of this machine"):
         prepare(recipe, "cuda")

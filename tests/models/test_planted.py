@@ -52,7 +52,7 @@ def test_it_solves_the_task_with_fresh_examples(task: VectorTask) -> None:
     assert worst < bound
     # Unit vectors vary by 1/dim per number: hold the error against that as well.
     if task.chains > 1:
-        assert worst < 0.01 * task.guess()
+        assert worst < 0.01 * task.chance()
 
 
 def test_it_has_the_fewest_causal_layers_and_one_head_each() -> None:
@@ -97,7 +97,7 @@ def test_removing_any_path_breaks_it(grown: Planted) -> None:
     whole = losses(grown, batch).mean()
     for path in grown.paths:
         cut = losses(grown, batch, without(path, grown.task, batch)).mean()
-        assert cut > max(1e3 * whole, 0.02 * grown.task.guess()), path
+        assert cut > max(1e3 * whole, 0.02 * grown.task.chance()), path
 
 
 @pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
@@ -153,7 +153,7 @@ def test_twins_share_the_work() -> None:
     def cut_both(layer: int, pattern: Tensor) -> Tensor:
         return cut_other(layer, cut_one(layer, pattern))
 
-    assert losses(twins, batch, cut_both).max() > 0.02 * twins.task.guess()
+    assert losses(twins, batch, cut_both).max() > 0.02 * twins.task.chance()
 
 
 @pytest.mark.parametrize(

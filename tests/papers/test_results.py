@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import StrictFloat, StrictInt
 
-from hopscope.errors import HopscopeError, ResultsMissing, ResultsUnreadable
+from hopscope.errors import HopscopeError, ResultsError
 from hopscope.papers import results_folder
 from hopscope.papers.results_folder import Results, that_came_with_it
 from hopscope.papers.row import Numbers, Record, Row, read_row
@@ -75,7 +75,7 @@ def test_what_is_wrong_with_a_row_is_one_line() -> None:
         ({"loss": 1.0, "inner": {"values": ["x"]}}, "'Inner.values.0': "),
     ]
     for values, text in wrong:
-        with pytest.raises(ResultsUnreadable) as caught:
+        with pytest.raises(ResultsError) as caught:
             read_row(KINDS, values)
         assert one_line(caught.value).startswith(text), values
 
@@ -124,7 +124,7 @@ WRONG = {
 def test_garbage_is_one_line_that_says_what_to_do_and_may_be_replaced(results: Results) -> None:
     for name, (content, says) in WRONG.items():
         path = filled(results, content)
-        with pytest.raises(ResultsUnreadable) as caught:
+        with pytest.raises(ResultsError) as caught:
             results.table(NAME)
         text = one_line(caught.value)
         assert says in text, name
@@ -135,7 +135,7 @@ def test_garbage_is_one_line_that_says_what_to_do_and_may_be_replaced(results: R
     filled(results, f"{HEAD}\n".encode())
     assert results.table(NAME) == Table(NAME, "reduced", ())
     results.path(NAME).unlink()
-    with pytest.raises(ResultsMissing, match=f"`hopscope reproduce {NAME}` measures") as missing:
+    with pytest.raises(ResultsError, match=f"`hopscope reproduce {NAME}` measures") as missing:
         results.table(NAME)
     assert str(results.path(NAME)) in one_line(missing.value)
 
@@ -154,7 +154,7 @@ def test_only_a_better_protocol_is_not_replaced_in_whatever_format(results: Resu
                     continue
                 for refused in (lambda new=new: results.check(NAME, new),
                                 lambda table=table: results.save(table)):  # fmt: skip
-                    with pytest.raises(ResultsUnreadable, match=f"{kept} .*, which {new} would"):
+                    with pytest.raises(ResultsError, match=f"{kept} .*, which {new} would"):
                         refused()
                 assert path.read_bytes() == content
     assert protocol_of(filled(results, b"\xff full\n")) == "smoke"
@@ -178,7 +178,7 @@ def test_a_part_is_kept_beside_lesser_results_until_all_is_there(results: Result
     assert results.parts(NAME) == []
     for wrong in (less, replace(PART, rows=ONE)):
         path.write_bytes(wrong.to_bytes())
-        with pytest.raises(ResultsUnreadable, match=f"`hopscope reproduce {NAME}`") as caught:
+        with pytest.raises(ResultsError, match=f"`hopscope reproduce {NAME}`") as caught:
             results.part(NAME, "full")
         assert str(path) in one_line(caught.value)
 

@@ -13,7 +13,7 @@ from sums import KIND, Summing, Sums
 
 from hopscope.configs import Experiment
 from hopscope.configs.kinds import KINDS, kind_of
-from hopscope.errors import ConfigError, OutOfMemory, RunMismatch, RunWarning
+from hopscope.errors import ConfigError, RunMismatch, RunWarning, TrainingError
 from hopscope.runs import Stop, Work, opened, train
 from hopscope.runs.view import PlainRun
 from hopscope.store import RunFolder, Store, sql
@@ -77,7 +77,7 @@ def test_without_memory_it_says_so_and_goes_on_later(
 
     monkeypatch.setattr(Summing, "advance", full)
     with pytest.raises(
-        OutOfMemory, match=r"at step 20 or after it \((CUDA out of )?[mM]emory"
+        TrainingError, match=r"at step 20 or after it \((CUDA out of )?[mM]emory"
     ) as told:
         train(Sums(), store)
     assert "\n" not in str(told.value)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunBusy, RunTaken, StoreUnwritable
+from hopscope.errors import RunBusy, StoreUnwritable
 from hopscope.store import RunFolder, Store, lock
 from hopscope.store.lock import LOCK, SECONDS, Holder, holder_of, locked, marks
 
@@ -25,7 +25,7 @@ LATE = "checkpoints/step-00000003.safetensors"
 HOLDER = """
 import sys
 from pathlib import Path
-from hopscope.errors import RunTaken
+from hopscope.errors import RunBusy
 from hopscope.store import RunFolder, lock
 lock.SECONDS = 0.4
 folder = RunFolder(Path(sys.argv[1]))
@@ -34,7 +34,7 @@ with folder.locked():
     sys.stdin.readline()
     try:
         folder.commit({sys.argv[2]: b"late"}, step=3)
-    except RunTaken as error:
+    except RunBusy as error:
         print(error, flush=True)
 """
 
@@ -137,10 +137,10 @@ def test_a_commit_of_who_lost_the_lock_is_refused_before_anything_is_written(
 ) -> None:
     with folder.locked():
         leave(folder, ELSEWHERE)
-        with pytest.raises(RunTaken, match="was taken over by process 7 on elsewhere, as this"):
+        with pytest.raises(RunBusy, match="was taken over by process 7 on elsewhere, as this"):
             folder.commit({LATE: b"late"}, step=3)
         (folder.path / LOCK).unlink()
-        with pytest.raises(RunTaken, match="went on elsewhere, as this process was not heard of"):
+        with pytest.raises(RunBusy, match="went on elsewhere, as this process was not heard of"):
             folder.commit({LATE: b"late"}, step=3)
     assert not (folder.path / LATE).exists()
     assert RunFolder(folder.path).manifest.step == 0

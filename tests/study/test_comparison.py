@@ -51,7 +51,7 @@ def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
             assert ended is not None
             assert ended.train == pytest.approx(losses[:, :, hop].mean())
             assert ended.validation == pytest.approx(run.final_losses()[:, hop].mean())
-            level = learned_below(recipe.task.guess())
+            level = learned_below(recipe.task.chance())
             expected = learned(steps, losses[:, :, hop], checks[:, :, hop], level)
             assert list(ended.learned) == expected
             assert len(expected) == len(recipe.seeds)

@@ -71,9 +71,9 @@ def test_members_and_steps_of_a_fleet(fleet: Store) -> None:
     assert any(bool((own[key] != other[key]).any()) for key in own)
 
 
-def test_the_calmest_step_has_the_lowest_late_loss(fleet: Store) -> None:
+def test_the_best_step_has_the_lowest_late_loss(fleet: Store) -> None:
     for model in load("retrieval", store=fleet).members():
-        calm = model.calmest()
+        calm = model.best_late_checkpoint()
         late = {step: load("retrieval", model.seed, step, fleet) for step in (18, 19, 20)}
         losses = {step: each.validation_loss() for step, each in late.items()}
         assert calm.step == min(losses, key=losses.__getitem__)

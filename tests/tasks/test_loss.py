@@ -14,7 +14,7 @@ def test_the_mean_of_the_candidates_reaches_the_guessing_level() -> None:
         batch = dataset(task, 0, 20_000)
         candidates = batch.targets.mean(dim=1, keepdim=True).expand_as(batch.targets)
         losses = hop_losses(task, candidates.flatten(2), batch)
-        assert losses.tolist() == pytest.approx([task.guess()] * 2, rel=0.01), symbols
+        assert losses.tolist() == pytest.approx([task.chance()] * 2, rel=0.01), symbols
 
 
 def test_losses_are_means_over_examples_queries_and_numbers() -> None:

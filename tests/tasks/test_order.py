@@ -29,9 +29,3 @@ def test_the_batch_size_only_cuts_the_same_order() -> None:
     for batch in (1, 4, 50):
         cut = [visited(seeds, step, batch=batch, examples=90) for step in range(200 // batch)]
         assert torch.cat(cut, 1).tolist() == whole.tolist(), batch
-
-
-def test_a_member_sees_what_it_would_see_alone() -> None:
-    fleet = visited(torch.tensor([8, 2, 5]), 3, batch=16, examples=1_000)
-    alone = visited(torch.tensor([2]), 3, batch=16, examples=1_000)
-    assert fleet[1].tolist() == alone[0].tolist()

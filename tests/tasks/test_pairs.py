@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-from torch import Tensor
 
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Retrieval, Task, VectorTask
-from hopscope.tasks import askers, dataset, symbols
-from hopscope.tasks.pairs import partners
+from hopscope.tasks import askers, dataset, partners, symbols
 
 COUNT = 6
 VECTORS: list[VectorTask] = [
@@ -18,37 +16,24 @@ TOKENS = MQAR(pairs=5, alphabet=20, length=24, queries=3)
 
 
 @pytest.mark.parametrize("task", [*VECTORS, TOKENS], ids=lambda task: task.kind)
-def test_chains_exchange_one_symbol_and_all_else_stays_to_the_bit(task: Task) -> None:
+def test_chains_swap_one_symbol_and_all_else_stays_to_the_bit(task: Task) -> None:
+    assert partners(5).tolist() == [1, 0, 3, 2, 4]
     plain, known = dataset(task, 3, COUNT), symbols(task, 3, COUNT)
-    other = known[:, partners(known.shape[1])]
+    others, width = known[:, partners(known.shape[1])], known[0, 0, 0].numel()
+    in_a_chain = plain.roles.chain < known.shape[1]
     for number, name in enumerate(task.symbol_names()):
-        pair = dataset(task, 3, COUNT, exchanged=(name,))
+        pair = dataset(task, 3, COUNT, swapped=(name,))
         assert torch.equal(pair.roles.role, plain.roles.role)
         assert torch.equal(pair.roles.chain, plain.roles.chain)
         for example in range(COUNT):
-            for place in range(plain.roles.role.shape[1]):
-                was, now = (
-                    _symbol(task, inputs, example, place) for inputs in (plain.inputs, pair.inputs)
-                )
-                chain = int(plain.roles.chain[example, place])
-                # A decoy borrows keys of other chains, which then are these chains' new ones.
-                swaps = [
-                    (known[example, c, number], other[example, c, number])
-                    for c in range(known.shape[1])
-                ]
-                expected = next((new for old, new in swaps if torch.equal(old, was)), was)
-                in_a_chain = (
-                    chain < known.shape[1]
-                    and str(task.roles()[int(plain.roles.role[example, place])]) != "other"
-                )
-                assert torch.equal(now, expected if in_a_chain else was)
-        if isinstance(task, VectorTask):  # codes of positions stay as well
-            assert torch.equal(pair.inputs[..., task.dim :], plain.inputs[..., task.dim :])
-
-
-def _symbol(task: Task, inputs: Tensor, example: int, place: int) -> Tensor:
-    vector = inputs[example, place]
-    return vector[: task.dim] if isinstance(task, VectorTask) else vector
+            was, now = (each.inputs[example].unflatten(0, (-1, 1)) for each in (plain, pair))
+            was, now = was.flatten(1), now.flatten(1)
+            expected = was.clone()
+            # A decoy borrows keys of other chains, which then are these chains' new ones.
+            for old, new in zip(known[example, :, number], others[example, :, number], strict=True):
+                here = (was[:, :width] == old).all(-1) & in_a_chain[example]
+                expected[here, :width] = new
+            assert torch.equal(now, expected), name
 
 
 @pytest.mark.parametrize("task", VECTORS, ids=lambda task: task.kind)
@@ -78,7 +63,7 @@ def test_symbols_of_tokens() -> None:
 
 
 def test_a_task_says_why_it_cannot_be_paired() -> None:
-    assert Retrieval().unpaired() is None
-    assert TOKENS.unpaired() is None
-    assert "it has 1 chain, which has none" in str(Retrieval(chains=1).unpaired())
-    assert "stands in the facts of many positions at once" in str(KHop().unpaired())
+    assert Retrieval().swap_obstacle() is None
+    assert TOKENS.swap_obstacle() is None
+    assert "it has 1 chain, which has none" in str(Retrieval(chains=1).swap_obstacle())
+    assert "stands in the facts of many positions at once" in str(KHop().swap_obstacle())

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from hopscope.errors import FactError
+from hopscope.errors import ConfigError
 from hopscope.facts import Role, chain_of_facts, parse_facts
 from hopscope.theory import Flow, depths, flow
 
@@ -93,9 +93,9 @@ def test_a_symbol_may_be_called_as_a_code_is() -> None:
 
 def test_what_cannot_be_asked_is_refused() -> None:
     graph = chain_of_facts(2)
-    with pytest.raises(FactError, match=r"order is \[0, 0\]; expected each of the facts"):
+    with pytest.raises(ConfigError, match=r"order is \[0, 0\]; expected each of the facts"):
         flow(graph, order=[0, 0])
-    with pytest.raises(FactError, match="heads is 2; expected 1"):
+    with pytest.raises(ConfigError, match="heads is 2; expected 1"):
         flow(graph, heads=2)
-    with pytest.raises(FactError, match="the query never holds 'q'; it comes to hold x0, x1, x2"):
+    with pytest.raises(ConfigError, match="the query never holds 'q'; it comes to hold x0, x1, x2"):
         flow(graph).schedule("q")

@@ -138,12 +138,12 @@ def test_what_an_account_calls_needed_is_what_its_circuit_does(
     """
     (last,) = (part for part in found.parts if part.layer == 2)
     idle = last.model_copy(update={"readers": (Role("value", 0),), "paths": ()})
-    settings = Discovery(needed=10, floor=0.01)
+    settings = Discovery(needed=10)
     switches = found.switches.model_copy(update={"settings": settings})
     circuit = found.model_copy(update={"parts": (idle,), "switches": switches})
     account = accounted(known.model, circuit, examples=16).account
     (mean,) = account.averaged
-    assert mean.floor == pytest.approx(0.01 * known.task.guess())
+    assert mean.floor == pytest.approx(0.001 * known.task.chance())
     five = {"clean": Estimate(mean=1, low=1, high=1), "by_role": Estimate(mean=5, low=5, high=5)}
     assert mean.model_copy(update=five).brings == "constant"
 

@@ -6,7 +6,7 @@ from hopscope.web.refusal import refusal
 
 STATUSES = {
     errors.RunMissing: 404, errors.RunReadOnly: 403, errors.RunBusy: 409, errors.RunDamaged: 409,
-    errors.RunTooNew: 409, errors.StoreUnwritable: 507, errors.ConfigError: 422,
+    errors.RunMismatch: 409, errors.StoreUnwritable: 507, errors.ConfigError: 422,
     errors.CircuitError: 422, errors.NotLearned: 422, errors.HopscopeError: 422,
 }  # fmt: skip
 TOLD = {

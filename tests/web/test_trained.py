@@ -11,7 +11,7 @@ from short import FLEET, ID
 from hopscope.circuits.kept import checkpoint_digest, kept_circuit
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment
-from hopscope.errors import CircuitError, ConfigError, Withdrawn
+from hopscope.errors import CircuitError, ConfigError, HopscopeError
 from hopscope.runs import train
 from hopscope.store import Store, gallery
 from hopscope.store.checkpoints import checkpoint_name
@@ -103,13 +103,13 @@ def test_what_nobody_waits_for_ends(root: Path) -> None:
     """An answer, a stream, and arrays."""
     views = Views(Store(root))
     asked = AblateQuestion(seed=4, examples=8, changes=("0.0=uniform",))
-    with pytest.raises(Withdrawn, match="the question was withdrawn before its answer"):
+    with pytest.raises(HopscopeError, match="the question was withdrawn before its answer"):
         views.ablate(ID, asked, lambda: True)
-    with pytest.raises(Withdrawn):
+    with pytest.raises(HopscopeError):
         list(views.over_time(ID, asked, iter([*[False] * 4, *[True] * 99]).__next__))
     for name in ("maps", "contents", "fleet"):
         assert views.at_hand(ID, name) is None
-        with pytest.raises(Withdrawn):
+        with pytest.raises(HopscopeError):
             views.arrays(ID, name, None, iter([False, True]).__next__)
     for name in ("maps", "losses"):
         assert views.arrays(ID, name) == views.at_hand(ID, name)

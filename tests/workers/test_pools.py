@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import Experiment, LlmBench, NgramExperiment, Prompts
-from hopscope.errors import ConfigError, ModelUnavailable, RunDamaged, StoreUnwritable
+from hopscope.errors import ConfigError, LlmError, RunDamaged, StoreUnwritable
 from hopscope.machine import cores
 from hopscope.runs import Stop, train
 from hopscope.store import Store
@@ -79,7 +79,7 @@ def test_the_runs_are_those_of_one_after_the_other(
     whole = [name for name in names if name != names[DAMAGED]]
     assert [folder.name for folder in outcome.folders] == whole
     damaged, refused = outcome.troubles
-    assert (type(damaged), type(refused)) == (RunDamaged, ModelUnavailable)
+    assert (type(damaged), type(refused)) == (RunDamaged, LlmError)
     assert names[DAMAGED] in str(damaged)
     assert str(refused).startswith("no model 'nobody-7b': expected one of ")
     assert str(refused).isprintable()

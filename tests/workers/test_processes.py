@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, Interrupted, WorkerDied
+from hopscope.errors import ConfigError, Interrupted, TrainingError
 from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.workers import Here, Job, Processes, Report, pools
@@ -101,7 +101,7 @@ def test_a_job_that_kills_its_worker_is_a_failure(
          "    os.kill(os.getpid(), signal.SIGKILL)")  # fmt: skip
     (bad,) = [each for each in reports(Processes(2), jobs).values() if each.state == "failed"]
     error = bad.trouble.error()
-    assert isinstance(error, WorkerDied)
+    assert isinstance(error, TrainingError)
     line = f"its worker died {ATTEMPTS} times in a row without a new checkpoint (SIGKILL; no memo"
     assert str(error).startswith(f"{member(tiny, 1).run_name()}: {line}")
     assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, *ATTEMPTS * [1], 2, 3, 4, 5]

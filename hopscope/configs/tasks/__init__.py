@@ -9,9 +9,8 @@ from typing import Annotated, get_args
 from pydantic import Field
 
 from hopscope.configs.tasks.khop import KHop
-from hopscope.configs.tasks.layout import Entry, Layout, Size
 from hopscope.configs.tasks.mqar import MQAR
-from hopscope.configs.tasks.task import FactTask
+from hopscope.configs.tasks.task import FactTask, Order
 from hopscope.configs.tasks.vector import ConditionalRetrieval, Induction, Retrieval, VectorTask
 
 Task = Annotated[
@@ -27,13 +26,11 @@ __all__ = [
     "KINDS",
     "MQAR",
     "ConditionalRetrieval",
-    "Entry",
     "FactTask",
     "Induction",
     "KHop",
-    "Layout",
+    "Order",
     "Retrieval",
-    "Size",
     "Task",
     "VectorTask",
 ]

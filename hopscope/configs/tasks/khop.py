@@ -52,7 +52,7 @@ class KHop(FactTask):
             outputs=(self.hops if self.curriculum else 1) * (self.alphabet + 1),
         )
 
-    def guess(self) -> float:
+    def chance(self) -> float:
         """The log of the alphabet: every token is as likely as any other."""
         return math.log(self.alphabet)
 
@@ -65,11 +65,11 @@ class KHop(FactTask):
     def chosen_hops(self) -> int:
         return self.hops
 
-    def described(self) -> int:
+    def labelled_positions(self) -> int:
         """The roles tell the story of the last position's question."""
         return 1
 
-    def unpaired(self) -> str | None:
+    def swap_obstacle(self) -> str | None:
         return (
             "a token stands in the facts of many positions at once, so that another token in its "
             "place changes where other hops lead"

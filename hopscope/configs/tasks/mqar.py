@@ -19,9 +19,9 @@ class MQAR(FactTask):
                    └───── pairs ─────┘  └ queries, x between ┘    targets: v5 (at 6), v2 (at 10)
 
     The first half of the alphabet are keys, the second half values; in one sequence all keys
-    differ, and so do all values. After the pairs come slots of two positions. A query is a key
-    seen before, at the first position of a slot; the model answers with its value right there.
-    No key is asked twice, and no other position is asked. Every pair is a chain of its own:
+    differ, and so do all values. After the pairs come query slots of two positions. A query is a
+    key seen before, at the first position of a query slot; the model answers with its value right
+    there. No key is asked twice, and no other position is asked. Every pair is a chain of its own:
     `key 0`, `value 0` and, if it is asked, `query`. All other positions are `other`, in a chain
     that no pair shares.
 
@@ -31,7 +31,7 @@ class MQAR(FactTask):
 
     kind: Literal["mqar"] = "mqar"
     pairs: Annotated[Whole, Field(ge=2)] = 4
-    """Key-value pairs (Arora et al.: 4 to 64). A single pair would leave nothing to guess."""
+    """Key-value pairs (Arora et al.: 4 to 64). A single pair would leave no choice."""
     queries: Positive | None = None
     """Pairs that are asked for; unset: all of them, as in the original."""
     alphabet: Annotated[Whole, Field(ge=4)] = 32
@@ -39,8 +39,8 @@ class MQAR(FactTask):
     length: Positive = 32
     """Positions per sequence (Arora et al.: 64 to 512)."""
     power: Annotated[Real, Field(gt=0, le=1)] = 0.01
-    """Slot s = 1, 2, … holds a query with a chance that falls as s^(power - 1) (Arora et al.: 0.01,
-    so that most queries follow soon after the pairs); at 1 all slots are alike."""
+    """Query slot s = 1, 2, … holds a query with a probability that falls as s^(power - 1) (Arora
+    et al.: 0.01, so that most queries follow soon after the pairs); at 1 all slots are alike."""
     filler: Literal["random", "blank"] = "random"
     """What stands where nothing is asked: any token but the sequence's keys, or a token of its own
     that means nothing. (The original's default is random, too.)"""
@@ -57,7 +57,7 @@ class MQAR(FactTask):
                 f"alphabet is {self.alphabet}, half of it keys; {self.pairs} pairs with different "
                 f"keys need alphabet >= {2 * self.pairs}"
             )
-        if self.slots < self.asked:
+        if self.query_slots < self.asked:
             raise ValueError(
                 f"length is {self.length}; {self.pairs} pairs and {self.asked} queries, of two "
                 f"positions each, need length >= {2 * (self.pairs + self.asked)}"
@@ -75,7 +75,7 @@ class MQAR(FactTask):
         return self.alphabet // 2
 
     @property
-    def slots(self) -> int:
+    def query_slots(self) -> int:
         """How many places there are for queries, of two positions each."""
         return (self.length - 2 * self.pairs) // 2
 
@@ -94,12 +94,12 @@ class MQAR(FactTask):
             outputs=self.alphabet,
         )
 
-    def guess(self) -> float:
+    def chance(self) -> float:
         """The log of the pairs: any of the values seen may be the one."""
         return math.log(self.pairs)
 
     def asked_hops(self) -> tuple[int, ...]:
         return (1,)
 
-    def unpaired(self) -> str | None:
+    def swap_obstacle(self) -> str | None:
         return None

@@ -1,21 +1,23 @@
 """What every task answers about itself. All of it is arithmetic on a config; no torch here."""
 
 from abc import abstractmethod
-from typing import Self
+from typing import Literal, Self
 
 from hopscope.configs.config import Config
 from hopscope.configs.model import Interface
-from hopscope.configs.tasks.layout import Order
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, Role
+
+Order = Literal["backward", "forward", "shuffled"]
+"""Order of the facts in a sequence: last hop first, first hop first, or all together."""
 
 
 class FactTask(Config):
     """Base of all tasks: the questions that the rest of hopscope asks of a task.
 
-    Training asks for the interface and the guessing level, discovery for the roles and the fact
-    graph. Nothing else needs to know which task it has. What draws a task's examples, and marks
-    the answers to them, is in `hopscope.tasks`.
+    Training asks for the interface and the loss at chance, discovery for the roles and the fact
+    graph. Nothing else needs to know which task it has. The samplers in `hopscope.tasks` draw the
+    examples and compute the losses.
     """
 
     @abstractmethod
@@ -31,8 +33,8 @@ class FactTask(Config):
         """The shapes of the model that can be trained on the task."""
 
     @abstractmethod
-    def guess(self) -> float:
-        """The guessing level: the loss of the best answer that ignores how the facts connect."""
+    def chance(self) -> float:
+        """The loss at chance: that of the best answer that ignores how the facts connect."""
 
     @abstractmethod
     def asked_hops(self) -> tuple[int, ...]:
@@ -48,7 +50,7 @@ class FactTask(Config):
         """
         return None
 
-    def described(self) -> int | None:
+    def labelled_positions(self) -> int | None:
         """How many of the last positions ask the questions that the roles describe.
 
         None: every question. Where each position asks, one set of roles can describe the question
@@ -68,11 +70,11 @@ class FactTask(Config):
         graph = self.graph()
         return () if graph is None else graph.symbols
 
-    def told_in_order(self) -> tuple[int, ...] | None:
+    def fact_order(self) -> tuple[int, ...] | None:
         """The facts by number, as they follow one another in a sequence; None: in any order."""
         graph = self.graph()
         return None if graph is None else tuple(range(len(graph.facts)))[::-1]
 
-    def unpaired(self) -> str | None:
-        """Why chains cannot exchange a symbol while all else stays as it is; None if they can."""
+    def swap_obstacle(self) -> str | None:
+        """Why chains cannot swap a symbol while all else stays as it is; None if they can."""
         return "its symbols are not those of chains that stand beside one another"

@@ -25,21 +25,21 @@ the heads says nothing about the model."""
 
 def accurate(tables: Sequence[Table]) -> Finding:
     """Judge whether all transformers end with a loss below SOLVED; "under a reading" if only their
-    calmest late checkpoints are below it.
+    best late checkpoints are below it.
     """
     rows = tables[0].of(CircuitRow)
     ends = [row.loss for row in rows]
     calm = [row.clean for row in rows]
     values = (
         f"{_listed(ends)} at the end: {_drawn([end < SOLVED for end in ends])}; "
-        f"{_listed(calm)} at the calmest late checkpoint: {_drawn([x < SOLVED for x in calm])}"
+        f"{_listed(calm)} at the best late checkpoint: {_drawn([x < SOLVED for x in calm])}"
     )
     if all(end < SOLVED for end in ends):
         return Finding(values, "reproduced", "mean over the last 100 steps")
     if all(loss < SOLVED for loss in calm):
         return Finding(
             values, "under a reading",
-            "at a constant learning rate the loss hovers; below 0.01 at the calmest checkpoint of "
+            "at a constant learning rate the loss hovers; below 0.01 at the best checkpoint of "
             "the last tenth, fresh examples",
         )  # fmt: skip
     return Finding(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from hopscope.configs import Experiment
-from hopscope.configs.tasks.layout import Order
+from hopscope.configs.tasks import Order
 from hopscope.milestones import learned, learned_below
 from hopscope.papers.musat.measure_places import after
 from hopscope.papers.musat.measure_runs import rounded
@@ -83,7 +83,7 @@ def start_again(learner: Learner, models: list[dict[str, Tensor]]) -> None:
 
 def first_two(learner: Learner, steps: int) -> list[list[int | None]]:
     """The steps after which every model has learned the first hop and, if any, the second."""
-    level = learned_below(learner.experiment.guess)
+    level = learned_below(learner.experiment.chance)
     train, validation = [], []
     when: list[list[int | None]] = []
     for step in range(1, steps + 1):

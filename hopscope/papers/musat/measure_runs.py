@@ -45,7 +45,7 @@ def loss_rows(run: Run) -> list[LossRow]:
         rows.append(
             LossRow(
                 **described(run, seed),
-                guess=experiment.guess,
+                guess=experiment.chance,
                 final=rounded(final[number]),
                 crossed=tuple(when[number]),
                 course=Course(
@@ -96,8 +96,8 @@ def described(run: Run, seed: int) -> dict[str, Any]:
 
 
 def circuit_row(run: Run) -> CircuitRow:
-    """A run's losses, and the circuit in its calmest checkpoint with what each path is worth."""
-    calm = Study(run).calmest()
+    """A run's losses, and the circuit in its best late checkpoint with what each path is worth."""
+    calm = Study(run).best_late_checkpoint()
     circuit = discover(calm.model, calm.task, force=True)
     losses = circuit.losses
     return CircuitRow(

@@ -13,7 +13,7 @@ from torch import Tensor
 from hopscope.circuits import Circuit, discover, subject_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Asking, Experiment, LlmBench, Model, Prompts, Retrieval, Training
-from hopscope.errors import ResultsUnreadable
+from hopscope.errors import ResultsError
 from hopscope.llm.results import results
 from hopscope.llm.work import ask
 from hopscope.milestones import WINDOW, first_below, learned, learned_below
@@ -117,7 +117,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
     fleet = train(changed((3, 1), steps=20, checkpoint_every=10), store)
     assert [row.seed for row in loss_rows(fleet)] == [3, 1]
     row = circuit_row(fleet)
-    assert (row.seed, row.step) == (3, Study(fleet).calmest().step)
+    assert (row.seed, row.step) == (3, Study(fleet).best_late_checkpoint().step)
     digest = subject_of(fleet.model.member(0)).digest()
     circuit = Circuit.model_validate({**emerged.circuit, "model": digest})
     found = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
@@ -127,7 +127,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
 
 def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow) -> None:
     assert again(emerged) == emerged
-    calm = Study(run).calmest()
+    calm = Study(run).best_late_checkpoint()
     circuit = discover(calm.model, EXPERIMENT.task, force=True)
     assert Circuit.model_validate(emerged.circuit) == circuit
     assert emerged.step == calm.step
@@ -283,7 +283,7 @@ def test_hops_are_learned_by_the_same_rule_as_in_a_training() -> None:
         train_losses.append(again.advance().numpy())
         if step % CHECK_EVERY == 0:
             validation.append(again.validate().numpy())
-    level = learned_below(LEARNING_ON.guess)
+    level = learned_below(LEARNING_ON.chance)
     taken = np.arange(1, found.step + 1)
     for member in range(2):
         own, checked = (np.stack(each)[:, member] for each in (train_losses, validation))
@@ -378,7 +378,7 @@ def test_only_what_earlier_tables_did_not_record_may_be_missing() -> None:
     del kept["init"]
     assert read_row((LossRow,), kept).model_dump()["init"] is None
     for name in ("final", "crossed", "course"):
-        with pytest.raises(ResultsUnreadable, match=name):
+        with pytest.raises(ResultsError, match=name):
             read_row((LossRow,), {key: its for key, its in kept.items() if key != name})
     story = {"steps": [0], "steps_per_epoch": None, "guess": 0.75, "losses": [[0.7]], "paths": []}
     assert Story.model_validate(story).learned_at is None

@@ -1,13 +1,16 @@
-"""The one table of tasks: every kind is in it, and nobody else asks which task it has."""
+"""Every task: pinned examples, shapes as the task says, arrays; nothing else asks which it is."""
 
 import hashlib
 import re
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -17,15 +20,20 @@ from torch.utils._pytree import tree_iter
 import hopscope
 from hopscope.configs import MQAR, ConditionalRetrieval, Induction, KHop, Retrieval, Task
 from hopscope.configs.tasks import KINDS
+from hopscope.errors import ConfigError
 from hopscope.tasks import (
     Batch,
-    Sampler,
     answer_losses,
+    askers,
+    dataset,
+    example_arrays,
     examples,
-    kinds,
+    hop_losses,
     question_losses,
+    rendered,
     sampler_of,
 )
+from hopscope.tasks.samplers import SAMPLERS
 
 FIRST_EXAMPLES: list[tuple[Task, str]] = [
     (Retrieval(), "0ec23e6834decb3d"),
@@ -53,6 +61,13 @@ FIRST_EXAMPLES: list[tuple[Task, str]] = [
 TASKS = [task for task, _ in FIRST_EXAMPLES]
 
 
+@dataclass(frozen=True)
+class Weighed(Batch):
+    """Examples with a tensor more, as a task of one's own may have them."""
+
+    weight: Tensor
+
+
 def parts(batch: Batch) -> list[Tensor]:
     return [batch.inputs, batch.targets, batch.roles.role, batch.roles.chain]
 
@@ -73,43 +88,55 @@ def test_the_first_examples_stay_the_same_to_the_bit() -> None:
 
 
 def test_every_kind_of_task_is_drawn_and_hashed() -> None:
-    assert set(kinds.BY_KIND) == set(KINDS) == {task.kind for task in TASKS}
-    assert all(isinstance(sampler_of(kind()), Sampler) for kind in KINDS.values())
-    assert all(isinstance(kinds.speller_of(kind()), kinds.Speller) for kind in KINDS.values())
+    assert set(SAMPLERS) == set(KINDS) == {task.kind for task in TASKS}
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
-def test_what_a_task_says_of_itself_is_what_is_drawn(task: Task) -> None:
-    ends, table = task.interface(), task.roles()
-    batch = examples(sampler_of(task), 0, torch.arange(64))
-    assert batch.inputs.shape[1] == ends.length
+def test_examples_are_as_the_task_says(task: Task) -> None:
+    ends, table, hops = task.interface(), task.roles(), task.asked_hops()
+    batch, graph = examples(sampler_of(task), 0, torch.arange(64)), task.graph()
+    assert batch.inputs.shape[1] == ends.length >= ends.read
     if ends.tokens:
         assert 0 <= int(batch.inputs.min()) <= int(batch.inputs.max()) < ends.inputs
     else:
         assert batch.inputs.shape[2] == ends.inputs
     assert batch.roles.role.unique().tolist() == list(range(len(table)))
-    graph = task.graph()
     assert graph is not None
     assert set(graph.roles) <= set(table)
-    assert max(task.asked_hops()) == len(graph.facts)
-    assert task.guess() > 0
+    assert sorted(set(hops)) == list(hops)
+    assert hops[-1] == len(graph.facts)
+    outputs = torch.randn(3, 64, ends.read, ends.outputs)  # of three variants of a model
+    several = answer_losses(task, outputs, batch)
+    assert several.shape == (3, *batch.targets.shape[:2], len(hops))
+    for variant in range(3):
+        assert torch.allclose(several[variant], answer_losses(task, outputs[variant], batch))
+    assert torch.allclose(hop_losses(task, outputs, batch), several.mean((1, 2)))
+    last = task.labelled_positions() or several.shape[2]
+    assert torch.allclose(question_losses(task, outputs, batch), several[:, :, -last:].mean(2))
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
-def test_every_example_has_a_loss_for_every_hop(task: Task) -> None:
-    ends, hops = task.interface(), len(task.asked_hops())
-    batch = examples(sampler_of(task), 0, torch.arange(6))
-    outputs = torch.randn(3, 6, ends.read, ends.outputs)
-    several = answer_losses(task, outputs, batch)
-    assert several.shape == (3, *batch.targets.shape[:2], hops)
-    for variant in range(3):
-        assert torch.allclose(several[variant], answer_losses(task, outputs[variant], batch))
-    described = several if task.described() is None else several[:, :, -task.described() :]
-    assert torch.allclose(question_losses(task, outputs, batch), described.mean(2))
+def test_arrays_hold_the_first_validation_examples(task: Task) -> None:
+    arrays, batch = example_arrays(task, 7, 5), dataset(task, 7, 5, "validation")
+    named = {"inputs": batch.inputs, "targets": batch.targets}
+    named |= {"role": batch.roles.role, "chain": batch.roles.chain}
+    named |= {"asker": askers(task, 7, 5, "validation")}
+    for name, tensor in named.items():
+        assert np.array_equal(arrays[name], tensor.numpy()), name
+        assert arrays[name].itemsize <= 4, name
+    texts = [rendered(task, 7, index).texts for index in range(5)]
+    names = sampler_of(task).names
+    assert [tuple(names[symbol] for symbol in row) for row in arrays["symbol"]] == texts
+    if "vectors" in arrays:
+        own = np.take_along_axis(arrays["vectors"], arrays["symbol"][..., None], axis=1)
+        assert np.array_equal(own, arrays["inputs"][..., : own.shape[-1]])
+    else:
+        assert np.array_equal(arrays["symbol"], arrays["inputs"])
+    assert len(example_arrays(task, 7)["role"]) == 256
 
 
-def test_a_task_is_known_to_its_own_files_and_the_tables_alone() -> None:
-    """Nobody asks which task it has. Associative recall, which was added last, stands for all."""
+def test_nothing_else_asks_which_task_it_is() -> None:
+    """Associative recall, which was added last, stands for all tasks."""
     package = Path(hopscope.__file__).parent
     files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
     sources = {name: path.read_text() for name, path in files.items()}
@@ -118,8 +145,8 @@ def test_a_task_is_known_to_its_own_files_and_the_tables_alone() -> None:
     asks += r"(getattr|hasattr)\(\s*(self\.)?(\w+\.)*(task|questions)\b"
     assert [name for name, text in sources.items() if re.search(asks, text)] == []
     assert {name for name, text in sources.items() if re.search("mqar", text, re.IGNORECASE)} == {
-        "configs/tasks/mqar.py", "tasks/mqar.py", "tasks/spelled_mqar.py",
-        "configs/tasks/__init__.py", "tasks/kinds.py",  # the tables
+        "configs/tasks/mqar.py", "tasks/mqar.py",
+        "configs/tasks/__init__.py", "tasks/samplers.py",  # the tables
         "__init__.py", "configs/__init__.py", "papers/tasks.py",
     }  # fmt: skip
 
@@ -132,6 +159,55 @@ def test_example_i_does_not_depend_on_its_company(task: Task) -> None:
         alone = parts(examples(sampler, 7, index[row : row + 1]))
         for one, whole in zip(alone, together, strict=True):
             assert torch.equal(one[0], whole[row])
+
+
+def test_the_dataset_is_its_examples_whatever_the_threads() -> None:
+    task, some, before = (
+        Retrieval(hops=2),
+        torch.tensor([0, 4_095, 4_096, 4_999]),
+        torch.get_num_threads(),
+    )
+    picked = parts(examples(sampler_of(task), 3, some, "validation"))
+    try:
+        for threads in (1, 4):
+            torch.set_num_threads(threads)
+            whole = parts(dataset(task, 3, 5_000, "validation"))
+            assert all(map(torch.equal, [part[some] for part in whole], picked))
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_there_is_no_dataset_without_examples() -> None:
+    with pytest.raises(ConfigError, match="count is 0; a dataset has at least 1 example"):
+        dataset(MQAR(), 0, 0)
+
+
+def test_streams_and_seeds_are_apart() -> None:
+    sampler, index = sampler_of(Retrieval()), torch.arange(4)
+    drawn = [
+        examples(sampler, seed, index, stream).inputs[..., :4]
+        for seed in (0, 1)
+        for stream in ("train", "validation")
+    ]
+    assert not any(torch.isclose(one, other).any() for one, other in combinations(drawn, 2))
+
+
+@pytest.mark.parametrize("models", [0, 3])
+def test_a_part_of_a_batch_has_some_examples_of_every_model(models: int) -> None:
+    drawn = dataset(Retrieval(hops=2, chains=2), 0, 12)
+    batch = Weighed(drawn.inputs, drawn.targets, drawn.roles, torch.arange(12.0))
+    whole = batch.stacked(models) if models else batch
+    part = whole.part(slice(1, 3))
+    assert isinstance(part, Weighed)
+    taken = [4 * model + row for model in range(max(1, models)) for row in (1, 2)]
+    for ours, theirs in zip(
+        [*parts(part), part.weight], [*parts(batch), batch.weight], strict=True
+    ):
+        assert torch.equal(ours.flatten(0, 1) if models else ours, theirs[taken])
+    other = batch.mapped(torch.zeros_like)
+    other.mapped(Tensor.copy_, batch)
+    assert torch.equal(other.weight, batch.weight)
+    assert torch.equal(other.roles.chain, batch.roles.chain)
 
 
 class Peak(TorchDispatchMode):

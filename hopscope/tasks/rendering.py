@@ -1,4 +1,4 @@
-"""One example in words: what stands at every position, what is asked, and what the answers say."""
+"""One example in words: the symbol at every position, the questions, and a model's predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hopscope.tasks.batch import Roles
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """One question of an example."""
 
     position: int
@@ -25,8 +25,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the model says to one hop of a question."""
+class Prediction:
+    """A model's answer to one hop of a question."""
 
     answer: int
     """The number of the candidate that it names."""
@@ -39,7 +39,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Spelled:
+class RenderedExample:
     """One example in words."""
 
     inputs: Tensor
@@ -47,45 +47,40 @@ class Spelled:
     roles: Roles
     texts: tuple[str, ...]
     """The symbol at every position."""
-    asked: tuple[Asked, ...]
+    questions: tuple[Question, ...]
     candidates: tuple[str, ...]
     """All that an answer may name."""
     vectors: Float[Tensor, "candidate dim"] | None = None
     """The candidates' vectors; None where answers are tokens."""
 
-    def said(self, question: Asked, output: Float[Tensor, "width"]) -> list[Said]:
-        """What the output at a question's position says, hop by hop."""
+    def predictions(self, question: Question, output: Float[Tensor, "width"]) -> list[Prediction]:
+        """What the output at a question's position answers, hop by hop."""
         hops = output.double().unflatten(-1, (len(question.truth), -1))
-        mark = self._token if self.vectors is None else self._vector
-        return [mark(hop, truth) for hop, truth in zip(hops, question.truth, strict=True)]
+        predict = self._token if self.vectors is None else self._vector
+        return [predict(hop, truth) for hop, truth in zip(hops, question.truth, strict=True)]
 
-    def _token(self, logits: Float[Tensor, "class"], truth: int | None) -> Said:
+    def _token(self, logits: Float[Tensor, "class"], truth: int | None) -> Prediction:
         chances = logits.softmax(-1)
         answer = int(chances.argmax())
         loss = None if truth is None else float(-logits.log_softmax(-1)[truth])
-        return Said(answer, loss, probability=float(chances[answer]))
+        return Prediction(answer, loss, probability=float(chances[answer]))
 
-    def _vector(self, vector: Float[Tensor, "dim"], truth: int | None) -> Said:
+    def _vector(self, vector: Float[Tensor, "dim"], truth: int | None) -> Prediction:
         assert self.vectors is not None
         errors = (self.vectors.double() - vector).square().mean(-1)
         answer = int(errors.argmin())
         loss = None if truth is None else float(errors[truth])
-        return Said(answer, loss, distance=float(errors[answer]))
+        return Prediction(answer, loss, distance=float(errors[answer]))
 
 
 def letters(number: int) -> str:
-    """a, b, …, z, ba, bb, …: what a chain, or a token, is called."""
+    """a, b, …, z, ba, bb, …: the name of a chain, or of a token."""
     more, last = divmod(number, len(ascii_lowercase))
     return (letters(more) if more else "") + ascii_lowercase[last]
 
 
-def row(roles: Roles, number: int = 0) -> Roles:
-    """The roles of one example of several."""
-    return Roles(roles.role[number], roles.chain[number])
-
-
-def numbers(words: Sequence[str], names: Sequence[str], length: int) -> list[int]:
-    """The symbols that somebody typed, by their numbers."""
+def numbers_of(words: Sequence[str], names: Sequence[str], length: int) -> list[int]:
+    """The numbers of symbols that somebody typed."""
     known = {name: number for number, name in enumerate(names)}
     for word in words:
         if word not in known:
@@ -98,5 +93,5 @@ def numbers(words: Sequence[str], names: Sequence[str], length: int) -> list[int
 
 
 def shuffled(key: Int[Tensor, "rows"], count: int) -> Int[Tensor, "place"]:
-    """An order of so many places, as a key says."""
+    """The order of so many places that a key gives."""
     return counter.bits(key, count)[0].argsort()

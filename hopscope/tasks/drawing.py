@@ -1,0 +1,131 @@
+"""Examples by number: each is a pure function of task, seed, stream and its index."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from hopscope.configs import Task
+from hopscope.errors import ConfigError
+from hopscope.tasks import counter
+from hopscope.tasks.batch import Batch
+from hopscope.tasks.rendering import RenderedExample, numbers_of
+from hopscope.tasks.samplers import Sampler, sampler_of
+
+Stream = Literal["train", "validation"]
+STREAMS: dict[Stream, int] = {"train": 0, "validation": 1}
+"""The number of each split in the keys of its random bits; other numbers give other examples."""
+CHUNK = 4096
+"""Examples that are drawn at once."""
+
+
+def examples(
+    sampler: Sampler,
+    seed: int | Int[Tensor, "rows"],
+    index: Int[Tensor, "rows"],
+    stream: Stream = "train",
+    swapped: Sequence[str] = (),
+) -> Batch:
+    """The examples of these numbers; every two chains have swapped the symbols of these names."""
+    return sampler.batch(_keys(seed, index, stream), swapped)
+
+
+def dataset(
+    task: Task,
+    seed: int,
+    count: int,
+    stream: Stream = "train",
+    device: torch.device | str = "cpu",
+    swapped: Sequence[str] = (),
+) -> Batch:
+    """The first `count` examples at once, written in place chunk by chunk."""
+    if count < 1:
+        raise ConfigError(f"count is {count}; a dataset has at least 1 example")
+    sampler = sampler_of(task, device)
+
+    def chunk(start: int) -> Batch:
+        index = torch.arange(start, min(start + CHUNK, count), device=sampler.device)
+        return examples(sampler, seed, index, stream, swapped)
+
+    first = chunk(0)
+    whole = first.mapped(lambda rows: rows.new_empty((count, *rows.shape[1:])))
+    for start in range(0, count, CHUNK):
+        part = first if start == 0 else chunk(start)
+        rows = slice(start, start + len(part))
+        whole.mapped(lambda all_, some, rows=rows: all_[rows].copy_(some), part)
+    return whole
+
+
+def symbols(task: Task, seed: int, count: int, stream: Stream = "train") -> Tensor:
+    """The task's symbols in each chain of the first examples [batch, chain, symbol, …]: vectors,
+    or for token tasks the numbers of classes.
+    """
+    return sampler_of(task).symbols(_keys(seed, torch.arange(count), stream))
+
+
+def askers(
+    task: Task, seed: int, count: int, stream: Stream = "train"
+) -> Int[Tensor, "batch answer"]:
+    """The chain that each answer of the first examples belongs to."""
+    return sampler_of(task).askers(_keys(seed, torch.arange(count), stream))
+
+
+def rendered(
+    task: Task,
+    seed: int,
+    index: int,
+    words: Sequence[str] | None = None,
+    order: int | None = None,
+    stream: Stream = "validation",
+) -> RenderedExample:
+    """One example in words: as it was drawn, in the order of another (by its number), or with
+    other symbols in its places.
+    """
+
+    def key(number: int) -> Int[Tensor, "1"]:
+        return _keys(seed, torch.tensor([number]), stream)
+
+    sampler = sampler_of(task)
+    other = None if order is None else key(order)
+    typed = None if words is None else numbers_of(words, sampler.names, task.interface().length)
+    return sampler.rendered(key(index), other, typed)
+
+
+def example_arrays(task: Task, seed: int, count: int = 256) -> dict[str, np.ndarray]:
+    """The first validation examples as plain arrays, small enough for a page to embed:
+
+    * `inputs` [example, seq, width] float32, or [example, seq] int32 for tokens
+    * `targets` [example, answer, hop, dim] float32, or [example, answer, hop] int32
+    * `asker` [example, answer] int16: the chain of each answer
+    * `role` [example, seq] int16: the number in `task.roles()`
+    * `chain` [example, seq] int16
+    * `symbol` [example, seq] int32: the number in the sampler's `names`
+    * `vectors` [example, symbol, dim] float32: each symbol by its number; not for tokens
+    """
+    sampler = sampler_of(task)
+    key = _keys(seed, torch.arange(count), "validation")
+    batch, vectors = sampler.batch(key), sampler.vectors(key)
+
+    def small(values: Tensor) -> np.ndarray:
+        array: np.ndarray = values.numpy()
+        return array.astype(np.float32 if values.is_floating_point() else np.int32)
+
+    arrays = {
+        "inputs": small(batch.inputs),
+        "targets": small(batch.targets),
+        "asker": sampler.askers(key).numpy().astype(np.int16),
+        "role": batch.roles.role.numpy(),
+        "chain": batch.roles.chain.numpy(),
+        "symbol": small(sampler.spelling(key)),
+    }
+    return arrays if vectors is None else {**arrays, "vectors": small(vectors)}
+
+
+def _keys(
+    seed: int | Int[Tensor, "rows"], index: Int[Tensor, "rows"], stream: Stream
+) -> Int[Tensor, "rows"]:
+    seeds = torch.as_tensor(seed, device=index.device).expand_as(index)
+    return counter.keys(seeds, STREAMS[stream], index)
