@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import hopscope
+from hopscope.configs.discovery import Discovery
 from hopscope.facts import Role
 from hopscope.tasks import dataset
 
@@ -32,9 +33,7 @@ class ByHand:
             (files("hopscope") / "gallery" / name / "circuit.json").read_text()
         )
         chosen, task = self.circuit["switches"], run.task
-        count = chosen["batches"] * int(
-            chosen["settings"]["examples"] * chosen["settings"]["batch_share"]
-        )
+        count = chosen["batches"] * int(chosen["settings"]["examples"] * Discovery.batch_share)
         self.batch = dataset(task, chosen["seed"] + 1, count, "validation")
         self.table, self.hops = task.roles(), task.hops
         self.role, self.chain = self.batch.roles.role, self.batch.roles.chain
