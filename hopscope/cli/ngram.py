@@ -10,6 +10,7 @@ from hopscope.cli.arguments import JsonArguments, RunArguments, StoreArguments, 
 from hopscope.cli.drawing import REPORTS, FigureArguments, check_figures, draw
 from hopscope.cli.output import say, say_json, teller
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
+from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
 from hopscope.store.files import check_folder
@@ -26,7 +27,7 @@ class NgramTrainArguments(StoreArguments, ThreadArguments):
     model: tyro.conf.OmitArgPrefixes[InductionModel] = field(default_factory=InductionModel)
     descent: tyro.conf.OmitArgPrefixes[Descent] = field(default_factory=Descent)
     seeds: tuple[int, ...] = (0,)
-    """One model per seed; the seed fixes its chains."""
+    """A run for each seed; the seed fixes its chains."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,9 @@ def train(chosen: NgramTrainArguments) -> int:
     from hopscope.cli.display import display
     from hopscope.runs import train
 
-    print_ngram(train(experiment, Store(chosen.store), watcher=display(), threads=chosen.threads))
+    store = Store(chosen.store)
+    for recipe in of_seeds(experiment):
+        print_ngram(train(recipe, store, watcher=display(), threads=chosen.threads))
     return 0
 
 

@@ -19,6 +19,7 @@ from hopscope.cli.kinds import show_run
 from hopscope.cli.output import say, warn
 from hopscope.cli.workers import WorkersArguments, carried_out, ended, pool_of
 from hopscope.configs import Experiment, Recipe, read_recipe
+from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError
 from hopscope.papers import preset
 from hopscope.store import Store
@@ -98,12 +99,6 @@ def _train_all(chosen: Any, store: Store, *, split: bool) -> int:
     for folder in outcome.folders:
         say(folder.name)
     return ended(outcome)
-
-
-def of_seeds(recipe: Recipe) -> list[Recipe]:
-    """The recipe once for each of its seeds."""
-    fields = recipe.model_dump()
-    return [type(recipe).model_validate({**fields, "seeds": (seed,)}) for seed in recipe.seeds]
 
 
 def with_ranges(words: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -101,6 +101,15 @@ class Recipe(Config):
     def to_file(self) -> str:
         """The same for people, who may change it: a field on each line."""
         return json.dumps(json.loads(self.written()), indent=2, ensure_ascii=False) + "\n"
+
+
+R = TypeVar("R", bound=Recipe)
+
+
+def of_seeds(recipe: R) -> list[R]:
+    """The recipe once for each of its seeds."""
+    fields = recipe.model_dump()
+    return [type(recipe).model_validate({**fields, "seeds": (seed,)}) for seed in recipe.seeds]
 
 
 def differing(recipes: Sequence[Recipe]) -> dict[str, tuple[Any, ...]]:

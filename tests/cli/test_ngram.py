@@ -13,7 +13,7 @@ EPOCHS = "--epochs 6 8 6".split()
 
 
 def test_a_run_from_its_training_to_its_removal(root: Path, said: Said) -> None:
-    train = ("ngram", "train", *SMALL, *EPOCHS, "--seeds", "0", "1")
+    train = ("ngram", "train", *SMALL, *EPOCHS, "--seeds", "1")
     assert "epoch 20 of 20" in said(*train)
     (name,) = Store().names()
     assert name.startswith("ngram-3-pa12-C-W-a-")
@@ -27,7 +27,7 @@ def test_a_run_from_its_training_to_its_removal(root: Path, said: Said) -> None:
     assert rows[:3] == ["name", "a", '"c{1,2}"']
     out = said("ngram", "transfer", "ngram", "--lengths", "10", "--alphas", "1", "--chains", "50")
     assert "Bayes" in out
-    assert len(out.strip().splitlines()) == 6
+    assert len(out.strip().splitlines()) == 4
     assert "removed" in said("rm", name)
 
 
@@ -37,8 +37,8 @@ def test_figures_of_a_run(root: Path, said: Said) -> None:
     out = said("ngram", "figures", "ngram", "--format", "png", "--out", "drawn")
     assert len(list((root / "drawn").glob("*.png"))) == 4
     assert re.search(r"figure: drawn/ngram-3\S+-approach.png", out)
-    said("ngram", "train", *SMALL, "--epochs", "4", "4", "--stages", "C,W", "--seeds", "7")
-    (other,) = (name for name in Store().names() if "-C-W-a-" not in name)
+    said("ngram", "train", *SMALL, "--epochs", "4", "4", "--stages", "C,W", "--seeds", "7", "8")
+    other, _ = (name for name in Store().names() if "-C-W-a-" not in name)
     assert "approach" not in said("ngram", "figures", other)  # a was not trained
 
 
