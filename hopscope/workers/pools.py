@@ -158,7 +158,7 @@ def gpus_for(devices: set[str]) -> list[str | None]:
         return []
     import torch
 
-    from hopscope.training.precision import device_of
+    from hopscope.training.device import device_of
 
     for name in devices:
         check_unnumbered(name)

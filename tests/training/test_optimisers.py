@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
-from hopscope.training.learner import Learner
 from hopscope.training.optimisers import OPTIMISERS, orthogonal
-from hopscope.training.state import pack
+from hopscope.training.stepper import pack
+from hopscope.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 
@@ -44,16 +44,16 @@ def test_a_matrix_is_made_orthogonal(shape: tuple[int, ...]) -> None:
 
 def test_muon_moves_each_matrix_of_a_block_and_adamw_all_else() -> None:
     recipe = experiment("muon")
-    learner = Learner(recipe, CPU, "float32")
-    model = {name: w.clone() for name, w in learner.weights.named().items()}
+    trainer = Trainer(recipe, CPU, "float32")
+    model = {name: w.clone() for name, w in trainer.weights.named().items()}
     momentum = {name: torch.zeros_like(w) for name, w in model.items()}
     matrices = {name for name, w in model.items() if name.startswith("blocks.") and w.ndim == 2}
     rest = {name: torch.nn.Parameter(w) for name, w in model.items() if name not in matrices}
     adamw = torch.optim.AdamW(rest.values(), lr=3e-3, weight_decay=0.1)
     assert len(matrices) == 12
     for step in range(5):
-        learner.update(learner._batch(step))
-        for name, gradient in learner.weights.parts(learner.weights.master.grad).items():
+        trainer.update(trainer._batch(step))
+        for name, gradient in trainer.weights.parts(trainer.weights.master.grad).items():
             if name in rest:
                 rest[name].grad = gradient.clone()
                 continue
@@ -62,14 +62,14 @@ def test_muon_moves_each_matrix_of_a_block_and_adamw_all_else() -> None:
             size = 0.2 * max(update.shape) ** 0.5
             model[name] = model[name] * (1 - 3e-3 * 0.1) - 3e-3 * size * update
         adamw.step()
-        for name, ours in learner.weights.named().items():
+        for name, ours in trainer.weights.named().items():
             theirs = rest[name].data if name in rest else model[name]
             torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_what_is_restored_goes_on_to_the_bit(name: str) -> None:
-    first, second = (Learner(experiment(name), CPU, "float32") for _ in range(2))
+    first, second = (Trainer(experiment(name), CPU, "float32") for _ in range(2))
     for _ in range(5):
         first.advance()
     state = {key: part.clone() for key, part in first.optimiser.state().items()}
@@ -81,8 +81,8 @@ def test_what_is_restored_goes_on_to_the_bit(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_a_member_of_a_fleet_is_what_it_is_alone(name: str) -> None:
-    fleet = Learner(experiment(name, 0, 3), CPU, "float32")
-    alone = [Learner(experiment(name, seed), CPU, "float32") for seed in (0, 3)]
+    fleet = Trainer(experiment(name, 0, 3), CPU, "float32")
+    alone = [Trainer(experiment(name, seed), CPU, "float32") for seed in (0, 3)]
     for _ in range(10):
         fleet.advance()
         for each in alone:

@@ -5,7 +5,7 @@ import torch
 
 from hopscope.configs import Training
 from hopscope.errors import ConfigError
-from hopscope.training.precision import device_of, precision_of
+from hopscope.training.device import device_of, precision_of
 
 
 @pytest.mark.parametrize(("native", "expected"), [(True, "bf16"), (False, "float32")])

@@ -15,8 +15,8 @@ from hopscope.runs.checkpoint import read_tensors
 from hopscope.runs.computing import using_threads
 from hopscope.store import RunFolder, Store
 from hopscope.training import prolong
-from hopscope.training.learner import Learner
-from hopscope.training.state import unpack
+from hopscope.training.stepper import unpack
+from hopscope.training.trainer import Trainer
 from hopscope.workers import Here, Job, carry_out, fleets
 from hopscope.workers.fleets import PACKED, jobs_of, member, together
 from hopscope.workers.job import do
@@ -100,15 +100,15 @@ def test_a_member_can_be_prolonged(recipes: list[Experiment], store: Store) -> N
     first = carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).folders[0]
     longer = changed(recipes[0], steps=20, validate_every=4)
     prolong(first, longer, store)
-    learner = Learner(longer, torch.device("cpu"), "float32")
-    unpack(learner, store.create(longer))
-    assert learner.step == 12
-    stacked = Learner(together(recipes), torch.device("cpu"), "float32")
+    trainer = Trainer(longer, torch.device("cpu"), "float32")
+    unpack(trainer, store.create(longer))
+    assert trainer.step == 12
+    stacked = Trainer(together(recipes), torch.device("cpu"), "float32")
     with using_threads(1):  # as the fleet had
         for _ in range(12):
             stacked.advance()
     expected = stacked.optimiser.state()
-    for name, moment in learner.optimiser.state().items():
+    for name, moment in trainer.optimiser.state().items():
         assert torch.equal(moment, expected[name][0]), name
     with pytest.warns(RunWarning, match=r"with fleet none \(before: \(0, 2, 3\)\): the last bits"):
         assert train(longer, store, "cpu", threads=1).folder.manifest.complete

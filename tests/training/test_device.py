@@ -24,7 +24,7 @@ from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
 from hopscope.models import Transformer
 from hopscope.training import train
-from hopscope.training.memory import (
+from hopscope.training.device import (
     check_examples,
     check_training,
     parameters,
@@ -35,7 +35,7 @@ CODE = """
 import json, os, resource, sys, tempfile
 import torch
 from hopscope import Experiment, Model, Training, train
-from hopscope.training.memory import training_bytes
+from hopscope.training.device import training_bytes
 
 torch.set_num_threads(1)
 def peak():

@@ -14,7 +14,7 @@ from sums import KIND, Summing, Sums
 from hopscope.configs import Experiment
 from hopscope.configs.kinds import KINDS, kind_of
 from hopscope.errors import ConfigError, RunMismatch, RunWarning, TrainingError
-from hopscope.runs import Stop, Work, opened, train
+from hopscope.runs import Stepper, Stop, opened, train
 from hopscope.runs.view import PlainRun
 from hopscope.store import RunFolder, Store, sql
 from hopscope.training import Run
@@ -32,7 +32,7 @@ def content(folder: RunFolder) -> dict[str, bytes]:
 
 def test_it_is_carried_out_kept_and_opened(store: Store) -> None:
     run = train(Sums(), store)
-    assert isinstance(Summing(Sums(), run.folder), Work)
+    assert isinstance(Summing(Sums(), run.folder), Stepper)
     assert run.folder.manifest.complete
     assert run.folder.verify() == []
     assert run.checkpoints == [0, 10, 20, 30, 40]

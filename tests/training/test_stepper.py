@@ -19,9 +19,9 @@ from hopscope.errors import (
 )
 from hopscope.store import RunFolder, Store
 from hopscope.tasks import Batch
-from hopscope.training import Run, train, work
-from hopscope.training.learner import Learner
+from hopscope.training import Run, stepper, train
 from hopscope.training.optimisers import OPTIMISERS
+from hopscope.training.trainer import Trainer
 
 
 class Stops:
@@ -60,13 +60,13 @@ def test_a_run_has_its_checkpoints_and_metrics(store: Store, tiny: Experiment) -
     assert checked.tolist() == list(range(13))  # the last 100 steps are validated one by one
     assert np.allclose(run.final_losses(), validation[1:].mean(0))
     assert run.folder.verify() == []
-    learner = Learner(tiny, torch.device("cpu"), "float32")
+    trainer = Trainer(tiny, torch.device("cpu"), "float32")
     for _ in range(12):
-        learner.advance()
-    assert np.array_equal(learner.validate().numpy(), validation[-1])
+        trainer.advance()
+    assert np.array_equal(trainer.validate().numpy(), validation[-1])
     for name, weight in run.model.state_dict().items():
-        assert torch.equal(weight, learner.weights.named()[name]), name
-    untrained = Learner(tiny, torch.device("cpu"), "float32").model.state_dict()
+        assert torch.equal(weight, trainer.weights.named()[name]), name
+    untrained = Trainer(tiny, torch.device("cpu"), "float32").model.state_dict()
     assert torch.equal(run.model_at(0).state_dict()["head.weight"], untrained["head.weight"])
 
 
@@ -74,21 +74,21 @@ def test_losses_are_fetched_after_a_time_and_at_the_end(
     store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    update = Learner.update
+    update = Trainer.update
 
-    def slow(learner: Learner, batch: Batch) -> torch.Tensor:
+    def slow(trainer: Trainer, batch: Batch) -> torch.Tensor:
         nonlocal now
         now += 0.1
-        return update(learner, batch)
+        return update(trainer, batch)
 
     class Notes(Stops):
         def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
             seen.append(step)
 
     seen: list[int] = []
-    monkeypatch.setattr(Learner, "update", slow)
-    monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setitem(work.SETTLED_AFTER, "cpu", 0.45)  # as on a GPU
+    monkeypatch.setattr(Trainer, "update", slow)
+    monkeypatch.setattr(stepper, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setitem(stepper.FETCH_AFTER, "cpu", 0.45)  # as on a GPU
     settings = {"steps": 20, "checkpoint_every": 10}
     longer = tiny.training.model_copy(update=settings)
     run = train(tiny.model_copy(update={"training": longer}), store, watcher=Notes(0))
@@ -140,7 +140,7 @@ def test_on_a_gpu_a_stopped_run_ends_with_the_same_bits(
     tmp_path: Path, tiny: Experiment, monkeypatch: pytest.MonkeyPatch,
     task: Task, optimiser: str, precision: str, seeds: tuple[int, ...],
 ) -> None:  # fmt: skip
-    monkeypatch.setitem(work.SETTLED_AFTER, "cuda", 0.0)  # a watcher sees every step
+    monkeypatch.setitem(stepper.FETCH_AFTER, "cuda", 0.0)  # a watcher sees every step
     changed = {"precision": precision, "optimiser": optimiser}
     training = tiny.training.model_dump() | changed
     model = Model(layers=2, heads=2, d_model=64)  # that Triton's kernels can compute
@@ -160,7 +160,7 @@ def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(
 ) -> None:
     whole = content(train(tiny, tmp_path / "whole"))
     with monkeypatch.context() as patched:
-        patched.setattr("hopscope.training.work.merged", lambda _: 1 / 0)
+        patched.setattr("hopscope.training.stepper.merged", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(tiny, tmp_path / "cut")
     folder = Store(tmp_path / "cut").create(tiny)
@@ -212,13 +212,13 @@ def test_divergence_names_the_last_good_checkpoint(
     folder = store.find("retrieval")
     assert folder.verify() == []
     assert not folder.manifest.complete
-    update = Learner.update
+    update = Trainer.update
 
-    def spoiled(learner: Learner, index: torch.Tensor) -> torch.Tensor:
-        losses = update(learner, index)
-        return losses * float("nan") if learner.step == 7 else losses
+    def spoiled(trainer: Trainer, index: torch.Tensor) -> torch.Tensor:
+        losses = update(trainer, index)
+        return losses * float("nan") if trainer.step == 7 else losses
 
-    monkeypatch.setattr(Learner, "update", spoiled)
+    monkeypatch.setattr(Trainer, "update", spoiled)
     with pytest.raises(Diverged, match="hop 1 is not a number at step 7 .*step-00000005"):
         train(tiny, store)
 
@@ -226,18 +226,18 @@ def test_divergence_names_the_last_good_checkpoint(
 def test_a_checkpoint_without_numbers_is_not_committed(
     store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    update = Learner.update
+    update = Trainer.update
     # Long enough that step 7 is not validated, which would notice as well.
     settings = tiny.training.model_copy(update={"steps": 200})
     longer = tiny.model_copy(update={"training": settings})
 
-    def spoiled(learner: Learner, index: torch.Tensor) -> torch.Tensor:
-        losses = update(learner, index)
-        if learner.step == 7:
-            learner.weights.master.data[3] = float("nan")
+    def spoiled(trainer: Trainer, index: torch.Tensor) -> torch.Tensor:
+        losses = update(trainer, index)
+        if trainer.step == 7:
+            trainer.weights.master.data[3] = float("nan")
         return losses
 
-    monkeypatch.setattr(Learner, "update", spoiled)
+    monkeypatch.setattr(Trainer, "update", spoiled)
     with pytest.raises(Diverged, match="weight is not a number after step 7.*step-00000005"):
         train(longer, store, watcher=Stops(7))
     assert store.create(longer).manifest.step == 5
@@ -266,9 +266,9 @@ def test_another_precision_cannot_take_over(
 ) -> None:
     auto = tiny.training.model_copy(update={"precision": "auto"})
     config = tiny.model_copy(update={"training": auto})
-    monkeypatch.setattr("hopscope.training.precision._native_bf16", lambda: True)
+    monkeypatch.setattr("hopscope.training.device._native_bf16", lambda: True)
     half_trained(store, config)
-    monkeypatch.setattr("hopscope.training.precision._native_bf16", lambda: False)
+    monkeypatch.setattr("hopscope.training.device._native_bf16", lambda: False)
     with pytest.raises(RunMismatch, match="trained in bf16, but this machine computes in float32"):
         train(config, store)
 
