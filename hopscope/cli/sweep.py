@@ -20,7 +20,7 @@ from hopscope.workers.recipe_file import read_recipes
 from hopscope.workers.shards import Shard
 
 if TYPE_CHECKING:
-    from hopscope.workers.plan import Planned
+    from hopscope.workers.progress import Plan
 
 File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
 
@@ -91,26 +91,26 @@ def sweep(chosen: SweepArguments) -> int:
 
 def plan(chosen: PlanArguments) -> int:
     from hopscope.cli.tables import print_rows
-    from hopscope.workers.plan import plan as planned
+    from hopscope.workers.progress import plans
 
     recipes, store = _recipes(chosen), Store(chosen.store)
-    rows = planned(recipes, store, pool_of(chosen).pack)
+    rows = plans(recipes, store, pool_of(chosen).pack)
     if chosen.json:
         print_rows([row.to_dict() for row in rows], {}, json=True)
     else:
-        print_rows([_told(row) for row in rows], {})
+        print_rows([_row_for_people(row) for row in rows], {})
         say(_in_all(rows))
     return 0
 
 
-def _told(row: "Planned") -> dict[str, object]:
+def _row_for_people(row: "Plan") -> dict[str, object]:
     """A row for people: jobs by their size, and a time that is read at a glance."""
-    told = row.to_dict()
-    del told["hours"]
+    cells = row.to_dict()
+    del cells["hours"]
     sizes = Counter(row.jobs)
-    told["jobs"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
-    told["left"] = "unknown" if row.seconds is None else _time(row.seconds)
-    return told
+    cells["jobs"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
+    cells["left"] = "unknown" if row.seconds is None else _time(row.seconds)
+    return cells
 
 
 def _time(seconds: float) -> str:
@@ -119,7 +119,7 @@ def _time(seconds: float) -> str:
     return clock_time(max(1.0, seconds)) if seconds else "–"
 
 
-def _in_all(rows: Sequence["Planned"]) -> str:
+def _in_all(rows: Sequence["Plan"]) -> str:
     """The last line: how much there is, and how long the rest takes, as far as that is known."""
     runs, complete = sum(row.runs for row in rows), sum(row.complete for row in rows)
     known = sum(row.seconds for row in rows if row.seconds is not None)

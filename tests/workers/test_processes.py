@@ -167,7 +167,7 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
         Processes(5)
     with pytest.raises(ConfigError, match="workers is 0; expected 1 to 4"):
         Processes(0)
-    assert Processes(2).share == Processes(2, threads=2).share == 2
+    assert Processes(2).job_threads == Processes(2, threads=2).job_threads == 2
     for pool in (Here, partial(Processes, 2)):
         with pytest.raises(ConfigError, match="threads is 0; expected 1 to 1,024"):
             pool(threads=0)
