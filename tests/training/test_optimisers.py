@@ -1,6 +1,4 @@
-"""Optimisers: Muon beside its formulas (`test_learner` holds AdamW to torch's own), and what each
-has to keep: resumed it goes on to the bit, a member of a fleet is trained as it is alone.
-"""
+"""Muon beside its formulas (`test_trainer` compares AdamW with torch's), and exact resume."""
 
 import pytest
 import torch
@@ -68,8 +66,8 @@ def test_muon_moves_each_matrix_of_a_block_and_adamw_all_else() -> None:
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_what_is_restored_goes_on_to_the_bit(name: str) -> None:
-    first, second = (Trainer(experiment(name), CPU, "float32") for _ in range(2))
+def test_a_restored_trainer_continues_to_the_bit(name: str) -> None:
+    first, second = (Trainer(experiment(name), CPU, "bf16") for _ in range(2))
     for _ in range(5):
         first.advance()
     state = {key: part.clone() for key, part in first.optimiser.state().items()}
@@ -77,18 +75,3 @@ def test_what_is_restored_goes_on_to_the_bit(name: str) -> None:
     for _ in range(5):
         assert torch.equal(first.advance(), second.advance())
     assert pack(first) == pack(second)
-
-
-@pytest.mark.parametrize("name", OPTIMISERS)
-def test_a_member_of_a_fleet_is_what_it_is_alone(name: str) -> None:
-    fleet = Trainer(experiment(name, 0, 3), CPU, "float32")
-    alone = [Trainer(experiment(name, seed), CPU, "float32") for seed in (0, 3)]
-    for _ in range(10):
-        fleet.advance()
-        for each in alone:
-            each.advance()
-    for number, each in enumerate(alone):
-        for key, part in each.optimiser.state().items():
-            torch.testing.assert_close(fleet.optimiser.state()[key][number], part)
-        for key, weight in each.weights.named().items():
-            torch.testing.assert_close(fleet.weights.named()[key][number], weight)
