@@ -25,7 +25,7 @@ class Kind:
 
     recipe: type[Recipe]
     prepare: str
-    """A function of a recipe and a device. It refuses what cannot be carried out here, and returns
+    """A function of a recipe and a device. It refuses what this machine cannot compute, and returns
     what makes the `Stepper` of a run's folder (see `hopscope.runs.stepper`)."""
     run: str
     """What a folder is seen through: a class, or a function, that takes a RunFolder."""
