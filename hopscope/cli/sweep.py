@@ -36,7 +36,7 @@ class SweepArguments(StoreArguments, WorkersArguments):
     """FILE.py, in which `recipes` is a list of recipes or a function that yields them; or FILE.json
     with one recipe or a list."""
     shard: str | None = None
-    """K/N: only share K of N, the first is 1. All shares together are the whole."""
+    """K/N: only shard K of N, the first is 1. All shards together are the whole sweep."""
     time_limit: float | None = None
     """Minutes, after which the runs stop with a checkpoint, and the command with exit code 75."""
 
@@ -50,12 +50,12 @@ class PlanArguments(StoreArguments, WorkersArguments, JsonArguments):
     file: File
     """FILE.py or FILE.json, as of `sweep`."""
     shard: str | None = None
-    """K/N: only share K of N."""
+    """K/N: only shard K of N."""
 
 
 @dataclass(frozen=True)
 class SlurmArguments(StoreArguments):
-    """Print a job script for SLURM, whose jobs take a share of the recipes each. Read it, then
+    """Print a job script for SLURM, whose jobs take a shard of the recipes each. Read it, then
     submit it; nothing is submitted here.
     """
 
@@ -77,7 +77,7 @@ def sweep(chosen: SweepArguments) -> int:
     recipes, store = _recipes(chosen), Store(chosen.store)
     if not recipes:
         say(
-            f"share {chosen.shard} is empty: there are fewer packs than shares; --pack 1 makes more"
+            f"shard {chosen.shard} is empty: there are fewer packs than shards; --pack 1 makes more"
         )
         return 0
     seconds = seconds_of(chosen.time_limit)
