@@ -11,8 +11,8 @@ import torch
 
 from hopscope.machine import keep_pages
 from hopscope.papers import preset
-from hopscope.training.learner import Learner
-from hopscope.training.precision import precision_of
+from hopscope.training.device import precision_of
+from hopscope.training.trainer import Trainer
 
 WARM_UP = 5
 
@@ -30,15 +30,15 @@ def main() -> None:
     training = demo.training.model_copy(update={"precision": chosen.precision})
     precision = precision_of(training, device)
     seeds = {"one": (0,), "fleet": tuple(range(chosen.models))}
-    learners = {
-        name: Learner(demo.model_copy(update={"seeds": s}), device, precision)
+    trainers = {
+        name: Trainer(demo.model_copy(update={"seeds": s}), device, precision)
         for name, s in seeds.items()
     }
-    times: dict[str, list[float]] = {name: [] for name in learners}
+    times: dict[str, list[float]] = {name: [] for name in trainers}
     for turn in range(WARM_UP + chosen.rounds):
-        for name, learner in learners.items():
+        for name, trainer in trainers.items():
             begun = time.perf_counter()
-            learner.advance()
+            trainer.advance()
             if device.type == "cuda":
                 torch.cuda.synchronize()
             if turn >= WARM_UP:

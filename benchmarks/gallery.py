@@ -39,8 +39,8 @@ from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.ngram import train as train_ngram
 from hopscope.ngram.evaluation import compare, model_answers
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.run import NgramRun
+from hopscope.ngram.trainer import drawn
 from hopscope.papers import preset
 from hopscope.papers.musat.readings import LONG, reading_of
 from hopscope.papers.musat.recipes import STEPS_D, larger_seeds

@@ -37,7 +37,7 @@ KINDS = (
     Prompts(formulation="functions"), Prompts(formulation="relatives"),
 )  # fmt: skip
 ASK = (
-    "import sys; from hopscope.configs import LlmBench; from hopscope.llm.work import ask; "
+    "import sys; from hopscope.configs import LlmBench; from hopscope.llm.stepper import ask; "
     "from hopscope.llm.backends import backend_of; bench = LlmBench.from_json(sys.argv[1]); "
     "ask(bench, lambda: backend_of(bench), sys.argv[2])"
 )

@@ -19,9 +19,9 @@ from torch.nn.functional import one_hot
 
 from hopscope.configs import NgramExperiment
 from hopscope.ngram import train
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.parameters import initial, sets
 from hopscope.ngram.process import sample_chains
+from hopscope.ngram.trainer import drawn
 
 WALKED_EPOCHS = 5
 

@@ -29,7 +29,7 @@ from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.machine import keep_pages
 from hopscope.models import native
 from hopscope.tasks import examples, hop_losses, sampler_of, visited
-from hopscope.training.learner import Learner
+from hopscope.training.trainer import Trainer
 
 WARM_UP_ROUNDS = 1
 TIMED = 3
@@ -203,8 +203,8 @@ def contestants(
     for precision in precisions:
         for name in PEERS:
             steps[name, precision] = peer_step(name, shape, precision == "bf16", device)
-        learner = Learner(shape.experiment(precision), device, precision)
-        steps["hopscope", precision] = learner.advance
+        trainer = Trainer(shape.experiment(precision), device, precision)
+        steps["hopscope", precision] = trainer.advance
     steps["floor, full shape", "bf16"] = floor_step(shape, device, read_only=False)
     steps["floor, what we compute", "bf16"] = floor_step(shape, device, read_only=True)
     return steps

@@ -106,9 +106,10 @@ class OutputLost(HopscopeError):
 class Interrupted(KeyboardInterrupt):
     """A run was asked to stop; a checkpoint was written first."""
 
-    exit_code = 130
-    reason = ""
-    """Why it stops: the name of a signal, the time limit, or another reason given."""
+    def __init__(self, text: str, reason: str = "", exit_code: int = 130) -> None:
+        """`reason` is the name of a signal, the time limit, or another reason given."""
+        super().__init__(text)
+        self.reason, self.exit_code = reason, exit_code
 
     def _render_traceback_(self) -> list[str]:
         """The line that a notebook shows instead of a traceback: nothing went wrong."""

@@ -1,6 +1,6 @@
-"""A kind of run: numbers are drawn and added up. Everything else a run can do comes by itself.
+"""A kind of run that adds up random numbers.
 
-It is stopped and resumed to the bit, kept, verified, listed and asked in SQL, as every run.
+Like every run it is stopped, resumed to the bit, stored, verified, listed and queried in SQL.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 
 
 class Sums(Recipe):
-    """So many numbers, added up."""
+    """A number of random numbers to add up."""
 
     kind: Literal["sums"] = "sums"
     numbers: Positive = 40
@@ -36,7 +36,7 @@ class Sums(Recipe):
 
 
 class Summing:
-    """The work of it: a step adds a number, and its loss is the sum."""
+    """The stepper: a step adds a number, and the loss is the sum."""
 
     device, precision = torch.device("cpu"), "float64"
     planned = range(0, 1_000, 10)
@@ -66,12 +66,12 @@ class Summing:
 
 
 def prepare(recipe: Sums, device: str) -> Callable[[RunFolder], Summing]:  # noqa: ARG001  (nothing here runs on a device)
-    """What carries such a recipe out; a recipe that cannot be carried out here is refused now."""
+    """Returns what makes the stepper. Refuse here what this machine cannot compute."""
     return lambda folder: Summing(recipe, folder)
 
 
 KIND = Kind(Sums, f"{__name__}:prepare", "hopscope.runs.view:PlainRun")
-"""Its recipe, what carries it out, and what its runs show: losses and checkpoints, as every run."""
+"""The recipe, the function that prepares a run, and the view of a run: losses and checkpoints."""
 
 
 def main() -> None:

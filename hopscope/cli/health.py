@@ -146,7 +146,7 @@ def device() -> Check:
     from hopscope.configs import Training
     from hopscope.models import native
     from hopscope.runs.computing import processor_of
-    from hopscope.training.precision import device_of, precision_of
+    from hopscope.training.device import device_of, precision_of
 
     chosen = device_of("auto")
     precision = f"{precision_of(Training(), chosen)} unless told"

@@ -107,8 +107,8 @@ def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
 
 def _became(run: "NgramRun", seed: int) -> dict[str, Any]:
     from hopscope.ngram.evaluation import choice, compare, model_answers
-    from hopscope.ngram.learner import drawn
     from hopscope.ngram.parameters import Parameters, set_name
+    from hopscope.ngram.trainer import drawn
 
     state, chains = run.state(seed), drawn(run.recipe, seed, "validation")
     picked = choice(run.recipe.model, Parameters.of(state))
@@ -153,8 +153,8 @@ def figures(chosen: NgramFiguresArguments) -> int:
 def _gap(run: "NgramRun") -> float:
     """What the growth of a is predicted from; 0 where nothing is: see `gap`."""
     from hopscope.ngram.growth import gap
-    from hopscope.ngram.learner import drawn
     from hopscope.ngram.parameters import Parameters
+    from hopscope.ngram.trainer import drawn
 
     if run.recipe.model.first == "full":
         return 0.0

@@ -202,7 +202,7 @@ def reproduced(target: Target, chosen: ReproduceArguments, store: Store, results
     from hopscope.papers.measuring import Measuring
     from hopscope.runs import Stop
     from hopscope.runs.computing import processor_of
-    from hopscope.training.precision import device_of
+    from hopscope.training.device import device_of
 
     protocol, recipes = target.runs(chosen.protocol)
     say(f"{target.name}, {protocol} protocol: {target.shows}")

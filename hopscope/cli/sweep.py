@@ -20,7 +20,7 @@ from hopscope.workers.recipe_file import read_recipes
 from hopscope.workers.shards import Shard
 
 if TYPE_CHECKING:
-    from hopscope.workers.plan import Planned
+    from hopscope.workers.progress import Plan
 
 File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
 
@@ -36,7 +36,7 @@ class SweepArguments(StoreArguments, WorkersArguments):
     """FILE.py, in which `recipes` is a list of recipes or a function that yields them; or FILE.json
     with one recipe or a list."""
     shard: str | None = None
-    """K/N: only share K of N, the first is 1. All shares together are the whole."""
+    """K/N: only shard K of N, the first is 1. All shards together are the whole sweep."""
     time_limit: float | None = None
     """Minutes, after which the runs stop with a checkpoint, and the command with exit code 75."""
 
@@ -50,12 +50,12 @@ class PlanArguments(StoreArguments, WorkersArguments, JsonArguments):
     file: File
     """FILE.py or FILE.json, as of `sweep`."""
     shard: str | None = None
-    """K/N: only share K of N."""
+    """K/N: only shard K of N."""
 
 
 @dataclass(frozen=True)
 class SlurmArguments(StoreArguments):
-    """Print a job script for SLURM, whose jobs take a share of the recipes each. Read it, then
+    """Print a job script for SLURM, whose jobs take a shard of the recipes each. Read it, then
     submit it; nothing is submitted here.
     """
 
@@ -77,7 +77,7 @@ def sweep(chosen: SweepArguments) -> int:
     recipes, store = _recipes(chosen), Store(chosen.store)
     if not recipes:
         say(
-            f"share {chosen.shard} is empty: there are fewer packs than shares; --pack 1 makes more"
+            f"shard {chosen.shard} is empty: there are fewer packs than shards; --pack 1 makes more"
         )
         return 0
     seconds = seconds_of(chosen.time_limit)
@@ -91,26 +91,26 @@ def sweep(chosen: SweepArguments) -> int:
 
 def plan(chosen: PlanArguments) -> int:
     from hopscope.cli.tables import print_rows
-    from hopscope.workers.plan import plan as planned
+    from hopscope.workers.progress import plans
 
     recipes, store = _recipes(chosen), Store(chosen.store)
-    rows = planned(recipes, store, pool_of(chosen).pack)
+    rows = plans(recipes, store, pool_of(chosen).pack)
     if chosen.json:
         print_rows([row.to_dict() for row in rows], {}, json=True)
     else:
-        print_rows([_told(row) for row in rows], {})
+        print_rows([_row_for_people(row) for row in rows], {})
         say(_in_all(rows))
     return 0
 
 
-def _told(row: "Planned") -> dict[str, object]:
+def _row_for_people(row: "Plan") -> dict[str, object]:
     """A row for people: jobs by their size, and a time that is read at a glance."""
-    told = row.to_dict()
-    del told["hours"]
+    cells = row.to_dict()
+    del cells["hours"]
     sizes = Counter(row.jobs)
-    told["jobs"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
-    told["left"] = "unknown" if row.seconds is None else _time(row.seconds)
-    return told
+    cells["jobs"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
+    cells["left"] = "unknown" if row.seconds is None else _time(row.seconds)
+    return cells
 
 
 def _time(seconds: float) -> str:
@@ -119,7 +119,7 @@ def _time(seconds: float) -> str:
     return clock_time(max(1.0, seconds)) if seconds else "–"
 
 
-def _in_all(rows: Sequence["Planned"]) -> str:
+def _in_all(rows: Sequence["Plan"]) -> str:
     """The last line: how much there is, and how long the rest takes, as far as that is known."""
     runs, complete = sum(row.runs for row in rows), sum(row.complete for row in rows)
     known = sum(row.seconds for row in rows if row.seconds is not None)

@@ -46,7 +46,7 @@ class WorkersArguments(DeviceArguments):
 
 def pool_of(chosen: WorkersArguments) -> "Pool":
     """The pool that the flags ask for."""
-    from hopscope.training.precision import device_of
+    from hopscope.training.device import device_of
     from hopscope.workers import Here, Processes
     from hopscope.workers.fleets import PACK
 

@@ -25,20 +25,20 @@ class Kind:
 
     recipe: type[Recipe]
     prepare: str
-    """A function of a recipe and a device. It refuses what cannot be carried out here, and returns
-    what makes the `Work` of a run's folder (see `hopscope.runs.work`)."""
+    """A function of a recipe and a device. It refuses what this machine cannot compute, and returns
+    what makes the `Stepper` of a run's folder (see `hopscope.runs.stepper`)."""
     run: str
     """What a folder is seen through: a class, or a function, that takes a RunFolder."""
 
 
 KINDS: dict[str, Kind] = {
     "facts": Kind(
-        Experiment, "hopscope.training.work:prepare", "hopscope.training.run:Run"
+        Experiment, "hopscope.training.stepper:prepare", "hopscope.training.run:Run"
     ),
     "ngram": Kind(
-        NgramExperiment, "hopscope.ngram.work:prepare", "hopscope.ngram.run:NgramRun"
+        NgramExperiment, "hopscope.ngram.stepper:prepare", "hopscope.ngram.run:NgramRun"
     ),
-    "llm": Kind(LlmBench, "hopscope.llm.work:prepare", "hopscope.llm.run:BenchRun"),
+    "llm": Kind(LlmBench, "hopscope.llm.stepper:prepare", "hopscope.llm.run:BenchRun"),
     "llm-mechanism": Kind(
         LlmMechanism, "hopscope.llm.tracer:prepare", "hopscope.llm.mechanism:MechanismRun"
     ),

@@ -35,16 +35,15 @@ from hopscope.llm.paths import path_rows
 from hopscope.llm.rows import PART, ROWS, Measured, line, numbers, of_phase, rows_of
 from hopscope.llm.walking import MARKS, Batch, batches
 from hopscope.llm.weighing import Cell, cells, check_answers, check_sure, followed, peaks
-from hopscope.runs.life import complete
-from hopscope.runs.watcher import Watcher
-from hopscope.runs.work import Begin, Losses
+from hopscope.runs.runner import complete
+from hopscope.runs.stepper import Losses, MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
 
 CHECKED = {"heads": ("roles", "mapped"), "paths": ("heads", "searched")}  # were these enough?
 PIECE = 4  # questions that are measured between two commits
 
 
-def prepare(recipe: LlmMechanism, device: str) -> Begin:
+def prepare(recipe: LlmMechanism, device: str) -> MakeStepper:
     """What begins the patching of a model that is there."""
     if device not in ("auto", "cpu"):
         raise ConfigError(f"device is {device!r}; language models are patched on the processor")

@@ -1,6 +1,6 @@
 """The transformer that everything here trains, plants and reads."""
 
-from hopscope.models.folder import load, load_weights, save
+from hopscope.models.folder import load, model_from, save
 from hopscope.models.transformer import NO_EDITS, AttentionEdit, Edits, HeadEdit, Transformer
 
 __all__ = [
@@ -10,6 +10,6 @@ __all__ = [
     "HeadEdit",
     "Transformer",
     "load",
-    "load_weights",
+    "model_from",
     "save",
 ]

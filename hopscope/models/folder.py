@@ -1,7 +1,7 @@
 """A model as a folder: `config.json` and `model.safetensors`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import safetensors.torch
@@ -50,21 +50,7 @@ def load(folder: Path | str) -> Transformer:
         shape = Model(**config["model"]), Interface(**config["interface"])
     except (KeyError, TypeError, ValueError, RecursionError, ConfigError) as error:
         raise ModelError(f"{folder}/{CONFIG} does not describe a model: {error}") from error
-    source, layers = f"{folder}/{WEIGHTS}", shape[0].layers
-    if layers > len(weights):  # each layer has several
-        raise ModelError(
-            f"{source} has {len(weights)} weights, and {CONFIG} says {layers:,} layers: it belongs "
-            "to a model of another shape"
-        )
-    try:
-        with torch.device("meta"):  # one that is far larger would not fit into memory
-            own = Transformer(*shape).state_dict()
-    except RuntimeError as error:
-        raise ModelError(f"{folder}/{CONFIG} describes a model of no size: {error}") from error
-    _check_fit(own, weights, source)
-    model = Transformer(*shape)
-    model.load_state_dict(weights)
-    return model
+    return model_from(weights, *shape, f"{folder}/{WEIGHTS}")
 
 
 def _weights(path: Path) -> dict[str, Tensor]:
@@ -79,10 +65,31 @@ def _weights(path: Path) -> dict[str, Tensor]:
     return weights
 
 
-def load_weights(model: Transformer, weights: dict[str, Tensor], source: str) -> None:
-    """Fill the model with weights of exactly its names and shapes."""
-    _check_fit(model.state_dict(), weights, source)
+def model_from(
+    weights: Mapping[str, Tensor],
+    config: Model,
+    interface: Interface,
+    source: str,
+    seeds: Sequence[int] = (),
+) -> Transformer:
+    """The model (with seeds: the fleet) of this shape with these weights.
+
+    Weights of another shape are refused before memory is taken for the model.
+    """
+    if config.layers > len(weights):  # each layer has several
+        raise ModelError(
+            f"{source} has {len(weights)} weights, and its config says {config.layers:,} layers: "
+            "it belongs to a model of another shape"
+        )
+    try:
+        with torch.device("meta"):
+            expected = Transformer(config, interface, seeds).state_dict()
+    except RuntimeError as error:
+        raise ModelError(f"{source} belongs to a model of no size: {error}") from error
+    _check_fit(expected, weights, source)
+    model = Transformer(config, interface, seeds)
     model.load_state_dict(weights)
+    return model
 
 
 def _check_fit(own: Mapping[str, Tensor], weights: Mapping[str, Tensor], source: str) -> None:

@@ -13,10 +13,10 @@ from jaxtyping import Bool, Float
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.errors import ConfigError
 from hopscope.ngram.counts import counted
-from hopscope.ngram.learner import answerer, drawn
 from hopscope.ngram.parameters import Parameters, sets
 from hopscope.ngram.process import Chains, configuration, sample_chains
 from hopscope.ngram.run import NgramRun
+from hopscope.ngram.trainer import answerer, drawn
 
 LENGTHS = (10, 20, 50, 100, 200, 400)
 """Default lengths of the chains on which transfer is measured."""

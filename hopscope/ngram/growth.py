@@ -15,11 +15,11 @@ from jaxtyping import Float, Int
 from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.ngram.counts import counted
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.parameters import Course, Parameters
 from hopscope.ngram.process import Chains
 from hopscope.ngram.run import NgramRun
 from hopscope.ngram.similarity import MatchSimilarity
+from hopscope.ngram.trainer import drawn
 
 WAY = (0.2, 0.8)
 """The part of its way over which the growth of a is fitted."""

@@ -1,17 +1,15 @@
 """The life of a run, whatever is computed in it."""
 
-from hopscope.runs.carry import opened, train
+from hopscope.runs.api import opened, train
+from hopscope.runs.stepper import MakeStepper, Stepper, Watcher
 from hopscope.runs.stop import TIME, Stop
-from hopscope.runs.watcher import NobodyWatches, Watcher
-from hopscope.runs.work import Begin, Work
 
 __all__ = [
     "TIME",
-    "Begin",
-    "NobodyWatches",
+    "MakeStepper",
+    "Stepper",
     "Stop",
     "Watcher",
-    "Work",
     "opened",
     "train",
 ]

@@ -1,6 +1,4 @@
-"""Checkpoints as files of tensors. Which run a file belongs to, and that it is whole, the run's
-manifest says.
-"""
+"""Checkpoints as files of tensors. The run's manifest holds their checksums."""
 
 from collections.abc import Mapping
 
@@ -16,7 +14,7 @@ from hopscope.store.checkpoints import checkpoint_name
 
 
 def to_safetensors(state: Mapping[str, Tensor]) -> bytes:
-    """A file of these tensors."""
+    """The bytes of a file with these tensors."""
     return safetensors.torch.save({name: t.detach().cpu() for name, t in state.items()})
 
 
@@ -26,10 +24,10 @@ def weights_at(folder: RunFolder, step: int) -> dict[str, Tensor]:
 
 
 def read_tensors(folder: RunFolder, name: str) -> dict[str, Tensor]:
-    """The tensors in a file of the run: numbers, and nothing but numbers."""
+    """The tensors in a file of the run, all of them finite numbers."""
     source = f"{folder.name}/{name}"
     try:
-        state = {key: _computed(t) for key, t in safetensors.torch.load(folder.read(name)).items()}
+        state = safetensors.torch.load(folder.read(name))
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunDamaged(f"{source} is not a checkpoint ({str(error)[:200]})") from error
     for key, tensor in state.items():
@@ -38,9 +36,5 @@ def read_tensors(folder: RunFolder, name: str) -> dict[str, Tensor]:
                 f"{source}: {key[:100]} holds what is not a number; no training of hopscope "
                 "writes that: restore the file from a copy"
             )
-    return state
-
-
-def _computed(tensor: Tensor) -> Tensor:
-    """Half precision is for keeping alone (the gallery does); float32 computes."""
-    return tensor.float() if tensor.dtype == torch.float16 else tensor
+    # The gallery stores float16, but computes in float32.
+    return {key: t.float() if t.dtype == torch.float16 else t for key, t in state.items()}

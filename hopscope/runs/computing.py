@@ -1,8 +1,8 @@
-"""How this process computes: what the last bits of a result depend on, beside its recipe.
+"""What the last bits of a result depend on besides the recipe: threads, kernels, versions.
 
-Sums that several threads share are added up in another order with another number of threads, and
-other kernels or versions add up differently. So a run notes how its steps were computed, goes on
-with the number of threads that it had, and says if anything else is different.
+The number of threads, the kernels and the versions decide in which order numbers are summed. So a
+run records how its steps were computed, goes on with its number of threads, and warns if anything
+else has changed.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import torch
 
-from hopscope.machine import check_threads, processor
+from hopscope.machine import processor
 from hopscope.models import native
 from hopscope.store import RunFolder
 from hopscope.store.manifest import Stretch
@@ -18,8 +18,7 @@ from hopscope.store.manifest import Stretch
 
 @contextmanager
 def using_threads(count: int | None) -> Iterator[None]:
-    """Compute with so many threads of the processor within this block; None: as before."""
-    check_threads(count)
+    """Compute with this number of CPU threads within the block (None: no change)."""
     before = torch.get_num_threads()
     torch.set_num_threads(before if count is None else count)
     try:
@@ -28,22 +27,21 @@ def using_threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def threads_of(folder: RunFolder, asked: int | None) -> int | None:
-    """How many threads a run goes on with: as many as asked for, else as many as it had."""
+def threads_of(folder: RunFolder, threads: int | None) -> int | None:
+    """The number of threads that a run goes on with (None: as many as it had)."""
     computed = folder.manifest.computed
-    return computed[-1].threads if asked is None and computed else asked
+    return computed[-1].threads if threads is None and computed else threads
 
 
 def processor_of(device: torch.device) -> str:
-    """The name of what computes on this device: the processor, or the GPU."""
+    """The name of the processor, or of the GPU."""
     return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else processor()
 
 
 def note_computing(folder: RunFolder, device: torch.device) -> str:
-    """Note in the run's manifest how its next steps are computed, on this device, from the next
-    commit on.
+    """Record in the manifest how the next steps are computed; it is written at the next commit.
 
-    Returns one line on what is different from the steps before, or nothing.
+    Returns a line on the difference to the steps before, or "".
     """
     manifest = folder.manifest
     here = Stretch(
@@ -67,7 +65,7 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
 
 
 def _kernels(device: torch.device) -> str:
-    """The backend that is taken there; with the version of Triton, which compiles its kernels."""
+    """The backend on this device, with the version of Triton, which compiles its kernels."""
     backend = native.backend_on(device)
     if backend != "triton":
         return backend

@@ -1,8 +1,8 @@
-"""When a run has to stop: after a signal, at the end of its time, or because somebody says so.
+"""When a run has to stop: after a signal, at a time limit, or when another thread asks for it.
 
-A `Stop` is handed down to whatever computes, which asks it between steps. SIGINT, SIGTERM, SIGHUP
-(the terminal was closed) and SIGUSR1 (a scheduler's warning before the time is up) ask to stop at
-the next step; a second one stops at once.
+The runner reads `Stop.reason` between steps. SIGINT, SIGTERM, SIGHUP (the terminal was closed) and
+SIGUSR1 (a scheduler's warning before the time is up) ask to stop at the next step. A second signal
+stops at once.
 """
 
 import signal
@@ -12,28 +12,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from hopscope.errors import Interrupted
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 TIME = "the time limit"
-"""The reason of a stop at the end of the time."""
+"""The reason of a stop by the clock."""
 REQUEUE = 75
 """The exit code that asks a scheduler to start the same command again (EX_TEMPFAIL in C)."""
 
 
 def exit_code(reason: str) -> int:
-    """What a command exits with that was stopped: REQUEUE where the time was over, or a scheduler
-    takes the machine back (SIGTERM, SIGUSR1); else 128 + the signal's number, as shells say it.
+    """The exit code of a command that was stopped: REQUEUE at the time limit or when a scheduler
+    takes the machine back (SIGTERM, SIGUSR1), else 128 + the signal's number, as in a shell.
     """
     if reason in (TIME, signal.SIGTERM.name, signal.SIGUSR1.name):
         return REQUEUE
     if reason in signal.Signals.__members__:
         return 128 + signal.Signals[reason]
-    return Interrupted.exit_code
+    return 128 + signal.SIGINT
 
 
 class Stop:
-    """Says whether a run is to stop at its next step, and why."""
+    """Whether a run is to stop at its next step, and why."""
 
     def __init__(
         self, seconds: float | None = None, clock: Callable[[], float] | None = None
@@ -45,7 +43,7 @@ class Stop:
 
     @property
     def reason(self) -> str | None:
-        """Why to stop: a signal's name, the time limit, or what somebody said; None: go on."""
+        """Why to stop: a signal's name, the time limit, or the text of `ask`. None: go on."""
         if self._reason is None and self._end is not None and self._clock() >= self._end:
             self._reason = TIME
         return self._reason
@@ -56,19 +54,18 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Within this block signals ask to stop. Only a main thread can hear them.
+        """Turn signals into stops within this block (in the main thread only).
 
-        One that nobody obeyed, since it came when all was done, is raised again behind the block:
-        who obeys it raises `Interrupted`. Within another such block of the same stop, that one
-        listens.
+        A signal that arrives after the work is done is raised again after the block; an earlier one
+        leaves the block as `Interrupted`. A nested block of the same stop does nothing.
         """
         if self._listens or threading.current_thread() is not threading.main_thread():
             yield
             return
-        heard: list[int] = []
+        received: list[int] = []
 
         def note(number: int, _: FrameType | None) -> None:
-            heard.append(number)
+            received.append(number)
             self.ask(signal.Signals(number).name)
             for each, handler in previous.items():
                 signal.signal(each, handler)
@@ -81,15 +78,13 @@ class Stop:
             self._listens = False
             for each, handler in previous.items():
                 signal.signal(each, handler)
-        for number in heard:
+        for number in received:
             self._reason = None
             signal.raise_signal(number)
 
 
 def _listened_to() -> list[signal.Signals]:
-    """A hang-up that was to be ignored (by nohup) stays ignored, and a SIGUSR1 that others listen
-    to stays theirs.
-    """
+    """The signals to handle: not a SIGHUP that nohup ignores, nor a SIGUSR1 that has a handler."""
     others = {
         signal.SIGHUP: signal.getsignal(signal.SIGHUP) is signal.SIG_IGN,
         signal.SIGUSR1: signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL,

@@ -1,4 +1,4 @@
-"""What every run shows; the runs of a kind add what else they have."""
+"""The view of a run of any kind; the runs of each kind add to it."""
 
 from dataclasses import dataclass
 
@@ -29,12 +29,12 @@ class PlainRun(Displayed):
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe that the run is made from."""
+        """The recipe of the run."""
         return self.folder.recipe
 
     @property
     def checkpoints(self) -> list[int]:
-        """The steps of which the weights are kept."""
+        """The steps that have a checkpoint."""
         return checkpoint_steps(self.folder)
 
     def losses(
@@ -44,5 +44,5 @@ class PlainRun(Displayed):
         return losses(self.folder, split)
 
     def metrics(self) -> Question:
-        """All its losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
+        """All losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
         return metrics_of(self.folder)

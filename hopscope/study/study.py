@@ -39,7 +39,7 @@ from hopscope.tracing.reading import contents
 from hopscope.tracing.story import EXAMPLES as CONTENTS_STORY_EXAMPLES
 from hopscope.tracing.story import contents_story
 from hopscope.training import Run
-from hopscope.training.memory import check_examples
+from hopscope.training.device import check_examples
 
 MAP_EXAMPLES = 256
 """Examples over which role maps are averaged."""

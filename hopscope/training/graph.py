@@ -1,4 +1,4 @@
-"""On a GPU a small model's step is hundreds of tiny kernels; record them once, replay at once."""
+"""Record a training step as a CUDA graph: hundreds of tiny kernels become one replay."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ WARM_UPS = 3
 
 
 class Recorded:
-    """An update recorded as a CUDA graph; it is given a batch, each tensor of it.
+    """An update recorded as a CUDA graph, which is called with a batch.
 
     `touched` are the tensors that the update changes in place.
     """
@@ -29,23 +29,23 @@ class Recorded:
 
 
 def cuda_graph(step: Callable[[], Tensor], touched: Sequence[Tensor]) -> Callable[[], Tensor]:
-    """Record a step on the GPU of the tensors that it changes; what is returned replays it.
+    """Record a step on the GPU of the touched tensors; returns a function that replays it.
 
-    Memory and library handles must exist before the recording, so the step runs a few times first,
-    and that is undone.
+    Memory and library handles must exist before the recording. So the step first runs a few times,
+    and its changes are undone.
     """
     with torch.cuda.device_of(touched[0]):
         before = [tensor.clone() for tensor in touched]
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
+        warm_up_stream = torch.cuda.Stream()
+        warm_up_stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(warm_up_stream):
             for _ in range(WARM_UPS):
                 step()
-        torch.cuda.current_stream().wait_stream(aside)
+        torch.cuda.current_stream().wait_stream(warm_up_stream)
         for tensor, value in zip(touched, before, strict=True):
             tensor.copy_(value)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=torch.cuda.Stream()):  # its own is of the first GPU
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream()):  # default: first GPU
             result = step()
 
     def replay() -> Tensor:

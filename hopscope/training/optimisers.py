@@ -1,8 +1,8 @@
 """Optimisers, by the name that a recipe gives them.
 
-Each works on the master in place, and keeps what it remembers in vectors that are laid out like the
-master: `state` gives these by kind and parameter, as checkpoints keep them, so that a member of a
-fleet takes its share of each tensor. A new one is a class here, and its name in `OPTIMISERS` and in
+An optimiser changes the master in place. Its own state is in vectors that are laid out like the
+master. `state` returns them by kind and parameter, as in checkpoints, so that a fleet can be split
+into its members. To add one, write a class here and add its name to `OPTIMISERS` and to
 `hopscope.configs.Training`.
 """
 
@@ -23,26 +23,26 @@ ROUNDS = 5
 
 
 class Optimiser(Protocol):
-    """What a training asks of an optimiser."""
+    """The interface of an optimiser."""
 
     def step(self) -> None:
-        """Change the master by its gradient."""
+        """Update the master by its gradient."""
 
     def set_rate(self, rate: float) -> None:
-        """The learning rate of the next steps."""
+        """Set the learning rate of the next steps."""
 
     def state(self) -> dict[str, Tensor]:
-        """What the next step depends on beside weights and gradients: views, by kind and name."""
+        """The state besides weights and gradients: views, by kind and parameter."""
 
     def resume(self, step: int) -> None:
-        """Go on as after so many steps; the state was put back already."""
+        """Go on after this number of steps; `state` was restored before."""
 
     def tensors(self) -> list[Tensor]:
-        """All that a step changes in place beside the master."""
+        """All tensors that a step changes in place besides the master."""
 
 
 class AdamW:
-    """AdamW with decoupled weight decay, on all of the master or on its end from `start` on."""
+    """AdamW with decoupled weight decay, on the master from `start` on."""
 
     MOMENTS = ("exp_avg", "exp_avg_sq")
 
@@ -63,7 +63,7 @@ class AdamW:
             fused=True,
             capturable=graphed,
         )
-        # Its state is there from the start, so that it is always changed in place.
+        # Given from the start, so that it is always changed in place.
         moments = {name: vector[start:] for name, vector in self.moments.items()}
         self.inner.state[own] = {"step": self.count, **moments}
 
@@ -93,9 +93,9 @@ class AdamW:
 
 
 class Muon:
-    """Momentum made orthogonal, for the matrices of blocks (Jordan et al. 2024), scaled to the size
-    of AdamW's updates (Liu et al. 2025); AdamW for all else. Each member of a fleet has matrices of
-    its own.
+    """Muon for the matrices of blocks: orthogonal momentum (Jordan et al. 2024), scaled to the size
+    of AdamW's updates (Liu et al. 2025). AdamW for all other parameters. Each member of a fleet has
+    its own matrices.
     """
 
     def __init__(self, weights: FlatWeights, training: Training) -> None:
@@ -143,8 +143,8 @@ def orthogonal(matrix: Float[Tensor, "*fleet row column"]) -> Float[Tensor, "*fl
     for _ in range(ROUNDS):
         gram = x @ x.mT
         x = a * x + (b * gram + c * gram @ gram) @ x
-    found: Tensor = x.mT if tall else x
-    return found
+    result: Tensor = x.mT if tall else x
+    return result
 
 
 OPTIMISERS: dict[str, type[AdamW] | type[Muon]] = {"adamw": AdamW, "muon": Muon}

@@ -1,7 +1,7 @@
-"""Go on where a shorter training ended, instead of computing its steps again.
+"""Begin a training at the end of a shorter one, instead of computing its steps again.
 
-The state after a step depends on the steps before it and not on how many will follow. So a run that
-begins as a copy of a shorter one ends with the bytes that it has if trained from its first step.
+The state after a step does not depend on the number of later steps. So a run that begins as a copy
+of a shorter one ends with the same bytes as a run that was trained from its first step.
 """
 
 import numpy as np
@@ -12,14 +12,14 @@ from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import OPTIMISERS, checkpoint_name
 from hopscope.store.metrics import losses, part, part_name, to_parquet
 
-FREE = {
+MAY_DIFFER = {
     f"training.{name}" for name in ("steps", "checkpoint_every", "checkpoint_at", "validate_every")
 }
-"""What two trainings may differ in that are the same as far as both go."""
+"""Settings that do not change the steps that both trainings have."""
 
 
 def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFolder:
-    """A run of the experiment that is as far as the shorter one; `train` goes on with it."""
+    """A run of the experiment at the step of the shorter run; `train` goes on with it."""
     reached = shorter.manifest.step
     if reason := _obstacle(experiment, shorter.recipe, reached):
         raise RunMismatch(f"{shorter.name} {reason}")
@@ -45,27 +45,28 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
 
 
 def goes_on(longer: Experiment, shorter: Experiment) -> bool:
-    """Can a training begin with a complete run of a shorter one?"""
+    """Can a training begin at the end of a shorter one?"""
     return _obstacle(longer, shorter, shorter.steps) is None
 
 
 def _obstacle(longer: Experiment, shorter: Recipe, reached: int) -> str | None:
-    """Why a training cannot go on from the shorter one after so many steps; None: it can."""
-    its, ours = shorter.named(), longer.named()
-    for name in sorted({*its, *ours} - FREE):
-        if its.get(name) != ours.get(name):
-            return f"is another training: its {name} is {its.get(name)}, expected {ours.get(name)}"
+    """Why a training cannot go on from the shorter one after the reached step, or None."""
+    before, after = shorter.named(), longer.named()
+    for name in sorted({*before, *after} - MAY_DIFFER):
+        old, new = before.get(name), after.get(name)
+        if old != new:
+            return f"is another training: its {name} is {old}, expected {new}"
     if not isinstance(shorter, Experiment) or not 0 < reached < longer.steps:
         return f"is at step {reached:,}: there is nothing to go on from to {longer.steps:,} steps"
-    known, wanted = shorter.training, longer.training
-    if any(known.rate(step) != wanted.rate(step) for step in range(reached)):
+    old_plan, plan = shorter.training, longer.training
+    if any(old_plan.rate(step) != plan.rate(step) for step in range(reached)):
         return (
-            f"cannot be prolonged: its training.schedule is {known.schedule}, so that the learning "
-            "rate of every step depends on how many there are"
+            f"cannot be prolonged: its training.schedule is {old_plan.schedule}, so the learning "
+            "rate of a step depends on the number of steps"
         )
     for what, field, needed, there in (
-        ("checkpoint", "checkpoint_every", wanted.checkpoint_steps(), known.checkpoint_steps()),
-        ("validation", "validate_every", wanted.validation_steps(), known.validation_steps()),
+        ("checkpoint", "checkpoint_every", plan.checkpoint_steps(), old_plan.checkpoint_steps()),
+        ("validation", "validate_every", plan.validation_steps(), old_plan.validation_steps()),
     ):
         if missing := {step for step in needed if step <= reached} - {*there}:
             return (
@@ -76,7 +77,7 @@ def _obstacle(longer: Experiment, shorter: Recipe, reached: int) -> str | None:
 
 
 def _losses(shorter: RunFolder, experiment: Experiment) -> list[dict[str, np.ndarray]]:
-    """Its losses, without the validations that only a training's last steps have."""
+    """The losses of the shorter run, without the validations of only its last steps."""
     wanted = list(experiment.training.validation_steps())
     steps, values = losses(shorter, "validation")
     kept = np.isin(steps, wanted)

@@ -1,4 +1,4 @@
-"""A run as the rest of hopscope sees it: its experiment, its models, its losses."""
+"""A trained experiment on disk: recipe, models and losses."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,47 +20,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Run(PlainRun):
-    """One training over facts on disk: its recipe, models and losses."""
+    """A trained experiment on disk: recipe, models and losses."""
 
     @property
     def recipe(self) -> Experiment:
-        """The recipe that the run is made from."""
+        """The recipe of the run."""
         return self.folder.recipe_as(Experiment)
 
     @cached_property
     def model(self) -> "Transformer":
-        """The model with its last weights (of a fleet, the stacked models)."""
+        """The model, or the fleet as stacked models, with the last weights."""
         if not self.checkpoints:
             raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
         return self.model_at(self.checkpoints[-1])
 
     def model_at(self, step: int) -> "Transformer":
-        """The model as it was after a step that has a checkpoint."""
-        from hopscope.models import Transformer, load_weights  # torch
+        """The model after a step that has a checkpoint."""
+        from hopscope.models import model_from  # torch
         from hopscope.runs.checkpoint import weights_at
 
         check_step(step, self.checkpoints, self.name)
-        name, weights = checkpoint_name(step), weights_at(self.folder, step)
-        self._check_size(sum(each.numel() for each in weights.values()), name)
-        seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
-        model = Transformer(self.recipe.model, self.recipe.task.interface(), models=seeds)
-        load_weights(model, weights, f"{self.name}/{name}")
-        return model
-
-    def _check_size(self, there: int, name: str) -> None:
-        """Refuse a config that asks for more weights than there are, before a model is built."""
-        from hopscope.training.memory import parameters  # torch
-
-        expected = len(self.recipe.seeds) * parameters(self.recipe)
-        if there < expected:
-            raise RunDamaged(
-                f"{self.name}/{name} holds {there:,} numbers, its config asks for {expected:,} at "
-                f"least: restore them from a copy, or `hopscope rm {self.name}` and train again"
-            )
+        weights, seeds = weights_at(self.folder, step), self.recipe.seeds
+        return model_from(
+            weights,
+            self.recipe.model,
+            self.recipe.task.interface(),
+            f"{self.name}/{checkpoint_name(step)}",
+            seeds if len(seeds) > 1 else (),
+        )
 
     def learned(self, below: float | None = None) -> list[list[int | None]]:
-        """For every model, the step at which it learned each hop (`hopscope.milestones.learned`):
-        at which its loss fell below this level (None: two thirds of guessing). None: it never did.
+        """The step at which each model learned each hop (`hopscope.milestones.learned`), or None.
+
+        `below` is the loss at which a hop counts as learned (default: two thirds of chance).
         """
         level = learned_below(self.recipe.chance) if below is None else below
         (steps, train), (_, validation) = self.losses("train"), self.losses("validation")

@@ -14,16 +14,16 @@ ALIGN = 16  # numbers; in float32 every tensor starts on a cache line
 
 
 class FlatWeights:
-    """Takes over a module's parameters: from here on they are views."""
+    """The parameters of a module as views of one vector."""
 
     def __init__(self, model: nn.Module, dtype: torch.dtype) -> None:
         named = dict(model.named_parameters())
         self.parameters = dict(sorted(named.items(), key=lambda each: not _is_matrix(each[0])))
         self.shapes = {name: p.shape for name, p in self.parameters.items()}
-        self.starts, total = _places(self.parameters)
+        self.starts, total = _offsets(self.parameters)
         rest = [start for name, start in self.starts.items() if not _is_matrix(name)]
         self.matrices = min(rest)
-        """Where the matrices of blocks end, which come first."""
+        """The end of the matrices of blocks, which come first."""
         device = next(iter(self.parameters.values())).device
         self.master = nn.Parameter(torch.zeros(total, device=device))
         self.master.grad = torch.zeros_like(self.master)
@@ -44,7 +44,7 @@ class FlatWeights:
 
     @torch.no_grad()
     def collect(self) -> None:
-        """Hand the model's gradients to the master, and forget them."""
+        """Move the model's gradients to the master."""
         parameters = self.parameters.values()
         gradients = [p.grad for p in parameters if p.grad is not None]
         assert len(gradients) == len(self.gradients)
@@ -57,7 +57,7 @@ class FlatWeights:
         return self.parts(self.master.data)
 
     def parts(self, flat: Float[Tensor, "total"]) -> dict[str, Tensor]:
-        """What a vector that is laid out like the master holds for each parameter."""
+        """Views of a vector that is laid out like the master, by parameter."""
         return {name: self._view(flat, name) for name in self.shapes}
 
     def load(self, values: dict[str, Tensor]) -> None:
@@ -72,11 +72,11 @@ class FlatWeights:
 
 
 def _is_matrix(name: str) -> bool:
-    """Is it a matrix of a block, which maps one activation to another?"""
+    """Is the parameter a matrix of a block, which maps one activation to another?"""
     return name.startswith("blocks.") and name.endswith(".weight") and "norm" not in name
 
 
-def _places(parameters: dict[str, nn.Parameter]) -> tuple[dict[str, int], int]:
+def _offsets(parameters: dict[str, nn.Parameter]) -> tuple[dict[str, int], int]:
     starts, total = {}, 0
     for name, parameter in parameters.items():
         starts[name] = total

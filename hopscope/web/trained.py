@@ -122,7 +122,7 @@ class Trained:
     def ablator(self, step: int, examples: int, sample: int) -> "Ablator":
         """What measures ablations of the model on these examples."""
         from hopscope.circuits import Ablator, exam_of, subject_of
-        from hopscope.training.memory import check_examples
+        from hopscope.training.device import check_examples
 
         check_examples(self.recipe, examples)
         return self.memory.get(

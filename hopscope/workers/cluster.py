@@ -1,8 +1,7 @@
-"""Ray as a pool: jobs as tasks on as many machines as it has.
+"""Ray as a pool: jobs are tasks on the nodes of a Ray that is already running.
 
-Ray (one that runs already) places the jobs, and reports which of them lost their process or
-machine; those are begun again. It knows nothing of runs: what is complete stays so, and what was
-begun goes on, in the store that all machines see. A job has a process of its own.
+Ray places the jobs and reports which of them lost their process or node; another worker resumes
+these from the store, which all nodes must see. Each job has its own process.
 """
 
 import logging
@@ -32,71 +31,71 @@ if TYPE_CHECKING:
     from hopscope.runs import Stop
 
 AUTO = "auto"
-"""The address of a Ray that runs on this machine."""
+"""The address of a Ray on this machine."""
 AHEAD = 2
-"""Jobs that Ray holds for each that it can work on."""
+"""Jobs that Ray holds for each job that it can run."""
 ANSWER = 5.0
 """Seconds to wait for an answer from an address."""
-MARK = ".store"
-"""The file of a random word by which a machine recognises the store, not just its path."""
+STORE_WORD = ".store"
+"""The file with a random word, by which a node recognises the store."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The machines of a Ray that runs."""
+    """The nodes of a running Ray."""
 
     address: str = AUTO
     """HOST:PORT, or auto."""
     gpus: int | float = 0
-    """GPUs of each job: 0, a part of one, or several."""
+    """GPUs of each job: 0, a fraction of one, or several."""
     cpus: int | float = 1
-    """Processors of each job."""
+    """CPUs of each job."""
     pack: int = PACK
     threads: int | None = None
-    """Threads of each job; None: as many as it has processors."""
+    """Threads of each job; None: one for each CPU."""
 
     def __post_init__(self) -> None:
-        """Refuse what Ray would refuse, or read otherwise."""
+        """Refuse settings that Ray would refuse or misread."""
         check_pack(self.pack)
         check_threads(self.threads)
         if not (0 <= self.gpus <= 1 or (self.gpus > 1 and self.gpus == int(self.gpus))):
             raise ConfigError(f"gpus is {self.gpus}; expected 0 to 1, or a whole number")
         if not self.cpus > 0:
             raise ConfigError(f"cpus is {self.cpus}; expected a number above 0")
-        if self.share > max(1, self.cpus):
+        if self.job_threads > max(1, self.cpus):
             raise ConfigError(
                 f"threads is {self.threads}, but each job asks for {self.cpus:g} processors: ask "
                 "for more"
             )
 
     @property
-    def share(self) -> int:
+    def job_threads(self) -> int:
         """Threads of each job."""
         return self.threads or max(1, int(self.cpus))
 
     @contextmanager
     def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[Workers]:  # noqa: ARG002
-        """The workers of the Ray, while we are connected to it."""
+        """The workers of Ray, while this process is connected."""
         for job in jobs:
             check_unnumbered(job.device)
         if not self.gpus and any(job.device == "cuda" for job in jobs):
             raise ConfigError("device is 'cuda', but gpus of each job is 0: ask for some")
-        mark = store_mark(Path(jobs[0].store))
+        word = store_word(Path(jobs[0].store))
         with connected(self.address) as ray:
             task = ray.remote(
                 num_cpus=self.cpus,
                 num_gpus=self.gpus,
                 max_retries=0,  # deaths are counted where jobs are handed out
                 max_calls=1,
-            )(on_machine(gpus=self.gpus > 0, threads=self.share))
-            yield _RayWorkers(ray, task, mark, AHEAD * self._room(ray))
+            )(node_function(gpus=self.gpus > 0, threads=self.job_threads))
+            yield _RayWorkers(ray, task, word, AHEAD * self._jobs_at_once(ray))
 
-    def _room(self, ray: Any) -> int:
-        """Jobs that all machines have room for at a time."""
+    def _jobs_at_once(self, ray: Any) -> int:
+        """The number of jobs that all nodes can run at once."""
         nodes = [node for node in ray.nodes() if node["Alive"]]
-        found = sum(self._fitting(node["Resources"]) for node in nodes)
-        if found:
-            return found
+        jobs = sum(self._fitting(node["Resources"]) for node in nodes)
+        if jobs:
+            return jobs
         have = ", ".join(
             f"{node['NodeManagerHostname']} has {node['Resources'].get('CPU', 0):g} CPUs and "
             f"{node['Resources'].get('GPU', 0):g} GPUs"
@@ -120,31 +119,31 @@ class Cluster:
 class _RayWorkers:
     ray: Any
     task: Any
-    mark: str
-    most: int
+    word: str
+    capacity: int
     references: list[Any] = field(default_factory=list)
 
     def begin(self, job: Job) -> Future[list[Report]]:
-        reference = self.task.remote(job.model_dump_json(), self.mark, __version__)
+        reference = self.task.remote(job.model_dump_json(), self.word, __version__)
         self.references.append(reference)
-        found: Future[list[Report]] = Future()
-        reference.future().add_done_callback(lambda future: self._settle(future, found))
-        return found
+        reports: Future[list[Report]] = Future()
+        reference.future().add_done_callback(lambda answer: self._answer(answer, reports))
+        return reports
 
-    def _settle(self, answered: Future[str], found: Future[list[Report]]) -> None:
+    def _answer(self, answer: Future[str], reports: Future[list[Report]]) -> None:
+        """Fill the future of a job with the answer of Ray."""
         try:
-            found.set_result(reports_from(answered.result()))
+            reports.set_result(reports_from(answer.result()))
         except Exception as error:  # noqa: BLE001  (handed to the future's owner)
-            found.set_exception(self._meaning(error))
+            reports.set_exception(self._translated(error))
 
-    def _meaning(self, error: Exception) -> Exception:
-        """What an error of Ray's means to a sweep."""
-        raised = self.ray.exceptions
-        if isinstance(error, raised.RayTaskError):
-            cause: Exception = error.cause
-            known = isinstance(cause, ImportError | ConfigError)
-            return ConfigError(str(cause)) if known else error
-        if isinstance(error, raised.RayError):  # the process, the machine or its memory; or stopped
+    def _translated(self, error: Exception) -> Exception:
+        """An error of Ray as the error that a sweep expects."""
+        errors = self.ray.exceptions
+        if isinstance(error, errors.RayTaskError):
+            for_user = isinstance(error.cause, ImportError | ConfigError)
+            return ConfigError(str(error.cause)) if for_user else error
+        if isinstance(error, errors.RayError):  # lost its process, node or memory; or was stopped
             words = " ".join(str(error).split())[:200]
             return WorkerLost(f"{type(error).__name__}: {words}")
         return error
@@ -154,14 +153,14 @@ class _RayWorkers:
             self.ray.cancel(reference, force=False)
 
 
-def on_machine(*, gpus: bool, threads: int) -> Callable[[str, str, str], str]:
-    """The function that a machine runs: a job, the store's mark and our version, all as text.
+def node_function(*, gpus: bool, threads: int) -> Callable[[str, str, str], str]:
+    """The function that a node runs. It takes a job, the word of the store and our version as text.
 
-    It is nested, so that Ray sends its code and not its name: a machine without hopscope can then
-    say so.
+    It is nested, so that Ray sends its code and not its name: a node without hopscope can report
+    that.
     """
 
-    def run(job: str, mark: str, version: str) -> str:
+    def run(job: str, word: str, version: str) -> str:
         import json
         import os
         import socket
@@ -170,26 +169,26 @@ def on_machine(*, gpus: bool, threads: int) -> Callable[[str, str, str], str]:
         # Torch reads it when it is imported.
         os.environ["OMP_NUM_THREADS"] = str(json.loads(job)["threads"] or threads)
         if not gpus:
-            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a job that asked for no GPU sees none
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a job without GPUs sees none
         try:
             import hopscope
         except ImportError as error:
             raise ImportError(f"node {host} has no hopscope ({error}): install it") from None
         if hopscope.__version__ != version:
-            words = f"node {host} has hopscope {hopscope.__version__}, this is {version}"
-            raise ImportError(f"{words}: install the same version on every node")
-        from hopscope.workers.cluster import arrived
+            versions = f"node {host} has hopscope {hopscope.__version__}, this is {version}"
+            raise ImportError(f"{versions}: install the same version on every node")
+        from hopscope.workers.cluster import do_on_node
 
-        return arrived(job, mark)
+        return do_on_node(job, word)
 
     bare: Callable[[str, str, str], str] = unwrap(run)  # without the tests' type checks
     return bare
 
 
-def arrived(job: str, mark: str) -> str:
-    """Do a job on the machine where it arrived, if that machine sees the store."""
+def do_on_node(job: str, word: str) -> str:
+    """Do a job on this node, if it sees the store."""
     root = Path(Job.from_json(job).store)
-    if _mark_at(root) != mark:
+    if _word_at(root) != word:
         raise ConfigError(
             f"node {socket.gethostname()} does not see the store {root}: put it on a file system "
             "that all nodes mount at the same path, and name it with --store"
@@ -198,25 +197,25 @@ def arrived(job: str, mark: str) -> str:
     return do_remote(job)
 
 
-def store_mark(root: Path) -> str:
-    """The random word in the store, which is written if there is none."""
+def store_word(root: Path) -> str:
+    """The random word of the store; it is written if there is none."""
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
     with locked(root, f"another process makes runs in {root}", patience=60.0):
-        if not _mark_at(root):
-            write_bytes(root / MARK, secrets.token_hex(16).encode())
-        return _mark_at(root)
+        if not _word_at(root):
+            write_bytes(root / STORE_WORD, secrets.token_hex(16).encode())
+        return _word_at(root)
 
 
-def _mark_at(root: Path) -> str:
+def _word_at(root: Path) -> str:
     with suppress(RunDamaged):
-        return read_bytes(root / MARK).decode(errors="replace")
+        return read_bytes(root / STORE_WORD).decode(errors="replace")
     return ""
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Ray, connected to the one at this address unless this process is connected already."""
+    """Ray, connected to this address unless this process is connected already."""
     try:
         import ray  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
@@ -242,7 +241,7 @@ def connected(address: str) -> Iterator[Any]:
             "RAY_AUTH_TOKEN_PATH"
         ) from error
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, on_terminate)  # which Ray has taken
+        signal.signal(signal.SIGTERM, on_terminate)  # which Ray replaced
     try:
         yield ray
     finally:
@@ -250,9 +249,9 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _check_answer(address: str) -> None:
-    """Refuse an address where nobody listens; Ray would try for minutes."""
+    """Refuse an address where nothing listens: Ray would try for minutes."""
     host, _, port = address.rpartition(":")
-    if not host:  # auto: Ray looks for one on this machine
+    if not host:  # auto: Ray looks on this machine
         return
     try:
         with socket.create_connection((host.strip("[]"), int(port)), ANSWER):
@@ -260,6 +259,6 @@ def _check_answer(address: str) -> None:
     except (OSError, OverflowError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(
-            f"nobody answers at {address!r} ({reason}); expected HOST:PORT of a Ray that runs "
+            f"nothing answers at {address!r} ({reason}); expected HOST:PORT of a Ray that runs "
             "(`ray start --head` starts one), or auto"
         ) from error

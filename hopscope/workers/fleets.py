@@ -1,12 +1,13 @@
-"""Runs that differ in their seeds alone train as one fleet, and are kept as runs of their own.
+"""Runs that differ in their seeds alone train as one fleet, and are kept as separate runs.
 
-One rule, for one process, many, Ray and shards: the recipes of one shape, in the order of their
-seeds, are cut into packs of four. A run that was begun goes on as it began: alone, or in its fleet.
+The same rule holds for one process, many, Ray and shards: recipes of one shape, in the order of
+their seeds, are cut into packs of four. A run that was begun goes on as it began: alone, or in its
+fleet.
 
 While it trains, a fleet is an ordinary run: it is stopped, killed and resumed like any other. Then
-every member becomes the run of its own recipe, with its share of the fleet's tensors and losses to
-the bit, and the fleet is removed. A file marks such a fleet; a recipe with several seeds is a run
-by itself, has no mark, and stays.
+each member becomes the run of its own recipe, with its part of the tensors and losses to the bit,
+and the fleet is removed. The file PACKED marks such a fleet. A recipe with several seeds has no
+mark: it is a run that stays a fleet.
 """
 
 import json
@@ -27,51 +28,47 @@ if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
 
 PACKED = "packed.json"
-"""The file that marks a fleet whose members become runs of their own."""
+"""The file that marks a fleet whose members become separate runs."""
 PACK = 4
-"""Models of a pack. It does not depend on the workers, as the last bits of a model depend on the
+"""Models in a pack. It does not depend on the workers, since the last bits of a model depend on the
 size of its fleet."""
 
 Pack = tuple[Recipe, ...]
 
 
 def check_pack(pack: object) -> None:
-    """Refuse a number of models that makes no sense."""
+    """Refuse a pack that is not a positive number of models."""
     if not isinstance(pack, int) or pack < 1:
         raise ConfigError(f"pack is {pack!r}; expected a number of models from 1 on")
 
 
 def packs(recipes: Sequence[Recipe], most: int) -> list[Pack]:
-    """The recipes in packs of at most `most`, whatever their order: those of one shape, by seed."""
+    """The recipes in packs of at most `most`: recipes of one shape, in the order of their seeds."""
     groups: dict[str, list[Recipe]] = {}
     for recipe in recipes:
         alone = not isinstance(recipe, Experiment) or len(recipe.seeds) > 1
-        groups.setdefault(recipe.run_name() if alone else recipe.hash_without_seeds(), []).append(
-            recipe
-        )
-    found = []
-    for group in groups.values():
-        ordered = sorted(group, key=lambda recipe: recipe.seeds)
-        found += [tuple(ordered[at : at + most]) for at in range(0, len(ordered), most)]
-    return found
+        key = recipe.run_name() if alone else recipe.hash_without_seeds()
+        groups.setdefault(key, []).append(recipe)
+    ordered = [sorted(group, key=lambda recipe: recipe.seeds) for group in groups.values()]
+    return [tuple(group[at : at + most]) for group in ordered for at in range(0, len(group), most)]
 
 
 def jobs_of(
     recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store, most: int
 ) -> list[Pack]:
-    """What is left to train of these recipes: fleets that were begun, then packs of runs that were
-    not begun, then runs that go on alone.
+    """The jobs that complete the missing recipes: fleets that were begun, then of each pack its new
+    runs together and its begun runs one by one.
     """
     fleets = begun_fleets(recipes, store)
     taken = {each.run_name() for fleet in fleets for each in fleet}
     left = {each.run_name() for each in missing} - taken
-    found: list[Pack] = [*fleets]
+    jobs: list[Pack] = [*fleets]
     for pack in packs(recipes, most):
-        own = [each for each in pack if each.run_name() in left]
-        begun = [each for each in own if _is_begun(each, store)]
-        new = tuple(each for each in own if each not in begun)
-        found += [*([new] if new else []), *((each,) for each in begun)]
-    return found
+        rest = [each for each in pack if each.run_name() in left]
+        begun = [each for each in rest if _is_begun(each, store)]
+        new = tuple(each for each in rest if each not in begun)
+        jobs += [*([new] if new else []), *((each,) for each in begun)]
+    return jobs
 
 
 def together(pack: Sequence[Recipe]) -> Experiment:
@@ -89,28 +86,28 @@ def member(fleet: Experiment, seed: int) -> Experiment:
 def begun_fleets(recipes: Sequence[Recipe], store: Store) -> list[tuple[Experiment, ...]]:
     """The members of each fleet in the store that trains some of these recipes."""
     wanted = {recipe.run_name() for recipe in recipes}
-    found: list[tuple[Experiment, ...]] = []
+    fleets: list[tuple[Experiment, ...]] = []
     for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
-        with suppress(StoreError):  # a damaged one; its members are trained anew
+        with suppress(StoreError):  # a damaged fleet: its members are trained again
             fleet = RunFolder(mark.parent).recipe_as(Experiment)
             members = tuple(member(fleet, seed) for seed in fleet.seeds)
             if wanted & {each.run_name() for each in members}:
-                found.append(members)
-    return found
+                fleets.append(members)
+    return fleets
 
 
 def is_held(recipe: Recipe, store: Store) -> bool:
-    """Does a process write to its run, or to its fleet?"""
+    """Does a process write to the run of this recipe, or to its fleet?"""
     fleets = [together(each) for each in begun_fleets([recipe], store)]
     for each in (recipe, *fleets):
-        with suppress(StoreError):  # nobody writes to a damaged run
+        with suppress(StoreError):  # no process writes to a damaged run
             if RunFolder(store.root / each.run_name()).in_training():
                 return True
     return False
 
 
 def _is_begun(recipe: Recipe, store: Store) -> bool:
-    """Is there more of its run than the recipe? A damaged one counts: its own training says so."""
+    """Has the run a commit? True for a damaged run, whose own training reports the damage."""
     path = store.root / recipe.run_name()
     try:
         return os.path.lexists(path / MANIFEST) and RunFolder(path).begun
@@ -126,8 +123,8 @@ def train_fleet(
     threads: int | None,
     stop: "Stop | None",
 ) -> None:
-    """Train these as one fleet, then part it. If one of them diverges, all part at the last
-    checkpoint, to go on alone.
+    """Train these recipes as one fleet, then split it. If a member diverges, the fleet is split at
+    the last checkpoint, and all members go on alone.
     """
     from hopscope.runs import train  # torch
 
@@ -136,12 +133,12 @@ def train_fleet(
     folder = store.create(fleet, {PACKED: f"{names}\n".encode()})
     with suppress(Diverged):
         train(fleet, store, device, watcher, threads, stop)
-    part_fleet(folder, store)
+    split_fleet(folder, store)
 
 
-def part_fleet(fleet: RunFolder, store: Store) -> None:
-    """Make each member of a fleet a run of its own, as far as the fleet came. A member that has a
-    run already keeps it.
+def split_fleet(fleet: RunFolder, store: Store) -> None:
+    """Make each member of a fleet a separate run at the step of the fleet. A member that has a run
+    already keeps it.
     """
     troubles = []
     with fleet.locked():
@@ -150,7 +147,7 @@ def part_fleet(fleet: RunFolder, store: Store) -> None:
                 own = store.create(member(fleet.recipe_as(Experiment), seed))
                 with own.locked():
                     if not own.begun:
-                        _settle(own, fleet, number)
+                        _commit_member(own, fleet, number)
             except OF_ONE_RUN as error:  # something is wrong with the member's own folder
                 troubles.append(error)
         if troubles:
@@ -159,8 +156,8 @@ def part_fleet(fleet: RunFolder, store: Store) -> None:
             discard(fleet.path)
 
 
-def _settle(own: RunFolder, fleet: RunFolder, number: int) -> None:
-    """Commit a member's share of the fleet as its own run."""
+def _commit_member(own: RunFolder, fleet: RunFolder, number: int) -> None:
+    """Commit a member's part of the fleet as a run."""
     state, seeds = fleet.manifest, fleet.recipe.seeds
     own.commit(
         {**_metrics(own, fleet, number), **dict(_tensors(fleet, number))},
@@ -183,12 +180,10 @@ def _metrics(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
 
 
 def _tensors(fleet: RunFolder, number: int) -> Iterator[tuple[str, bytes]]:
-    """A member's share of every checkpoint and of the optimiser's state."""
+    """A member's part of every checkpoint and of the optimiser's state."""
     from hopscope.runs.checkpoint import read_tensors, to_safetensors  # torch
 
     for name in fleet.files(CHECKPOINTS):
         stacked = read_tensors(fleet, name)
-        yield (
-            name,
-            to_safetensors({key: each[number].contiguous() for key, each in stacked.items()}),
-        )
+        state = {key: each[number].contiguous() for key, each in stacked.items()}
+        yield name, to_safetensors(state)

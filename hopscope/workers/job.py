@@ -1,7 +1,7 @@
-"""A job: the runs that one worker trains in one go, and a report on each of them.
+"""A job: the runs that one worker trains together, and a report on each of them.
 
-Both travel as JSON, so that a worker may be another process on another machine. A job does not
-fail: an error that a user can cause is data in a report. Only bugs are raised.
+Jobs and reports are sent as JSON, so a worker may be a process on another machine. Errors that a
+user can cause are data in a report. Only bugs are raised.
 """
 
 import json
@@ -26,15 +26,15 @@ State = Literal["complete", "stopped", "failed"]
 
 
 class Job(Config):
-    """The runs that one worker trains in one go: one, or several that train as a fleet."""
+    """The runs that one worker trains together: one, or several that train as a fleet."""
 
     recipes: tuple[str, ...]
-    """The recipes as JSON (`Recipe.written`). Several differ in their seeds alone."""
+    """The recipes as JSON (`Recipe.written`), which differ in their seeds alone."""
     store: str
     """The path of the store, the same for every worker."""
     device: str = "auto"
     threads: int | None = None
-    """Threads of the processor; None: as many as the run began with, or torch's default."""
+    """CPU threads; None: as many as the run began with, or torch's default."""
 
     @classmethod
     def of(
@@ -46,7 +46,7 @@ class Job(Config):
         return cls(recipes=written, store=path, device=device, threads=threads)
 
     def read(self) -> list[Recipe]:
-        """Its recipes."""
+        """The recipes of the job."""
         return [read_recipe(text) for text in self.recipes]
 
 
@@ -63,21 +63,22 @@ class Trouble(Config):
     """An error as data."""
 
     kind: str
-    """The name of its class in `hopscope.errors`."""
+    """The name of the error's class in `hopscope.errors`."""
     text: str
     reason: str = ""
-    """Why it was interrupted, if it was."""
+    """The reason of an `Interrupted`."""
 
     @classmethod
     def of(cls, error: HopscopeError | Interrupted) -> "Trouble":
-        """The error, without what only its process knows."""
+        """The error as data."""
         return cls(kind=type(error).__name__, text=str(error), reason=getattr(error, "reason", ""))
 
     def error(self) -> HopscopeError:
-        """The error again."""
+        """The data as an error."""
         kind = getattr(errors, self.kind, HopscopeError)
-        known = isinstance(kind, type) and issubclass(kind, HopscopeError)
-        return kind(self.text) if known else HopscopeError(self.text)
+        if not (isinstance(kind, type) and issubclass(kind, HopscopeError)):
+            kind = HopscopeError
+        return kind(self.text)
 
 
 class Report(Config):
@@ -86,11 +87,11 @@ class Report(Config):
     name: str
     state: State
     seconds: float
-    """Time of the worker, or its share of the time of a fleet."""
+    """The time of the worker, or a share of the time of the fleet."""
     host: str
-    """The machine it ran on."""
+    """The machine that the run was trained on."""
     trouble: Trouble | None = None
-    """Why it is not complete."""
+    """Why the run is not complete."""
     notes: tuple[str, ...] = ()
     """Warnings, a line each."""
 
@@ -105,12 +106,12 @@ class Report(Config):
 
 
 def reports_from(text: str | bytes) -> list[Report]:
-    """The reports that a worker wrote as one JSON list."""
+    """The reports in the JSON list of a worker."""
     return [Report(**fields) for fields in json.loads(text)]
 
 
 def do(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -> list[Report]:
-    """Do the job in this process; one report per recipe, in their order."""
+    """Train the runs of a job in this process; returns a report for each recipe, in their order."""
     from hopscope.runs import train  # torch
     from hopscope.workers.fleets import jobs_of, train_fleet
 
@@ -119,24 +120,19 @@ def do(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -
     troubles = dict[str, Trouble | None]()
     begun = time.monotonic()
     for pack in jobs_of(recipes, recipes, store, len(recipes)):
-        own = [wanted[each.run_name()] for each in pack if each.run_name() in wanted]
-        failed = None
-        if len(pack) > 1:
-            failed = _trouble(
-                partial(train_fleet, pack, store, job.device, watcher, job.threads, stop)
-            )
-        for recipe in own:
+        options = (store, job.device, watcher, job.threads, stop)
+        failed = _trouble(partial(train_fleet, pack, *options)) if len(pack) > 1 else None
+        for name in [each.run_name() for each in pack if each.run_name() in wanted]:
             if failed is None:  # a member whose fleet diverged goes on alone
-                act = partial(train, recipe, store, job.device, watcher, job.threads, stop)
-                troubles[recipe.run_name()] = _trouble(act)
-            elif not is_complete(recipe, store):
-                troubles[recipe.run_name()] = failed
+                troubles[name] = _trouble(partial(train, wanted[name], *options))
+            elif not is_complete(wanted[name], store):
+                troubles[name] = failed
     seconds = round((time.monotonic() - begun) / len(recipes), 3)
     return [Report.of(name, seconds, troubles.get(name)) for name in wanted]
 
 
 def do_remote(text: str) -> str:
-    """Do a job that came as JSON; its reports as JSON, with the warnings as notes."""
+    """Train the runs of a job in JSON; returns reports in JSON, with warnings as notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         first, *others = do(Job.from_json(text))
@@ -151,14 +147,14 @@ def do_remote(text: str) -> str:
 
 
 def is_complete(recipe: Recipe, store: Store) -> bool:
-    """Is its run complete? One that cannot be read is not."""
+    """Is the run of this recipe complete? False if it cannot be read."""
     with suppress(StoreError):
         return store.has_complete(recipe)
     return False
 
 
 def _trouble(act: Callable[[], object]) -> Trouble | None:
-    """The error that a user can cause, as data."""
+    """Call the function; returns an error that a user can cause as data."""
     try:
         act()
     except (HopscopeError, Interrupted) as error:

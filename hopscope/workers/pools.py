@@ -1,8 +1,8 @@
-"""Pools of workers: this process alone, or several processes of this machine.
+"""Pools of workers: this process, or several processes of this machine.
 
-A process of a pool is started anew, never forked: it imports torch with its own number of threads
-and its own GPU. Jobs and reports are lines in pipes, so a worker notices when its parent is gone.
-On a GPU a process does one job only, since its memory is freed whole only when it ends.
+A worker process is started, never forked: it imports torch with its own number of threads and its
+own GPU. Jobs and reports are lines in pipes, so a worker notices when its parent has died. On a GPU
+a process does one job only, since all its memory is freed only when it ends.
 """
 
 import os
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 COMMAND = [sys.executable, "-P", "-m", "hopscope.workers.worker"]
 ROOT = Path(__file__).parents[2]
-"""The folder that this hopscope, and its workers', is imported from."""
+"""The folder that hopscope is imported from, here and in the workers."""
 LAST_LINES = 3
-"""Lines that are quoted of what a dead worker printed."""
+"""The number of quoted lines from the output of a dead worker."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class WorkerLost(Exception):
-    """A worker died during its job. The job may go on in another worker."""
+    """A worker died during its job, which another worker may resume."""
 
 
 @runtime_checkable
@@ -44,11 +44,11 @@ class Workers(Protocol):
     """The workers of a pool while it is open."""
 
     @property
-    def most(self) -> int:
-        """Jobs that they take at a time."""
+    def capacity(self) -> int:
+        """The number of jobs at a time."""
 
     def begin(self, job: Job) -> Future[list[Report]]:
-        """Begin a job. The future holds its reports, or raises `WorkerLost`."""
+        """Begin a job. The future returns the reports, or raises `WorkerLost`."""
 
     def ask_to_stop(self) -> None:
         """Ask every job to stop at a checkpoint. Called once."""
@@ -56,18 +56,18 @@ class Workers(Protocol):
 
 @runtime_checkable
 class Pool(Protocol):
-    """Somebody who trains runs: this process, several, or Ray."""
+    """What trains runs: this process, several processes, or Ray."""
 
     @property
     def pack(self) -> int:
-        """Models of one shape that train as one fleet at most; 1: none do."""
+        """The most models of one shape that train as one fleet; 1: no fleets."""
 
     @property
-    def share(self) -> int | None:
+    def job_threads(self) -> int | None:
         """Threads of each job; None: as many as the run began with, or torch's default."""
 
     def open(self, jobs: Sequence[Job], stop: "Stop") -> "AbstractContextManager[Workers]":
-        """The workers for these jobs; on leaving, none of them is at work any more."""
+        """The workers for these jobs; on leaving, all of them have stopped."""
 
 
 @dataclass(frozen=True)
@@ -76,22 +76,22 @@ class Here:
 
     pack: int = PACK
     threads: int | None = None
-    """Threads of the processor; None: as many as the run began with, or torch's default."""
+    """CPU threads; None: as many as the run began with, or torch's default."""
     watcher: "Watcher | None" = None
-    """Is shown every step."""
+    """Sees the losses of every run."""
 
     def __post_init__(self) -> None:
         check_pack(self.pack)
         check_threads(self.threads)
 
     @property
-    def share(self) -> int | None:
+    def job_threads(self) -> int | None:
         """Threads of each job."""
         return self.threads
 
     @contextmanager
     def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[Workers]:  # noqa: ARG002
-        """One worker, this process: a job is done when it is begun."""
+        """One worker, this process. `begin` returns when the job is done."""
         yield _ThisProcess(self.watcher, stop)
 
 
@@ -99,25 +99,25 @@ class Here:
 class _ThisProcess:
     watcher: "Watcher | None"
     stop: "Stop"
-    most: int = 1
+    capacity: int = 1
 
     def begin(self, job: Job) -> Future[list[Report]]:
-        found = Future[list[Report]]()
-        found.set_result(do(job, self.watcher, self.stop))
-        return found
+        future = Future[list[Report]]()
+        future.set_result(do(job, self.watcher, self.stop))
+        return future
 
     def ask_to_stop(self) -> None:
-        """Nothing is at work by then: the stop was asked at every step."""
+        """Nothing to do: the job reads the stop at every step."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Several processes of this machine, each with its share of the cores, and a GPU if any."""
+    """Several processes of this machine, each with an equal part of the cores, and a GPU if any."""
 
     count: int
     pack: int = PACK
     threads: int | None = None
-    """Threads of each; None: its share of the cores."""
+    """Threads of each process; None: an equal part of the cores."""
 
     def __post_init__(self) -> None:
         check_pack(self.pack)
@@ -127,23 +127,23 @@ class Processes:
                 f"workers is {self.count}; expected 1 to {cores()}, as many as there are cores: "
                 "more would wait for each other"
             )
-        if self.share * self.count > cores():
+        needed = self.job_threads * self.count
+        if needed > cores():
             raise ConfigError(
-                f"{self.count} workers with {self.share} threads each need "
-                f"{self.share * self.count} cores, and there are {cores()}: leave out --threads, "
-                "or take fewer workers"
+                f"{self.count} workers with {self.job_threads} threads each need {needed} cores, "
+                f"and there are {cores()}: leave out --threads, or take fewer workers"
             )
 
     @property
-    def share(self) -> int:
-        """Threads of each."""
+    def job_threads(self) -> int:
+        """Threads of each process."""
         return self.threads or cores() // self.count
 
     @contextmanager
     def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[Workers]:  # noqa: ARG002
-        """The processes, which start when they are needed, and are killed if they still work."""
+        """The processes, which start when they are needed. On leaving, busy ones are killed."""
         gpus = gpus_for({job.device for job in jobs}) or [None]
-        processes = [_Process(self.share, gpus[n % len(gpus)]) for n in range(self.count)]
+        processes = [_Process(self.job_threads, gpus[n % len(gpus)]) for n in range(self.count)]
         with ThreadPoolExecutor(self.count) as threads:
             try:
                 yield _Processes(processes, threads)
@@ -153,41 +153,41 @@ class Processes:
 
 
 def gpus_for(devices: set[str]) -> list[str | None]:
-    """The GPUs that may be used, as CUDA_VISIBLE_DEVICES names them; none for the processor."""
+    """The visible GPUs, as CUDA_VISIBLE_DEVICES names them; none for the CPU."""
     if devices <= {"cpu"}:
         return []
     import torch
 
-    from hopscope.training.precision import device_of
+    from hopscope.training.device import device_of
 
     for name in devices:
         check_unnumbered(name)
         device_of(name)
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    found = [str(number) for number in range(torch.cuda.device_count())]
-    return [*(named.split(",")[: len(found)] if named and found else found)]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    count = torch.cuda.device_count()
+    return [*(visible.split(",")[:count] if visible else map(str, range(count)))]
 
 
 def environment(threads: int | None, gpu: str | None = None) -> dict[str, str]:
-    """The environment of a process of ours: this hopscope, so many threads, and a GPU."""
+    """The environment of a worker process: this hopscope, a number of threads, and a GPU."""
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     if threads is not None:
-        found |= dict.fromkeys(THREADS, str(threads))
+        variables |= dict.fromkeys(THREADS, str(threads))
     if gpu is not None:
-        found["CUDA_VISIBLE_DEVICES"] = gpu
-    return found
+        variables["CUDA_VISIBLE_DEVICES"] = gpu
+    return variables
 
 
 @dataclass(frozen=True)
 class _Processes:
-    """Processes, and a thread for each that waits for its reports."""
+    """The processes, and a thread for each that waits for its reports."""
 
     processes: "Sequence[_Process]"
     threads: ThreadPoolExecutor
 
     @property
-    def most(self) -> int:
+    def capacity(self) -> int:
         return len(self.processes)
 
     def begin(self, job: Job) -> Future[list[Report]]:
@@ -201,7 +201,7 @@ class _Processes:
 
 
 class _Process:
-    """A worker process, which is started for its first job, and again if it died."""
+    """A worker process, started for its first job, and again after it died."""
 
     def __init__(self, threads: int, gpu: str | None) -> None:
         self.threads, self.gpu = threads, gpu
@@ -215,7 +215,7 @@ class _Process:
         return self._running
 
     def begin(self, job: Job) -> None:
-        """Give it a job. If it has just died, waiting for its reports finds out."""
+        """Send a job to the process. If it has just died, `reports` notices."""
         self.busy = True
         if self._running is None:
             self._start()
@@ -226,14 +226,14 @@ class _Process:
 
     def _start(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (`end` closes it)
-        # In a group of its own: Ctrl-C in a terminal is for us, who ask it to stop once.
+        # In its own process group: Ctrl-C in a terminal reaches only us, and we ask it to stop.
         self._running = subprocess.Popen(
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             env=environment(self.threads, self.gpu), process_group=0,
         )  # fmt: skip
 
     def reports(self) -> list[Report]:
-        """Wait for the reports on its job."""
+        """Wait for the reports on the job."""
         assert self.running.stdout is not None
         try:
             line = self.running.stdout.readline()
@@ -256,14 +256,14 @@ class _Process:
         return " | ".join([line.strip() for line in lines if line.strip()][-LAST_LINES:])
 
     def end(self) -> None:
-        """Kill it if it works; its thread then closes it. An idle one ends with its input."""
+        """Kill a busy process, which its thread then closes. An idle one ends with its input."""
         if self.busy and (running := self._running):
             running.kill()  # kills a process that was stopped (SIGSTOP), too
         elif self._running:
             self._close()
 
     def ask_to_stop(self) -> None:
-        """Ask it to end its job at a checkpoint."""
+        """Ask the process to stop at a checkpoint."""
         if self.busy and (running := self._running):
             running.terminate()
 

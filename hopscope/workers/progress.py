@@ -1,23 +1,108 @@
-"""How far several runs are: what is committed in the store, whoever trains them, and wherever."""
+"""The state of several runs in the store: what remains to be done, and the progress."""
 
+import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
+from hopscope.configs import Recipe
 from hopscope.errors import StoreError
-from hopscope.store import Store
+from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import read_manifest
-from hopscope.workers.fleets import together
+from hopscope.workers.fleets import jobs_of, together
 from hopscope.workers.job import Job, Report
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The state of some recipes that differ in their seeds alone."""
+
+    title: str
+    seeds: tuple[int, ...]
+    complete: int
+    begun: int
+    damaged: int
+    missing: int
+    """Recipes without a run."""
+    jobs: tuple[int, ...]
+    """The number of models in each remaining job."""
+    seconds: float | None
+    """The time that remains, one run after the other, at the rate of the runs so far; None if none
+    has begun."""
+
+    @property
+    def runs(self) -> int:
+        """The number of recipes."""
+        return self.complete + self.begun + self.damaged + self.missing
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row of a table."""
+        return {
+            "recipe": self.title,
+            "seeds": list(self.seeds),
+            "runs": self.runs,
+            "complete": self.complete,
+            "begun": self.begun,
+            "damaged": self.damaged,
+            "missing": self.missing,
+            "jobs": list(self.jobs),
+            "hours": None if self.seconds is None else round(self.seconds / 3600, 6),
+        }
+
+
+def plans(recipes: Sequence[Recipe], store: Store, pack: int) -> list[Plan]:
+    """A plan for each group of recipes that differ in their seeds alone."""
+    groups: dict[str, list[Recipe]] = defaultdict(list)
+    for recipe in recipes:
+        groups[recipe.hash_without_seeds()].append(recipe)
+    return [_plan(group, store, pack) for group in groups.values()]
+
+
+def _plan(group: Sequence[Recipe], store: Store, pack: int) -> Plan:
+    folders, left, damaged = list[RunFolder](), list[Recipe](), 0
+    for recipe in group:
+        folder = None
+        with suppress(StoreError):
+            folder = store.of(recipe)
+        if folder is not None:
+            folders.append(folder)
+        elif os.path.lexists(store.root / recipe.run_name()):
+            damaged += 1
+        if folder is None or not folder.manifest.complete:
+            left.append(recipe)
+    complete = len(group) - len(left)
+    return Plan(
+        title=group[0].title(),
+        seeds=tuple(seed for recipe in group for seed in recipe.seeds),
+        complete=complete,
+        begun=len(folders) - complete,
+        damaged=damaged,
+        missing=len(group) - len(folders) - damaged,
+        jobs=tuple(
+            sum(len(recipe.seeds) for recipe in job) for job in jobs_of(group, left, store, pack)
+        ),
+        seconds=_seconds_left(group, folders),
+    )
+
+
+def _seconds_left(group: Sequence[Recipe], folders: Sequence[RunFolder]) -> float | None:
+    done = sum(folder.manifest.step * len(folder.recipe.seeds) for folder in folders)
+    if not done:
+        return None
+    steps = sum(recipe.steps * len(recipe.seeds) for recipe in group)
+    return sum(folder.manifest.seconds for folder in folders) / done * (steps - done)
 
 
 @dataclass
 class Progress:
-    """How far all jobs of a sweep are."""
+    """The committed steps of all jobs of a sweep, on whichever machine they run."""
 
     jobs: Sequence[Job]
     reports: dict[str, Report] = field(default_factory=dict)
-    """The last report on each run, by its name."""
+    """The last report on each run, by the name of the run."""
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
@@ -35,20 +120,18 @@ class Progress:
         return (self.all_steps - steps) * passed / done if done > 0 else None
 
     def count(self, state: str) -> int:
-        """Runs that were reported in this state."""
+        """The number of runs that were reported in this state."""
         return sum(report.state == state for report in self.reports.values())
 
 
 def steps_of(job: Job) -> int:
-    """Committed steps of all models of a job, in their fleet or by themselves."""
+    """Committed steps of all models of a job, in their fleet or alone."""
     recipes, store = job.read(), Store(job.store)
     fleet = _committed(store, together(recipes).run_name()) if len(recipes) > 1 else 0
     return sum(max(_committed(store, each.run_name()), fleet) for each in recipes)
 
 
 def _committed(store: Store, name: str) -> int:
-    """The committed steps of a run; 0 if it is not there or cannot be read."""
-    try:
+    with suppress(StoreError):  # it does not exist, or cannot be read
         return read_manifest(store.root / name).step
-    except StoreError:
-        return 0
+    return 0

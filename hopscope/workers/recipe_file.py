@@ -1,7 +1,7 @@
-"""A file of recipes: what one sweep carries out.
+"""The file of recipes of a sweep.
 
-FILE.py lists them as `recipes`, or yields them from a function `recipes()`; FILE.json holds one
-recipe, or a list of them. A FILE.py is run as Python, so it may do whatever its owner may.
+FILE.py has a list `recipes`, or a function `recipes()` that yields them; FILE.json holds one recipe
+or a list. A FILE.py is run as Python, with all rights of the user.
 """
 
 import json
@@ -22,17 +22,17 @@ from hopscope.store.files import read_bytes
 from hopscope.workers.sweep import check_different
 
 MODULE = "hopscope_sweep"
-"""What a FILE.py is called while it runs."""
+"""The module name of a FILE.py while it runs."""
 NAME = "recipes"
-"""What a FILE.py calls its list, or its function."""
+"""The list or function in a FILE.py."""
 MOST = 100_000
-"""Recipes that are read from one file: a function may yield without end."""
+"""The most recipes of one file: a function may yield without end."""
 
 
 def read_recipes(path: Path) -> tuple[Recipe, ...]:
-    """The recipes of a file, in its order, each of them once."""
+    """The recipes of a file, in their order. Two equal ones are refused."""
     if path.suffix not in (".py", ".json"):
-        raise ConfigError(f"{path} is no file of recipes; expected FILE.py or FILE.json")
+        raise ConfigError(f"{path} is not a file of recipes; expected FILE.py or FILE.json")
     found = _from_json(path) if path.suffix == ".json" else _from_python(path)
     if not found:
         raise ConfigError(f"{path} lists no recipe; expected at least one")
@@ -46,7 +46,7 @@ def _from_json(path: Path) -> list[Recipe]:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
-        fields = None  # what is wrong with it, `read_recipe` says
+        fields = None  # `read_recipe` reports the mistake
     if not isinstance(fields, list):
         with _named(f"{path}"):
             return [read_recipe(text)]
@@ -58,7 +58,7 @@ def _from_json(path: Path) -> list[Recipe]:
 
 
 def _from_python(path: Path) -> list[Recipe]:
-    read_bytes(path)  # what cannot be read is said as ever
+    read_bytes(path)  # refuses a file that cannot be read
     with _running(path):
         listed = getattr(_imported(path), NAME, None)
         listed = listed() if callable(listed) else listed
@@ -91,8 +91,8 @@ def _imported(path: Path) -> ModuleType:
 
 @contextmanager
 def _running(path: Path) -> Iterator[None]:
-    """As Python runs a script: beside its neighbours. What it prints goes to stderr, since stdout
-    is for the answer; what it raises becomes one line that says where.
+    """Run a script: imports find files beside it, prints go to stderr, and an error becomes one
+    line with its place.
     """
     before, written = sys.path.copy(), sys.dont_write_bytecode
     sys.path.insert(0, str(path.parent.resolve()))
@@ -106,15 +106,15 @@ def _running(path: Path) -> Iterator[None]:
         line, name = _line(path, error), type(error).__name__
         where = f"{path}, line {line}" if line else f"{path}"
         what = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
-        told = what if isinstance(error, ConfigError) else f"{name}: {what}"
-        raise ConfigError(f"{where}: {told}") from error
+        text = what if isinstance(error, ConfigError) else f"{name}: {what}"
+        raise ConfigError(f"{where}: {text}") from error
     finally:
         sys.path[:], sys.dont_write_bytecode = before, written
         sys.modules.pop(MODULE, None)
 
 
 def _line(path: Path, error: BaseException) -> int | None:
-    """The line of the file in which an error arose, if it did in this file."""
+    """The line of the file in which an error was raised, or None if it was elsewhere."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno
     frames = traceback.extract_tb(error.__traceback__)
@@ -124,7 +124,7 @@ def _line(path: Path, error: BaseException) -> int | None:
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Errors within this block begin with where they are."""
+    """Begin the text of a ConfigError within this block with this name."""
     try:
         yield
     except ConfigError as error:

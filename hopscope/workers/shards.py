@@ -1,8 +1,8 @@
-"""Shares of a sweep, for jobs that know nothing of each other, such as those of a SLURM array.
+"""Shards of a sweep, for jobs that do not communicate, such as those of a SLURM array.
 
-Every job reads the same file and takes share K of N. Packs of runs (`hopscope.workers.fleets`) are
-dealt out, the costliest first, each to the share that has the least. So the split depends on the
-set of recipes, the pack and N alone: not on their order in the file, or on what is complete.
+Every job reads the same file and takes shard K of N. Packs of runs (`hopscope.workers.fleets`) are
+dealt out, the costliest first, each to the shard with the lowest cost. So the split depends only on
+the set of recipes, the pack and N, not on the order in the file or on complete runs.
 """
 
 import re
@@ -14,19 +14,19 @@ from hopscope.errors import ConfigError
 from hopscope.workers.fleets import Pack, packs
 
 MOST = 10_000
-"""Shares of one sweep."""
+"""The most shards of one sweep."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Share `number` of `of`; the first is 1."""
+    """Shard `number` of `of`; the first is 1."""
 
     number: int
     of: int
 
     @classmethod
     def read(cls, text: str) -> "Shard":
-        """The share that a text K/N names."""
+        """The shard of a text K/N."""
         match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
         number, of = map(int, match.groups()) if match else (0, 0)
         if not 1 <= number <= of <= MOST:
@@ -36,15 +36,15 @@ class Shard:
         return cls(number, of)
 
     def of_recipes(self, recipes: Sequence[Recipe], pack: int) -> tuple[Recipe, ...]:
-        """The recipes of this share, in their order."""
+        """The recipes of this shard, in their order."""
         own = {recipe.digest() for recipe in split(recipes, self.of, pack)[self.number - 1]}
         return tuple(recipe for recipe in recipes if recipe.digest() in own)
 
 
-def split(recipes: Sequence[Recipe], shares: int, pack: int) -> list[list[Recipe]]:
-    """All recipes, dealt out to so many shares; some are empty if there are few packs."""
-    dealt: list[list[Recipe]] = [[] for _ in range(shares)]
-    loads = [0] * shares
+def split(recipes: Sequence[Recipe], shards: int, pack: int) -> list[list[Recipe]]:
+    """All recipes, dealt out to the shards; some are empty if there are few packs."""
+    dealt: list[list[Recipe]] = [[] for _ in range(shards)]
+    loads = [0] * shards
     for each in sorted(packs(recipes, pack), key=lambda each: (-_cost(each), each[0].digest())):
         least = loads.index(min(loads))
         dealt[least] += each
@@ -53,5 +53,5 @@ def split(recipes: Sequence[Recipe], shares: int, pack: int) -> list[list[Recipe
 
 
 def _cost(pack: Pack) -> int:
-    """Steps of all models: known before anything has run."""
+    """The steps of all models."""
     return sum(recipe.steps * len(recipe.seeds) for recipe in pack)

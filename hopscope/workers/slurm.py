@@ -1,8 +1,8 @@
-"""A job script for SLURM: an array whose jobs know nothing of each other, each with one share.
+"""A job script for SLURM: an array with one shard of a sweep for each job.
 
-Nothing is submitted here: whoever submits it reads it first. Before its time is up SLURM signals
-the script alone (B:), not what runs inside; the script hands the signal on to one process, which
-writes a checkpoint and exits with 75; then the job queues itself again.
+The script is printed, not submitted. Before the time is up SLURM signals the script alone (B:). The
+script passes the signal to Python, which writes a checkpoint and exits with 75; then the job queues
+itself again.
 """
 
 import re
@@ -14,25 +14,25 @@ from shlex import quote
 from hopscope.errors import ConfigError
 
 WARNING = 120
-"""Seconds before the end of its time at which a job is told to stop. SLURM may be a minute late."""
+"""Seconds before the end at which SLURM signals a job. SLURM may be a minute late."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """What the jobs of an array are asked for."""
+    """The settings of an array of jobs."""
 
     file: Path
     """The file of recipes."""
     store: Path
     shards: int
     minutes: int = 240
-    """How long one job may take before it is stopped, and goes on later."""
+    """Minutes after which a job stops and queues itself again."""
     cpus: int = 4
     gpus: int = 0
     workers: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what no job can be."""
+        """Refuse impossible settings."""
         for name, least in (("shards", 1), ("minutes", 5), ("cpus", 1), ("gpus", 0)):
             if getattr(self, name) < least:
                 raise ConfigError(f"--{name} is {getattr(self, name)}; expected {least} or more")
@@ -84,13 +84,13 @@ SCRIPT = """\
 
 cd {folder} || exit 2
 # Before the time is up: python writes a checkpoint and exits with 75.
-told=
-trap 'told=1; kill -USR1 "$job"' USR1
+signalled=
+trap 'signalled=1; kill -USR1 "$job"' USR1
 {command} \\
     --shard "$SLURM_ARRAY_TASK_ID/{shards}" --threads "$((SLURM_CPUS_PER_TASK / {workers}))" &
 job=$!
 wait "$job"; code=$?
-if [ -n "$told" ]; then wait "$job"; code=$?; fi  # the signal ended the first wait
+if [ -n "$signalled" ]; then wait "$job"; code=$?; fi  # the signal ended the first wait
 if [ "$code" -eq 75 ]; then
     scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
 fi

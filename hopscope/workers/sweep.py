@@ -1,7 +1,7 @@
-"""Carry out recipes of any kind: a complete run is taken as it is, one that was begun goes on.
+"""Complete the runs of many recipes of any kind.
 
-Nothing is kept about several runs together. A run is named by its recipe, so the same call after a
-stop, a kill or a reboot does the rest, with the same workers or with others.
+Nothing is stored about a sweep. A run is named by its recipe, so the same call after a stop, a kill
+or a reboot does the rest, with the same workers or with others.
 """
 
 import time
@@ -33,28 +33,27 @@ if TYPE_CHECKING:
     from hopscope.runs import Stop
 
 MOMENT = 0.25
-"""Seconds after which progress is shown, and a run that others hold is looked at again."""
+"""Seconds between two looks at the progress, or at a run that another process holds."""
 WAIT = SECONDS
-"""Seconds to wait for a run that others hold: the lock of a dead process is free by then."""
+"""Seconds to wait for a run that another process holds: a dead process loses its lock by then."""
 ATTEMPTS = 8
-"""Workers that may die in a row during a job without bringing it further. Workers die for many
-reasons (memory that others took, a machine that is cleared): if one of two is killed every five
-seconds, a run of three seconds loses eight in a row once in 15,000 times."""
+"""Workers that may die in a row during a job without a new checkpoint. If one of two workers is
+killed every five seconds, a run of three seconds loses eight in a row once in 15,000 times."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far several runs came."""
+    """The result of a sweep."""
 
     folders: tuple[RunFolder, ...]
     """Complete runs, in the order of the recipes."""
     wanted: int
     troubles: tuple[HopscopeError, ...] = ()
-    """Why runs are missing, unless the time was over."""
+    """The errors of runs that failed. Runs that the time limit stopped have none."""
 
     @property
     def complete(self) -> bool:
-        """True if every recipe has a complete run."""
+        """Has every recipe a complete run?"""
         return len(self.folders) == self.wanted
 
 
@@ -67,10 +66,10 @@ def carry_out(
     workers: Pool | None = None,
     look: Callable[[Progress], None] | None = None,
 ) -> Outcome:
-    """Complete every recipe's run, until the stop's time is over.
+    """Complete the run of every recipe, within the time limit of the stop.
 
-    A run that fails, or that another process trains, does not stop the others. A signal ends all.
-    `look` is shown the progress a few times a second.
+    A run that fails, or that another process trains, does not stop the others. A signal stops all.
+    `look` is called with the progress a few times a second.
     """
     from hopscope.runs import TIME, Stop  # torch
 
@@ -82,21 +81,21 @@ def carry_out(
     missing = [recipe for recipe in recipes if not is_complete(recipe, store)]
     with sweep.stop.listening():
         sweep.round(recipes, missing)
-        while again := sweep.let_go(recipes):
+        while again := sweep.released(recipes):
             sweep.round(again, again)
-        if sweep.stop.reason not in (None, TIME):  # somebody asked, not the clock
+        if sweep.stop.reason not in (None, TIME):  # not the clock
             raise _interrupted(sweep.stop.reason, sweep.reports, len(missing))
     folders = [
         RunFolder(store.root / each.run_name()) for each in recipes if is_complete(each, store)
     ]
-    found = [each for recipe in recipes if (each := sweep.reports.get(recipe.run_name()))]
-    troubles = [each.trouble.error() for each in found if each.trouble and each.state == "failed"]
+    reports = [each for recipe in recipes if (each := sweep.reports.get(recipe.run_name()))]
+    troubles = [each.trouble.error() for each in reports if each.trouble and each.state == "failed"]
     return Outcome(tuple(folders), len(recipes), tuple(troubles))
 
 
 @dataclass
 class _Task:
-    """A job, and how many workers died since it last came further."""
+    """A job, and the number of workers that died since its last new checkpoint."""
 
     job: Job
     deaths: int = 0
@@ -105,7 +104,7 @@ class _Task:
         self.steps = steps_of(self.job)
 
     def died(self) -> bool:
-        """Count a death; True if the job is to be given up."""
+        """Count a death. Returns True if the job is to be given up."""
         steps = steps_of(self.job)
         self.deaths = self.deaths + 1 if steps == self.steps else 1
         self.steps = steps
@@ -114,7 +113,7 @@ class _Task:
 
 @dataclass
 class _Sweep:
-    """Several runs while they are carried out."""
+    """A sweep in progress."""
 
     store: Store
     pool: Pool
@@ -125,13 +124,13 @@ class _Sweep:
 
     @property
     def reports(self) -> dict[str, Report]:
-        """The last report on each run, by its name."""
+        """The last report on each run, by the name of the run."""
         return self.progress.reports
 
     def round(self, recipes: Sequence[Recipe], missing: Sequence[Recipe]) -> None:
         """Hand out the missing recipes, and collect the reports."""
-        found = jobs_of(recipes, missing, self.store, self.pool.pack)
-        jobs = [Job.of(each, self.store, self.device, self.pool.share) for each in found]
+        packs = jobs_of(recipes, missing, self.store, self.pool.pack)
+        jobs = [Job.of(pack, self.store, self.device, self.pool.job_threads) for pack in packs]
         if not self.progress.jobs:
             self.progress = Progress(jobs)
         if jobs and not self.stop.reason:
@@ -148,7 +147,7 @@ class _Sweep:
                 workers.ask_to_stop()
             if asked:
                 waiting.clear()
-            while waiting and len(running) < workers.most:
+            while waiting and len(running) < workers.capacity:
                 task = waiting.popleft()
                 running[workers.begin(task.job)] = task
             for future in wait(running, MOMENT, FIRST_COMPLETED).done:
@@ -164,7 +163,7 @@ class _Sweep:
     def _take(
         self, future: Future[list[Report]], task: _Task, waiting: deque[_Task], asked: bool
     ) -> None:
-        """Take the reports on a job. If its worker died, the job goes to another one."""
+        """Keep the reports on a job. If its worker died, another worker gets the job."""
         try:
             reports = future.result()
         except WorkerLost as error:
@@ -179,9 +178,9 @@ class _Sweep:
             for line in report.notes:
                 warnings.warn(line, RunWarning, stacklevel=5)
 
-    def let_go(self, recipes: Sequence[Recipe]) -> list[Recipe]:
-        """Runs that others held, or that were stopped, and that nobody holds any more. Waits until
-        the lock of a dead process would be free.
+    def released(self, recipes: Sequence[Recipe]) -> list[Recipe]:
+        """The recipes whose runs another process held, or that were stopped, and that are free now.
+        Waits until a dead process would have lost its lock.
         """
         left = [each for each in recipes if _put_off(self.reports.get(each.run_name()))]
         until = time.monotonic() + WAIT
@@ -196,13 +195,14 @@ class _Sweep:
 
 
 def _given_up(job: Job, error: WorkerLost) -> list[Report]:
-    names = [recipe.run_name() for recipe in job.read()]
+    """The reports on a job whose workers died too often."""
     text = f"its worker died {ATTEMPTS} times in a row without a new checkpoint ({error})"
+    names = [recipe.run_name() for recipe in job.read()]
     return [Report.of(name, 0.0, Trouble.of(TrainingError(f"{name}: {text}"))) for name in names]
 
 
 def _put_off(report: Report | None) -> bool:
-    """Was a run left because another process held it, or because its worker was stopped?"""
+    """Was the run skipped, because another process held it or because its worker was stopped?"""
     busy = RunBusy.__name__
     return report is not None and (
         report.state == "stopped" or (report.trouble is not None and report.trouble.kind == busy)
@@ -223,20 +223,17 @@ def check_different(recipes: Sequence[Recipe]) -> None:
 
 
 def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Interrupted:
-    """What is raised when a signal stopped it."""
+    """The error of a sweep that was stopped."""
     from hopscope.runs.stop import exit_code  # torch
 
     stopped = [
-        each.trouble.text.replace(each.trouble.reason, reason, 1)  # a worker knows its own alone
+        each.trouble.text.replace(each.trouble.reason, reason, 1)  # a worker has its own reason
         for each in reports.values()
         if each.trouble and each.state == "stopped"
     ]
     complete = sum(each.state == "complete" for each in reports.values())
-    error = Interrupted(
-        stopped[0]
-        if len(stopped) == 1
-        else f"stopped by {reason}: {complete} of {wanted} runs are complete, {len(stopped)} wrote "
-        "a checkpoint; the same command goes on"
+    text = (
+        f"stopped by {reason}: {complete} of {wanted} runs are complete, {len(stopped)} wrote a "
+        "checkpoint; the same command goes on"
     )
-    error.reason, error.exit_code = reason, exit_code(reason)
-    return error
+    return Interrupted(stopped[0] if len(stopped) == 1 else text, reason, exit_code(reason))

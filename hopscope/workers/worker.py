@@ -1,7 +1,7 @@
-"""A worker: a process that does jobs, one line of JSON each, until there are no more.
+"""A worker process: reads jobs from stdin and writes reports to stdout, a line of JSON each.
 
-It reads jobs from its standard input, and writes a line of reports for each. If that input ends
-during a job, its parent is gone: the job then ends with a checkpoint, as after SIGTERM.
+If stdin ends during a job, the parent has died: the job then stops with a checkpoint, as after
+SIGTERM.
 """
 
 import os
@@ -16,15 +16,15 @@ from hopscope.workers.job import do_remote
 
 
 def main() -> None:
-    """Do the jobs that come, and write how they ended."""
+    """Do jobs until stdin ends."""
     keep_pages()
-    # What libraries print must not come between the reports.
+    # Whatever libraries print goes to stderr, so that stdout has reports only.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     jobs: queue.Queue[str | None] = queue.Queue()
     busy = threading.Event()
     threading.Thread(target=_receive, args=(jobs, busy), daemon=True).start()
-    with suppress(BrokenPipeError), replies:  # nobody is left to read them; the store has it all
+    with suppress(BrokenPipeError), replies:  # the parent has died
         while (line := jobs.get()) is not None:
             replies.write(f"{do_remote(line)}\n")
             replies.flush()
@@ -33,7 +33,7 @@ def main() -> None:
 
 def _receive(jobs: "queue.Queue[str | None]", busy: threading.Event) -> None:
     for line in sys.stdin:
-        busy.set()  # at its arrival, not when it is begun: importing torch takes seconds
+        busy.set()  # not when it begins: importing torch takes seconds
         jobs.put(line)
     jobs.put(None)
     if busy.is_set():

@@ -75,5 +75,5 @@ def test_an_empty_share_is_no_mistake(hopscope: Say, file: Path) -> None:
     }
     assert [sum(row["runs"] for row in rows) for rows in plans.values()] == [2, 2, 0, 0, 0]
     code, out, _ = hopscope("sweep", str(file), "--shard", "5/5")
-    line = "share 5/5 is empty: there are fewer packs than shares; --pack 1 makes more\n"
+    line = "shard 5/5 is empty: there are fewer packs than shards; --pack 1 makes more\n"
     assert (code, out) == (0, line)

@@ -27,7 +27,7 @@ from hopscope.workers.progress import Progress
 class Fake:
     """A pool that is not `Here` to the command, and works in this process."""
 
-    pack, share = 4, None
+    pack, job_threads = 4, None
 
     def open(self, jobs, stop):
         return Here().open(jobs, stop)

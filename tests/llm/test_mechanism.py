@@ -25,7 +25,7 @@ from hopscope.llm.verdict import LookUps
 from hopscope.llm.weighing import check_answers, check_sure, followed
 from hopscope.report.mechanism import mechanism_figure
 from hopscope.report.words import remarks
-from hopscope.runs.life import complete
+from hopscope.runs.runner import complete
 from hopscope.runs.stop import Stop
 from hopscope.sharing.tracked import tracked
 from hopscope.store import RunFolder, Store

@@ -16,7 +16,7 @@ from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.models import native
 from hopscope.models.transformer import NO_EDITS, Block
 from hopscope.tasks import total
-from hopscope.training.learner import Learner
+from hopscope.training.trainer import Trainer
 
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
 from hopscope.models import cuda_ops
@@ -218,11 +218,11 @@ def test_gradients_of_a_step_are_as_exact_as_those_of_torch(seeds: tuple[int, ..
     )
 
     def gradients(precision: str) -> Tensor:
-        learner = Learner(experiment, torch.device(DEVICE), precision)
-        learner.weights.refresh()
-        total(learner._losses(learner._batch(0))).sum().backward()
-        learner.weights.collect()
-        grad = learner.weights.master.grad
+        trainer = Trainer(experiment, torch.device(DEVICE), precision)
+        trainer.weights.refresh()
+        total(trainer._losses(trainer._batch(0))).sum().backward()
+        trainer.weights.collect()
+        grad = trainer.weights.master.grad
         assert grad is not None
         return grad.double()
 

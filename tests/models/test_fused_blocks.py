@@ -14,7 +14,7 @@ from hopscope.configs import Experiment, Interface, Model, Retrieval, Training
 from hopscope.models import Transformer, native
 from hopscope.models.fused_blocks import FusedBlocks
 from hopscope.models.transformer import Block
-from hopscope.training.learner import Learner
+from hopscope.training.trainer import Trainer
 
 SHAPES = st.sampled_from([(4, 64), (2, 64), (1, 64), (4, 192), (2, 128), (1, 128), (3, 192)])
 """Heads and width: heads of 16, 32, 64, 48 and 128 numbers."""
@@ -225,8 +225,8 @@ def test_a_training_takes_the_kernels_in_bf16(backend: str, precision: str) -> N
         training=Training(batch=4, validation_examples=8),
     )  # fmt: skip
     with native.using(backend):
-        learner = Learner(experiment, torch.device("cpu"), precision)
-    assert all(bool(block.longest) == (precision == "bf16") for block in learner.model.blocks)
+        trainer = Trainer(experiment, torch.device("cpu"), precision)
+    assert all(bool(block.longest) == (precision == "bf16") for block in trainer.model.blocks)
 
 
 @on_every_backend

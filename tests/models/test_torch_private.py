@@ -6,7 +6,7 @@ from torch import Tensor
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.models import torch_private
-from hopscope.training.learner import Learner
+from hopscope.training.trainer import Trainer
 
 
 def stepped() -> tuple[Tensor, Tensor]:
@@ -16,11 +16,11 @@ def stepped() -> tuple[Tensor, Tensor]:
         model=Model(layers=2, heads=2, d_model=32, init="fan-in"),
         training=Training(batch=16, validation_examples=8),
     )
-    learner = Learner(experiment, torch.device("cpu"), "float32")
-    learner.advance()
-    losses = learner.advance()
-    assert learner.weights.master.grad is not None
-    return losses, learner.weights.master.grad
+    trainer = Trainer(experiment, torch.device("cpu"), "float32")
+    trainer.advance()
+    losses = trainer.advance()
+    assert trainer.weights.master.grad is not None
+    return losses, trainer.weights.master.grad
 
 
 def test_a_step_is_the_same_without_them(monkeypatch: pytest.MonkeyPatch) -> None:

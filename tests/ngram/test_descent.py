@@ -13,11 +13,11 @@ from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProc
 from hopscope.ngram import train
 from hopscope.ngram.counts import counted
 from hopscope.ngram.evaluation import mean_loss
-from hopscope.ngram.learner import ChainLoss, Learner, batches, drawn, loss_slope
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets
 from hopscope.ngram.process import SPLITS, Chains, sample_chains
 from hopscope.ngram.similarity import MatchSimilarity
+from hopscope.ngram.trainer import ChainLoss, NgramTrainer, batches, drawn, loss_slope
 
 Make = Callable[..., NgramExperiment]
 
@@ -221,11 +221,11 @@ def test_batches_are_every_chain_once_in_another_order_each_epoch() -> None:
 
 def test_a_selector_without_any_set_comes_to_nan() -> None:
     """As a forged checkpoint may hold it: training notices when losses are recorded."""
-    learner = Learner(NgramExperiment(descent={"chains": 20}), 0)
-    zeros = {name: np.zeros_like(value) for name, value in learner.model.state().items()}
+    trainer = NgramTrainer(NgramExperiment(descent={"chains": 20}), 0)
+    zeros = {name: np.zeros_like(value) for name, value in trainer.model.state().items()}
     for letters in ("C", "W", "a", "CWa"):
-        learner.model.restore(zeros)
-        learner.model.begin(letters)
+        trainer.model.restore(zeros)
+        trainer.model.begin(letters)
         with np.errstate(all="ignore"):
-            learner.advance(1)
-            assert all(np.isnan(loss) for loss in learner.losses().values())
+            trainer.advance(1)
+            assert all(np.isnan(loss) for loss in trainer.losses().values())

@@ -12,10 +12,10 @@ from hopscope.configs import NgramExperiment, NgramProcess
 from hopscope.errors import ConfigError
 from hopscope.ngram import evaluation, information, train
 from hopscope.ngram.growth import growth
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import Parameters
 from hopscope.ngram.process import Chains, sample_chains
+from hopscope.ngram.trainer import drawn
 
 
 def test_the_paper_in_short(tmp_path: Path) -> None:

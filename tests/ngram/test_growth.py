@@ -18,9 +18,9 @@ from hopscope.ngram.growth import (
     growth_explained,
     match_counts,
 )
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import initial
+from hopscope.ngram.trainer import drawn
 
 SHORT = {"epochs": (100, 100, 600), "chains": 2_000, "validation_chains": 100}
 LOSS = {"rate": 1.0, "epsilon": 1e-6}

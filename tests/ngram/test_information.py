@@ -7,9 +7,9 @@ from hopscope.configs import Descent, InductionModel, NgramProcess
 from hopscope.errors import ConfigError
 from hopscope.ngram import information
 from hopscope.ngram.counts import counted
-from hopscope.ngram.learner import ChainLoss
 from hopscope.ngram.process import sample_chains, window_distribution
 from hopscope.ngram.similarity import MatchSimilarity
+from hopscope.ngram.trainer import ChainLoss
 
 
 def by_definition(table: np.ndarray, weights: np.ndarray, lags: tuple[int, ...]) -> float:

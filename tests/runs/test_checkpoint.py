@@ -5,11 +5,10 @@ import safetensors.torch
 import torch
 
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.errors import RunDamaged
 from hopscope.runs.checkpoint import read_tensors, to_safetensors, weights_at
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import (
-    check_step,
     checkpoint_name,
     last_good,
     optimiser_name,
@@ -42,17 +41,6 @@ def test_the_next_commit_replaces_the_optimiser_and_what_was_not_planned(folder:
     folder.commit({**files, optimiser_name(7): to_safetensors(STATE)})
     assert last_good(folder).endswith("checkpoints/step-00000007.safetensors")
     assert outdated(folder, {0, 5, 10}) == (optimiser_name(7), checkpoint_name(7))
-
-
-def test_a_file_of_another_step_is_refused(folder: RunFolder) -> None:
-    other = to_safetensors({**STATE, "a": torch.zeros(2, 2)})
-    folder.commit({checkpoint_name(5): to_safetensors(STATE), checkpoint_name(7): other})
-    (folder.path / checkpoint_name(5)).write_bytes(other)
-    with pytest.raises(RunDamaged, match="step-00000005.safetensors is damaged"):
-        weights_at(folder, 5)
-    check_step(5, [0, 5, 10], "mine")
-    with pytest.raises(ConfigError, match="step is 7; mine has no checkpoint there, the nearest"):
-        check_step(7, [0, 5, 10], "mine")
 
 
 def test_what_is_no_checkpoint_is_one_line(folder: RunFolder) -> None:

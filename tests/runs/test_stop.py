@@ -56,7 +56,7 @@ def test_a_signal_is_noted_and_a_second_obeyed(heard: list[int], number: int) ->
             assert heard == []
             signal.raise_signal(number)
             assert heard == [number]
-            raise Interrupted
+            raise Interrupted("stopped")
 
     with pytest.raises(Interrupted):
         obeys(Stop())
@@ -111,7 +111,7 @@ def test_the_warning_of_a_scheduler_is_heard_unless_somebody_else_listens() -> N
     with suppress(Interrupted), stop.listening():
         with stop.listening():
             signal.raise_signal(signal.SIGUSR1)
-        raise Interrupted
+        raise Interrupted("stopped")
     assert stop.reason == "SIGUSR1"
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
     theirs: list[int] = []

@@ -12,8 +12,8 @@ from hopscope.configs import Experiment, NgramExperiment, Retrieval
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, RunReadOnly
 from hopscope.models.planted import planted
 from hopscope.ngram.evaluation import compare, model_answers
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.run import NgramRun
+from hopscope.ngram.trainer import drawn
 from hopscope.papers import preset
 from hopscope.store import RunFolder, Store, gallery
 from hopscope.training import Run

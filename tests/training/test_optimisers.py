@@ -1,15 +1,13 @@
-"""Optimisers: Muon beside its formulas (`test_learner` holds AdamW to torch's own), and what each
-has to keep: resumed it goes on to the bit, a member of a fleet is trained as it is alone.
-"""
+"""Muon beside its formulas (`test_trainer` compares AdamW with torch's), and exact resume."""
 
 import pytest
 import torch
 from torch import Tensor
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
-from hopscope.training.learner import Learner
 from hopscope.training.optimisers import OPTIMISERS, orthogonal
-from hopscope.training.state import pack
+from hopscope.training.stepper import pack
+from hopscope.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 
@@ -44,16 +42,16 @@ def test_a_matrix_is_made_orthogonal(shape: tuple[int, ...]) -> None:
 
 def test_muon_moves_each_matrix_of_a_block_and_adamw_all_else() -> None:
     recipe = experiment("muon")
-    learner = Learner(recipe, CPU, "float32")
-    model = {name: w.clone() for name, w in learner.weights.named().items()}
+    trainer = Trainer(recipe, CPU, "float32")
+    model = {name: w.clone() for name, w in trainer.weights.named().items()}
     momentum = {name: torch.zeros_like(w) for name, w in model.items()}
     matrices = {name for name, w in model.items() if name.startswith("blocks.") and w.ndim == 2}
     rest = {name: torch.nn.Parameter(w) for name, w in model.items() if name not in matrices}
     adamw = torch.optim.AdamW(rest.values(), lr=3e-3, weight_decay=0.1)
     assert len(matrices) == 12
     for step in range(5):
-        learner.update(learner._batch(step))
-        for name, gradient in learner.weights.parts(learner.weights.master.grad).items():
+        trainer.update(trainer._batch(step))
+        for name, gradient in trainer.weights.parts(trainer.weights.master.grad).items():
             if name in rest:
                 rest[name].grad = gradient.clone()
                 continue
@@ -62,14 +60,14 @@ def test_muon_moves_each_matrix_of_a_block_and_adamw_all_else() -> None:
             size = 0.2 * max(update.shape) ** 0.5
             model[name] = model[name] * (1 - 3e-3 * 0.1) - 3e-3 * size * update
         adamw.step()
-        for name, ours in learner.weights.named().items():
+        for name, ours in trainer.weights.named().items():
             theirs = rest[name].data if name in rest else model[name]
             torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_what_is_restored_goes_on_to_the_bit(name: str) -> None:
-    first, second = (Learner(experiment(name), CPU, "float32") for _ in range(2))
+def test_a_restored_trainer_continues_to_the_bit(name: str) -> None:
+    first, second = (Trainer(experiment(name), CPU, "bf16") for _ in range(2))
     for _ in range(5):
         first.advance()
     state = {key: part.clone() for key, part in first.optimiser.state().items()}
@@ -77,18 +75,3 @@ def test_what_is_restored_goes_on_to_the_bit(name: str) -> None:
     for _ in range(5):
         assert torch.equal(first.advance(), second.advance())
     assert pack(first) == pack(second)
-
-
-@pytest.mark.parametrize("name", OPTIMISERS)
-def test_a_member_of_a_fleet_is_what_it_is_alone(name: str) -> None:
-    fleet = Learner(experiment(name, 0, 3), CPU, "float32")
-    alone = [Learner(experiment(name, seed), CPU, "float32") for seed in (0, 3)]
-    for _ in range(10):
-        fleet.advance()
-        for each in alone:
-            each.advance()
-    for number, each in enumerate(alone):
-        for key, part in each.optimiser.state().items():
-            torch.testing.assert_close(fleet.optimiser.state()[key][number], part)
-        for key, weight in each.weights.named().items():
-            torch.testing.assert_close(fleet.weights.named()[key][number], weight)

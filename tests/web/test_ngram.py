@@ -9,8 +9,8 @@ from hopscope.configs import InductionModel, NgramExperiment, NgramProcess
 from hopscope.configs.ngram import Descent
 from hopscope.errors import ConfigError
 from hopscope.ngram.evaluation import bayes, gih, model_answers
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.run import NgramRun
+from hopscope.ngram.trainer import drawn
 from hopscope.runs import train
 from hopscope.store import Store, gallery
 from hopscope.web.questions import AblateQuestion, ExampleQuestion

@@ -15,7 +15,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import Diverged, HopscopeError, Interrupted, RunWarning
 from hopscope.runs import Stop, train
 from hopscope.store import Store
-from hopscope.training.learner import Learner
+from hopscope.training.trainer import Trainer
 from hopscope.workers import Job, Report, job, worker
 from hopscope.workers.fleets import member
 from hopscope.workers.job import Trouble, do, reports_from
@@ -61,13 +61,13 @@ def test_errors_are_data_and_errors_again(store: Store, tiny: Experiment) -> Non
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The seeds of every step that is trained."""
     steps: list[tuple[int, ...]] = []
-    advance = Learner.advance
+    advance = Trainer.advance
 
-    def counting(self: Learner) -> Tensor:
+    def counting(self: Trainer) -> Tensor:
         steps.append(self.experiment.seeds)
         return advance(self)
 
-    monkeypatch.setattr(Learner, "advance", counting)
+    monkeypatch.setattr(Trainer, "advance", counting)
     return steps
 
 

@@ -5,11 +5,10 @@ import pytest
 from hopscope.configs import Experiment, NgramExperiment
 from hopscope.runs import Stop, train
 from hopscope.store import Store
-from hopscope.workers import Job, Report, plan
+from hopscope.workers import Job, Report
 from hopscope.workers.fleets import member
 from hopscope.workers.job import do
-from hopscope.workers.plan import Planned
-from hopscope.workers.progress import Progress, steps_of
+from hopscope.workers.progress import Plan, Progress, plans, steps_of
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def begun(recipes: list[Experiment], store: Store) -> Job:
     return job
 
 
-def counts(row: Planned) -> tuple[int, int, int, int]:
+def counts(row: Plan) -> tuple[int, int, int, int]:
     return row.complete, row.begun, row.damaged, row.missing
 
 
@@ -33,7 +32,7 @@ def test_what_is_left_is_counted_and_packed(recipes: list[Experiment], store: St
     train(recipes[0], store, "cpu", threads=1)
     begun(recipes[1:2], store)
     (store.create(recipes[2]).path / "manifest.json").write_text("{}")
-    row, other = plan.plan([*recipes, NgramExperiment()], store, 2)
+    row, other = plans([*recipes, NgramExperiment()], store, 2)
     assert (counts(row), row.runs) == ((1, 1, 1, 3), 6)
     assert row.jobs == (1, 1, 1, 2)  # begun or damaged: alone
     spent = sum(store.create(recipe).manifest.seconds for recipe in recipes[:2])
@@ -46,12 +45,12 @@ def test_what_is_no_run_of_a_recipe_is_missing_or_damaged(
 ) -> None:
     (store.create(recipes[0]).path / "manifest.json").unlink()
     store.create(recipes[1]).path.rename(store.root / recipes[2].run_name())
-    (row,) = plan.plan(recipes[:3], store, 1)
+    (row,) = plans(recipes[:3], store, 1)
     assert counts(row) == (0, 0, 2, 1)
     process, model = {"parents": tuple(range(1, 121)), "length": 200}, {"window": 120}
     long = NgramExperiment.model_validate({"process": process, "model": model})
     assert len(long.run_name()) > 255  # no folder can be called so
-    (row,) = plan.plan([long], store, 1)
+    (row,) = plans([long], store, 1)
     assert counts(row) == (0, 0, 0, 1)
 
 
@@ -59,7 +58,7 @@ def test_a_fleet_that_was_begun_is_planned_as_it_is(
     recipes: list[Experiment], store: Store
 ) -> None:
     begun(recipes[:4], store)
-    (row,) = plan.plan(recipes, store, 1)
+    (row,) = plans(recipes, store, 1)
     assert row.jobs == (4, 1, 1)
 
 

@@ -28,7 +28,7 @@ for line in sys.stdin:
     job = json.loads(line)
     recipe = json.loads(job["recipes"][0])
     seed = recipe["seeds"][0]
-    with open(HERE / "ledger", "a") as file:
+    with open(HERE / "record", "a") as file:
         file.write(f"{seed} {os.getpid()} {job['threads']} {os.environ['OMP_NUM_THREADS']}\\n")
     told = dict(name=str(seed), state="complete", seconds=0.0, host="fake")
     BEHAVIOUR
@@ -54,8 +54,8 @@ def jobs(tiny: Experiment, store: Store) -> list[Job]:
     return [Job.of((member(tiny, seed),), store, "cpu", 2) for seed in range(6)]
 
 
-def ledger(tmp_path: Path) -> list[list[int]]:
-    return [[*map(int, line.split())] for line in (tmp_path / "ledger").read_text().splitlines()]
+def record(tmp_path: Path) -> list[list[int]]:
+    return [[*map(int, line.split())] for line in (tmp_path / "record").read_text().splitlines()]
 
 
 def reports(
@@ -76,7 +76,7 @@ def alive(pid: int) -> bool:
 def test_jobs_are_shared_out_with_a_share_of_the_cores(fake, jobs, tmp_path: Path) -> None:
     fake("time.sleep(0.05)")
     assert sorted(reports(Processes(2), jobs)) == [*"012345"]
-    entries = ledger(tmp_path)
+    entries = record(tmp_path)
     assert {(threads, variable) for _, _, threads, variable in entries} == {(2, 2)}
     pids = {pid for _, pid, _, _ in entries}
     assert len(pids) == 2
@@ -91,7 +91,7 @@ def test_the_job_of_a_killed_worker_goes_on_in_another(fake, jobs, tmp_path: Pat
         "    os.kill(os.getpid(), signal.SIGKILL)",
     )
     assert sorted(reports(Processes(2), jobs)) == [*"012345"]
-    assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, 1, 1, 2, 3, 3, 4, 5, 5]
+    assert sorted(seed for seed, *_ in record(tmp_path)) == [0, 1, 1, 2, 3, 3, 4, 5, 5]
 
 
 def test_a_job_that_kills_its_worker_is_a_failure(
@@ -104,7 +104,7 @@ def test_a_job_that_kills_its_worker_is_a_failure(
     assert isinstance(error, TrainingError)
     line = f"its worker died {ATTEMPTS} times in a row without a new checkpoint (SIGKILL; no memo"
     assert str(error).startswith(f"{member(tiny, 1).run_name()}: {line}")
-    assert sorted(seed for seed, *_ in ledger(tmp_path)) == [0, *ATTEMPTS * [1], 2, 3, 4, 5]
+    assert sorted(seed for seed, *_ in record(tmp_path)) == [0, *ATTEMPTS * [1], 2, 3, 4, 5]
 
 
 def test_only_deaths_without_a_new_checkpoint_count(tiny: Experiment, store: Store) -> None:
@@ -122,7 +122,7 @@ def test_what_nobody_foresaw_is_raised(fake, jobs, tmp_path: Path) -> None:
     fake("if seed == 2: 1 / 0", "time.sleep(0.2)")
     with pytest.raises(RuntimeError, match=r"a worker failed \(exit code 1\): .*ZeroDivisionError"):
         reports(Processes(2), jobs)
-    assert not any(alive(pid) for _, pid, *_ in ledger(tmp_path))
+    assert not any(alive(pid) for _, pid, *_ in record(tmp_path))
 
 
 def test_asked_to_stop_once_workers_end_by_themselves(fake, jobs, tmp_path: Path) -> None:
@@ -132,12 +132,12 @@ def test_asked_to_stop_once_workers_end_by_themselves(fake, jobs, tmp_path: Path
     begun = time.monotonic()
 
     def look(_: object) -> None:
-        if (tmp_path / "ledger").exists() and len(ledger(tmp_path)) == 2:
+        if (tmp_path / "record").exists() and len(record(tmp_path)) == 2:
             stop.ask("enough")
 
     assert sorted(reports(Processes(2), jobs, stop, look)) == ["0", "1"]  # no other was begun
     assert time.monotonic() - begun < 60
-    assert not any(alive(pid) for _, pid, *_ in ledger(tmp_path))
+    assert not any(alive(pid) for _, pid, *_ in record(tmp_path))
 
 
 def test_ctrl_c_once_asks_and_twice_kills(fake, jobs, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_ctrl_c_once_asks_and_twice_kills(fake, jobs, tmp_path: Path) -> None:
     fake(deaf, "while True: time.sleep(0.01)")
 
     def press() -> None:
-        while not (tmp_path / "ledger").exists() or len(ledger(tmp_path)) < 2:
+        while not (tmp_path / "record").exists() or len(record(tmp_path)) < 2:
             time.sleep(0.01)
         signal.raise_signal(signal.SIGINT)
         while not (tmp_path / "asked").exists():
@@ -158,7 +158,7 @@ def test_ctrl_c_once_asks_and_twice_kills(fake, jobs, tmp_path: Path) -> None:
         reports(Processes(2), jobs)
     hand.join()
     assert not isinstance(caught.value, Interrupted)
-    assert not any(alive(pid) for _, pid, *_ in ledger(tmp_path))
+    assert not any(alive(pid) for _, pid, *_ in record(tmp_path))
 
 
 def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
         Processes(5)
     with pytest.raises(ConfigError, match="workers is 0; expected 1 to 4"):
         Processes(0)
-    assert Processes(2).share == Processes(2, threads=2).share == 2
+    assert Processes(2).job_threads == Processes(2, threads=2).job_threads == 2
     for pool in (Here, partial(Processes, 2)):
         with pytest.raises(ConfigError, match="threads is 0; expected 1 to 1,024"):
             pool(threads=0)
@@ -186,4 +186,4 @@ def test_each_worker_has_a_gpu(fake, jobs, tmp_path: Path, monkeypatch) -> None:
     reports(Processes(2), jobs)
     assert {(tmp_path / f"gpu-{seed}").read_text() for seed in (0, 1)} == {"0", "3"}
     # A GPU's memory is given back whole by a process that ends.
-    assert len({pid for _, pid, *_ in ledger(tmp_path)}) == 6
+    assert len({pid for _, pid, *_ in record(tmp_path)}) == 6

@@ -99,7 +99,7 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path) -> None:
 def test_other_files_and_endless_ones_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ConfigError, match="plan is no file of recipes; expected FILE.py"):
+    with pytest.raises(ConfigError, match="plan is not a file of recipes; expected FILE.py"):
         read_recipes(Path("plan"))
     with pytest.raises(HopscopeError, match="gone.py"):
         read_recipes(tmp_path / "gone.py")

@@ -21,10 +21,10 @@ from hopscope.ngram.evaluation import (
     transfer,
 )
 from hopscope.ngram.growth import gap, growth
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.parameters import Course, Parameters, set_name, sets, softmax
 from hopscope.ngram.run import NgramRun
-from hopscope.ngram.work import record_epochs
+from hopscope.ngram.stepper import record_epochs
+from hopscope.ngram.trainer import drawn
 from hopscope.papers.chen.rows import CourseRow, Lags, MeanLosses, SeedRow, SettingRow, TransferRow
 from hopscope.papers.chen.settings import settings
 from hopscope.papers.row import Row

@@ -14,8 +14,8 @@ from hopscope.papers.musat.measure_runs import rounded
 from hopscope.papers.musat.rows import ChangedRow
 from hopscope.study import Study
 from hopscope.training import Run
-from hopscope.training.learner import Learner
-from hopscope.training.precision import precision_of
+from hopscope.training.device import precision_of
+from hopscope.training.trainer import Trainer
 
 ORDERS: tuple[Order, ...] = ("backward", "shuffled")
 STEPS = 600
@@ -43,10 +43,10 @@ def _learning_on(run: Run, starts: Mapping[int, int], order: Order, steps: int) 
     if not starts:
         return []
     models = [Study(run, seed, step).model.state_dict() for seed, step in starts.items()]
-    learner = _learner(run.recipe, tuple(starts), order)
-    start_again(learner, models)
-    before = learner.validate().double().cpu().numpy()
-    when = first_two(learner, steps)
+    trainer = _trainer_of(run.recipe, tuple(starts), order)
+    start_again(trainer, models)
+    before = trainer.validate().double().cpu().numpy()
+    when = first_two(trainer, steps)
     task = run.recipe.task
     code = {name: value for name, value in task if name in ("position", "base", "order")}
     precision = run.folder.manifest.precision
@@ -60,37 +60,37 @@ def _learning_on(run: Run, starts: Mapping[int, int], order: Order, steps: int) 
     ]  # fmt: skip
 
 
-def _learner(recipe: Experiment, seeds: tuple[int, ...], order: Order) -> Learner:
+def _trainer_of(recipe: Experiment, seeds: tuple[int, ...], order: Order) -> Trainer:
     """With a constant rate, since models of a fleet go on from different steps."""
     training = recipe.training.model_copy(update={"schedule": "constant", "warmup": 0})
     changed = {"task": recipe.task.ordered(order), "training": training, "seeds": seeds}
     device = torch.device("cpu")
-    return Learner(recipe.model_copy(update=changed), device, precision_of(training, device))
+    return Trainer(recipe.model_copy(update=changed), device, precision_of(training, device))
 
 
-def start_again(learner: Learner, models: list[dict[str, Tensor]]) -> None:
-    """Give a learner the weights of these models. Its optimiser begins anew: what it knew of them
+def start_again(trainer: Trainer, models: list[dict[str, Tensor]]) -> None:
+    """Give a trainer the weights of these models. Its optimiser begins anew: what it knew of them
     is not kept with a checkpoint.
     """
     fleet = len(models) > 1
     weights = {
         name: torch.stack([model[name] for model in models]) if fleet else models[0][name]
-        for name in learner.weights.named()
+        for name in trainer.weights.named()
     }
-    moments = {name: torch.zeros_like(moment) for name, moment in learner.optimiser.state().items()}
-    learner.restore(weights, moments, 0)
+    moments = {name: torch.zeros_like(moment) for name, moment in trainer.optimiser.state().items()}
+    trainer.restore(weights, moments, 0)
 
 
-def first_two(learner: Learner, steps: int) -> list[list[int | None]]:
+def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
     """The steps after which every model has learned the first hop and, if any, the second."""
-    level = learned_below(learner.experiment.chance)
+    level = learned_below(trainer.experiment.chance)
     train, validation = [], []
     when: list[list[int | None]] = []
     for step in range(1, steps + 1):
-        train.append(learner.advance()[:, :2].cpu().numpy())
+        train.append(trainer.advance()[:, :2].cpu().numpy())
         if step % CHECK_EVERY and step < steps:
             continue
-        validation.append(learner.validate()[:, :2].cpu().numpy())
+        validation.append(trainer.validate()[:, :2].cpu().numpy())
         losses, checked = np.stack(train, axis=1), np.stack(validation, axis=1)
         taken = np.arange(1, step + 1)
         when = [

@@ -12,8 +12,8 @@ from chen_rows import choice_row, course_row, growth_row, setting_row, training,
 from hopscope.configs import NgramExperiment
 from hopscope.ngram import growth_explained, train
 from hopscope.ngram.evaluation import compare, model_answers
-from hopscope.ngram.learner import drawn
 from hopscope.ngram.run import NgramRun
+from hopscope.ngram.trainer import drawn
 from hopscope.papers.chen.claims import CLAIMS
 from hopscope.papers.chen.measure_runs import predicted
 from hopscope.papers.chen.rows import CourseRow, SeedRow, TransferRow

@@ -15,7 +15,7 @@ from hopscope.circuits.tracking import emergence
 from hopscope.configs import Asking, Experiment, LlmBench, Model, Prompts, Retrieval, Training
 from hopscope.errors import ResultsError
 from hopscope.llm.results import results
-from hopscope.llm.work import ask
+from hopscope.llm.stepper import ask
 from hopscope.milestones import WINDOW, first_below, learned, learned_below
 from hopscope.papers.musat import measuring
 from hopscope.papers.musat.measure_answers import answer_rows
@@ -46,7 +46,7 @@ from hopscope.store.gallery import find
 from hopscope.study import Study, load
 from hopscope.tasks import dataset, hop_losses
 from hopscope.training import Run, train
-from hopscope.training.learner import Learner
+from hopscope.training.trainer import Trainer
 
 EXPERIMENT = Experiment(
     task=Retrieval(hops=1, chains=2, position="pair", base=10, dim=8),
@@ -245,9 +245,9 @@ def test_of_models_that_know_nothing_there_are_no_rows(young: Run) -> None:
     assert changed_rows(young) == []
 
 
-def learner(seeds: tuple[int, ...]) -> Learner:
+def trainer(seeds: tuple[int, ...]) -> Trainer:
     recipe = LEARNING_ON.model_copy(update={"seeds": seeds})
-    return Learner(recipe, torch.device("cpu"), "float32")
+    return Trainer(recipe, torch.device("cpu"), "float32")
 
 
 def weights(run: Run, seed: int, step: int) -> dict[str, Tensor]:
@@ -255,7 +255,7 @@ def weights(run: Run, seed: int, step: int) -> dict[str, Tensor]:
 
 
 def test_a_fleet_learns_on_as_each_of_its_models_alone(young: Run) -> None:
-    fleet, alone = learner((0, 4)), learner((4,))
+    fleet, alone = trainer((0, 4)), trainer((4,))
     start_again(fleet, [weights(young, 0, 50), weights(young, 4, 25)])
     start_again(alone, [weights(young, 4, 25)])
     for _ in range(3):
@@ -264,7 +264,7 @@ def test_a_fleet_learns_on_as_each_of_its_models_alone(young: Run) -> None:
 
 def test_it_begins_as_a_new_training_of_these_weights(young: Run) -> None:
     """After other steps: nothing of them is left in the optimiser."""
-    used, new = learner((0,)), learner((0,))
+    used, new = trainer((0,)), trainer((0,))
     for _ in range(3):
         used.advance()
     new.weights.load(weights(young, 0, 50))
@@ -275,9 +275,9 @@ def test_it_begins_as_a_new_training_of_these_weights(young: Run) -> None:
 
 @pytest.mark.slow
 def test_hops_are_learned_by_the_same_rule_as_in_a_training() -> None:
-    found = learner((0, 4))
+    found = trainer((0, 4))
     when = first_two(found, STEPS)
-    again = learner((0, 4))
+    again = trainer((0, 4))
     train_losses, validation = [], []
     for step in range(1, found.step + 1):
         train_losses.append(again.advance().numpy())

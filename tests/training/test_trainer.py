@@ -1,4 +1,4 @@
-"""The learner against plain PyTorch: torch's AdamW on the module, one loss, no flat vectors."""
+"""The trainer against plain PyTorch: torch's AdamW on the module, one loss, no flat vectors."""
 
 import pytest
 import torch
@@ -6,7 +6,8 @@ import torch
 from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Task, Training
 from hopscope.tasks import dataset, examples, hop_losses, sampler_of, visited
 from hopscope.training import graph
-from hopscope.training.learner import DRAWING, Learner, initial_model, steps_ahead
+from hopscope.training.optimisers import OPTIMISERS
+from hopscope.training.trainer import DRAWING, Trainer, initial_model, steps_ahead
 
 CPU = torch.device("cpu")
 GPU = torch.device("cuda")
@@ -25,7 +26,7 @@ def experiment(**training: object) -> Experiment:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
 def test_steps_are_those_of_plain_pytorch(task: object) -> None:
     config = experiment().model_copy(update={"task": task})
-    learner = Learner(config, CPU, "float32")
+    trainer = Trainer(config, CPU, "float32")
     model, sampler = initial_model(config), sampler_of(config.task)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
     for step in range(25):
@@ -36,27 +37,30 @@ def test_steps_are_those_of_plain_pytorch(task: object) -> None:
         optimiser.zero_grad()
         losses.mean().backward()
         optimiser.step()
-        assert torch.allclose(learner.advance()[0], losses.detach(), atol=1e-6)
-    for name, weight in learner.weights.named().items():
+        assert torch.allclose(trainer.advance()[0], losses.detach(), atol=1e-6)
+    for name, weight in trainer.weights.named().items():
         assert torch.allclose(weight, model.get_parameter(name), atol=1e-5), name
 
 
-def test_a_fleet_is_its_members_trained_alone() -> None:
-    config = experiment().model_copy(update={"seeds": (4, 0, 9)})
-    fleet = Learner(config, CPU, "float32")
-    alone = [Learner(config.model_copy(update={"seeds": (s,)}), CPU, "float32") for s in (4, 0, 9)]
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_a_fleet_is_its_members_trained_alone(optimiser: str) -> None:
+    config = experiment(optimiser=optimiser)
+    seeds = (4, 0, 9)
+    fleet = Trainer(config.model_copy(update={"seeds": seeds}), CPU, "float32")
+    alone = [Trainer(config.model_copy(update={"seeds": (s,)}), CPU, "float32") for s in seeds]
     for _ in range(60):
-        together = fleet.advance()
-        separate = torch.cat([learner.advance() for learner in alone])
-        assert (together - separate).abs().max() < 1e-5
-    for name, weight in fleet.weights.named().items():
-        for member, learner in enumerate(alone):
-            assert (weight[member] - learner.weights.named()[name]).abs().max() < 1e-5, name
+        separate = torch.cat([trainer.advance() for trainer in alone])
+        assert (fleet.advance() - separate).abs().max() < 1e-5
+    for number, trainer in enumerate(alone):
+        for name, weight in trainer.weights.named().items():
+            assert (fleet.weights.named()[name][number] - weight).abs().max() < 1e-5, name
+        for name, moment in trainer.optimiser.state().items():
+            torch.testing.assert_close(fleet.optimiser.state()[name][number], moment)
     assert torch.allclose(fleet.validate(), torch.cat([one.validate() for one in alone]), atol=1e-5)
 
 
 def test_bf16_keeps_a_float32_master_and_stays_near() -> None:
-    exact, rounded = (Learner(experiment(), CPU, name) for name in ("float32", "bf16"))
+    exact, rounded = (Trainer(experiment(), CPU, name) for name in ("float32", "bf16"))
     assert rounded.weights.master.dtype == torch.float32
     assert next(rounded.model.parameters()).dtype == torch.bfloat16
     for name, weight in initial_model(experiment()).state_dict().items():
@@ -66,30 +70,17 @@ def test_bf16_keeps_a_float32_master_and_stays_near() -> None:
 
 
 def test_validation_uses_a_stream_of_its_own() -> None:
-    learner = Learner(experiment(), CPU, "float32")
-    held_out = dataset(learner.experiment.task, 0, 32, "validation")
-    assert torch.equal(learner.held_out.inputs, held_out.inputs)
-    expected = hop_losses(learner.experiment.task, learner.model(held_out.inputs), held_out)
-    assert torch.allclose(learner.validate()[0], expected.detach())
-
-
-def test_a_restored_learner_continues_to_the_bit() -> None:
-    first, second = (Learner(experiment(), CPU, "bf16") for _ in range(2))
-    for _ in range(5):
-        first.advance()
-    moments = {name: tensor.clone() for name, tensor in first.optimiser.state().items()}
-    second.restore(first.weights.named(), moments, step=5)
-    for _ in range(5):
-        assert torch.equal(first.advance(), second.advance())
-    assert torch.equal(first.weights.master, second.weights.master)
-    for name, tensor in first.optimiser.state().items():
-        assert torch.equal(tensor, second.optimiser.state()[name]), name
+    trainer = Trainer(experiment(), CPU, "float32")
+    held_out = dataset(trainer.experiment.task, 0, 32, "validation")
+    assert torch.equal(trainer.held_out.inputs, held_out.inputs)
+    expected = hop_losses(trainer.experiment.task, trainer.model(held_out.inputs), held_out)
+    assert torch.allclose(trainer.validate()[0], expected.detach())
 
 
 @pytest.mark.parametrize("seeds", [(0,), (3, 1)])
 def test_examples_drawn_ahead_are_those_of_each_step(seeds: tuple[int, ...]) -> None:
     config = experiment().model_copy(update={"seeds": seeds})
-    one, ahead, late = (Learner(config, CPU, "float32") for _ in range(3))
+    one, ahead, late = (Trainer(config, CPU, "float32") for _ in range(3))
     ahead.ahead = late.ahead = 5
     for step in range(23):  # past the end of an epoch of 16 steps
         if step == 12:  # amid what is drawn at once
@@ -115,7 +106,7 @@ def test_a_replayed_step_is_given_all_of_its_batch(
     # Like a recorded graph, the step sees the tensors that it was recorded with, and no others.
     monkeypatch.setattr(graph, "cuda_graph", lambda step, touched: step)
     config = experiment().model_copy(update={"task": task, "seeds": seeds})
-    plain, replayed = (Learner(config, CPU, "float32") for _ in range(2))
+    plain, replayed = (Trainer(config, CPU, "float32") for _ in range(2))
     replayed.replays = True
     for _ in range(5):
         assert torch.equal(plain.advance(), replayed.advance())
@@ -128,7 +119,7 @@ def test_recorded_steps_on_a_gpu_are_the_steps_of_the_cpu(
     task: Task, seeds: tuple[int, ...]
 ) -> None:
     config = experiment().model_copy(update={"task": task, "seeds": seeds})
-    here, there = Learner(config, CPU, "float32"), Learner(config, GPU, "float32")
+    here, there = Trainer(config, CPU, "float32"), Trainer(config, GPU, "float32")
     assert torch.equal(here.held_out.inputs, there.held_out.inputs.cpu())
     for _ in range(30):
         torch.testing.assert_close(there.advance().cpu(), here.advance(), atol=1e-3, rtol=1e-3)

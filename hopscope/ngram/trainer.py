@@ -19,7 +19,7 @@ Answerer = Callable[[Mapping[str, np.ndarray]], Float[np.ndarray, "chain symbol"
 """A model's answers to some chains, as a function of its state."""
 
 
-class Learner:
+class NgramTrainer:
     """A model in training on the chains of one seed."""
 
     def __init__(self, experiment: NgramExperiment, seed: int) -> None:

@@ -1,7 +1,7 @@
 """One training step: examples, forward, backward, optimiser.
 
-A learner trains a list of seeds: one model, or a fleet whose members are stacked along a model
-axis and share every operation.
+A trainer trains one model, or a fleet whose members are stacked along a model axis and share every
+operation.
 """
 
 import torch
@@ -11,18 +11,16 @@ from torch import Tensor
 from hopscope.configs import Experiment
 from hopscope.models import Transformer
 from hopscope.tasks import Batch, Sampler, Stream, examples, hop_losses, sampler_of, total, visited
+from hopscope.training.device import DTYPES
 from hopscope.training.graph import Recorded
 from hopscope.training.optimisers import OPTIMISERS, Optimiser
-from hopscope.training.precision import DTYPES
 from hopscope.training.weights import FlatWeights
 
 DRAWING = 2**26
-"""Bytes in which a GPU draws the examples of some steps at once: to draw those of one step takes as
-long as a layer.
-"""
+"""Bytes of examples that a GPU draws at once, for several steps."""
 
 
-class Learner:
+class Trainer:
     """The model or fleet of an experiment, its optimiser, and the number of steps taken."""
 
     def __init__(self, experiment: Experiment, device: torch.device, precision: str) -> None:
@@ -74,7 +72,7 @@ class Learner:
 
     @torch.no_grad()
     def restore(self, weights: dict[str, Tensor], moments: dict[str, Tensor], step: int) -> None:
-        """Continue as the learner that had this state after this step."""
+        """Continue from this state after this step."""
         self.weights.load(weights)
         for name, part in self.optimiser.state().items():
             part.copy_(moments[name])
@@ -87,12 +85,13 @@ class Learner:
         return losses if self.model.fleet else losses[None]
 
     def _batch(self, step: int) -> Batch:
-        """The examples of a step, from those of some steps that are drawn together."""
+        """The examples of a step. Those of several steps are drawn together."""
         training, size = self.experiment.training, self.experiment.training.batch
         number, place = divmod(step, self.ahead)
         if self._drawn is None or self._drawn[0] != number:
             count = size * self.ahead
-            # On the CPU: a walk into a range whose size is no power of four ends when it ends.
+            # On the CPU: cycle walking takes a data-dependent number of rounds, which would
+            # synchronise the GPU.
             index = visited(self.host_seeds, number, count, training.examples)
             self._drawn = number, self._examples(index.to(self.device), "train")
         return self._drawn[1].part(slice(size * place, size * (place + 1)))
@@ -104,7 +103,7 @@ class Learner:
 
 
 def steps_ahead(sampler: Sampler, rows: int) -> int:
-    """Of how many steps, each of so many examples, a GPU draws the examples at once."""
+    """The number of steps, of `rows` examples each, whose examples a GPU draws at once."""
     return max(1, DRAWING // (rows * sampler.example_bytes))
 
 

@@ -1,4 +1,4 @@
-"""The training of the n-gram experiment, stage after stage, as the work of a run.
+"""The training of the n-gram experiment, stage after stage, as the stepper of a run.
 
 Each seed is a model with chains of its own. Between two records the seeds go on one after the
 other: the counts of one fit into the processor's cache, those of twenty do not.
@@ -13,11 +13,11 @@ import torch
 from hopscope.configs import Descent, NgramExperiment
 from hopscope.errors import ConfigError, Diverged
 from hopscope.ngram.counts import check_memory
-from hopscope.ngram.learner import Learner
 from hopscope.ngram.parameters import numbers
 from hopscope.ngram.process import SPLITS
+from hopscope.ngram.trainer import NgramTrainer
 from hopscope.runs.checkpoint import to_safetensors, weights_at
-from hopscope.runs.work import Begin, Losses
+from hopscope.runs.stepper import Losses, MakeStepper
 from hopscope.store import RunFolder, metrics, parameters
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, last_good
 
@@ -27,14 +27,14 @@ CHECKPOINT_EVERY = 10_000
 """Epochs between the checkpoints within a stage."""
 
 
-def prepare(experiment: NgramExperiment, device: str) -> Begin:
+def prepare(experiment: NgramExperiment, device: str) -> MakeStepper:
     """The start of a training, for a machine that has room for it."""
     if device not in ("auto", "cpu"):
         raise ConfigError(
             f"device is {device!r}; the n-gram experiment computes on the processor: cpu, or auto"
         )
     check_memory(experiment)
-    return lambda folder: NgramWork(experiment, folder)
+    return lambda folder: NgramStepper(experiment, folder)
 
 
 def record_epochs(descent: Descent) -> list[int]:
@@ -66,7 +66,7 @@ def _stages(descent: Descent) -> Iterator[tuple[int, int]]:
         begin += length
 
 
-class NgramWork:
+class NgramStepper:
     """One process's share of a training."""
 
     device = torch.device("cpu")
@@ -74,7 +74,7 @@ class NgramWork:
 
     def __init__(self, experiment: NgramExperiment, folder: RunFolder) -> None:
         self.experiment, self.folder = experiment, folder
-        self.learners = {seed: Learner(experiment, seed) for seed in experiment.seeds}
+        self.trainers = {seed: NgramTrainer(experiment, seed) for seed in experiment.seeds}
         self.planned = set(checkpoint_epochs(experiment.descent))
         self.records = set(record_epochs(experiment.descent))
         self.events = self.planned | self.records | set(range(0, experiment.steps, LISTEN_EVERY))
@@ -90,9 +90,9 @@ class NgramWork:
         self._begin_stage()
         until = min(epoch for epoch in self.events if epoch > self.step)
         with np.errstate(all="ignore"):  # NaN is looked for when it is recorded
-            for learner in self.learners.values():
+            for trainer in self.trainers.values():
                 for epoch in range(self.step, until):
-                    learner.advance(epoch)
+                    trainer.advance(epoch)
             self.step = until
             return self._record() if until in self.records | self.planned else None
 
@@ -121,9 +121,9 @@ class NgramWork:
         """Restore the last checkpoint, if there is one. Returns its epoch."""
         for step in checkpoint_steps(self.folder)[-1:]:
             weights = weights_at(self.folder, step)
-            for number, learner in enumerate(self.learners.values()):
+            for number, trainer in enumerate(self.trainers.values()):
                 state = {name: value[number].numpy() for name, value in weights.items()}
-                learner.model.restore(state)
+                trainer.model.restore(state)
             return step
         return 0
 
@@ -134,12 +134,12 @@ class NgramWork:
         stage = int(np.searchsorted(ends, self.step, side="right"))
         if stage != self.stage:
             self.stage = stage
-            for learner in self.learners.values():
-                learner.model.begin(plan[stage][0])
+            for trainer in self.trainers.values():
+                trainer.model.begin(plan[stage][0])
 
     def _record(self) -> Losses:
         """The losses of all models; at an epoch of the record, they are kept."""
-        each = {seed: learner.losses() for seed, learner in self.learners.items()}
+        each = {seed: trainer.losses() for seed, trainer in self.trainers.items()}
         for seed, losses in each.items():
             self._check(losses, f"the loss of seed {seed}")
         table: Losses = {
@@ -155,7 +155,7 @@ class NgramWork:
 
     def _states(self) -> dict[int, dict[str, np.ndarray]]:
         """Everything trained, by seed."""
-        states = {seed: learner.model.state() for seed, learner in self.learners.items()}
+        states = {seed: trainer.model.state() for seed, trainer in self.trainers.items()}
         for seed, state in states.items():
             self._check(state, f"a parameter of seed {seed}")
         return states

@@ -1,26 +1,63 @@
-"""What a training takes, from its config alone, so that what cannot fit is refused at once.
+"""The device of a training: its name, its precision, and whether the training fits into memory.
 
-A rough count of the largest tensors, from the shapes of the model; within a factor of two of what
-was measured. Nothing is built for it.
+The memory is estimated from the config alone, by the sizes of the largest tensors, within a factor
+of two of measurements.
 """
+
+import re
 
 import torch
 
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, Training
 from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
-from hopscope.training.precision import precision_of
+from hopscope.models.native import OLDEST_GPU
+from hopscope.models.torch_private import processor_has
 
+DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
 STATE = 20
 """Bytes of each parameter: master, gradient, two moments, and a copy to compute with."""
 PACKED = 24
-"""Bytes more while a checkpoint is written: weights and moments, each twice."""
+"""Further bytes of each while a checkpoint is written: weights and moments, both twice."""
 CPU = torch.device("cpu")
 GiB = 2**30
 
 
+def device_of(name: str) -> torch.device:
+    """The device of this name; `auto` is the GPU if there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    match = re.fullmatch(r"cpu|cuda(?::(\d{1,9}))?", name, re.ASCII)
+    if match is None:
+        raise ConfigError(f"device is {name!r}; expected auto, cpu, cuda or cuda:N")
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name != "cpu" and int(match[1] or 0) >= gpus:
+        there = ", ".join(f"cuda:{number}" for number in range(gpus)) or "no GPU"
+        raise ConfigError(
+            f"device is {name!r}, but torch sees {there}: use "
+            f"{'one of these, or ' if gpus else ''}--device cpu"
+        )
+    return torch.device(name)
+
+
+def precision_of(training: Training, device: torch.device) -> str:
+    """float32 or bf16; `auto` is bf16 where the device multiplies it natively."""
+    if training.precision != "auto":
+        return training.precision
+    if device.type == "cuda":
+        native = torch.cuda.get_device_capability(device) >= OLDEST_GPU
+    else:
+        native = _native_bf16()
+    return "bf16" if native else "float32"
+
+
+def _native_bf16() -> bool:
+    # Emulated bf16 is slower than float32.
+    return processor_has("avx512_bf16") or processor_has("amx_tile")
+
+
 def parameters(experiment: Experiment) -> int:
-    """Weights of one model, biases and norms left out."""
+    """The number of weights of one model, without biases and norms."""
     model, ends = experiment.model, experiment.task.interface()
     block = 4 * model.d_model * model.heads * model.head_width
     if model.mlp:
@@ -30,7 +67,7 @@ def parameters(experiment: Experiment) -> int:
 
 
 def training_bytes(experiment: Experiment, device: torch.device = CPU) -> int:
-    """The most that a training holds at once in the memory of its device."""
+    """The peak memory of a training on its device."""
     model, training = experiment.model, experiment.training
     ends, models = experiment.task.interface(), len(experiment.seeds)
     number = 4 if precision_of(training, device) == "float32" else 2
@@ -48,14 +85,14 @@ def training_bytes(experiment: Experiment, device: torch.device = CPU) -> int:
 
 
 def examples_bytes(experiment: Experiment, examples: int) -> int:
-    """What one forward pass over so many examples holds at least: inputs, and one layer."""
+    """The least memory of a forward pass over some examples: inputs, and one layer."""
     model, ends = experiment.model, experiment.task.interface()
     layer = 3 * model.heads * (model.head_width + ends.length) + model.d_model
     return 4 * examples * ends.length * (layer + ends.numbers)
 
 
 def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
-    """Refuse what this device or its machine cannot hold, before there is a run."""
+    """Refuse a training that does not fit into the memory of the device or of the machine."""
     training, models = experiment.training, len(experiment.seeds)
     what = (
         f"training {models if models > 1 else 'a'} model{'s' * (models > 1)} of "
@@ -72,7 +109,7 @@ def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
 
 
 def check_examples(experiment: Experiment, examples: int) -> None:
-    """Refuse to examine a model on more examples than this machine can hold."""
+    """Refuse more examples than fit into the memory of this machine."""
     what = f"{examples:,} examples of {experiment.task.interface().length:,} positions"
     _check(what, examples_bytes(experiment, examples), "take fewer examples")
 

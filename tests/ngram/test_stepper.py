@@ -13,7 +13,7 @@ from hopscope.configs import Descent, Experiment, NgramExperiment
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunMismatch
 from hopscope.ngram import train
 from hopscope.ngram.run import NgramRun
-from hopscope.ngram.work import checkpoint_epochs, record_epochs
+from hopscope.ngram.stepper import checkpoint_epochs, record_epochs
 from hopscope.store import Store, sql
 from hopscope.training import Run
 

@@ -1,4 +1,4 @@
-"""All questions of a benchmark, asked of a language model, as the work of a run.
+"""All questions of a benchmark, asked of a language model, as the stepper of a run.
 
 Answers are committed to the run in pieces, a line of JSON each. A benchmark that was killed asks
 only the questions whose answers are not there yet.
@@ -17,16 +17,15 @@ from hopscope.llm.backend import GREEDY, Backend, ScoringBackend
 from hopscope.llm.backends import backend_of
 from hopscope.llm.kept import ANSWERS, PART, Answer, answers
 from hopscope.llm.prompts import Question, question
-from hopscope.runs.life import complete
-from hopscope.runs.watcher import Watcher
-from hopscope.runs.work import Begin, Losses
+from hopscope.runs.runner import complete
+from hopscope.runs.stepper import Losses, MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
 
 PIECE = 25
 """The number of questions that are answered between two commits."""
 
 
-def prepare(bench: LlmBench, device: str) -> Begin:
+def prepare(bench: LlmBench, device: str) -> MakeStepper:
     """What begins the questions, to a model that is there."""
     if device not in ("auto", "cpu"):
         raise ConfigError(

@@ -18,7 +18,7 @@ from hopscope.llm.local import LocalModel
 from hopscope.llm.prompts import question
 from hopscope.llm.results import results
 from hopscope.llm.run import BenchRun
-from hopscope.llm.work import ask, prepare
+from hopscope.llm.stepper import ask, prepare
 from hopscope.store import RunFolder, Store
 
 

@@ -1,6 +1,7 @@
-"""What a training is said to take, against what it takes; and what cannot fit."""
+"""Devices and precisions; estimates of memory beside measurements, and refusals by them."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -24,10 +25,12 @@ from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
 from hopscope.models import Transformer
 from hopscope.training import train
-from hopscope.training.memory import (
+from hopscope.training.device import (
     check_examples,
     check_training,
+    device_of,
     parameters,
+    precision_of,
     training_bytes,
 )
 
@@ -35,7 +38,7 @@ CODE = """
 import json, os, resource, sys, tempfile
 import torch
 from hopscope import Experiment, Model, Training, train
-from hopscope.training.memory import training_bytes
+from hopscope.training.device import training_bytes
 
 torch.set_num_threads(1)
 def peak():
@@ -91,10 +94,8 @@ def test_shapes_and_weights_are_those_of_the_model() -> None:
         (Experiment(model=Model(d_model=1_000_000)), r"a model of 48,[\d,]{15} weights"),
         (Experiment(training=Training(batch=100_000_000)), "100,000,000 examples of 28 positions"),
         (Experiment(task=Retrieval(chains=1_000_000)), "of 7,000,000 positions a step"),
-        (Experiment(task=MQAR(alphabet=10**9)), "GiB"),
         (Experiment(task=MQAR(length=10**9)), "of 1,000,000,000 positions a step"),
         (Experiment(seeds=tuple(range(100_000))), "training 100000 models of"),
-        (Experiment(training=Training(validation_examples=10**9)), "GiB"),
     ],
 )
 def test_what_cannot_fit_is_refused_at_once_and_leaves_no_run(
@@ -108,22 +109,19 @@ def test_what_cannot_fit_is_refused_at_once_and_leaves_no_run(
     assert not (tmp_path / "runs").exists()
 
 
-def a_gpu_of(monkeypatch: pytest.MonkeyPatch, gib: int) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    memory = {torch.device("cuda:1"): (0, gib * 2**30)}
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: memory[device])
-
-
 def test_a_gpu_refuses_what_it_has_no_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_gpu_of(monkeypatch, 1)
+    def memory(gib: int) -> None:
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, gib * 2**30))
+
+    gpus(monkeypatch, 2)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    memory(1)
     training = Training(validation_examples=2**18)
     with pytest.raises(ConfigError, match="would take about .*, and this GPU has 1: take a small"):
         train(Experiment(training=training), tmp_path / "runs", device="cuda:1")
-    a_gpu_of(monkeypatch, 2**40)  # but its weights are drawn and kept in the machine's memory
+    memory(2**40)  # but its weights are drawn and kept in the machine's memory
     with pytest.raises(ConfigError, match="training 100000 models of .*, and this machine has"):
         train(Experiment(seeds=tuple(range(100_000))), tmp_path / "runs", device="cuda:1")
     assert not (tmp_path / "runs").exists()
@@ -135,3 +133,51 @@ def test_examples_have_bounds_too_and_the_demo_is_small() -> None:
     with pytest.raises(ConfigError, match="100,000,000 examples of 28 positions would take about"):
         check_examples(Experiment(), 100_000_000)
     assert training_bytes(Experiment()) < 2**30
+
+
+@pytest.mark.parametrize(("native", "expected"), [(True, "bf16"), (False, "float32")])
+def test_auto_is_bf16_only_where_it_is_native(
+    monkeypatch: pytest.MonkeyPatch, native: bool, expected: str
+) -> None:
+    cpu, second = torch.device("cpu"), torch.device("cuda:1")
+
+    def capability(device: torch.device) -> tuple[int, int]:
+        return (8, 0) if native and device == second else (7, 5)
+
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: native)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", capability)
+    for device in (cpu, second):
+        assert precision_of(Training(), device) == expected
+        for asked in ("float32", "bf16"):
+            assert precision_of(Training(precision=asked), device) == asked
+
+
+def gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+
+
+def test_any_gpu_that_is_there_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(monkeypatch, 2)
+    for name in ("cpu", "cuda", "cuda:0", "cuda:1"):
+        assert device_of(name) == torch.device(name)
+    assert device_of("auto") == torch.device("cuda")
+    gpus(monkeypatch, 0)
+    assert device_of("auto") == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "text"),
+    [
+        ("cuda", 0, "device is 'cuda', but torch sees no GPU: use --device cpu"),
+        ("cuda:7", 2, "but torch sees cuda:0, cuda:1: use one of these, or --device cpu"),
+        ("gpu9", 1, "device is 'gpu9'; expected auto, cpu, cuda or cuda:N"),
+    ],
+)
+def test_a_device_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, count: int, text: str
+) -> None:
+    gpus(monkeypatch, count)
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        device_of(name)

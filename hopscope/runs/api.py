@@ -1,0 +1,53 @@
+"""Train a recipe of any kind, and open its run."""
+
+from pathlib import Path
+from typing import Any
+
+from hopscope import display
+from hopscope.configs import Recipe
+from hopscope.configs.kinds import KINDS, fetched, kind_of
+from hopscope.errors import ConfigError
+from hopscope.runs.runner import complete
+from hopscope.runs.stepper import Stepper, Watcher
+from hopscope.runs.stop import Stop
+from hopscope.store import RunFolder, Store
+
+
+def train(
+    recipe: Recipe,
+    store: Store | Path | str | None = None,
+    device: str = "auto",
+    watcher: Watcher | None = None,
+    threads: int | None = None,
+    stop: Stop | None = None,
+) -> Any:
+    """Complete the run of a recipe and return it: a `Run` of an `Experiment`, an `NgramRun` of an
+    `NgramExperiment`. A complete run is returned as it is; an interrupted one goes on.
+
+    `watcher` is shown the losses (default: in a notebook, a progress view). `threads` is the number
+    of CPU threads (default: as many as the run began with, or torch's own number). Results are
+    bit-identical for the same number of threads.
+    """
+    if stop is not None and not isinstance(stop, Stop):
+        raise ConfigError(f"stop is {stop!r}; expected a hopscope.runs.Stop")
+    if watcher is not None and not isinstance(watcher, Watcher):
+        raise ConfigError(
+            f"watcher is {watcher!r}; expected an object with start, advance and stop"
+        )
+    kind = kind_of(recipe)
+    store = store if isinstance(store, Store) else Store(store)
+    prepare = fetched(kind.prepare)
+    # Refuse what this machine cannot compute before there is a run.
+    prepared = None if store.has_complete(recipe) else prepare(recipe, device)
+
+    def make_stepper(folder: RunFolder) -> Stepper:
+        stepper: Stepper = (prepared or prepare(recipe, device))(folder)
+        return stepper
+
+    folder = complete(recipe, make_stepper, store, watcher or display.watcher(), stop, threads)
+    return fetched(kind.run)(folder)
+
+
+def opened(folder: RunFolder) -> Any:
+    """The run of a folder, as its kind shows it: models, losses, answers."""
+    return fetched(KINDS[folder.recipe.kind].run)(folder)

@@ -1,0 +1,122 @@
+"""The life of a run of any kind: created, locked, checked, computed, committed, completed.
+
+The state after a step depends on the recipe and the step alone, so a run that was stopped or
+killed goes on from its last commit and ends with the same bytes.
+"""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hopscope.configs import Recipe
+from hopscope.errors import Interrupted, RunDamaged, RunWarning, TrainingError
+from hopscope.machine import check_threads
+from hopscope.runs.stepper import MakeStepper, Stepper, Watcher
+from hopscope.runs.stop import Stop, exit_code
+from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, outdated
+from hopscope.store.manifest import is_derived
+
+
+def complete(
+    recipe: Recipe,
+    make_stepper: MakeStepper,
+    store: Store | Path | str | None = None,
+    watcher: Watcher | None = None,
+    stop: Stop | None = None,
+    threads: int | None = None,
+) -> RunFolder:
+    """The complete run of a recipe. Whatever is missing is computed by the stepper.
+
+    `threads` is the number of CPU threads (default: as many as the run began with, or torch's own
+    number). Results are bit-identical for the same number of threads.
+    """
+    check_threads(threads)  # before there is a run
+    from hopscope.runs.computing import note_computing, threads_of, using_threads  # torch
+
+    store = store if isinstance(store, Store) else Store(store)
+    stop = stop or Stop()
+    folder = store.create(recipe)
+    if folder.manifest.complete and not folder.leftovers():
+        return folder
+    with folder.locked(), stop.listening():  # which removes leftovers
+        if not folder.manifest.complete:
+            with using_threads(threads_of(folder, threads)), _out_of_memory(folder):
+                lines = _check_files(folder)
+                stepper = make_stepper(folder)
+                lines.append(note_computing(folder, stepper.device))
+                for line in filter(None, lines):
+                    warnings.warn(line, RunWarning, stacklevel=3)
+                _run(folder, stepper, stop, watcher)
+    return folder
+
+
+@contextmanager
+def _out_of_memory(folder: RunFolder) -> Iterator[None]:
+    """Raise a TrainingError if memory runs out: it does not end a sweep."""
+    import torch
+
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        first, *_ = str(error).splitlines() or ["MemoryError"]
+        raise TrainingError(
+            f"{folder.name} ran out of memory at step {folder.manifest.step} or after it "
+            f"({first[:120]}): free some, and the same command goes on; or take a smaller batch "
+            "or model, or --pack 1"
+        ) from error
+
+
+def _check_files(folder: RunFolder) -> list[str]:
+    """Refuse a run that cannot be completed; returns a warning for each other damaged file.
+
+    Earlier checkpoints and derived files are not needed to go on.
+    """
+    earlier = {checkpoint_name(step) for step in checkpoint_steps(folder)[:-1]}
+    damage = folder.damage()
+    for name, line in damage.items():
+        if name not in earlier and not is_derived(name):
+            raise RunDamaged(line)
+    return list(damage.values())
+
+
+def _run(folder: RunFolder, stepper: Stepper, stop: Stop, watcher: Watcher | None) -> None:
+    """Compute until the run is complete, or raise `Interrupted` after a commit."""
+    new, steps = not folder.begun, folder.recipe.steps
+    begun = time.monotonic() - folder.manifest.seconds
+    if watcher is not None:
+        watcher.start(folder, stepper.step)
+    try:
+        if new and stepper.step in stepper.planned:
+            _commit(folder, stepper, time.monotonic() - begun)
+        while stepper.step < steps:
+            losses = stepper.advance()
+            if watcher is not None and losses is not None:
+                watcher.advance(stepper.step, losses)
+            reason = stop.reason  # read once: it may change between lines
+            if stepper.step in stepper.planned or reason:
+                _commit(folder, stepper, time.monotonic() - begun)
+            if reason and stepper.step < steps:
+                raise Interrupted(
+                    f"stopped by {reason} at step {stepper.step}, where it wrote a checkpoint: "
+                    f"`hopscope resume {folder.name}`",
+                    reason,
+                    exit_code(reason),
+                )
+        files, parts = stepper.merged()
+        folder.commit(files, drop=parts, complete=True)
+    finally:
+        if watcher is not None:
+            watcher.stop()
+
+
+def _commit(folder: RunFolder, stepper: Stepper, seconds: float) -> None:
+    folder.commit(
+        stepper.files(),
+        drop=outdated(folder, stepper.planned),
+        step=stepper.step,
+        precision=stepper.precision,
+        seconds=round(seconds, 3),
+    )
