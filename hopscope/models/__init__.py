@@ -1,6 +1,6 @@
 """The transformer that everything here trains, plants and reads."""
 
-from hopscope.models.folder import load, load_weights, save
+from hopscope.models.folder import filled, load, save
 from hopscope.models.transformer import NO_EDITS, AttentionEdit, Edits, HeadEdit, Transformer
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "Edits",
     "HeadEdit",
     "Transformer",
+    "filled",
     "load",
-    "load_weights",
     "save",
 ]

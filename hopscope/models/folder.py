@@ -1,7 +1,7 @@
 """A model as a folder: `config.json` and `model.safetensors`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import safetensors.torch
@@ -24,7 +24,7 @@ NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 def save(model: Transformer, folder: Path | str) -> None:
     """Write a single model; an existing folder's two files are replaced, each atomically."""
     if model.fleet:
-        raise ModelError("a fleet was to be saved; save its members: model.member(i)")
+        raise ModelError("got a fleet; save its members: model.member(i)")
     folder = Path(folder)
     config = {
         "format": FORMAT,
@@ -50,20 +50,37 @@ def load(folder: Path | str) -> Transformer:
         shape = Model(**config["model"]), Interface(**config["interface"])
     except (KeyError, TypeError, ValueError, RecursionError, ConfigError) as error:
         raise ModelError(f"{folder}/{CONFIG} does not describe a model: {error}") from error
-    source, layers = f"{folder}/{WEIGHTS}", shape[0].layers
-    if layers > len(weights):  # each layer has several
-        raise ModelError(
-            f"{source} has {len(weights)} weights, and {CONFIG} says {layers:,} layers: it belongs "
-            "to a model of another shape"
-        )
+    return filled(*shape, weights, f"{folder}/{WEIGHTS}")
+
+
+def filled(
+    config: Model,
+    interface: Interface,
+    weights: Mapping[str, Tensor],
+    source: str,
+    models: Sequence[int] = (),
+) -> Transformer:
+    """A model, or a fleet, with these weights, if they have exactly its names and shapes.
+
+    A shape may ask for more memory than there is, so it is compared on the meta device first.
+    """
+    other = "it belongs to a model of another shape"
+    if config.layers > len(weights):  # each layer has several
+        raise ModelError(f"{source} has not the weights of {config.layers:,} layers: {other}")
     try:
-        with torch.device("meta"):  # one that is far larger would not fit into memory
-            own = Transformer(*shape).state_dict()
+        with torch.device("meta"):
+            model = Transformer(config, interface, models)
     except RuntimeError as error:
-        raise ModelError(f"{folder}/{CONFIG} describes a model of no size: {error}") from error
-    _check_fit(own, weights, source)
-    model = Transformer(*shape)
-    model.load_state_dict(weights)
+        raise ModelError(f"{source} belongs to a model of impossible size: {error}") from error
+    own = model.state_dict()
+    for name in own.keys() ^ weights.keys():
+        where = "lacks" if name in own else "has unknown"
+        raise ModelError(f"{source} {where} {name}: {other}")
+    for name, tensor in own.items():
+        got, expected = tuple(weights[name].shape), tuple(tensor.shape)
+        if got != expected:
+            raise ModelError(f"{source}: {name} is {got}, expected {expected}: {other}")
+    model.to_empty(device="cpu").load_state_dict(weights)
     return model
 
 
@@ -77,21 +94,3 @@ def _weights(path: Path) -> dict[str, Tensor]:
         if tensor.dtype not in NUMBERS or not tensor.isfinite().all():
             raise ModelError(f"{path}: {name[:100]} holds what is not a number: write it anew")
     return weights
-
-
-def load_weights(model: Transformer, weights: dict[str, Tensor], source: str) -> None:
-    """Fill the model with weights of exactly its names and shapes."""
-    _check_fit(model.state_dict(), weights, source)
-    model.load_state_dict(weights)
-
-
-def _check_fit(own: Mapping[str, Tensor], weights: Mapping[str, Tensor], source: str) -> None:
-    """Refuse weights that have not these names and shapes."""
-    for name in own.keys() ^ weights.keys():
-        where = "lacks" if name in own else "has unknown"
-        raise ModelError(f"{source} {where} {name}: it belongs to a model of another shape")
-    for name, tensor in own.items():
-        got = weights[name]
-        if got.shape != tensor.shape:
-            shapes = f"{tuple(got.shape)}, expected {tuple(tensor.shape)}"
-            raise ModelError(f"{source}: {name} is {shapes}: it is of a model of another shape")

@@ -9,7 +9,7 @@ from jaxtyping import Float32
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.errors import ConfigError, ModelError, RunDamaged
 from hopscope.milestones import learned, learned_below
 from hopscope.runs.view import PlainRun
 from hopscope.store.checkpoints import check_step, checkpoint_name
@@ -36,27 +36,17 @@ class Run(PlainRun):
 
     def model_at(self, step: int) -> "Transformer":
         """The model as it was after a step that has a checkpoint."""
-        from hopscope.models import Transformer, load_weights  # torch
+        from hopscope.models import filled  # torch
         from hopscope.runs.checkpoint import weights_at
 
         check_step(step, self.checkpoints, self.name)
-        name, weights = checkpoint_name(step), weights_at(self.folder, step)
-        self._check_size(sum(each.numel() for each in weights.values()), name)
+        weights, source = weights_at(self.folder, step), f"{self.name}/{checkpoint_name(step)}"
         seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
-        model = Transformer(self.recipe.model, self.recipe.task.interface(), models=seeds)
-        load_weights(model, weights, f"{self.name}/{name}")
-        return model
-
-    def _check_size(self, there: int, name: str) -> None:
-        """Refuse a config that asks for more weights than there are, before a model is built."""
-        from hopscope.training.memory import parameters  # torch
-
-        expected = len(self.recipe.seeds) * parameters(self.recipe)
-        if there < expected:
-            raise RunDamaged(
-                f"{self.name}/{name} holds {there:,} numbers, its config asks for {expected:,} at "
-                f"least: restore them from a copy, or `hopscope rm {self.name}` and train again"
-            )
+        try:
+            return filled(self.recipe.model, self.recipe.task.interface(), weights, source, seeds)
+        except ModelError as error:
+            remedy = f"restore a copy, or `hopscope rm {self.name}` and train again"
+            raise RunDamaged(f"{error}: {remedy}") from error
 
     def learned(self, below: float | None = None) -> list[list[int | None]]:
         """For every model, the step at which it learned each hop (`hopscope.milestones.learned`):
