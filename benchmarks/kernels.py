@@ -34,8 +34,8 @@ class Sublayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.kind == "attention":
-            return self.block._attended(x, x.shape[-2])
-        return self.block._finished(x)
+            return self.block.attention_sublayer(x, x.shape[-2])
+        return self.block.mlp_sublayer(x)
 
 
 def gradients(sublayer: nn.Module, x: Tensor, slope: Tensor) -> list[Tensor]:

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.models import native
-from hopscope.models.transformer import NO_EDITS, Block
+from hopscope.models.transformer import Block
 from hopscope.tasks import total
 from hopscope.training.learner import Learner
 
@@ -191,7 +191,7 @@ def test_a_block_is_that_of_torch(fleet: tuple[int, ...], norm: str, read: int) 
 
     def computed(block: Block) -> list[Tensor]:
         x = numbers(*fleet, 3, 12, 32, dtype=block.attention.out.weight.dtype)
-        y = block(x, read, 0, NO_EDITS)
+        y = block(x, read, 0, None)
         y.backward(slope.to(y.dtype))
         gradients = [x.grad, *(each.grad for each in block.parameters())]
         return [each.detach() for each in (y, *gradients) if each is not None]

@@ -53,7 +53,7 @@ def results(block: Block, kind: str, x: Tensor, read: int, slope: Tensor) -> lis
     """Value, gradient of the input, gradients of all parameters."""
     block.zero_grad()
     x = x.detach().to(block.attention.out.weight.dtype).requires_grad_()
-    value = block._attended(x, read) if kind == "attention" else block._finished(x)
+    value = block.attention_sublayer(x, read) if kind == "attention" else block.mlp_sublayer(x)
     value.backward(slope[..., -value.shape[-2] :, :].to(value.dtype))
     return [value, x.grad, *(p.grad for p in block.parameters() if p.grad is not None)]  # type: ignore[list-item]
 
@@ -97,7 +97,7 @@ def test_attention_bears_large_scores(backend: str) -> None:
     torch.manual_seed(0)
     fast, exact = pair(backend, WIDE, gain=8)
     x = numbers(2, 20, 128)
-    assert off(fast._attended(x, 20), exact._attended(x.double(), 20)) < 4
+    assert off(fast.attention_sublayer(x, 20), exact.attention_sublayer(x.double(), 20)) < 4
 
 
 @on_every_backend
@@ -237,12 +237,12 @@ def test_inputs_that_kernels_cannot_take_are_left_to_torch(
     fast, exact = pair(backend, WIDE)
     monkeypatch.setattr(native, "run", lambda task, way, **tensors: calls.append(way))
     x = numbers(1, 129, 128)
-    assert off(fast._attended(x, 129), exact._attended(x.double(), 129)) < 8
-    assert not fast._takes(numbers(2, 1, 8, 128))
-    assert not fast._takes(numbers(1, 8, 64))
-    assert not fast._takes(torch.ones(1, 8, 128))
+    assert off(fast.attention_sublayer(x, 129), exact.attention_sublayer(x.double(), 129)) < 8
+    assert not fast._kernels_take(numbers(2, 1, 8, 128))
+    assert not fast._kernels_take(numbers(1, 8, 64))
+    assert not fast._kernels_take(torch.ones(1, 8, 128))
     assert calls == []
-    fast._attended(numbers(1, 128, 128), 4)
+    fast.attention_sublayer(numbers(1, 128, 128), 4)
     assert calls == [""]
 
 
