@@ -48,15 +48,9 @@ def rewrite(folder: Path, dtype: torch.dtype, number: float = 1.0) -> None:
         (lambda f: change(f, model={"layers": 1, "d_model": 16}), "expected .16"),
         (lambda f: (f / "model.safetensors").write_bytes(b"short"), "not a safetensors file"),
         (lambda f: (f / "config.json").write_text("[" * 100_000), "does not describe a model"),
-        (
-            lambda f: change(f, model={"layers": 1, "d_model": 2**20}),
-            "belongs to a model of another",
-        ),
+        (lambda f: change(f, model={"layers": 1, "d_model": 2**20}), "a model of another shape"),
         (lambda f: change(f, model={"layers": 1, "d_model": 2**30}), "a model of impossible size"),
-        (
-            lambda f: change(f, model={"layers": 2**30, "d_model": 8}),
-            "not the weights of 1,073,741,824 layers: it",
-        ),
+        (lambda f: change(f, model={"layers": 2**30, "d_model": 8}), "1,073,741,824 layers: it"),
         (lambda f: rewrite(f, torch.int64), "holds what is not a number"),
         (lambda f: rewrite(f, torch.float32, torch.nan), "holds what is not a number"),
     ],
