@@ -1,10 +1,9 @@
-"""What it costs that another program has one of the cores: one JSON row for each way of waiting.
+"""Times of two kinds of work beside other busy programs, for each way in which threads may wait.
 
-Run from a clone: `python benchmarks/busy.py [--rounds N]`; ten minutes, nearly all of them in the
-row that shows what OpenMP does by default. Each row computes the explorer's page of `gallery/demo`
-(thousands of small operations) in a process of its own, with as many threads as there are cores,
-and takes 300 steps of the demo's training in another: alone, and beside programs that keep all
-cores but one busy.
+Run from a clone: `python benchmarks/busy.py [--rounds N]`. It takes ten minutes, nearly all of them
+in the row of OpenMP's default. Each row computes the explorer's page of `gallery/demo` (thousands
+of small operations) in one process, with one thread for each core, and 300 steps of the demo's
+training in another: alone, and beside programs that keep all cores but one busy.
 """
 
 import json
@@ -27,8 +26,8 @@ WAYS = {
     "as hopscope does, torch first": ({}, "import torch; "),
     "asleep at once": ({"OMP_WAIT_POLICY": "passive"}, ""),
 }
-"""The environment, and what runs before hopscope is imported. GNU's OpenMP spins 300,000 turns if
-nobody says otherwise.
+"""The environment, and the code that runs before hopscope is imported. By default, a thread of
+GNU's OpenMP spins 300,000 turns before it sleeps.
 """
 PAGE = "from hopscope.web.frame import Frame; Frame('gallery/demo')._repr_html_()"
 COMMAND = "from hopscope.cli.main import main; main()"
@@ -37,10 +36,10 @@ SPIN = "while True: pass"
 
 @dataclass(frozen=True)
 class Options:
-    """What to time."""
+    """How often to measure."""
 
     rounds: int = 1
-    """Each way so often, in turn; the least counts."""
+    """Number of measurements of each way, in turns; the least one counts."""
 
 
 def main(options: Options) -> None:
@@ -58,7 +57,7 @@ def main(options: Options) -> None:
 
 
 def _times(environment: Mapping[str, str], before: str) -> dict[str, float]:
-    """Seconds of the clock for each kind of work."""
+    """Seconds of wall-clock time for each kind of work."""
     free = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
     with tempfile.TemporaryDirectory() as store:
         train = ["train", "demo", "--training.steps", "300", "--store", store]
@@ -74,7 +73,7 @@ def _clock(words: list[str], environment: dict[str, str]) -> float:
 
 @contextmanager
 def _company(busy: int) -> Iterator[None]:
-    """So many other programs that never rest, each in a session of its own."""
+    """Run this number of programs that never sleep."""
     programs = [
         subprocess.Popen([sys.executable, "-c", SPIN], start_new_session=True) for _ in range(busy)
     ]

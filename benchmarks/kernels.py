@@ -1,20 +1,20 @@
-"""Each sublayer in C, on every backend of this processor, beside torch: time, error to float64.
+"""Times and errors of each sublayer of a block, on every backend that is possible on this CPU.
 
     python benchmarks/kernels.py [--rounds 20] [--clock cpu] [--threads 1]
 
-A turn is forward and backward of one sublayer in bf16, at both shapes of `train_step.py`.
-`off` is the largest error of a gradient against float64, relative to that gradient's largest
-number.
+A turn is the forward and backward pass of one sublayer in bf16, at both shapes of `train_step.py`.
+`off` is the largest error of a gradient against float64, relative to the largest number of that
+gradient.
 """
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import torch
 from torch import Tensor, nn
-from train_step import CLOCKS, SHAPES, Shape, where
+from train_step import CLOCKS, SHAPES, Shape, seconds, where
 
 from hopscope.machine import keep_pages
 from hopscope.models import native
@@ -28,14 +28,13 @@ class Sublayer(nn.Module):
         super().__init__()
         self.kind, self.block = kind, Block((), shape.experiment("bf16").model)
         for name, parameter in self.block.named_parameters():
-            gain = "norm.weight" in name
-            nn.init.normal_(parameter, 1.0 if gain else 0.0, 0.1)
+            nn.init.normal_(parameter, 1.0 if "norm.weight" in name else 0.0, 0.1)
         self.block.bfloat16()
 
     def forward(self, x: Tensor) -> Tensor:
         if self.kind == "attention":
-            return self.block._attended(x, x.shape[-2])
-        return self.block._finished(x)
+            return self.block.attention_sublayer(x, x.shape[-2])
+        return self.block.mlp_sublayer(x)
 
 
 def gradients(sublayer: nn.Module, x: Tensor, slope: Tensor) -> list[Tensor]:
@@ -52,15 +51,10 @@ def off(sublayer: nn.Module, x: Tensor, slope: Tensor) -> float:
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(ours, exact, strict=True))
 
 
-def milliseconds(turn: Callable[[], object], clock: str) -> float:
-    begun = CLOCKS[clock]()
-    turn()
-    return 1e3 * (CLOCKS[clock]() - begun)
-
-
 def rows(shape: Shape, rounds: int, clock: str) -> Iterator[dict[str, object]]:
-    length = shape.experiment("bf16").task.interface().length
-    x = torch.randn(shape.batch, length, shape.experiment("bf16").model.d_model).bfloat16()
+    experiment = shape.experiment("bf16")
+    length, width = experiment.task.interface().length, experiment.model.d_model
+    x = torch.randn(shape.batch, length, width).bfloat16()
     for kind in ("attention", "mlp"):
         sublayers = {}
         for backend in native.possible():
@@ -72,7 +66,7 @@ def rows(shape: Shape, rounds: int, clock: str) -> Iterator[dict[str, object]]:
         for _ in range(rounds + 2):
             for backend, sublayer in sublayers.items():
                 turn = partial(gradients, sublayer, x, slope)
-                times[backend].append(milliseconds(turn, clock))
+                times[backend].append(1e3 * seconds(turn, x.device, clock))
         for backend, taken in times.items():
             yield {
                 "benchmark": "kernels", "shape": shape.name, "sublayer": kind,

@@ -1,16 +1,19 @@
-"""One training step, ours beside others' transformers of the same shape, in one process.
+"""Times of one training step of hopscope, and of other transformers of the same shape.
 
     python benchmarks/train_step.py [--device cuda] [--rounds 6] [--clock cpu] [--threads 1]
 
-A step is: draw the batch, forward, backward, AdamW. All take turns, round after round, so that
-whatever else the machine does hits all alike; a turn is one step that is not timed (the others
-have filled the caches) and three that are. A row holds the median and the fastest step. The
-peers run in float32 and in bf16 autocast, and get the same batches, loss, optimiser (fused
-AdamW) and C allocator settings as we do. `floor` is the step's matrix products alone, in bf16 on
-operands that lie ready: of the full shape, as the peers compute it, and of what our step computes,
-whose last layer works at the read positions only. On a machine that others keep busy, threads wait
-for each other more than they compute: `--clock cpu --threads 1` counts the time that the process
-itself was given.
+A step draws the batch, then runs forward, backward and AdamW. All contestants take turns in one
+process, so that other work of the machine slows all of them alike. A turn is one untimed step (the
+others have filled the caches) and three timed ones. A row holds the median and the fastest step.
+The peers run in float32 and in bf16 autocast, with the same batches, loss, optimiser (fused AdamW)
+and C allocator settings.
+
+`floor` is the step's matrix products alone, in bf16, on operands in memory: those of the full
+shape, as the peers compute it, and those of hopscope, whose last layer computes only the read
+positions.
+
+On a busy machine, threads wait for each other longer than they compute: `--clock cpu --threads 1`
+counts the CPU time of the process itself.
 
 Needs the `bridges` extra (transformers, x-transformers).
 """
@@ -62,7 +65,7 @@ SHAPES = (
 
 
 class Peer(nn.Module):
-    """An input map, somebody's causal pre-norm blocks, a head at the query positions."""
+    """An input map, causal pre-norm blocks of another library, a head at the query positions."""
 
     def __init__(self, experiment: Experiment, body: nn.Module) -> None:
         super().__init__()
@@ -134,7 +137,7 @@ PEERS: dict[str, Callable[[Model, int], nn.Module]] = {
 
 
 def peer_step(name: str, shape: Shape, autocast: bool, device: torch.device) -> Step:
-    """A training step around a peer's model, as one would write it."""
+    """A training step of a peer's model, written in the usual way."""
     experiment = shape.experiment("float32")
     sampler = sampler_of(experiment.task, device)
     body = PEERS[name](experiment.model, experiment.task.interface().length)
@@ -155,11 +158,9 @@ def peer_step(name: str, shape: Shape, autocast: bool, device: torch.device) -> 
 
 
 def floor_step(shape: Shape, device: torch.device, read_only: bool) -> Step:
-    """The step's matrix products alone: each forward product, and its two of the backward."""
-    model, interface = (
-        shape.experiment("bf16").model,
-        Retrieval(hops=shape.hops).interface(),
-    )
+    """The matrix products of a step alone: each forward product, and the two of its gradients."""
+    experiment = shape.experiment("bf16")
+    model, interface = experiment.model, experiment.task.interface()
     length, width, heads = interface.length, model.d_model, model.heads
     products: list[tuple[Tensor, Tensor]] = []
 
@@ -221,7 +222,7 @@ def seconds(step: Step, device: torch.device, clock: str) -> float:
 def measure(
     steps: dict[tuple[str, str], Step], rounds: int, device: torch.device, clock: str
 ) -> list[dict]:
-    """Rounds in which every contestant has a turn."""
+    """Median and fastest step of every contestant, in milliseconds."""
     times: dict[tuple[str, str], list[float]] = {key: [] for key in steps}
     for turn in range(WARM_UP_ROUNDS + rounds):
         for key, step in steps.items():
@@ -235,7 +236,7 @@ def measure(
 
 
 def where(device: torch.device, clock: str) -> dict[str, object]:
-    """What else a time depends on."""
+    """The machine, backend, threads and clock of a measurement."""
     if device.type == "cuda":
         kernels = native.backend_on(device)
         return {"machine": torch.cuda.get_device_name(), "kernels": kernels, "clock": clock}
@@ -251,10 +252,9 @@ def report(shape: Shape, rows: list[dict], of: dict[str, object]) -> None:
     for row in rows:
         rounded = {k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}
         print(json.dumps({**head, **rounded}, ensure_ascii=False))
-    best = {
-        who: min(r["median_ms"] for r in rows if r["who"] == who)
-        for who in {r["who"] for r in rows}
-    }
+    best: dict[str, float] = {}
+    for row in rows:
+        best[row["who"]] = min(row["median_ms"], best.get(row["who"], row["median_ms"]))
     ours = best.pop("hopscope")
     ratios = {f"times faster than {who}": round(ms / ours, 2) for who, ms in sorted(best.items())}
     print(json.dumps({**head, "hopscope_ms": round(ours, 1), **ratios}, ensure_ascii=False))

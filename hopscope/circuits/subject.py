@@ -117,7 +117,7 @@ class TransformerSubject:
             )
 
     def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
-        return self.model.blocks[number].look(x, read, heads)  # type: ignore[operator, no-any-return]
+        return self.model.blocks[number].pattern(x, read, heads)  # type: ignore[operator, no-any-return]
 
     def values(self, number: int, x: Tensor) -> Tensor:
         return self.model.blocks[number].values(x)  # type: ignore[operator, no-any-return]
@@ -136,7 +136,7 @@ class TransformerSubject:
     def match(
         self, number: int, readers: Tensor, sources: Tensor, read: int, heads: Sequence[int]
     ) -> Tensor:
-        return self.model.blocks[number].match(readers, sources, read, heads)  # type: ignore[operator, no-any-return]
+        return self.model.blocks[number].pattern(readers, read, heads, sources)  # type: ignore[operator, no-any-return]
 
     def added(self, number: int, mixed: Tensor) -> Tensor:
         return self.model.blocks[number].attention.written(mixed)  # type: ignore[operator, union-attr, no-any-return]

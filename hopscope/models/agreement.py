@@ -1,8 +1,7 @@
-"""Do the kernels, in C and on a GPU in Triton, agree with torch on this machine? Seconds tell.
+"""Compares the kernels, in C and in Triton, with torch on this machine, in seconds.
 
-The gradients of a small model are computed in float64, in bf16 by torch alone, and in bf16 by every
-backend that this machine can take. bf16 has an error of its own, which torch shows; a kernel that
-does as it should has about the same.
+The gradients of a small model are computed in float64, in bf16 by torch, and in bf16 by every
+possible backend. The error of torch is that of bf16; a correct kernel has about the same error.
 """
 
 from contextlib import nullcontext
@@ -20,12 +19,12 @@ MODEL = Model(layers=2, heads=2, d_model=64, init="fan-in")
 INTERFACE = Interface(tokens=False, inputs=8, length=28, read=4, outputs=8)
 BATCH, SEED = 8, 0
 ALLOWED = 2.0
-"""Errors of torch in bf16 that a kernel may have: it rounds elsewhere. Measured: 0.8 to 0.9."""
+"""Largest error of a kernel, in errors of torch in bf16. Measured: 0.8 to 0.9."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the gradients of one backend are from those in float64, as a share of these."""
+    """Distance of one backend's gradients from those in float64, as a share of the latter."""
 
     backend: native.Backend
     error: float
@@ -33,12 +32,12 @@ class Agreement:
 
     @property
     def agrees(self) -> bool:
-        """Is the error that of bf16, and no greater? (NaN is not.)"""
+        """Whether the error is allowed (NaN is not)."""
         return self.error <= self.allowed
 
 
 def agreements() -> list[Agreement]:
-    """Every backend that this machine can take beside torch, compared with torch."""
+    """Every backend that is possible here, except torch, compared with torch."""
     exact = _gradients(torch.float64, "torch")
 
     def error(backend: native.Backend) -> float:
@@ -51,11 +50,11 @@ def agreements() -> list[Agreement]:
 
 
 def _gradients(dtype: torch.dtype, backend: native.Backend) -> Float[Tensor, "parameter"]:
-    """Of the mean squared error, of all parameters in a row."""
+    """The gradients of the mean squared error, of all parameters in a row."""
     generator = torch.Generator().manual_seed(SEED)
 
     def numbers(*shape: int) -> Tensor:
-        """What bf16 can hold, so that all compute with the same."""
+        """Numbers that bf16 can hold, so that every backend gets the same."""
         return torch.randn(*shape, generator=generator).bfloat16().to(device, dtype)
 
     device = "cuda" if backend == "triton" else "cpu"

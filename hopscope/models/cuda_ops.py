@@ -1,9 +1,10 @@
 """The sublayers of a block on a GPU: attention, norm, GELU's gradient and sums over rows in Triton,
 matrix products in cuBLAS.
 
-A fleet's tensors have a model axis in front; in a kernel, that of rows of a matrix. Kernels sum in
-float32, and read and write the tensors' own precision. cuBLAS multiplies in float32, and may round
-sums of parts to bf16 (`torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction`).
+The tensors of a fleet have a model axis in front. Kernels treat every tensor as a matrix of rows
+for each model. They sum in float32, and read and write the precision of their tensors. cuBLAS sums
+in float32 too, but may round partial sums to bf16
+(`torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction`).
 """
 
 from collections.abc import Callable
@@ -22,15 +23,15 @@ from torch.nn.functional import gelu, linear
 from hopscope.models.layers import NORM_EPS, Attention, Mlp, Norm, side_by_side
 
 LANES = 16
-"""Numbers of which rows and heads are multiples."""
+"""The widths of rows and heads are multiples of this."""
 NUMBERS = 4096
-"""Numbers of a matrix that a program holds at once."""
+"""Numbers of a matrix that one program holds at a time."""
 SHARED = 2**16
-"""Bytes in which the operands of attention's products must have room: a multiprocessor shares more
-(99 KiB the smallest that multiply bf16), of which Triton needs some for itself.
+"""Bytes of shared memory for the operands of attention's products. A multiprocessor has more (at
+least 99 KiB, if it multiplies bf16), but Triton needs a part.
 """
 PROGRAMS = 256
-"""Among so many programs the rows of a sum are shared out, about two for each multiprocessor."""
+"""Number of programs that share the rows of a sum: about two for each multiprocessor."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class CudaOps:
     """The sublayers of bf16 models on a GPU."""
 
     def longest(self, norm: nn.Module, attention: Attention) -> int:  # noqa: ARG002
-        """The longest sequence whose attention a multiprocessor has room for; 0: none."""
+        """The longest sequence whose attention can be computed here; 0: none."""
         if attention.width % LANES or attention.query.weight.shape[-1] % LANES:
             return 0
         return longest(attention.width)
@@ -54,7 +55,7 @@ class CudaOps:
         attention: Attention,
         read: int,
     ) -> BFloat16[Tensor, "*model batch read d_model"]:
-        """The last `read` positions, and what all heads add there."""
+        """The last `read` positions, with what all heads add there."""
         y, query, maps = _normed(norm, x), None, [attention.key, attention.value]
         if read == x.shape[-2]:
             maps.insert(0, attention.query)
@@ -67,12 +68,12 @@ class CudaOps:
     def mlp(
         self, x: BFloat16[Tensor, "*model batch seq d_model"], norm: nn.Module, mlp: Mlp
     ) -> BFloat16[Tensor, "*model batch seq d_model"]:
-        """Every position, and what the MLP adds there."""
+        """Every position, with what the MLP adds there."""
         return x + up_and_down(_normed(norm, x), *mlp.up.pair, *mlp.down.pair)
 
 
 def longest(width: int) -> int:
-    """The most positions for whose attention a multiprocessor has room, in heads of this width."""
+    """The longest sequence whose attention fits into shared memory, for heads of this width."""
     wide, seq = _block(width), 128
     # Queries, keys, values and gradient; weights and their gradient; bf16.
     while seq and 2 * (4 * seq * wide + 2 * seq * seq) > SHARED:
@@ -107,7 +108,7 @@ class _Affine(Function):
 
 
 class _Mlp(Function):
-    """An affine map up, GELU, an affine map down; of weight and bias each."""
+    """An affine map up, GELU, an affine map down."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> Float[Tensor, "*model batch seq d_model"]:
@@ -163,9 +164,10 @@ class _Norm(Function):
 
 
 class _Attend(Function):
-    """What heads, side by side in each row, bring to the last `read` positions.
+    """What each head brings to the last `read` positions; the heads are side by side in a row.
 
-    Each row is query, key and value of a position; or key and value, where `query` is given.
+    A row of `packed_qkv` is query, key and value of a position; or key and value, if `query` is
+    given.
     """
 
     @staticmethod
@@ -190,7 +192,7 @@ class _Attend(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """The softmax was not saved, and is computed again from the log-sum of each row."""
+        """The softmax is computed again from the log-sum of each row."""
         (packed_qkv, query, logsum), gradient = ctx.saved_tensors, gradient.contiguous()
         queries, width = _queries(packed_qkv, query)
         of_packed = torch.empty_like(packed_qkv)
@@ -212,7 +214,7 @@ attend: Callable[..., Tensor] = _Attend.apply
 
 
 def _launch(kernel: Any, programs: tuple[int, ...], *given: Any, **sizes: int | bool) -> None:
-    """Start a kernel on the device of its first tensor: Triton takes the current one."""
+    """Start a kernel on the device of its first tensor (Triton would use the current device)."""
     with torch.cuda.device_of(given[0]):
         kernel[programs](*given, **sizes)
 
@@ -222,14 +224,14 @@ def _float32(like: Tensor, *shape: int) -> Tensor:
 
 
 def _queries(packed_qkv: Tensor, query: Tensor | None) -> tuple[Tensor, int]:
-    """Where queries lie, and the width of all heads."""
+    """The tensor that contains the queries, and the width of all heads together."""
     return (packed_qkv, packed_qkv.shape[-1] // 3) if query is None else (query, query.shape[-1])
 
 
 def _attention(
     packed_qkv: Tensor, queries: Tensor, width: int, heads: int, causal: bool
 ) -> tuple[tuple[int], tuple[int | float, ...], dict[str, int | bool]]:
-    """How many programs; what each is given: the sizes, and those of its blocks."""
+    """The number of programs, the sizes they are given, and the sizes of their blocks."""
     read, seq, each = queries.shape[-2], packed_qkv.shape[-2], width // heads
     sizes = heads, read, seq, each, each**-0.5, queries.shape[-1], packed_qkv.shape[-1]
     blocks = {"READ": _block(read), "SEQ": _block(seq), "WIDTH": _block(each)}
@@ -261,7 +263,7 @@ def _weight_gradient(x: Tensor, weight: Tensor, gradient: Tensor) -> Tensor:
 
 
 def _sum_rows(x: Tensor, fleet: torch.Size) -> Tensor:
-    """The sum of all positions, of each model."""
+    """The sum over all positions, for each model."""
     models, rows, width = _sizes(x, fleet)
     tall, wide = _part(width)
     programs, tiles = _shared(rows, tall, models)
@@ -274,9 +276,7 @@ def _sum_rows(x: Tensor, fleet: torch.Size) -> Tensor:
 
 
 def _gelu_backward(x: Tensor, gradient: Tensor, fleet: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
-    """GELU(x), and from its gradient that of x; and the sum of that over all positions, of each
-    model.
-    """
+    """GELU(x), the gradient of x, and its sum over all positions for each model."""
     models, rows, width = _sizes(x, fleet)
     tall, wide = _part(width)
     programs, tiles = _shared(rows, tall, models)
@@ -290,7 +290,7 @@ def _gelu_backward(x: Tensor, gradient: Tensor, fleet: torch.Size) -> tuple[Tens
 
 
 def _total(sums: Tensor, dtype: torch.dtype, fleet: torch.Size) -> Tensor:
-    """The sum of what programs have summed, of each model."""
+    """The sum of the sums of all programs, for each model."""
     models, programs, width = sums.shape
     out = torch.empty(*fleet, width, dtype=dtype, device=sums.device)
     tall = _block(programs)
@@ -303,29 +303,29 @@ def _total(sums: Tensor, dtype: torch.dtype, fleet: torch.Size) -> Tensor:
 
 
 def _sizes(x: Tensor, fleet: torch.Size) -> tuple[int, int, int]:
-    """How many models, rows of each, and numbers in a row."""
+    """The number of models, of rows of each model, and of numbers in a row."""
     models, width = fleet.numel(), x.shape[-1]
     return models, x.numel() // (models * width), width
 
 
 def _block(size: int) -> int:
-    """A power of two that holds so many, at least as many as a matrix product takes."""
+    """The next power of two, and at least 16, the smallest size of a matrix product."""
     return max(16, 1 << (size - 1).bit_length())
 
 
 def _tile_of(width: int) -> tuple[int, int]:
-    """Rows and columns of a tile of whole rows."""
+    """Rows and columns of a tile that holds whole rows."""
     wide = _block(width)
     return max(1, NUMBERS // wide), wide
 
 
 def _part(width: int) -> tuple[int, int]:
-    """Rows and columns of a tile, of rows that may be longer."""
+    """Rows and columns of a tile that holds at most 128 numbers of each row."""
     return _tile_of(min(width, 128))
 
 
 def _shared(rows: int, tall: int, models: int) -> tuple[int, int]:
-    """Among how many programs the tiles of each model are shared out, and how many each gets."""
+    """The number of programs that share the tiles of a model, and the tiles of each program."""
     tiles = -(-rows // tall)
     each = -(-tiles * models // PROGRAMS)
     return -(-tiles // each), each
@@ -337,7 +337,7 @@ def attend_forward(
     query_row, key_row, causal: tl.constexpr,
     READ: tl.constexpr, SEQ: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """What one head of one example brings to the reading positions."""
+    """What one head of one example brings to the last `read` positions."""
     example, head = tl.program_id(0) // heads, tl.program_id(0) % heads
     row, column = tl.arange(0, READ), tl.arange(0, SEQ)
     q = _rows(query, example * read, query_row, head * width, read, width, READ, WIDTH)
@@ -388,7 +388,7 @@ def norm_forward(
     x, gain, shift, y, statistics, rows, width, epsilon,
     ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Layer normalisation of some rows of a model; and their means and inverse deviations."""
+    """Layer normalisation of some rows of a model, with their means and inverse deviations."""
     model = tl.program_id(1)
     column = tl.arange(0, WIDTH)
     row, there, place = _tile(model, tl.program_id(0), 0, rows, width, ROWS, WIDTH)
@@ -410,7 +410,7 @@ def norm_backward(
     x, gain, statistics, gradient, x_gradient, sums, rows, width,
     TILES: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of some tiles of rows; those of gain and shift as a sum for each program."""
+    """The gradients of some tiles of rows; those of gain and shift are summed in each program."""
     program, model = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, WIDTH)
     inside = column < width
@@ -441,7 +441,7 @@ def gelu_backward(
     x, gradient, y, x_gradient, sums, rows, width,
     TILES: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """GELU, exact, once more, and from its gradient that of x; and its sum, for each program."""
+    """The exact GELU again, the gradient of x, and the sum of that gradient in each program."""
     program, model = tl.program_id(0), tl.program_id(2)
     first = tl.program_id(1) * WIDTH
     total = tl.zeros((WIDTH,), tl.float32)
@@ -464,7 +464,7 @@ def sum_tiles(
     x, sums, rows, width,
     TILES: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The sum of some tiles of rows, for each program."""
+    """The sum of some tiles of rows in each program."""
     program, model = tl.program_id(0), tl.program_id(2)
     first = tl.program_id(1) * WIDTH
     total = tl.zeros((WIDTH,), tl.float32)
@@ -477,7 +477,7 @@ def sum_tiles(
 
 @triton.jit
 def sum_programs(sums, out, programs, width, ROWS: tl.constexpr, WIDTH: tl.constexpr):
-    """The sum of what the programs summed."""
+    """The sum of the sums of all programs."""
     model, first = tl.program_id(1), tl.program_id(0) * WIDTH
     _, there, place = _tile(model, 0, first, programs, width, ROWS, WIDTH)
     found = tl.sum(tl.load(sums + place, mask=there, other=0.0), 0)
@@ -511,7 +511,7 @@ def _scores(q, k, row, column, read, seq, scale, causal: tl.constexpr):
 
 @triton.jit
 def _tile(model, tile, first, rows, width, ROWS: tl.constexpr, WIDTH: tl.constexpr):
-    """A tile's rows; which of its numbers there are, and where."""
+    """The rows of a tile, a mask of the numbers that exist, and their places."""
     row, column = tile * ROWS + tl.arange(0, ROWS), first + tl.arange(0, WIDTH)
     there = (row < rows)[:, None] & (column < width)[None, :]
     place = (model * rows + row).to(tl.int64)[:, None] * width + column[None, :]

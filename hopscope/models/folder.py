@@ -24,7 +24,7 @@ NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 def save(model: Transformer, folder: Path | str) -> None:
     """Write a single model; an existing folder's two files are replaced, each atomically."""
     if model.fleet:
-        raise ModelError("a fleet was to be saved; save its members: model.member(i)")
+        raise ModelError("got a fleet; save its members: model.member(i)")
     folder = Path(folder)
     config = {
         "format": FORMAT,
@@ -50,7 +50,38 @@ def load(folder: Path | str) -> Transformer:
         shape = Model(**config["model"]), Interface(**config["interface"])
     except (KeyError, TypeError, ValueError, RecursionError, ConfigError) as error:
         raise ModelError(f"{folder}/{CONFIG} does not describe a model: {error}") from error
-    return model_from(weights, *shape, f"{folder}/{WEIGHTS}")
+    return model_from(*shape, weights, f"{folder}/{WEIGHTS}")
+
+
+def model_from(
+    config: Model,
+    interface: Interface,
+    weights: Mapping[str, Tensor],
+    source: str,
+    models: Sequence[int] = (),
+) -> Transformer:
+    """A model, or a fleet, with these weights, if they have exactly its names and shapes.
+
+    A shape may ask for more memory than there is, so it is compared on the meta device first.
+    """
+    other = "it belongs to a model of another shape"
+    if config.layers > len(weights):  # each layer has several
+        raise ModelError(f"{source} has not the weights of {config.layers:,} layers: {other}")
+    try:
+        with torch.device("meta"):
+            model = Transformer(config, interface, models)
+    except RuntimeError as error:
+        raise ModelError(f"{source} belongs to a model of impossible size: {error}") from error
+    own = model.state_dict()
+    for name in own.keys() ^ weights.keys():
+        where = "lacks" if name in own else "has unknown"
+        raise ModelError(f"{source} {where} {name}: {other}")
+    for name, tensor in own.items():
+        got, expected = tuple(weights[name].shape), tuple(tensor.shape)
+        if got != expected:
+            raise ModelError(f"{source}: {name} is {got}, expected {expected}: {other}")
+    model.to_empty(device="cpu").load_state_dict(weights)
+    return model
 
 
 def _weights(path: Path) -> dict[str, Tensor]:
@@ -63,42 +94,3 @@ def _weights(path: Path) -> dict[str, Tensor]:
         if tensor.dtype not in NUMBERS or not tensor.isfinite().all():
             raise ModelError(f"{path}: {name[:100]} holds what is not a number: write it anew")
     return weights
-
-
-def model_from(
-    weights: Mapping[str, Tensor],
-    config: Model,
-    interface: Interface,
-    source: str,
-    seeds: Sequence[int] = (),
-) -> Transformer:
-    """The model (with seeds: the fleet) of this shape with these weights.
-
-    Weights of another shape are refused before memory is taken for the model.
-    """
-    if config.layers > len(weights):  # each layer has several
-        raise ModelError(
-            f"{source} has {len(weights)} weights, and its config says {config.layers:,} layers: "
-            "it belongs to a model of another shape"
-        )
-    try:
-        with torch.device("meta"):
-            expected = Transformer(config, interface, seeds).state_dict()
-    except RuntimeError as error:
-        raise ModelError(f"{source} belongs to a model of no size: {error}") from error
-    _check_fit(expected, weights, source)
-    model = Transformer(config, interface, seeds)
-    model.load_state_dict(weights)
-    return model
-
-
-def _check_fit(own: Mapping[str, Tensor], weights: Mapping[str, Tensor], source: str) -> None:
-    """Refuse weights that have not these names and shapes."""
-    for name in own.keys() ^ weights.keys():
-        where = "lacks" if name in own else "has unknown"
-        raise ModelError(f"{source} {where} {name}: it belongs to a model of another shape")
-    for name, tensor in own.items():
-        got = weights[name]
-        if got.shape != tensor.shape:
-            shapes = f"{tuple(got.shape)}, expected {tuple(tensor.shape)}"
-            raise ModelError(f"{source}: {name} is {shapes}: it is of a model of another shape")

@@ -2,9 +2,9 @@
 
     x + out(attention(norm(x)))        x + down(GELU(up(norm(x))))
 
-What they replace is written out in `layers.py`. Forward and backward are one call each of
-`csrc/sublayers.c`: Python between the kernels runs from cold caches, and takes its time. With AMX
-the residual is added in float32 before rounding; with AVX-512 afterwards.
+`layers.py` computes the same in torch. Forward and backward are one call each of
+`csrc/sublayers.c`: Python between kernels would run from cold caches. With AMX the residual is
+added in float32 before rounding, with AVX-512 in bf16 after it.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class FusedBlocks:
         attention: Attention,
         read: int,
     ) -> BFloat16[Tensor, "*model batch read d_model"]:
-        """The last `read` positions, and what all heads add there."""
+        """The last `read` positions, with what all heads add there."""
         heads = Heads(attention.heads, attention.causal, read, self.tiles)
         query, value, out = attention.query.pair, attention.value.pair, attention.out.pair
         added: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
@@ -59,13 +59,13 @@ class FusedBlocks:
     def mlp(
         self, x: BFloat16[Tensor, "*model batch seq d_model"], norm: Norm, mlp: Mlp
     ) -> BFloat16[Tensor, "*model batch seq d_model"]:
-        """Every position, and what the MLP adds there."""
+        """Every position, with what the MLP adds there."""
         added: Tensor = _Mlp.apply(self.tiles, x, *norm.pair, *mlp.up.pair, *mlp.down.pair)  # type: ignore[no-untyped-call]
         return added
 
 
 class Heads(NamedTuple):
-    """How many heads, whether they look back only, from how many positions, and whether by AMX."""
+    """The number of heads, whether they are causal, the positions read, and whether AMX is used."""
 
     number: int
     causal: bool
@@ -73,11 +73,18 @@ class Heads(NamedTuple):
     tiles: bool
 
 
-ENDS = "x", "gain", "shift"
-MLP_INPUTS = *ENDS, "up_weight", "up_bias", "down_weight", "down_bias"
+MLP_INPUTS = "x", "gain", "shift", "up_weight", "up_bias", "down_weight", "down_bias"
+MLP_GRADIENTS = (
+    "x_gradient", "gain_gradient", "shift_gradient", "up_gradient_weight", "up_gradient_bias",
+    "down_gradient_weight", "down_gradient_bias",
+)  # fmt: skip
 ATTENTION_INPUTS = (
-    *ENDS, "query_weight", "query_bias", "key_weight", "value_weight", "value_bias",
+    "x", "gain", "shift", "query_weight", "query_bias", "key_weight", "value_weight", "value_bias",
     "out_weight", "out_bias",
+)  # fmt: skip
+ATTENTION_GRADIENTS = (
+    "x_gradient", "gain_gradient", "shift_gradient", "query_gradient_weight", "query_gradient_bias",
+    "out_gradient_weight", "out_gradient_bias", "packed_gradient_weight", "packed_gradient_bias",
 )  # fmt: skip
 
 
@@ -96,10 +103,8 @@ class _Mlp(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         _, *inputs = ctx.saved_tensors
         to = [torch.empty_like(each) for each in inputs]
-        fields = *_gradients("x", "gain", "shift"), *_map_gradients("up", "down")
-        _backward(
-            ctx, MlpSublayer(ctx.sizes), MLP_INPUTS, gradient, dict(zip(fields, to, strict=True))
-        )
+        gradients = dict(zip(MLP_GRADIENTS, to, strict=True))
+        _backward(ctx, MlpSublayer(ctx.sizes), MLP_INPUTS, gradient, gradients)
         return None, *to
 
 
@@ -123,11 +128,8 @@ class _Attention(Function):
         packed = query.new_empty(*fleet, (2 + whole) * inner, width)
         packed_bias = query.new_empty(*fleet, (2 + whole) * inner)
         to = [torch.empty_like(each) for each in (x, gain, shift, query, query_bias, out, out_bias)]
-        fields = (
-            *_gradients("x", "gain", "shift"), *_map_gradients("query", "out", "packed"),
-        )  # fmt: skip
-        pointers = dict(zip(fields, [*to, packed, packed_bias], strict=True))
-        _backward(ctx, AttentionSublayer(ctx.sizes), ATTENTION_INPUTS, gradient, pointers)
+        gradients = dict(zip(ATTENTION_GRADIENTS, [*to, packed, packed_bias], strict=True))
+        _backward(ctx, AttentionSublayer(ctx.sizes), ATTENTION_INPUTS, gradient, gradients)
         weights, biases = packed.split(inner, -2), packed_bias.split(inner, -1)
         of_query = (weights[0], biases[0]) if whole else to[3:5]
         return None, *to[:3], *of_query, weights[-2], weights[-1], biases[-1], *to[5:]
@@ -153,15 +155,7 @@ def _forward(ctx: Any, task: Sublayer, inputs: dict[str, Tensor], y: Tensor) -> 
 def _backward(
     ctx: Any, task: Sublayer, names: tuple[str, ...], gradient: Tensor, to: dict[str, Tensor]
 ) -> None:
-    """Fill these with gradients."""
+    """Fill the tensors in `to` with gradients."""
     saved, *inputs = ctx.saved_tensors
     tensors = dict(zip(names, inputs, strict=True))
     native.run(task, "_back", **tensors, saved=saved, gradient=gradient.contiguous(), **to)
-
-
-def _gradients(*names: str) -> tuple[str, ...]:
-    return tuple(f"{name}_gradient" for name in names)
-
-
-def _map_gradients(*names: str) -> tuple[str, ...]:
-    return tuple(f"{name}_gradient_{part}" for name in names for part in ("weight", "bias"))

@@ -1,7 +1,6 @@
-"""The layers of a transformer, for one model or a fleet, written out in torch.
+"""The layers of a transformer, for one model or a fleet, in torch.
 
-A fleet's parameters have a model axis in front; so have its activations. Every layer is
-written once, for both.
+The parameters and activations of a fleet have a model axis in front.
 """
 
 import math
@@ -20,11 +19,11 @@ from hopscope.configs import Model
 from hopscope.models import torch_private
 
 NORM_EPS = 1e-5
-"""What is added to the variance in a norm; PyTorch's default."""
+"""Number added to the variance in a norm: PyTorch's default."""
 
 
 class Affine(nn.Module):
-    """The affine map x ↦ x Wᵀ + b, with weights of its own for each model of a fleet."""
+    """The affine map x ↦ W x + b; each model of a fleet has its own weights."""
 
     def __init__(
         self, fleet: tuple[int, ...], inputs: int, outputs: int, bias: bool = True
@@ -60,12 +59,12 @@ def affine(
 
 
 def side_by_side(layers: list[Affine]) -> tuple[Tensor, Tensor]:
-    """Weight and bias of one map that does what these do of the same input."""
-    shifts = [
+    """Weight and bias of one map that computes all these maps of the same input."""
+    biases = [
         each.weight.new_zeros(each.weight.shape[:-1]) if each.bias is None else each.bias
         for each in layers
     ]
-    return torch.cat([each.weight for each in layers], -2), torch.cat(shifts, -1)
+    return torch.cat([each.weight for each in layers], -2), torch.cat(biases, -1)
 
 
 class Norm(nn.Module):
@@ -123,10 +122,10 @@ class Mlp(nn.Module):
 
 
 class MaskedSoftmax(Function):
-    """softmax(scale · scores + mask), in float32 whatever the scores are.
+    """softmax(scale · scores + mask), computed in float32 for scores of any precision.
 
-    Only the weights are kept for the backward pass, in the scores' own precision: a float32
-    copy of every attention matrix would cost more time to move than to compute.
+    Only the weights are saved for the backward pass, in the precision of the scores: to move a
+    float32 copy of every attention matrix would take longer than to compute it.
     """
 
     @staticmethod
@@ -144,10 +143,9 @@ class MaskedSoftmax(Function):
 
 
 class Attention(nn.Module):
-    """Multi-head attention, written out.
+    """Multi-head attention, written out: matrix product, mask, softmax in float32, matrix product.
 
-    Matrix product, mask, softmax, matrix product: at these sizes the backward pass of the fused
-    kernel in bf16 takes several times as long. The softmax is taken in float32.
+    At these sizes the backward pass of torch's fused attention takes several times as long in bf16.
     """
 
     def __init__(self, fleet: tuple[int, ...], config: Model) -> None:
@@ -156,7 +154,7 @@ class Attention(nn.Module):
         self.heads, self.width, self.causal = config.heads, config.head_width, config.causal
         self.scale = config.head_width**-0.5
         self.query = Affine(fleet, config.d_model, width)
-        # A bias of the keys would move all scores of a row alike, and softmax forgets that.
+        # A bias of the keys would add one number to all scores of a row: softmax cancels it.
         self.key = Affine(fleet, config.d_model, width, bias=False)
         self.value = Affine(fleet, config.d_model, width)
         self.out = Affine(fleet, width, config.d_model)
@@ -166,13 +164,13 @@ class Attention(nn.Module):
         x: Float[Tensor, "*model batch seq d_model"],
         read: int,
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """What all heads add at the last `read` positions, where nobody asks for their patterns."""
+        """What all heads together add at the last `read` positions."""
         query, maps = None, [self.key, self.value]
         if read == x.shape[-2]:
             maps.insert(0, self.query)
         else:
             query = self.query(x[..., -read:, :])
-        # One map for all: each of its own would read x, and write a gradient of its size.
+        # One map for all: each map alone would read x, and write a gradient as large as x.
         packed_qkv = affine(x, *side_by_side(maps))
         *first, key, value = packed_qkv.split(self.heads * self.width, -1)
         queries = self._split(first[0] if query is None else query)
@@ -186,8 +184,8 @@ class Attention(nn.Module):
         heads: Sequence[int] | None = None,
         sources: Float[Tensor, "*model batch seq d_model"] | None = None,
     ) -> Float[Tensor, "*model batch head read seq"]:
-        """Who attends to whom, from the last `read` positions, in some heads or all; to other
-        `sources` than `x`, if there are such.
+        """The attention of some heads (default: all) from the last `read` positions of `x`, with
+        keys from `sources` (default: `x`).
         """
         query = self._split(self.query(x[..., -read:, :]))
         key = self._split(self.key(x if sources is None else sources))
@@ -195,24 +193,16 @@ class Attention(nn.Module):
             query, key = (part[..., list(heads), :, :] for part in (query, key))
         return self._weights(query, key)
 
-    def mixed(
-        self,
-        x: Float[Tensor, "*model batch seq d_model"],
-        pattern: Float[Tensor, "*model batch head read seq"],
-    ) -> Float[Tensor, "*model batch head read d_head"]:
-        """What each head's pattern carries to the reading positions."""
-        return pattern @ self.values(x)
-
     def values(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch head seq d_head"]:
-        """What each head may carry from each position."""
+        """The values of all heads at every position."""
         return self._split(self.value(x))
 
     def written(
         self, mixed: Float[Tensor, "*model batch head read d_head"]
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """What all heads together add to the residual stream."""
+        """What all heads add to the residual stream, from what each brings."""
         out: Tensor = self.out(rearrange(mixed, "... head seq width -> ... seq (head width)"))
         return out
 
@@ -221,7 +211,7 @@ class Attention(nn.Module):
         query: Float[Tensor, "*model batch head read d_head"],
         key: Float[Tensor, "*model batch head seq d_head"],
     ) -> Float[Tensor, "*model batch head read seq"]:
-        """The attention that follows from queries of the last positions and all keys."""
+        """The attention, from the queries of the last positions and all keys."""
         mask = _mask(key.shape[-2], self.causal, key.device)[-query.shape[-2] :]
         weights: Tensor = MaskedSoftmax.apply(query @ key.mT, mask, self.scale)  # type: ignore[no-untyped-call]
         return weights

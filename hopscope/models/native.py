@@ -1,9 +1,9 @@
-"""Which kernels compute a bf16 model, and how those in C (`csrc/`) are loaded and called.
+"""Choice of the kernels that compute a bf16 model; loading and calling the kernels in C (`csrc/`).
 
-There are four backends. On a CPU: *amx* (products in the processor's tiles), *avx512* (in its
-vectors) and *torch* (no kernels of ours). On a GPU: *triton* and *torch*. The best that is possible
-is taken, unless `HOPSCOPE_KERNELS` names another for the whole process, or `using` for the models
-that are made inside it. Each backend rounds in its own way.
+There are four backends. On a CPU: *amx* (products in the processor's tiles), *avx512* (products in
+its vectors) and *torch* (no kernels of ours). On a GPU: *triton* and *torch*. A model takes the
+best possible backend, unless `HOPSCOPE_KERNELS` names another one for the whole process, or `using`
+for the models made inside it. Each backend rounds in its own way.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ Backend = Literal["amx", "avx512", "triton", "torch"]
 ON_CPU: tuple[Backend, ...] = ("amx", "avx512", "torch")
 VARIABLE = "HOPSCOPE_KERNELS"
 OLDEST_GPU = (8, 0)
-"""The least compute capability that the kernels in Triton need: the first that multiplies bf16."""
+"""The first compute capability that multiplies bf16, which the kernels in Triton need."""
 
 
 def _pointers(*names: str) -> tuple[tuple[str, type[ctypes.c_void_p]], ...]:
@@ -38,27 +38,29 @@ def _maps(*names: str) -> tuple[tuple[str, type[ctypes.c_void_p]], ...]:
     return _pointers(*(f"{name}_{part}" for name in names for part in ("weight", "bias")))
 
 
+_INTEGERS = (
+    "models", "batch", "seq", "read", "width", "heads", "inner", "hidden", "causal", "tiles",
+)  # fmt: skip
+
+
 class Sizes(ctypes.Structure):
     """The struct `Sizes` of sublayers.c, field by field."""
 
     _fields_ = (
-        *((name, ctypes.c_int) for name in ("models", "batch", "seq", "read", "width", "heads")),
-        *((name, ctypes.c_int) for name in ("inner", "hidden", "causal", "tiles")),
+        *((name, ctypes.c_int) for name in _INTEGERS),
         ("epsilon", ctypes.c_float),
     )
 
 
 _INPUTS = _pointers("x", "gain", "shift")
-_BETWEEN = _pointers(
-    "y", "saved", "gradient", "x_gradient", "gain_gradient", "shift_gradient"
-)  # fmt: skip
+_REST = _pointers("y", "saved", "gradient", "x_gradient", "gain_gradient", "shift_gradient")
 
 
 class AttentionSublayer(ctypes.Structure):
     """The struct `AttentionSublayer` of sublayers.c, field by field."""
 
     _fields_ = (
-        ("sizes", Sizes), *_INPUTS, *_maps("query", "key", "value", "out"), *_BETWEEN,
+        ("sizes", Sizes), *_INPUTS, *_maps("query", "key", "value", "out"), *_REST,
         *_maps("query_gradient", "packed_gradient", "out_gradient"),
     )  # fmt: skip
 
@@ -67,7 +69,7 @@ class MlpSublayer(ctypes.Structure):
     """The struct `MlpSublayer` of sublayers.c, field by field."""
 
     _fields_ = (
-        ("sizes", Sizes), *_INPUTS, *_maps("up", "down"), *_BETWEEN,
+        ("sizes", Sizes), *_INPUTS, *_maps("up", "down"), *_REST,
         *_maps("up_gradient", "down_gradient"),
     )  # fmt: skip
 
@@ -84,7 +86,8 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         kernels = ctypes.CDLL(found.origin)
-        same = _struct_sizes(kernels) == [ctypes.sizeof(struct) for struct in STRUCTS]
+        compiled = (ctypes.c_long * len(STRUCTS)).in_dll(kernels, "hopscope_struct_sizes")
+        same = list(compiled) == [ctypes.sizeof(struct) for struct in STRUCTS]
         why = "" if same else "they were compiled from another version of hopscope"
     except (OSError, ValueError) as error:  # ValueError: there are no sizes
         why = str(error)
@@ -100,14 +103,9 @@ def library() -> ctypes.CDLL | None:
     return kernels
 
 
-def _struct_sizes(kernels: ctypes.CDLL) -> list[int]:
-    """The sizes of STRUCTS as they were compiled."""
-    return list((ctypes.c_long * len(STRUCTS)).in_dll(kernels, "hopscope_struct_sizes"))
-
-
 @cache
 def possible() -> tuple[Backend, ...]:
-    """The backends that this processor can take, best first."""
+    """The backends that are possible on this processor, best first."""
     kernels = library()
     if kernels is None:
         return ("torch",)
@@ -142,7 +140,7 @@ _chosen: ContextVar[Backend | None] = ContextVar("chosen", default=None)
 
 @contextmanager
 def using(wanted: str) -> Iterator[None]:
-    """Models that are made, moved or cast inside take this backend."""
+    """Models that are made, moved or cast inside this context take this backend."""
     token = _chosen.set(_checked("using", wanted))
     try:
         yield
@@ -150,20 +148,16 @@ def using(wanted: str) -> Iterator[None]:
         _chosen.reset(token)
 
 
-@cache
-def usual() -> Backend:
-    """The processor's backend that the environment names, or else the best."""
-    wanted = os.environ.get(VARIABLE)
-    return _checked(VARIABLE, wanted) if wanted else possible()[0]
-
-
 def backend() -> Backend:
-    """The processor's backend that a model takes which is made now."""
-    return _chosen.get() or usual()
+    """The processor's backend for a model that is made now."""
+    chosen, named = _chosen.get(), os.environ.get(VARIABLE)
+    if chosen or not named:
+        return chosen or possible()[0]
+    return _checked(VARIABLE, named)
 
 
 def backend_on(device: torch.device) -> Backend:
-    """The backend that a model takes which is made on this device now."""
+    """The backend for a model that is made on this device now."""
     here = backend()  # an unknown name is an error on every device
     if device.type == "cpu":
         return here
@@ -171,7 +165,7 @@ def backend_on(device: torch.device) -> Backend:
 
 
 def gpu_backend(device: torch.device) -> Backend:
-    """The same for a GPU; it need not be there."""
+    """The backend for a model on this GPU; torch where there is no GPU."""
     forced = "torch" in (_chosen.get(), os.environ.get(VARIABLE))
     return "torch" if forced or why_no_triton(device) else "triton"
 
@@ -180,28 +174,25 @@ def _checked(source: str, wanted: str) -> Backend:
     for each in possible():
         if each == wanted:
             return each
-    here = f"(possible here: {', '.join(possible())})"
-    if wanted not in ON_CPU:
-        raise ConfigError(f"{source}: got {wanted!r}, expected amx, avx512 or torch {here}")
-    raise ConfigError(
-        f"{source}: {wanted!r} cannot be taken here: the processor, the system's permission or, at "
-        f"installation, the compiler was missing; name another backend or none {here}"
+    why = (
+        f"{wanted!r} cannot be taken here, for want of the processor, the system's permission or a "
+        "compiler at installation; name another backend or none"
+        if wanted in ON_CPU
+        else f"got {wanted!r}, expected amx, avx512 or torch"
     )
+    raise ConfigError(f"{source}: {why} (possible here: {', '.join(possible())})")
 
 
 def why_none_better() -> str:
-    """Why the best backend, amx, is not taken, and what to do; empty where it is."""
+    """Why models do not take the best backend, amx, and what to do; empty where they do."""
     best, taken = possible()[0], backend()
     if taken != best:
         return f"{VARIABLE} forces it; {best} is possible here: unset {VARIABLE} to take it"
     if best == "amx":
         return ""
     if best == "avx512":
-        return (
-            "the system does not permit the tiles that the processor has (AMX)"
-            if processor_has("amx_tile")
-            else "the processor has no AMX"
-        )
+        tiles = processor_has("amx_tile")
+        return "the system does not permit AMX" if tiles else "the processor has no AMX"
     if not processor_has("avx512_bf16"):
         return "the processor has no AVX-512 BF16"
     if find_spec("hopscope.models._kernels") is None:
@@ -216,8 +207,8 @@ def why_none_better() -> str:
 def why_no_triton(device: torch.device) -> str:
     """Why Triton's kernels cannot run on this GPU, and what to do; empty where they can.
 
-    An installed Triton need not run: it compiles with the machine's C compiler and the headers of
-    Python. So one kernel is tried; where it fails, a warning says so once.
+    Triton compiles with the machine's C compiler and Python's headers, which may be missing. So
+    this function runs one kernel, and warns once if that fails.
     """
     if not torch.cuda.is_available():
         return "torch sees no GPU"

@@ -1,30 +1,36 @@
 """Transformers whose weights are written by hand: known circuits, and proof that depth suffices.
 
-A plan (hopscope.models.plans) says what each head looks up and carries; here it becomes weights
-of the ordinary transformer, without MLPs and norms. They are the ground truth on which the
-discovery of circuits is graded.
+They are the ground truth on which the discovery of circuits is graded. A plan lists what each head
+looks up and carries. `_Writer` makes it the weights of a transformer without MLPs and norms.
+
+The residual stream is divided into named parts, each as wide as a symbol: `symbol` and `code` (the
+input), `before` (the symbol one position earlier), and registers. In a chain, number a position
+by the symbol it carries: a value (like the query) that carries x_m first copies its own key,
+the symbol before it; from then on each layer looks up the furthest symbol it knows among those
+`before` symbols, and appends all registers of the position found to its own:
+
+    layer 0       before   := symbol of the previous position
+    layer t >= 1  register[h + 1 … 2h] := register[1 … h] of the position whose `before` is
+                  register[h],  h = 2^(t-1),  register[1] = symbol
+
+The reach doubles with each layer, so L layers answer 2^(L-1) - 1 hops, which is the most that any
+causal transformer can (hopscope.theory). Two kinds of positions would be found by mistake. The
+one after a value x_m also has x_m before it; it stands later than x_m's own value, so scores
+fall slowly with position. The very first position can only read itself; hence `before` is compared
+after a part of `symbol` is taken off.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from hopscope.configs import Model, Task, VectorTask
+from hopscope.configs import ConditionalRetrieval, Model, Retrieval, Task, VectorTask
 from hopscope.errors import ModelError
+from hopscope.facts import Role
 from hopscope.models.layers import Affine
-from hopscope.models.plans import (
-    TRIPLE,
-    Lookup,
-    Plan,
-    chain_plan,
-    register,
-    triple_plan,
-    twinned,
-    with_spares,
-)
 from hopscope.models.transformer import Block, Transformer
 from hopscope.theory import Path
 
@@ -36,20 +42,45 @@ LONGEST = 2_000
 """Positions up to which float32 tells scores of that scale apart."""
 SPHERE_DIM = 64
 """Unit vectors of this many numbers are far enough apart (inner products below about 0.5)."""
+LATENESS = 0.3
+"""By how much a score falls from the first position to the last, as a share of the score of a
+perfect match. The earlier of two equal matches then wins."""
+OWN_STEPS = 3.0
+"""Share of `symbol` taken off `before`, in positions' worth of lateness. The first position needs
+more than 1 to fall behind the second. The position after a value x_m stands 3 or more behind x_m's
+own value, so inner products of unlike symbols may disturb the share by up to ±1/2."""
+TRIPLE = ("a->x", "a->y", "x,y->z")
+"""The conditional task that can be planted: the paper's example (§3.1)."""
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A model, the task it solves, and all paths that it solves it by."""
+    """A model, the task it solves, and all paths by which it solves the task."""
 
     task: VectorTask
     model: Transformer
     paths: tuple[Path, ...]
 
 
+@dataclass(frozen=True)
+class Lookup:
+    """One head's work: where it attends, and what it carries where.
+
+    `match` lists (wanted part of the destination, part of the source, scale); `carry` lists (part
+    of the source, part of the destination). `back` attends that many positions back. `late` is the
+    score taken off per unit of lateness.
+    """
+
+    match: tuple[tuple[str, str, float], ...] = ()
+    carry: tuple[tuple[str, str], ...] = ()
+    back: int | None = None
+    late: float = 0.0
+    paths: tuple[tuple[Role, Role], ...] = ()
+
+
 def planted(
     task: Task,
-    spare_layers: Iterable[int] = (),
+    spare_layers: Collection[int] = (),
     heads: int | None = None,
     twins: bool = False,
 ) -> Planted:
@@ -58,38 +89,33 @@ def planted(
     `spare_layers` lists layers (by their number in the result) that do nothing, `heads` adds
     idle heads to every layer, and `twins` doubles each working head: two that share its work.
     """
-    known, least = _planned(task)
-    doubled = [twinned(layer) if twins else layer for layer in least]
-    plan = with_spares(doubled, set(spare_layers))
-    heads = heads or max(map(len, plan))
-    if heads < max(map(len, plan)):
-        raise ModelError(f"heads is {heads}; this circuit has {max(map(len, plan))} in one layer")
-    writer = _Writer(known, plan, heads)
+    if not isinstance(task, Retrieval | ConditionalRetrieval):
+        raise ModelError(f"task is {task.kind}; planted are retrieval and conditional")
+    least = _plan_of(task)
+    work = iter([[twin for lookup in layer for twin in [lookup] * (1 + twins)] for layer in least])
+    layers = range(len(least) + len(set(spare_layers)))
+    if not set(spare_layers) <= set(layers):
+        raise ModelError(
+            f"spare layers are {sorted(spare_layers)}; the model has layers 0 … {layers[-1]}"
+        )
+    plan = [[] if layer in spare_layers else next(work) for layer in layers]
+    most = max(map(len, plan))
+    if heads is not None and heads < most:
+        raise ModelError(f"heads is {heads}; this circuit has {most} in one layer")
     paths = (
         Path(layer, head, query, key)
         for layer, lookups in enumerate(plan)
         for head, lookup in enumerate(lookups)
         for query, key in lookup.paths
     )
-    return Planted(known, writer.model, tuple(sorted(paths)))
+    return Planted(task, _Writer(task, plan, heads or most).model, tuple(sorted(paths)))
 
 
-def _planned(task: Task) -> tuple[VectorTask, Plan]:
-    """The task, if its circuit can be written by hand, and the plan of that circuit."""
-    if task.kind == "retrieval":
-        _check_legible(task)
-        return task, chain_plan(task)
-    if task.kind != "conditional":
-        raise ModelError(f"task is {task.kind}; planted are retrieval and conditional")
-    if task.facts != TRIPLE:
+def _plan_of(task: Retrieval | ConditionalRetrieval) -> list[list[Lookup]]:
+    """The plan of a task whose symbols and positions a hand-written head can tell apart."""
+    if isinstance(task, ConditionalRetrieval) and task.facts != TRIPLE:
         facts = "; ".join(task.facts)
         raise ModelError(f"the facts are {facts}; planted are chains and {'; '.join(TRIPLE)}")
-    _check_legible(task)
-    return task, triple_plan()
-
-
-def _check_legible(task: VectorTask) -> None:
-    """Refuse sequences whose symbols or positions a hand-written head cannot tell apart."""
     if task.order != "backward" or task.position != "token" or not task.curriculum:
         raise ModelError(
             "planted models need order 'backward', position 'token' and the implicit curriculum; "
@@ -100,29 +126,86 @@ def _check_legible(task: VectorTask) -> None:
             f"symbols are {task.symbols} with dim {task.dim}, which a hand-written match cannot "
             f"tell apart: use one-hot, or sphere with dim >= {SPHERE_DIM}"
         )
+    return _chain_plan(task) if isinstance(task, Retrieval) else _triple_plan()
+
+
+def _register(number: int) -> str:
+    """The part of the residual stream in which register `number` lies."""
+    return "symbol" if number == 1 else f"register {number}"
+
+
+def _chain_plan(task: Retrieval) -> list[list[Lookup]]:
+    """One head per layer: copy the key, then double the reach until x_D is known."""
+    needed = _needed_paths(task.hops)
+    own_share = OWN_STEPS * LATENESS / (task.chains * (2 * task.hops + 1) - 1)
+    plan = [[Lookup(carry=(("symbol", "before"),), back=1, paths=needed[0])]]
+    for layer in range(1, len(needed)):
+        known = 2 ** (layer - 1)
+        carry = tuple((_register(n), _register(known + n)) for n in range(1, known + 1))
+        furthest = _register(known)
+        match = ((furthest, "before", 1.0), (furthest, "symbol", -own_share))
+        plan.append([Lookup(match, carry, late=LATENESS, paths=needed[layer])])
+    return plan
+
+
+def _needed_paths(hops: int) -> list[tuple[tuple[Role, Role], ...]]:
+    """For each layer, the paths without which the query would miss a symbol, from it backwards."""
+    paths: list[set[tuple[Role, Role]]] = [set() for _ in range(1 + hops.bit_length())]
+
+    def want(number: int, count: int) -> None:
+        """The value (or the query) that carries x_m must come to hold x_m … x_{m + count - 1}."""
+        if count <= 1:
+            return
+        layer = (count - 1).bit_length()
+        known = 2 ** (layer - 1)
+        fact = number + known - 1  # whose key is the furthest symbol known before the layer
+        carrier = Role("value", number - 1) if number else Role("query")
+        paths[layer].add((carrier, Role("value", fact)))
+        paths[0].add((Role("value", fact), Role("key", fact)))
+        want(number, known)
+        want(fact + 1, count - known)
+
+    want(0, hops + 1)
+    return [tuple(sorted(layer)) for layer in paths]
+
+
+def _triple_plan() -> list[list[Lookup]]:
+    """a→x and a→y at once, told apart by which stands earlier; then (x, y)→z by both keys."""
+    query, x, y, z = Role("query"), Role("value", 0), Role("value", 1), Role("value", 2)
+    own_keys = ((x, Role("key", 0)), (y, Role("key", 1)), (z, Role("key", 2, 1)))
+    copies = [
+        Lookup(carry=(("symbol", "before"),), back=1, paths=own_keys),
+        Lookup(carry=(("symbol", "two before"),), back=2, paths=((z, Role("key", 2)),)),
+    ]
+    match_a = (("symbol", "before", 1.0),)
+    first = [
+        Lookup(match_a, (("symbol", "register 3"),), late=LATENESS, paths=((query, y),)),
+        Lookup(match_a, (("symbol", "register 2"),), late=-LATENESS, paths=((query, x),)),
+    ]
+    match_both = (("register 3", "before", 1.0), ("register 2", "two before", 1.0))
+    last = [Lookup(match_both, (("symbol", "register 4"),), late=LATENESS, paths=((query, z),))]
+    return [copies, first, last]
 
 
 class _Writer:
     """Writes a plan into the weights of an ordinary transformer."""
 
-    def __init__(self, task: VectorTask, plan: Plan, heads: int) -> None:
-        self.task, self.width = task, task.dim
-        answers = len(task.graph().facts)
-        used = {part for layer in plan for look in layer for pair in look.carry for part in pair}
-        registers = {register(n) for n in range(1, answers + 2)}
-        names = ["symbol", "code", *sorted((used | registers) - {"symbol", "code"})]
-        self.parts = {n: slice(i * task.dim, (i + 1) * task.dim) for i, n in enumerate(names)}
-        # A head's width: one symbol for each comparison, one more for lateness, or what it carries.
-        sizes = [max(len(look.match) + 1, len(look.carry)) for layer in plan for look in layer]
-        self.head_width = max(sizes) * task.dim
-        interface = task.interface()
-        self.length = interface.length
+    def __init__(self, task: VectorTask, plan: list[list[Lookup]], heads: int) -> None:
+        self.rates, self.width, interface = task.rates(), task.dim, task.interface()
+        facts, self.length = len(task.graph().facts), interface.length
         if self.length > LONGEST:
             raise ModelError(
-                f"{len(task.graph().facts)} facts and {task.chains} chains make {self.length} "
+                f"{facts} facts and {task.chains} chains make {self.length} "
                 f"positions; planted models keep up to {LONGEST} apart: ask for fewer"
             )
         self.sharpness = SHARPNESS_PER_POSITION * self.length
+        lookups = [lookup for layer in plan for lookup in layer]
+        answers = [_register(2 + number) for number in range(facts)]
+        carried = {part for lookup in lookups for pair in lookup.carry for part in pair}
+        names = ["symbol", "code", *sorted({*carried, *answers} - {"symbol"})]
+        self.parts = {name: self._cell(number) for number, name in enumerate(names)}
+        # A head's width: one symbol for each comparison, one more for lateness, or what it carries.
+        self.head_width = task.dim * max(max(len(x.match) + 1, len(x.carry)) for x in lookups)
         config = Model(
             layers=len(plan), heads=heads, d_model=len(names) * task.dim,
             d_head=self.head_width, mlp=False, norm="none", init="fan-in",
@@ -130,71 +213,63 @@ class _Writer:
         self.model = Transformer.seeded(config, interface, 0)
         self._write(plan, answers)
 
+    def _cell(self, number: int, start: int = 0) -> slice:
+        """The numbers of one symbol, among others of the same width."""
+        return slice(start + number * self.width, start + (number + 1) * self.width)
+
     @torch.no_grad()
-    def _write(self, plan: Plan, answers: int) -> None:
+    def _write(self, plan: list[list[Lookup]], answers: list[str]) -> None:
         source = self.model.input
         assert isinstance(source, Affine)
         source.weight.zero_()
         source.weight[: 2 * self.width] = torch.eye(2 * self.width)
         self.model.head.weight.zero_()
-        for answer in range(answers):
-            rows = slice(answer * self.width, (answer + 1) * self.width)
-            self.model.head.weight[rows, self.parts[register(answer + 2)]] = torch.eye(self.width)
+        for number, part in enumerate(answers):
+            self.model.head.weight[self._cell(number), self.parts[part]] = torch.eye(self.width)
         for block, lookups in zip(self.model.blocks, plan, strict=True):
             assert isinstance(block, Block)
             # Heads without work keep random queries, keys and values, and write nothing.
             block.attention.out.weight.zero_()
             for head, lookup in enumerate(lookups):
-                share = 1 / sum(other == lookup for other in lookups)
-                self._write_head(block, head, lookup, share)
+                self._write_head(block, head, lookup, share=1 / lookups.count(lookup))
 
     def _write_head(self, block: Block, head: int, lookup: Lookup, share: float) -> None:
-        attention, w = block.attention, self.width
-        rows = slice(head * self.head_width, (head + 1) * self.head_width)
+        attention, code, start = block.attention, self.parts["code"], head * self.head_width
         query, key, value = (
-            matrix.weight[rows].zero_()
+            matrix.weight[start : start + self.head_width].zero_()
             for matrix in (attention.query, attention.key, attention.value)
         )
-        assert attention.query.bias is not None
-        eye, scale = torch.eye(w), 1 / attention.scale  # undo the division by √width
+        eye, scale = torch.eye(self.width), 1 / attention.scale  # undo the division by √width
         if lookup.back is not None:
-            query[:w, self.parts["code"]] = (
-                self._turned(lookup.back) * self._code_sharpness() * scale
-            )
-            key[:w, self.parts["code"]] = eye
+            turned = self._turned(lookup.back)
+            query[self._cell(0), code] = turned * self._code_sharpness() * scale
+            key[self._cell(0), code] = eye
         for number, (wanted, compared, factor) in enumerate(lookup.match):
-            cell = slice(number * w, (number + 1) * w)
+            cell = self._cell(number)
             query[cell, self.parts[wanted]] = eye * factor * self.sharpness * scale
             key[cell, self.parts[compared]] = eye
         if lookup.late:
-            row = len(lookup.match) * w
-            attention.query.bias[rows.start + row] = -lookup.late * self.sharpness * scale
-            key[row, self.parts["code"]] = self._lateness()
+            row = len(lookup.match) * self.width
+            attention.query.pair[1][start + row] = -lookup.late * self.sharpness * scale
+            key[row, code] = self._lateness()
         for number, (carried, target) in enumerate(lookup.carry):
-            cell = slice(number * w, (number + 1) * w)
-            value[cell, self.parts[carried]] = eye
-            columns = slice(rows.start + cell.start, rows.start + cell.stop)
-            attention.out.weight[self.parts[target], columns] = eye * share
+            value[self._cell(number), self.parts[carried]] = eye
+            attention.out.weight[self.parts[target], self._cell(number, start)] = eye * share
 
     def _code_sharpness(self) -> float:
         """Enough to keep the code of one position apart from that of every other."""
-        rates, distances = self.task.rates(), range(1, self.length + 2)
-        gaps = [sum(1 - math.cos(rate * d) for rate in rates) for d in distances]
-        return CLEAR / min(gaps)
+        distances = range(1, self.length + 2)
+        return CLEAR / min(sum(1 - math.cos(rate * d) for rate in self.rates) for d in distances)
 
     def _turned(self, back: int) -> Tensor:
-        """Turns a position's code into that of `back` positions earlier."""
-        rates = self.task.rates()
-        cos = torch.diag(torch.tensor([math.cos(back * rate) for rate in rates]))
-        sin = torch.diag(torch.tensor([math.sin(back * rate) for rate in rates]))
+        """The map from a position's code to that of `back` positions earlier."""
+        cos = torch.diag(torch.tensor([math.cos(back * rate) for rate in self.rates]))
+        sin = torch.diag(torch.tensor([math.sin(back * rate) for rate in self.rates]))
         return torch.cat((torch.cat((cos, sin), 1), torch.cat((-sin, cos), 1)))
 
     def _lateness(self) -> Tensor:
-        """A reading of the code that rises from 0 at the first position to 1 at the last.
-
-        The sine of the slowest frequency, as long as it has not reached its top.
-        """
-        furthest = (self.length - 1) * self.task.rates()[-1]
+        """A part of the code, the slowest sine, made to rise from 0 at the first position to 1."""
+        furthest = (self.length - 1) * self.rates[-1]
         if furthest > math.pi / 2:
             raise ModelError(
                 f"the slowest frequency turns {furthest:.1f} radians over {self.length} positions, "

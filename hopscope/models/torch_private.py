@@ -1,4 +1,4 @@
-"""Private functions of torch that hopscope calls, and what it does where torch has them no more."""
+"""Private functions of torch that hopscope calls, each with a substitute if torch drops it."""
 
 import torch
 from jaxtyping import Float
@@ -26,7 +26,7 @@ def copy_all(targets: list[Tensor], sources: list[Tensor]) -> None:
 def softmax_backward(
     weights: Float[Tensor, "*batch key"], gradient: Float[Tensor, "*batch key"]
 ) -> Float[Tensor, "*batch key"]:
-    """The gradient of a softmax's input, from its output and the gradient of that."""
+    """The gradient of a softmax's input, from its output and the output's gradient."""
     if _SOFTMAX_BACKWARD is not None:
         scores: Tensor = _SOFTMAX_BACKWARD(gradient, weights, -1, weights.dtype)
         return scores

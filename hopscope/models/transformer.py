@@ -6,10 +6,10 @@ The attention of any layer can be seen, and replaced, through an argument:
 
     model(x, attention=edit)     edit(layer, pattern) -> pattern
 
-and so can what its heads carry (`heads=edit`). It can also be walked: `enter`, `layer`, `leave`.
+A model can also be run step by step: `enter`, `layer`, `leave`.
 
 In bf16 a block is computed by the kernels of its backend (`native.backend_on`), chosen when it is
-made, moved or cast. Edited passes, and whatever kernels do not support, are computed by torch.
+made, moved or cast. torch computes passes with an edit, and what the kernels do not support.
 
 With `models=(seed, …)` it is a fleet: parameters, inputs and outputs have a model axis in
 front, and member i computes what a single model with its weights would.
@@ -17,7 +17,6 @@ front, and member i computes what a single model with its weights would.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -35,28 +34,7 @@ GPT2_STD = 0.02
 
 
 AttentionEdit = Callable[[int, Float[Tensor, "*model batch head read seq"]], Tensor]
-"""Sees the attention of a layer and returns what to use instead (or the same)."""
-
-HeadEdit = Callable[[int, Float[Tensor, "*model batch head read d_head"]], Tensor]
-"""Sees what the heads of a layer carry, before it is written, and returns what to use instead."""
-
-
-@dataclass(frozen=True)
-class Edits:
-    """What is replaced while the model runs; nothing, unless told."""
-
-    attention: AttentionEdit | None = None
-    heads: HeadEdit | None = None
-    given: Float[Tensor, "*model batch head seq seq"] | None = None
-    """The attention of a layer that is walked, where there is no need to compute it."""
-
-    @property
-    def none(self) -> bool:
-        """True if nothing is replaced."""
-        return self.attention is None and self.heads is None and self.given is None
-
-
-NO_EDITS = Edits()
+"""Takes a layer and its attention; returns the attention to use instead (or the same)."""
 
 
 @runtime_checkable
@@ -92,13 +70,13 @@ class Block(nn.Module):
         self._choose_kernels()
 
     def _apply(self, fn: Any, recurse: bool = True) -> "Block":
-        """Move or cast, as `nn.Module` does; a torch that no longer calls this computes alone."""
+        """Move or cast, as `nn.Module` does, then choose the kernels again."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._choose_kernels()
         return self
 
     def _choose_kernels(self) -> None:
-        """The kernels for this dtype and device, and which sublayers of this shape they compute."""
+        """Choose kernels for this dtype and device, and the sublayers that they compute."""
         self.kernels: Kernels | None = None
         self.longest, self.mlp_in_kernels = 0, False  # sequence whose attention they compute
         if any(parameter.dtype != torch.bfloat16 for parameter in self.parameters()):
@@ -110,7 +88,7 @@ class Block(nn.Module):
             if self.mlp and self.mlp_norm:
                 self.mlp_in_kernels = kernels.supports_mlp(self.mlp_norm, self.mlp)
 
-    def _takes(self, x: Tensor) -> bool:
+    def _kernels_take(self, x: Tensor) -> bool:
         """Whether kernels can compute with this residual stream."""
         bias, shape = self.attention.out.pair[1], (*x.shape[:-3], x.shape[-1])
         bf16 = x.dtype == bias.dtype == torch.bfloat16
@@ -121,48 +99,55 @@ class Block(nn.Module):
         x: Float[Tensor, "*model batch seq d_model"],
         read: int,
         layer: int,
-        edits: Edits,
+        edit: AttentionEdit | None,
     ) -> Float[Tensor, "*model batch read d_model"]:
-        if edits.none:
-            return self._finished(self._attended(x, read))
-        written = self._edited(self.attention_norm(x), read, layer, edits)
-        return self._finished(x[..., -read:, :] + written)
+        if edit is None:
+            return self.mlp_sublayer(self.attention_sublayer(x, read))
+        y = self.attention_norm(x)
+        pattern = _edited(edit, layer, self.attention.pattern(y, read))
+        return self.write(x[..., -read:, :], pattern @ self.attention.values(y))
 
-    def _attended(
+    def attention_sublayer(
         self, x: Float[Tensor, "*model batch seq d_model"], read: int
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """The last `read` positions, and what all heads add there."""
+        """The last `read` positions, with what all heads add there."""
         seq = x.shape[-2]
-        if self.kernels and seq <= self.longest and self._takes(x):
+        if self.kernels and seq <= self.longest and self._kernels_take(x):
             return self.kernels.attention(x, self.attention_norm, self.attention, read)
-        # A slice of everything would still write a gradient of its own, as large as x.
+        # The gradient of a slice is as large as x, even where the slice is all of x.
         last = x if read == seq else x[..., -read:, :]
         out: Tensor = last + self.attention(self.attention_norm(x), read)
         return out
 
-    def look(
-        self, x: Float[Tensor, "*model batch seq d_model"], read: int, heads: Sequence[int]
-    ) -> Float[Tensor, "*model batch head read seq"]:
-        """Who attends to whom in some heads, from the last `read` positions."""
-        return self.attention.pattern(self.attention_norm(x), read, heads)
+    def mlp_sublayer(
+        self, x: Float[Tensor, "*model batch seq d_model"]
+    ) -> Float[Tensor, "*model batch seq d_model"]:
+        """Every position, with what the MLP adds there (if there is an MLP)."""
+        if self.mlp is None or self.mlp_norm is None:
+            return x
+        if self.kernels and self.mlp_in_kernels and self._kernels_take(x):
+            return self.kernels.mlp(x, self.mlp_norm, self.mlp)
+        out: Tensor = x + self.mlp(self.mlp_norm(x))
+        return out
 
-    def match(
+    def pattern(
         self,
-        readers: Float[Tensor, "*model batch seq d_model"],
-        sources: Float[Tensor, "*model batch seq d_model"],
+        x: Float[Tensor, "*model batch seq d_model"],
         read: int,
         heads: Sequence[int],
+        sources: Float[Tensor, "*model batch seq d_model"] | None = None,
     ) -> Float[Tensor, "*model batch head read seq"]:
-        """Who attends to whom in some heads, with queries from one residual stream and keys from
-        another.
+        """The attention of some heads from the last `read` positions: queries from the residual
+        stream `x`, keys from `sources` (default: `x`).
         """
-        queries, keys = self.attention_norm(readers), self.attention_norm(sources)
+        queries = self.attention_norm(x)
+        keys = queries if sources is None else self.attention_norm(sources)
         return self.attention.pattern(queries, read, heads, keys)
 
     def values(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch head seq d_head"]:
-        """What each head may carry from each position."""
+        """The values of all heads at every position."""
         return self.attention.values(self.attention_norm(x))
 
     def write(
@@ -170,54 +155,22 @@ class Block(nn.Module):
         x: Float[Tensor, "*model batch read d_model"],
         mixed: Float[Tensor, "*model batch head read d_head"],
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """The residual stream after the block, from what it was and what the heads carry."""
-        return self._finished(x + self.attention.written(mixed))
-
-    def _finished(
-        self, x: Float[Tensor, "*model batch read d_model"]
-    ) -> Float[Tensor, "*model batch read d_model"]:
-        if self.mlp is None or self.mlp_norm is None:
-            return x
-        if self.kernels and self.mlp_in_kernels and self._takes(x):
-            return self.kernels.mlp(x, self.mlp_norm, self.mlp)
-        out: Tensor = x + self.mlp(self.mlp_norm(x))
-        return out
-
-    def _edited(
-        self,
-        y: Float[Tensor, "*model batch seq d_model"],
-        read: int,
-        layer: int,
-        edits: Edits,
-    ) -> Float[Tensor, "*model batch read d_model"]:
-        """What the heads add to the residual stream while some of their attention or values are
-        replaced.
-        """
-        if edits.given is None:
-            pattern = self.attention.pattern(y, read)
-            pattern = _edited("attention", edits.attention, layer, pattern)
-        else:
-            pattern = edits.given[..., -read:, :].to(y.dtype)
-        mixed = _edited("heads", edits.heads, layer, self.attention.mixed(y, pattern))
-        return self.attention.written(mixed)
+        """The residual stream after the block, from what it was and what each head brings."""
+        return self.mlp_sublayer(x + self.attention.written(mixed))
 
 
-def _edited(
-    what: str, edit: Callable[[int, Tensor], Tensor] | None, layer: int, tensor: Tensor
-) -> Tensor:
-    """What the edit makes of the tensor, if it fits."""
-    if edit is None:
-        return tensor
-    edited: object = edit(layer, tensor)
+def _edited(edit: AttentionEdit, layer: int, pattern: Tensor) -> Tensor:
+    """The attention that the edit returns, if its shape is right."""
+    edited: object = edit(layer, pattern)
     if not isinstance(edited, Tensor):
         kind = type(edited).__name__
-        raise ModelError(f"the {what} edit of layer {layer} returned {kind}; expected {what}")
-    if edited.shape != tensor.shape:
+        raise ModelError(f"the edit of layer {layer} returned {kind}; expected attention")
+    if edited.shape != pattern.shape:
         raise ModelError(
-            f"the {what} edit of layer {layer} returned shape {tuple(edited.shape)}, "
-            f"expected {tuple(tensor.shape)} (… batch head read …)"
+            f"the edit of layer {layer} returned shape {tuple(edited.shape)}, "
+            f"expected {tuple(pattern.shape)} (… batch head read seq)"
         )
-    return edited.to(tensor.dtype)
+    return edited.to(pattern.dtype)
 
 
 class Transformer(nn.Module):
@@ -250,20 +203,17 @@ class Transformer(nn.Module):
         self,
         inputs: Tensor,
         attention: AttentionEdit | None = None,
-        heads: HeadEdit | None = None,
         read: int | None = None,
     ) -> Float[Tensor, "*model batch read outputs"]:
-        """Outputs of the last `read` positions (all that the interface reads, unless told), or of
-        as many as there are.
+        """The outputs of the last `read` positions (default: as many as the interface reads).
 
         The last layer computes only those; every earlier layer computes all positions.
         """
         read = read or self.interface.read
-        edits = Edits(attention, heads)
         x = self.enter(inputs)
         for layer in range(self.config.layers):
             last = layer == self.config.layers - 1
-            x = self.layer(layer, x, edits, read if last else None)
+            x = self.layer(layer, x, attention, read if last else None)
         return self.leave(x)
 
     def enter(self, inputs: Tensor) -> Float[Tensor, "*model batch seq d_model"]:
@@ -276,12 +226,12 @@ class Transformer(nn.Module):
         self,
         number: int,
         x: Float[Tensor, "*model batch seq d_model"],
-        edits: Edits = NO_EDITS,
+        edit: AttentionEdit | None = None,
         read: int | None = None,
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """The residual stream after a layer, of the last `read` positions (or of all)."""
+        """The residual stream after a layer, at the last `read` positions (default: at all)."""
         every = x.shape[-2]
-        out: Tensor = self.blocks[number](x, min(read or every, every), number, edits)
+        out: Tensor = self.blocks[number](x, min(read or every, every), number, edit)
         return out
 
     def leave(
@@ -307,7 +257,7 @@ class Transformer(nn.Module):
     def member(self, number: int) -> "Transformer":
         """One model of a fleet, on its own."""
         if not self.fleet:
-            raise ModelError("member() was asked of a single model; only a fleet has members")
+            raise ModelError("got a single model; only a fleet has members")
         if not 0 <= number < self.fleet[0]:
             raise ModelError(f"member {number} of a fleet of {self.fleet[0]}: count from 0")
         alone = Transformer(self.config, self.interface)

@@ -9,7 +9,7 @@ from jaxtyping import Float32
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.errors import ConfigError, ModelError, RunDamaged
 from hopscope.milestones import learned, learned_below
 from hopscope.runs.view import PlainRun
 from hopscope.store.checkpoints import check_step, checkpoint_name
@@ -35,19 +35,20 @@ class Run(PlainRun):
         return self.model_at(self.checkpoints[-1])
 
     def model_at(self, step: int) -> "Transformer":
-        """The model after a step that has a checkpoint."""
+        """The model as it was after a step that has a checkpoint."""
         from hopscope.models import model_from  # torch
         from hopscope.runs.checkpoint import weights_at
 
         check_step(step, self.checkpoints, self.name)
-        weights, seeds = weights_at(self.folder, step), self.recipe.seeds
-        return model_from(
-            weights,
-            self.recipe.model,
-            self.recipe.task.interface(),
-            f"{self.name}/{checkpoint_name(step)}",
-            seeds if len(seeds) > 1 else (),
-        )
+        weights, source = weights_at(self.folder, step), f"{self.name}/{checkpoint_name(step)}"
+        seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
+        try:
+            return model_from(
+                self.recipe.model, self.recipe.task.interface(), weights, source, seeds
+            )
+        except ModelError as error:
+            remedy = f"restore a copy, or `hopscope rm {self.name}` and train again"
+            raise RunDamaged(f"{error}: {remedy}") from error
 
     def learned(self, below: float | None = None) -> list[list[int | None]]:
         """The step at which each model learned each hop (`hopscope.milestones.learned`), or None.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from backends import model_and_batch, off, on_every_backend
+from backends import hold, model_and_batch, numbers, off, on_every_backend, pair, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -24,47 +24,9 @@ KINDS = pytest.mark.parametrize(
 )
 
 
-def numbers(*shape: int, scale: float = 1.0) -> Tensor:
-    """What bf16 can hold."""
-    return (torch.randn(*shape) * scale).bfloat16()
-
-
-def filled(block: Block, gain: float = 1.0) -> Block:
-    """The block with numbers that bf16 can hold; queries and keys are larger by this gain."""
-    for name, parameter in block.named_parameters():
-        by = gain if "query" in name or "key" in name else 1.0
-        drawn = numbers(*parameter.shape, scale=by * parameter.shape[-1] ** -0.5)
-        parameter.data = drawn.to(parameter.dtype)
-    return block
-
-
-def pair(
-    backend: str, config: Model, fleet: tuple[int, ...] = (), gain: float = 1.0
-) -> tuple[Block, Block]:
-    """A block in bf16 on this backend, and the same in float64."""
-    with native.using(backend):
-        fast = filled(Block(fleet, config), gain).bfloat16()
-    exact = Block(fleet, config)
-    exact.load_state_dict(fast.state_dict())
-    return fast, exact.double()
-
-
-def results(block: Block, kind: str, x: Tensor, read: int, slope: Tensor) -> list[Tensor]:
-    """Value, gradient of the input, gradients of all parameters."""
-    block.zero_grad()
-    x = x.detach().to(block.attention.out.weight.dtype).requires_grad_()
-    value = block._attended(x, read) if kind == "attention" else block._finished(x)
-    value.backward(slope[..., -value.shape[-2] :, :].to(value.dtype))
-    return [value, x.grad, *(p.grad for p in block.parameters() if p.grad is not None)]  # type: ignore[list-item]
-
-
-def hold(fast: Block, exact: Block, kind: str, x: Tensor, read: int) -> None:
-    """Value and gradients of `fast` in bf16 are those of `exact` in float64."""
-    assert fast.longest if kind == "attention" else fast.mlp_in_kernels
-    slope = numbers(*x.shape)
-    ours, true = (results(block, kind, x, read, slope) for block in (fast, exact))
-    for near, theirs in zip(ours, true, strict=True):
-        assert off(near, theirs) < 8
+def same(ours: list[Tensor], others: list[Tensor]) -> bool:
+    """Whether all are equal, bit by bit."""
+    return all(torch.equal(a, b) for a, b in zip(ours, others, strict=True))
 
 
 @on_every_backend
@@ -97,7 +59,7 @@ def test_attention_bears_large_scores(backend: str) -> None:
     torch.manual_seed(0)
     fast, exact = pair(backend, WIDE, gain=8)
     x = numbers(2, 20, 128)
-    assert off(fast._attended(x, 20), exact._attended(x.double(), 20)) < 4
+    assert off(fast.attention_sublayer(x, 20), exact.attention_sublayer(x.double(), 20)) < 4
 
 
 @on_every_backend
@@ -112,36 +74,38 @@ def test_results_do_not_depend_on_threads_nor_on_who_else_uses_the_tiles(
         numbers(61, 30, 128), numbers(61, 30, 128), numbers(40, 72), numbers(72, 24),
     )  # fmt: skip
     before, product, found = torch.get_num_threads(), left @ right, []
-
-    def note() -> None:
-        found.append(results(fast, kind, x, read, slope))
-
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            note()
+            found.append(results(fast, kind, x, read, slope))
             assert torch.equal(product, left @ right)
     finally:
         torch.set_num_threads(before)
-    thread = Thread(target=note)
+    thread = Thread(target=lambda: found.append(results(fast, kind, x, read, slope)))
     thread.start()
     thread.join()
     assert len(found) == 4
-    for other in found[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+    assert all(same(found[0], other) for other in found[1:])
 
 
 @on_every_backend
 @KINDS
-def test_views_are_as_good_as_copies(backend: str, kind: str, read: int) -> None:
+def test_views_are_as_good_as_copies_under_any_default_dtype(
+    backend: str, kind: str, read: int
+) -> None:
     torch.manual_seed(0)
     fast, _ = pair(backend, WIDE)
     x, slope = numbers(30, 5, 256).transpose(0, 1)[..., 128:], numbers(128).expand(5, 30, 128)
     copied = results(fast, kind, x.contiguous(), read, slope.contiguous())
     for parameter in fast.parameters():
         parameter.data = torch.stack([parameter.data, parameter.data], -1)[..., 0]
-    viewed = results(fast, kind, x, read, slope)
-    assert all(torch.equal(a, b) for a, b in zip(viewed, copied, strict=True))
+    before = torch.get_default_dtype()
+    try:
+        for default in (torch.float32, torch.float64, torch.bfloat16):
+            torch.set_default_dtype(default)
+            assert same(results(fast, kind, x, read, slope), copied)
+    finally:
+        torch.set_default_dtype(before)
 
 
 @on_every_backend
@@ -154,25 +118,6 @@ def test_outputs_can_be_changed_in_place_and_no_examples_are_no_error(backend: s
         gradient = model.get_parameter("blocks.0.attention.query.weight").grad
         assert gradient is not None
         assert gradient.any() == (batch > 0)
-
-
-@on_every_backend
-@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64])
-def test_the_default_dtype_does_not_matter(backend: str, default: torch.dtype) -> None:
-    def gradients() -> list[Tensor]:
-        model.zero_grad()
-        model(batch.inputs).square().sum().backward()
-        return [p.grad for p in model.parameters() if p.grad is not None]
-
-    model, batch = model_and_batch(backend)
-    usual, before = gradients(), torch.get_default_dtype()
-    torch.set_default_dtype(default)
-    try:
-        other = gradients()
-    finally:
-        torch.set_default_dtype(before)
-    assert len(usual) == len(other) > 0
-    assert all(torch.equal(a, b) for a, b in zip(usual, other, strict=True))
 
 
 @on_every_backend
@@ -237,12 +182,12 @@ def test_inputs_that_kernels_cannot_take_are_left_to_torch(
     fast, exact = pair(backend, WIDE)
     monkeypatch.setattr(native, "run", lambda task, way, **tensors: calls.append(way))
     x = numbers(1, 129, 128)
-    assert off(fast._attended(x, 129), exact._attended(x.double(), 129)) < 8
-    assert not fast._takes(numbers(2, 1, 8, 128))
-    assert not fast._takes(numbers(1, 8, 64))
-    assert not fast._takes(torch.ones(1, 8, 128))
+    assert off(fast.attention_sublayer(x, 129), exact.attention_sublayer(x.double(), 129)) < 8
+    assert not fast._kernels_take(numbers(2, 1, 8, 128))
+    assert not fast._kernels_take(numbers(1, 8, 64))
+    assert not fast._kernels_take(torch.ones(1, 8, 128))
     assert calls == []
-    fast._attended(numbers(1, 128, 128), 4)
+    fast.attention_sublayer(numbers(1, 128, 128), 4)
     assert calls == [""]
 
 

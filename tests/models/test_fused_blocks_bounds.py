@@ -40,9 +40,9 @@ def call_all():
             parameter.data = numbers(*parameter.shape).detach()
         for seq in (1, 15, 17, 28, 31, 65, 128, 257):
             x = numbers(1, seq, width)
-            block._finished(x).backward(numbers(1, seq, width))
+            block.mlp_sublayer(x).backward(numbers(1, seq, width))
             for read in {seq, seq // 2 + 1} if seq <= 128 else ():
-                block._attended(x, read).backward(numbers(1, read, width))
+                block.attention_sublayer(x, read).backward(numbers(1, read, width))
 
 for backend in sys.argv[1:]:
     with native.using(backend):

@@ -64,18 +64,21 @@ def test_it_has_the_fewest_causal_layers_and_one_head_each() -> None:
     assert planted(task).model.config.layers == flow(task.graph()).minimum["z"]
 
 
+def even(pattern: Tensor) -> Tensor:
+    """Attention of this shape that is the same for every position that may be seen."""
+    seen = torch.ones_like(pattern).tril(pattern.shape[-1] - pattern.shape[-2])
+    return seen / seen.sum(-1, keepdim=True)
+
+
 def without(path: Path, task: VectorTask, batch: Batch) -> AttentionEdit:
-    """An edit that makes one path's reader, in its head alone, attend evenly to all it may."""
+    """An edit that makes the destination of one path, in its head alone, attend evenly."""
     reader = batch.roles.role == task.roles().index(path.reader)
 
     def edit(layer: int, pattern: Tensor) -> Tensor:
         if layer != path.layer:
             return pattern
-        rows = reader[:, -pattern.shape[-2] :]
-        seen = torch.ones_like(pattern[:, 0]).tril(pattern.shape[-1] - pattern.shape[-2])
-        even = seen / seen.sum(-1, keepdim=True)
-        edited = pattern.clone()
-        edited[:, path.head] = torch.where(rows[..., None], even, pattern[:, path.head])
+        edited, rows = pattern.clone(), reader[:, -pattern.shape[-2] :, None]
+        edited[:, path.head] = torch.where(rows, even(pattern)[:, path.head], edited[:, path.head])
         return edited
 
     return edit
@@ -115,8 +118,7 @@ def test_paths_are_attended_fully_and_nothing_else_is_needed(grown: Planted) -> 
 
     def only_paths(layer: int, pattern: Tensor) -> Tensor:
         """Every row that belongs to no path becomes even."""
-        edited = torch.ones_like(pattern).tril(pattern.shape[-1] - pattern.shape[-2])
-        edited /= edited.sum(-1, keepdim=True)
+        edited = even(pattern)
         for at, head, query in needed:
             if at == layer:
                 rows = (batch.roles.role == table.index(query))[:, -pattern.shape[-2] :, None]

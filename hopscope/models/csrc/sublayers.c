@@ -2,7 +2,7 @@
 
        x + out(attention(norm(x)))        x + down(GELU(up(norm(x))))
 
-   What the backward pass needs again lies in one piece of memory, `saved`, which is laid out here.
+   The forward pass saves what the backward pass needs in one piece of memory, `saved`, laid out here.
    native.py mirrors Sizes, AttentionSublayer and MlpSublayer field by field. */
 
 #include <string.h>
@@ -39,7 +39,7 @@ typedef struct {
     Map up_gradient, down_gradient;
 } MlpSublayer;
 
-/* What is saved; the last three parts are attention's, or the MLP's `hidden` */
+/* The parts of `saved`. The MLP saves `hidden`; attention saves those after `normed`, except it. */
 typedef struct {
     float *statistics;
     bf16 *normed, *weight, *packed_qkv, *queries, *mixed, *hidden;
@@ -58,7 +58,7 @@ static void *next(char *base, long *bytes, long numbers, long size) {
 static long rows_of(const Sizes *s) { return (long)s->models * s->batch * s->seq; }
 static long read_of(const Sizes *s) { return (long)s->models * s->batch * s->read; }
 static int whole(const Sizes *s) { return s->read == s->seq; }
-/* Maps that stand side by side: query, key and value; or key and value alone */
+/* Number of maps side by side: query, key and value; or key and value alone */
 static int joint(const Sizes *s) { return whole(s) ? 3 : 2; }
 
 static Saved parts_of(const Sizes *s, char *base) {
@@ -117,23 +117,24 @@ static void join(const AttentionSublayer *task, bf16 *weight, bf16 *bias) {
     long numbers = (long)s->inner * s->width, inner = s->inner;
     for (int m = 0; m < s->models; m++)
         for (int i = 0; i < joint(s); i++, weight += numbers, bias += inner) {
-            memcpy(weight, maps[i].weight + m * numbers, (size_t)numbers * sizeof(bf16));
-            if (maps[i].bias) memcpy(bias, maps[i].bias + m * inner, (size_t)inner * sizeof(bf16));
-            else memset(bias, 0, (size_t)inner * sizeof(bf16));
+            memcpy(weight, maps[i].weight + m * numbers, (size_t)numbers * BF16);
+            if (maps[i].bias) memcpy(bias, maps[i].bias + m * inner, (size_t)inner * BF16);
+            else memset(bias, 0, (size_t)inner * BF16);
         }
 }
 
-/* The positions that read, of every example: out of all of them, or added to them */
-static bf16 *reading(const Sizes *s, const bf16 *x) {
+/* A copy of the last `read` positions of every example */
+static bf16 *last_positions(const Sizes *s, const bf16 *x) {
     long wide = (long)s->read * s->width;
-    bf16 *last = workspace(read_of(s) * s->width * (long)sizeof(bf16));
+    bf16 *last = workspace(read_of(s) * s->width * BF16);
     const bf16 *from = x + (long)(s->seq - s->read) * s->width;
     for (long e = 0; e < (long)s->models * s->batch; e++)
-        memcpy(last + e * wide, from + e * s->seq * s->width, (size_t)wide * sizeof(bf16));
+        memcpy(last + e * wide, from + e * s->seq * s->width, (size_t)wide * BF16);
     return last;
 }
 
-static void add_reading(const Sizes *s, bf16 *x, const bf16 *last) {
+/* Adds what `last_positions` copies to its places in x */
+static void add_to_last(const Sizes *s, bf16 *x, const bf16 *last) {
     long wide = (long)s->read * s->width;
     bf16 *to = x + (long)(s->seq - s->read) * s->width;
     for (long e = 0; e < (long)s->models * s->batch; e++, last += wide, to += (long)s->seq * s->width)
@@ -146,19 +147,19 @@ void hopscope_attention_sublayer(const AttentionSublayer *task) {
     Norm norm = norming(s, task->x, task->gain, &saved);
     norm.shift = task->shift, norm.y = saved.normed;
     norm_forward(&norm);
-    bf16 *bias = workspace((long)s->models * joint(s) * s->inner * (long)sizeof(bf16)), *also = task->x;
+    bf16 *bias = workspace((long)s->models * joint(s) * s->inner * BF16), *also = task->x;
     join(task, saved.weight, bias);
     Affine packed_qkv = mapping(s, s->width, joint(s) * s->inner, s->seq, saved.normed, (Map){saved.weight, bias});
     packed_qkv.y = saved.packed_qkv;
     affine_forward(&packed_qkv);
     free(bias);
     if (!whole(s)) {
-        bf16 *last = reading(s, saved.normed);
+        bf16 *last = last_positions(s, saved.normed);
         Affine query = mapping(s, s->width, s->inner, s->read, last, task->query);
         query.y = saved.queries;
         affine_forward(&query);
         free(last);
-        also = reading(s, task->x);
+        also = last_positions(s, task->x);
     }
     Attention attention = attending(task, &saved);
     attention.out = saved.mixed;
@@ -187,11 +188,11 @@ void hopscope_attention_sublayer_back(const AttentionSublayer *task) {
     point_back(&packed_qkv, slopes, normed, task->packed_gradient);
     affine_backward(&packed_qkv);
     if (!whole(s)) {
-        bf16 *last = reading(s, saved.normed), *of_last = workspace(read_of(s) * s->width * BF16);
+        bf16 *last = last_positions(s, saved.normed), *of_last = workspace(read_of(s) * s->width * BF16);
         Affine query = mapping(s, s->width, s->inner, s->read, last, task->query);
         point_back(&query, queries, of_last, task->query_gradient);
         affine_backward(&query);
-        add_reading(s, normed, of_last);
+        add_to_last(s, normed, of_last);
         free(last), free(of_last), free(queries);
     }
     Norm norm = norming(s, task->x, task->gain, &saved);
@@ -199,7 +200,7 @@ void hopscope_attention_sublayer_back(const AttentionSublayer *task) {
     norm.gain_gradient = task->gain_gradient, norm.shift_gradient = task->shift_gradient;
     if (whole(s)) norm.also = task->gradient;
     norm_backward(&norm);
-    if (!whole(s)) add_reading(s, task->x_gradient, task->gradient);
+    if (!whole(s)) add_to_last(s, task->x_gradient, task->gradient);
     free(mixed), free(slopes), free(normed);
 }
 
@@ -223,7 +224,7 @@ void hopscope_mlp_sublayer(const MlpSublayer *task) {
 void hopscope_mlp_sublayer_back(const MlpSublayer *task) {
     const Sizes *s = &task->sizes;
     Saved saved = parts_of(s, task->saved);
-    bf16 *normed = workspace(rows_of(s) * s->width * (long)sizeof(bf16));
+    bf16 *normed = workspace(rows_of(s) * s->width * BF16);
     Mlp mlp = mlp_of(task, &saved);
     mlp.up.y = saved.hidden;
     point_back(&mlp.up, 0, normed, task->up_gradient);
