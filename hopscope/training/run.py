@@ -36,14 +36,15 @@ class Run(PlainRun):
 
     def model_at(self, step: int) -> "Transformer":
         """The model as it was after a step that has a checkpoint."""
-        from hopscope.models import filled  # torch
+        from hopscope.models import model_from  # torch
         from hopscope.runs.checkpoint import weights_at
 
         check_step(step, self.checkpoints, self.name)
         weights, source = weights_at(self.folder, step), f"{self.name}/{checkpoint_name(step)}"
         seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
         try:
-            return filled(self.recipe.model, self.recipe.task.interface(), weights, source, seeds)
+            interface = self.recipe.task.interface()
+            return model_from(weights, self.recipe.model, interface, source, seeds)
         except ModelError as error:
             remedy = f"restore a copy, or `hopscope rm {self.name}` and train again"
             raise RunDamaged(f"{error}: {remedy}") from error
