@@ -50,17 +50,17 @@ def load(folder: Path | str) -> Transformer:
         shape = Model(**config["model"]), Interface(**config["interface"])
     except (KeyError, TypeError, ValueError, RecursionError, ConfigError) as error:
         raise ModelError(f"{folder}/{CONFIG} does not describe a model: {error}") from error
-    return model_from(*shape, weights, f"{folder}/{WEIGHTS}")
+    return model_from(weights, *shape, f"{folder}/{WEIGHTS}")
 
 
 def model_from(
+    weights: Mapping[str, Tensor],
     config: Model,
     interface: Interface,
-    weights: Mapping[str, Tensor],
     source: str,
-    models: Sequence[int] = (),
+    seeds: Sequence[int] = (),
 ) -> Transformer:
-    """A model, or a fleet, with these weights, if they have exactly its names and shapes.
+    """The model (with seeds: the fleet) of this shape with these weights, if names and shapes fit.
 
     A shape may ask for more memory than there is, so it is compared on the meta device first.
     """
@@ -69,7 +69,7 @@ def model_from(
         raise ModelError(f"{source} has not the weights of {config.layers:,} layers: {other}")
     try:
         with torch.device("meta"):
-            model = Transformer(config, interface, models)
+            model = Transformer(config, interface, seeds)
     except RuntimeError as error:
         raise ModelError(f"{source} belongs to a model of impossible size: {error}") from error
     own = model.state_dict()

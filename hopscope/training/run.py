@@ -43,9 +43,8 @@ class Run(PlainRun):
         weights, source = weights_at(self.folder, step), f"{self.name}/{checkpoint_name(step)}"
         seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
         try:
-            return model_from(
-                self.recipe.model, self.recipe.task.interface(), weights, source, seeds
-            )
+            interface = self.recipe.task.interface()
+            return model_from(weights, self.recipe.model, interface, source, seeds)
         except ModelError as error:
             remedy = f"restore a copy, or `hopscope rm {self.name}` and train again"
             raise RunDamaged(f"{error}: {remedy}") from error
