@@ -8,7 +8,8 @@ from torch import Tensor
 
 from hopscope.configs import Experiment
 from hopscope.errors import Diverged
-from hopscope.store.metrics import part, part_name, to_parquet
+from hopscope.store.metrics import loss_rows, losses_file
+from hopscope.store.tables import METRICS
 
 DIVERGED_AT = 100.0
 """Times the loss of an untrained answer; no mistake of a working training is that large."""
@@ -37,7 +38,7 @@ class Ledger:
             steps = np.array([step for step, _ in entries], np.int32)
             losses = torch.stack([tensor for _, tensor in entries]).float().cpu().numpy()
             self._check(steps, losses, last_good)
-            self.done.append(part(split, self.experiment, steps, losses))
+            self.done.append(loss_rows(split, self.experiment, steps, losses))
             self.latest[split] = losses[-1]
             entries.clear()
 
@@ -45,8 +46,8 @@ class Ledger:
         """The file of everything settled since the last commit."""
         if not self.done:
             return {}
-        data = to_parquet(self.done)
-        name = part_name(self.start, step)
+        data = losses_file(self.done)
+        name = METRICS.part_name(self.start, step)
         self.done, self.start = [], step
         return {name: data}
 

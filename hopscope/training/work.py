@@ -10,7 +10,7 @@ from hopscope.errors import Diverged
 from hopscope.runs.work import Begin, Losses
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps, last_good
-from hopscope.store.metrics import LOSSES, PART, merged
+from hopscope.store.tables import METRICS
 from hopscope.training.learner import Learner
 from hopscope.training.ledger import Ledger
 from hopscope.training.memory import check_training
@@ -92,7 +92,7 @@ class TrainingWork:
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
         """All metrics as one file, and the names of the parts that it takes the place of."""
-        return {LOSSES: merged(self.folder)}, tuple(self.folder.files(PART))
+        return {METRICS.file: METRICS.merged(self.folder)}, tuple(self.folder.files(METRICS.parts))
 
     def _validate(self) -> None:
         self.ledger.note("validation", self.step, self.learner.validate())

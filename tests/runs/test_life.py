@@ -16,7 +16,7 @@ from hopscope.configs.kinds import KINDS, kind_of
 from hopscope.errors import ConfigError, RunMismatch, RunWarning, TrainingError
 from hopscope.runs import Stop, Work, opened, train
 from hopscope.runs.view import PlainRun
-from hopscope.store import RunFolder, Store, sql
+from hopscope.store import RunFolder, Store
 from hopscope.training import Run
 
 
@@ -118,12 +118,9 @@ def test_without_what_was_made_of_it_it_goes_on_and_says_so(store: Store) -> Non
 
 def test_it_is_listed_and_queried(store: Store) -> None:
     name = train(Sums(), store).name
-    assert [(each.name, each.told) for each in store.listed()[0]] == [(name, "complete")]
-    found = sql(
-        store,
-        "select task, steps, max(loss) > 10 from runs join metrics on run = name group by all",
-    )
-    assert found.rows == (("sums", 40, True),)
+    assert [(each.name, each.status) for each in store.listed()[0]] == [(name, "complete")]
+    query = "select task, steps, max(loss) > 10 from runs join metrics on run = name group by all"
+    assert store.sql(query).rows() == [("sums", 40, True)]
 
 
 def test_a_run_of_another_kind_is_refused(store: Store) -> None:
