@@ -6,7 +6,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -51,6 +51,8 @@ KNOWN = "tables: runs, metrics, parameters"
 USER_ERRORS = ("BinderException", "CatalogException", "OutOfMemoryException")
 """Errors of DuckDB that are about the query and not about a file."""
 Found = TypeVar("Found")
+Files = dict[str, list[Path]]
+"""The files of the tables that a query reads, by run."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +118,6 @@ class Question(Displayed):
         return found
 
     def _ask(self, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
-        found, problems = self._answer(ask)
-        if self.strict and problems:
-            raise RunDamaged(problems[0])
-        return found, problems
-
-    def _answer(self, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
         """What `ask` returns for a connection to the tables; and a line for each run left out.
 
         If DuckDB fails, a training may have replaced files: it is asked again. If it fails with the
@@ -129,38 +125,54 @@ class Question(Displayed):
         """
         tables = [table for table in TABLES if table.name in self.query.lower()]
         damaged: dict[str, str] = {}
-        before: dict[str, list[Path]] | None = None
+        before: Files | None = None
         while True:
             runs, problems = self.runs()
-            try:
-                tags = self.tags()
-            except StoreError as error:
-                tags, problems = {}, [*problems, str(error)]
             files = _files([run for run in runs if run.name not in damaged], tables, damaged)
             runs = [run for run in runs if run.name in files]
-            with open_database(memory_limit=f"{memory_bytes() // 2**21}MiB") as duck:
-                _check_query(duck, self.query)
-                created = False
-                try:
-                    with query_errors():
-                        _create_tables(duck, runs, tags, files)
-                        created = True
-                        return ask(duck), [*problems, *damaged.values()]
-                except QueryError as error:
-                    wrong = created and error.kind in USER_ERRORS
-                    unreadable = _unreadable(runs, tables) if files == before and not wrong else {}
-                    if not unreadable and (wrong or files == before):
-                        raise StoreError(f"{error} ({KNOWN})") from error
-                    damaged |= unreadable
-                    before = files
+            try:
+                found = self._ask_once(ask, runs, files, problems)
+            except QueryError as error:
+                unreadable = _unreadable(runs, tables) if files == before else {}
+                if files == before and not unreadable:
+                    raise StoreError(f"{error} ({KNOWN})") from error
+                damaged, before = damaged | unreadable, files
+                continue
+            problems += damaged.values()
+            if self.strict and problems:
+                raise RunDamaged(problems[0])
+            return found, problems
 
-
-def read_runs(folders: Sequence[RunFolder]) -> tuple[list[RunFolder], list[str]]:
-    """These runs as they are now, and one line for each that cannot be read any more."""
-    runs, problems = [], []
-    for each in folders:
+    def _ask_once(
+        self, ask: Callable[[Any], Found], runs: list[RunFolder], files: Files, problems: list[str]
+    ) -> Found:
+        """What `ask` returns. A QueryError may be due to the files; of others the user is told."""
         try:
-            runs.append(RunFolder(each.path, each.gallery))
+            tags = self.tags()
+        except StoreError as error:
+            tags = {}
+            problems.append(str(error))
+        with open_database(memory_limit=f"{memory_bytes() // 2**21}MiB") as duck:
+            _check_query(duck, self.query)
+            with query_errors():
+                _create_tables(duck, runs, tags, files)
+            try:
+                with query_errors():
+                    return ask(duck)
+            except QueryError as error:
+                if error.kind in USER_ERRORS:
+                    raise StoreError(f"{error} ({KNOWN})") from error
+                raise
+
+
+def read_runs(paths: Iterable[Path], gallery: bool = False) -> tuple[list[RunFolder], list[str]]:
+    """The runs in these folders, and one line for each that cannot be read; removed ones are left
+    out.
+    """
+    runs, problems = [], []
+    for path in paths:
+        try:
+            runs.append(RunFolder(path, gallery))
         except RunMissing:
             continue
         except StoreError as error:
@@ -171,7 +183,7 @@ def read_runs(folders: Sequence[RunFolder]) -> tuple[list[RunFolder], list[str]]
 def metrics_of(folder: RunFolder) -> Question:
     """The losses of one run as a table: split, step, seed, hop, loss."""
     query = f"select {', '.join(METRICS.columns)} from metrics order by {METRICS.order}"
-    return Question(query, partial(read_runs, [folder]), strict=True)
+    return Question(query, partial(read_runs, [folder.path], folder.gallery), strict=True)
 
 
 def _check_query(duck: Any, query: str) -> None:
@@ -191,11 +203,9 @@ def _check_query(duck: Any, query: str) -> None:
         )
 
 
-def _files(
-    runs: Sequence[RunFolder], tables: Sequence[Table], damaged: dict[str, str]
-) -> dict[str, list[Path]]:
+def _files(runs: Sequence[RunFolder], tables: Sequence[Table], damaged: dict[str, str]) -> Files:
     """The files of these tables, by run; runs with a damaged file are added to `damaged`."""
-    found = {}
+    found: Files = {}
     for run in runs:
         try:
             prefixes = [f"{table.name}/" for table in tables]
@@ -218,7 +228,7 @@ def _create_tables(
     duck: Any,
     runs: Sequence[RunFolder],
     tags: Mapping[str, tuple[str, ...]],
-    files: Mapping[str, Sequence[Path]],
+    files: Files,
 ) -> None:
     rows = json.dumps([_row(run, tags.get(run.name, ())) for run in runs])
     fields = "{" + ", ".join(f'"{name}": "{kind}"' for name, kind in RUNS.items()) + "}"

@@ -17,7 +17,7 @@ from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, discard
 from hopscope.store.listing import Listed, listed
 from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
-from hopscope.store.query import Question
+from hopscope.store.query import Question, read_runs
 from hopscope.store.tables import pattern
 from hopscope.store.tags import check_tag, read_tags, write_tags
 
@@ -175,36 +175,32 @@ class Store(Displayed):
 
     def names(self) -> list[str]:
         """The names of the runs, oldest first."""
+        runs = ((_born(path), path) for path in self._folders() if _has_manifest(path))
+        return [os.path.basename(path) for _, path in sorted(runs)]  # noqa: PTH119
+
+    def readable(self) -> tuple[list[RunFolder], list[str]]:
+        """All runs that can be read, and one line for each that cannot."""
+        runs, problems = read_runs(self.root / name for name in self.names())
+        return runs, [*self._without_manifest(), *problems]
+
+    def _without_manifest(self) -> list[str]:
+        """One line for each folder with a config but no manifest."""
+        return [
+            f"{path} has a {CONFIG} and no {MANIFEST}: restore or remove the run"
+            for path in sorted(self._folders())
+            if not _has_manifest(path) and os.path.lexists(f"{path}{os.sep}{CONFIG}")
+        ]
+
+    def _folders(self) -> list[str]:
+        """Paths of whatever may be a run: as text, since there may be thousands."""
         try:
-            folders = [each for each in os.scandir(self.root) if not each.name.startswith(".")]
+            return [each.path for each in os.scandir(self.root) if not each.name.startswith(".")]
         except FileNotFoundError:
             return []
         except OSError as error:
             raise StoreError(
                 f"cannot read {self.root}: {error.strerror}; expected a folder of runs"
             ) from error
-        runs = ((_born(each.path), each.name) for each in folders if _has_manifest(each.path))
-        return [name for _, name in sorted(runs)]
-
-    def readable(self) -> tuple[list[RunFolder], list[str]]:
-        """All runs that can be read, and one line for each that cannot."""
-        runs, problems = [], self._without_manifest()
-        for name in self.names():
-            try:
-                runs.append(RunFolder(self.root / name))
-            except RunMissing:  # removed meanwhile
-                continue
-            except StoreError as error:
-                problems.append(str(error))
-        return runs, problems
-
-    def _without_manifest(self) -> list[str]:
-        """One line for each folder with a config but no manifest."""
-        return [
-            f"{config.parent} has a {CONFIG} and no {MANIFEST}: restore or remove the run"
-            for config in sorted(self.root.glob(f"[!.]*/{CONFIG}"))
-            if not _has_manifest(config.parent)
-        ]
 
     def _own(self, name: str) -> str:
         """The whole name of a run of this store; models of the gallery are refused."""
@@ -266,14 +262,8 @@ def _open(recipe: Recipe, path: Path) -> RunFolder:
 
 
 def _has_manifest(folder: Path | str) -> bool:
-    """Is there a manifest? If the folder cannot be looked into, there may be one."""
-    try:
-        os.lstat(f"{folder}{os.sep}{MANIFEST}")
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return True
+    """Is there a manifest? (Paths as text, since there may be thousands.)"""
+    return os.path.lexists(f"{folder}{os.sep}{MANIFEST}")
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

@@ -59,7 +59,7 @@ def summaries(root: Path, folders: Sequence[RunFolder]) -> tuple[dict[str, Summa
     new = [each for each in folders if each.name in hashes.keys() - cached.keys()]
     problems: tuple[str, ...] = ()
     if new:
-        answer = Question(QUERY, partial(read_runs, new)).answer()
+        answer = Question(QUERY, partial(read_runs, [each.path for each in new])).answer()
         problems = answer.problems
         cached |= {name: (hashes[name], (last, course)) for name, last, course in answer.rows}
         kept = {name: entry for name, entry in entries.items() if (root / name).exists()}

@@ -184,7 +184,7 @@ def test_what_a_run_does_not_know_is_swept_or_left_alone(store: Store, tiny: Exp
     assert len(folder.verify()) == 1
     run = train(tiny, store)  # complete, and asked for again
     assert run.folder.verify() == []
-    assert run.folder.foreign() == ["figures/a.svg", "link", "notes.md"]
+    assert run.folder.untracked() == ["figures/a.svg", "link", "notes.md"]
     assert outside.read_text() == "elsewhere"
 
 
