@@ -26,6 +26,7 @@ REASONS = {
     errno.ENOTDIR: "a part of the path is a file or a symbolic link: choose another folder",
     errno.ELOOP: "a symbolic link is in the way: remove it",
     errno.EEXIST: "a file is in the way: choose another folder",
+    errno.ENOENT: "its folder is gone",
     errno.ENOTEMPTY: "a folder that holds other files is in the way: move it away",
 }
 NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe must not wait for a writer
