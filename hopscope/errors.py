@@ -53,10 +53,6 @@ class RunDamaged(StoreError):
     """A file of a run is truncated, altered or gone."""
 
 
-class RunUnreadable(RunDamaged):
-    """Permission to read a file of a run is missing."""
-
-
 class RunMismatch(StoreError):
     """A file belongs to another configuration, or to a newer hopscope."""
 

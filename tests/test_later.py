@@ -30,7 +30,7 @@ from hopscope.configs import Experiment, Model
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
 from hopscope.runs import opened
-from hopscope.store import Store, gallery, sql
+from hopscope.store import Store, gallery
 
 found = set()
 assert Experiment(model=Model(dropout=0.5)).digest() != Experiment().digest()
@@ -44,7 +44,7 @@ store = Store("runs")
 (name,) = store.names()
 assert opened(store.find(name)).final_losses().shape == (1, 2)
 assert store.create(store.find(name).recipe).manifest.complete
-assert sql(store, "select count(*) from runs").rows == ((1,),)
+assert store.sql("select count(*) from runs").rows() == [(1,)]
 results = Results(Path(sys.argv[1]), PAPERS.targets)
 for name, target in PAPERS.targets.items():
     table = results.readable(name)

@@ -15,8 +15,10 @@ from hopscope.configs.kinds import KINDS, Kind
 from hopscope.configs.recipe import Seeds
 from hopscope.runs import train
 from hopscope.runs.checkpoint import to_safetensors, weights_at
-from hopscope.store import RunFolder, metrics
+from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.metrics import loss_rows, losses_file
+from hopscope.store.tables import METRICS
 
 
 class Sums(Recipe):
@@ -56,13 +58,13 @@ class Summing:
 
     def files(self) -> Mapping[str, bytes]:
         steps = np.arange(self.step - len(self.losses) + 1, self.step + 1, dtype=np.int32)
-        part = metrics.part("train", self.recipe, steps, np.array(self.losses, np.float32))
+        rows = loss_rows("train", self.recipe, steps, np.array(self.losses, np.float32))
         state = to_safetensors({"sum": self.sum})
-        name, self.start, self.losses = metrics.part_name(self.start, self.step), self.step, []
-        return {checkpoint_name(self.step): state, name: metrics.to_parquet([part])}
+        name, self.start, self.losses = METRICS.part_name(self.start, self.step), self.step, []
+        return {checkpoint_name(self.step): state, name: losses_file([rows])}
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
-        return {metrics.LOSSES: metrics.merged(self.folder)}, (*self.folder.files(metrics.PART),)
+        return {METRICS.file: METRICS.merged(self.folder)}, (*self.folder.files(METRICS.parts),)
 
 
 def prepare(recipe: Sums, device: str) -> Callable[[RunFolder], Summing]:  # noqa: ARG001  (nothing here runs on a device)

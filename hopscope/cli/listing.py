@@ -12,32 +12,12 @@ import tyro
 from hopscope.cli.arguments import JsonArguments, StoreArguments
 from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.configs.recipe import differing
-from hopscope.configs.training import FINAL_STEPS
 from hopscope.store import Listed, Store
-from hopscope.store.query import Answer, Question, Runs
+from hopscope.store.summary import POINTS, summaries
 
-COURSE = range(8, 33)
-"""How wide the course of a loss may be; where less is left, there is none."""
+COURSE = range(8, POINTS // 2 + 1)
+"""Widths that the course of a loss may have; where less is left, there is none."""
 NEVER = datetime.min.replace(tzinfo=UTC)
-LOSSES = f"""
-with
-    train as (from metrics where split = 'train'),
-    ends as (select run, max(step) as last from train group by run),
-    lasts as (
-        select run, hop, avg(loss) as loss from train join ends using (run)
-        where step >= least(greatest(1, last - {FINAL_STEPS - 1}), last) group by all
-    ),
-    courses as (
-        select run, step * {2 * COURSE.stop} // (last + 1) as part, avg(loss) as loss
-        from train join ends using (run) group by all
-    )
-select
-    run,
-    (select list(loss order by hop) from lasts where lasts.run = ends.run),
-    (select list(loss order by part) from courses where courses.run = ends.run)
-from ends
-"""
-"""The last training losses of each run, hop by hop, and the course of their mean."""
 ORDERS: dict[str, Callable[[Listed], Any]] = {
     "name": lambda run: run.name,
     "date": lambda run: run.date or NEVER,
@@ -109,11 +89,10 @@ def _is_wanted(run: Listed, chosen: RunsArguments) -> bool:
 
 
 def _rows(store: Store, listed: Sequence[Listed], problems: list[str]) -> list[Row]:
-    """The runs with their losses, which one question asks of all of them."""
+    """The runs with a summary of their losses."""
     folders = [run.folder for run in listed if run.folder is not None]
-    answer = Question(Runs(store.root, folders), LOSSES).answer() if folders else Answer((), ())
-    problems += answer.problems
-    losses = {name: (last, course) for name, last, course in answer.rows}
+    losses, unreadable = summaries(store.root, folders)
+    problems += unreadable
     rows = []
     for run in listed:
         last, course = losses.get(run.name, ([], []))

@@ -22,7 +22,6 @@ from hopscope.cli.output import emit, say, say_json, teller, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, StoreError
 from hopscope.store import Answer, Listed, RunFolder, Store
-from hopscope.store import sql as ask
 from hopscope.store.gallery import about
 from hopscope.store.listing import listed
 
@@ -135,7 +134,7 @@ def _print_files(folder: RunFolder, kept: Sequence[int]) -> None:
     found = _listed(folder)
     date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
     tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
-    say(f"{found.told}{date}{tags}")
+    say(f"{found.status}{date}{tags}")
 
 
 def _known(folder: RunFolder) -> dict[str, Any]:
@@ -155,7 +154,7 @@ def _known(folder: RunFolder) -> dict[str, Any]:
 def sql(chosen: SqlArguments) -> int:
     if chosen.csv and chosen.json:
         raise ConfigError("--csv and --json were both given; expected one of them")
-    answer = ask(Store(chosen.store), chosen.query)
+    answer = Store(chosen.store).sql(chosen.query).answer()
     if chosen.csv:
         _print_csv(answer)
     elif chosen.json:
@@ -198,7 +197,7 @@ def verify(chosen: VerifyArguments) -> int:
         warn(problem)
     if not problems:
         say(f"{folder.name}: all {len(folder.manifest.files)} files are as committed")
-    others = folder.foreign()
+    others = folder.untracked()
     if others:
         say(f"beside them lie {len(others)} that are not hopscope's: {_few(others)}")
     return 1 if problems else 0

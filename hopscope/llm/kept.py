@@ -46,7 +46,7 @@ class Sampled(Kept):
 def answers(folder: RunFolder) -> list[Answer]:
     """All answers that were committed, kind by kind."""
     bench = folder.recipe_as(LlmBench)
-    found = folder.steadily(lambda: _read(folder, bench))
+    found = folder.snapshot(lambda: _read(folder, bench))
     kinds = [prompts.label for prompts in bench.prompts]
     return sorted(found, key=lambda each: (kinds.index(each["kind"]), each["index"]))
 

@@ -34,7 +34,7 @@ def numbers(values: Any) -> Any:
 def rows_of(folder: RunFolder) -> list[Measured]:
     """All rows that were committed, in the order in which they were measured."""
     recipe = folder.recipe_as(LlmMechanism)
-    found = folder.steadily(lambda: _read(folder))
+    found = folder.snapshot(lambda: _read(folder))
     phases = [phase for phase, _ in recipe.phases]
     counts = dict(recipe.phases)
     for phase in phases:

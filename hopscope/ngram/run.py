@@ -8,8 +8,8 @@ from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.ngram.parameters import Course, initial, numbers, sets
 from hopscope.runs.view import PlainRun
-from hopscope.store import parameters
 from hopscope.store.checkpoints import check_step
+from hopscope.store.metrics import parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +36,7 @@ class NgramRun(PlainRun):
     def course(self, seed: int) -> Course:
         """The parameters of one seed's model at every recorded epoch."""
         self._number(seed)
-        model, series = self.recipe.model, parameters.values(self.folder, seed)
+        model, series = self.recipe.model, parameters(self.folder, seed)
         names = list(numbers(model, initial(model).named()))
         if missing := set(names) - set(series):
             raise RunDamaged(

@@ -18,8 +18,10 @@ from hopscope.ngram.process import SPLITS
 from hopscope.ngram.trainer import NgramTrainer
 from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.runs.stepper import Losses, MakeStepper
-from hopscope.store import RunFolder, metrics, parameters
+from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, last_good
+from hopscope.store.metrics import loss_rows, losses_file, parameters_file
+from hopscope.store.tables import METRICS, PARAMETERS
 
 LISTEN_EVERY = 500
 """Epochs after which, at the latest, a signal is obeyed."""
@@ -110,10 +112,10 @@ class NgramStepper:
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
         """All parts as one file each."""
-        parts = (*self.folder.files(metrics.PART), *self.folder.files(parameters.PART))
+        parts = (*self.folder.files(METRICS.parts), *self.folder.files(PARAMETERS.parts))
         files = {
-            metrics.LOSSES: metrics.merged(self.folder),
-            parameters.VALUES: parameters.merged(self.folder),
+            METRICS.file: METRICS.merged(self.folder),
+            PARAMETERS.file: PARAMETERS.merged(self.folder),
         }
         return files, parts
 
@@ -174,7 +176,7 @@ class NgramStepper:
         epochs, tables, values = zip(*self.recorded, strict=True)
         steps = np.array(epochs, np.int32)
         parts = [
-            metrics.part(split, self.experiment, steps, np.stack([each[split] for each in tables]))
+            loss_rows(split, self.experiment, steps, np.stack([each[split] for each in tables]))
             for split in SPLITS
         ]
         series = {
@@ -182,6 +184,6 @@ class NgramStepper:
             for seed, names in values[0].items()
         }
         return {
-            metrics.part_name(self.start, self.step): metrics.to_parquet(parts),
-            parameters.part_name(self.start, self.step): parameters.to_parquet(steps, series),
+            METRICS.part_name(self.start, self.step): losses_file(parts),
+            PARAMETERS.part_name(self.start, self.step): parameters_file(steps, series),
         }

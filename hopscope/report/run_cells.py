@@ -56,7 +56,7 @@ def store(shown: Store) -> Sequence[str]:
     rows = [
         (
             each.name,
-            each.told,
+            each.status,
             "" if each.date is None else f"{each.date:%Y-%m-%d %H:%M}",
             " ".join(each.tags),
         )

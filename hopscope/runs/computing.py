@@ -13,7 +13,7 @@ import torch
 from hopscope.machine import processor
 from hopscope.models import native
 from hopscope.store import RunFolder
-from hopscope.store.manifest import Stretch
+from hopscope.store.manifest import Provenance
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
     Returns a line on the difference to the steps before, or "".
     """
     manifest = folder.manifest
-    here = Stretch(
+    here = Provenance(
         first=manifest.step,
         threads=torch.get_num_threads(),
         kernels=_kernels(device),
@@ -80,7 +80,7 @@ def _torch(device: torch.device) -> str:
     return f"{torch.__version__}{cuda}"
 
 
-def _difference(before: Stretch, here: Stretch) -> str:
+def _difference(before: Provenance, here: Provenance) -> str:
     old, new = (
         each.model_dump(exclude={"first"}, exclude_defaults=True) for each in (before, here)
     )

@@ -71,7 +71,7 @@ class Hub:
             raise SharingError("there is no key for the hub: `hf auth login`, or set HF_TOKEN")
         if folder.in_training():
             raise SharingError(f"{folder.name} is being trained: push it when it is complete")
-        paths = dict(zip(folder.files(""), folder.checked(""), strict=True))
+        paths = dict(zip(folder.files(""), folder.paths("", verify=True), strict=True))
         with self.told(f"cannot push to {place}"):
             url = str(self.api.create_repo(place, private=private, exist_ok=True))
         _, there = self.files(place)

@@ -14,8 +14,7 @@ from typing import Any
 from hopscope.circuits.kept import kept_circuit, kept_emergence
 from hopscope.configs.kinds import fetched
 from hopscope.store import RunFolder
-from hopscope.store.metrics import SPLITS, losses
-from hopscope.store.parameters import values
+from hopscope.store.metrics import SPLITS, losses, parameters
 
 Row = tuple[int, dict[str, float]]
 """A step, and what is known of it, by names."""
@@ -116,7 +115,7 @@ def _attention(run: Tracked, _: int) -> Iterator[Series]:
 
 def _parameters(run: Tracked, _: int) -> Iterator[Series]:
     """Every number of an n-gram model."""
-    found = values(run.folder, run.seed)
+    found = parameters(run.folder, run.seed)
     for name, curve in found.items():
         if name != "step":
             yield f"parameters/{name}", found["step"], curve

@@ -2,7 +2,7 @@
 
 from hopscope.store.folder import RunFolder
 from hopscope.store.listing import Listed
-from hopscope.store.query import Answer, Question, sql
+from hopscope.store.query import Answer, Question
 from hopscope.store.store import Store, default_root
 
-__all__ = ["Answer", "Listed", "Question", "RunFolder", "Store", "default_root", "sql"]
+__all__ = ["Answer", "Listed", "Question", "RunFolder", "Store", "default_root"]

@@ -1,7 +1,7 @@
-"""Which steps of a run have a checkpoint, and what its files are called.
+"""The checkpoints of a run: which steps have one, and the names of its files.
 
-Every planned checkpoint's weights are kept, to watch circuits emerge. The optimiser's moments are
-twice as large and serve to go on from the last step alone, so only the newest are kept.
+The weights of every planned checkpoint are kept, to watch circuits emerge. The optimiser's moments
+are twice as large and only needed to go on from the last step, so only the newest are kept.
 """
 
 import re
@@ -23,7 +23,7 @@ def checkpoint_name(step: int) -> str:
 
 
 def checkpoint_steps(folder: RunFolder) -> list[int]:
-    """The steps of which the weights are kept, in order."""
+    """The steps with a checkpoint, in order."""
     found = []
     for name in folder.files(STEPS):
         number = NUMBERED.fullmatch(name)
@@ -37,26 +37,26 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
 
 
 def optimiser_name(step: int) -> str:
-    """The file of what the optimiser keeps after a step."""
+    """The file of the optimiser's moments after a step."""
     return f"{OPTIMISERS}{step:08d}{SUFFIX}"
 
 
 def last_good(folder: RunFolder) -> str:
-    """Where the last checkpoint is, for messages."""
+    """The path of the last checkpoint, for messages."""
     steps = checkpoint_steps(folder)
     return f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
 
 
 def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
-    """What the next commit replaces: the last optimiser, and checkpoints that an interruption left
-    between planned ones.
+    """Files that the next commit removes: the last optimiser, and checkpoints that an interruption
+    left between planned ones.
     """
     unplanned = [step for step in checkpoint_steps(folder) if step not in planned]
     return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
 
 
 def check_step(step: int, known: Sequence[int], name: str) -> None:
-    """Refuse a step after which no weights were kept."""
+    """Refuse a step without a checkpoint."""
     if known and step not in known:
         near = min(known, key=lambda each: abs(each - step))
         raise ConfigError(f"step is {step}; {name} has no checkpoint there, the nearest is {near}")

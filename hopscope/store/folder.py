@@ -9,20 +9,13 @@ manifest.json    SHA-256 of each file above; written last
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hopscope.configs import Recipe, read_recipe
 from hopscope.display import Displayed
-from hopscope.errors import (
-    ConfigError,
-    RunDamaged,
-    RunMismatch,
-    RunMissing,
-    RunReadOnly,
-    RunUnreadable,
-)
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, RunReadOnly
 from hopscope.machine import memory_bytes
 from hopscope.store.files import (
     TEMPORARY,
@@ -30,6 +23,7 @@ from hopscope.store.files import (
     flush_inside,
     path_inside,
     read_inside,
+    reading,
     remove_inside,
     sha256,
     write_inside,
@@ -48,12 +42,12 @@ from hopscope.store.manifest import (
 
 CONFIG = "config.json"
 GALLERY = "gallery/"
-"""Before the names of the models that come with hopscope."""
+"""Prefix of the names of the models that come with hopscope."""
 REMOVED = ".rm-"
-"""Before the name of a run's folder that is being removed."""
+"""Prefix of a run's folder while it is removed."""
 FOLDERS = frozenset({"answers", "checkpoints", "explorer", "metrics", "parameters", "rows"})
-"""A run's own folders. A kind of run that others add may have more: a folder is the run's own, too,
-once its manifest names a file in it."""
+"""Folders of a run. Any other folder belongs to the run, too, once its manifest names a file in it:
+kinds of run that others add may have more."""
 
 Found = TypeVar("Found")
 R = TypeVar("R", bound=Recipe)
@@ -66,107 +60,64 @@ class RunFolder(Displayed):
         self.path, self.gallery = path, gallery
         self._held: Held | None = None
         self.manifest = read_manifest(path)
-        self.recipe: Recipe = self._recipe()
+        try:
+            self.recipe: Recipe = read_recipe(self.read(CONFIG))
+        except ConfigError as error:
+            raise RunMismatch(
+                f"{path / CONFIG} describes no run ({error}): `hopscope rm {path.name}`"
+            ) from error
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
 
-    def _recipe(self) -> Recipe:
-        try:
-            return read_recipe(self.read(CONFIG))
-        except ConfigError as error:
-            raise RunMismatch(
-                f"{self.path / CONFIG} describes no run ({error}): `hopscope rm {self.path.name}`"
-            ) from error
-
     @property
     def name(self) -> str:
-        """What it is asked for by. A copy may have another name than its config gives it."""
+        """The name of its folder. (A copy may have another name than its config gives it.)"""
         own = self.path.absolute().name
         return f"{GALLERY}{own}" if self.gallery else own
 
     @property
     def begun(self) -> bool:
-        """Was anything of it computed and committed?"""
+        """Is anything computed and committed?"""
         return any("/" in name for name in self.manifest.files)
 
     def check_recipe(self) -> None:
-        """Is the recipe that of the run that the manifest names?"""
-        wanted = self.recipe.run_name()
-        if self.manifest.name != wanted:
+        """Refuse a recipe of another run than the manifest's."""
+        expected = self.recipe.run_name()
+        if self.manifest.name != expected:
             raise RunMismatch(
                 f"{self.path}: the manifest is of run {self.manifest.name[:100]!r}, but {CONFIG} "
-                f"describes {wanted}: restore the file that was changed"
+                f"describes {expected}: restore the file that was changed"
             )
 
-    def recipe_as(self, wanted: type[R]) -> R:
-        """The recipe, of a run that must be of this kind."""
-        found = self.recipe
-        if not isinstance(found, wanted):
+    def recipe_as(self, kind: type[R]) -> R:
+        """The recipe; an error unless the run is of this kind."""
+        recipe = self.recipe
+        if not isinstance(recipe, kind):
             raise RunMismatch(
-                f"{self.name} is a run of kind {found.kind}, expected one of kind "
-                f"{wanted.model_fields['kind'].default}: `hopscope show {self.name}` shows it"
+                f"{self.name} is a run of kind {recipe.kind}, expected one of kind "
+                f"{kind.model_fields['kind'].default}: `hopscope show {self.name}` shows it"
             )
-        return found
-
-    def read(self, name: str) -> bytes:
-        """A committed file, whose SHA-256 is that of the manifest."""
-        return self.steadily(lambda: self._read(name))
-
-    def _read(self, name: str) -> bytes:
-        most = MOST_BYTES if name.endswith(".json") else memory_bytes() // 4
-        with self._with_remedy(name):
-            entry = self._committed(name)
-            data = read_inside(self.path, entry.at or name, most, entry.size)
-            if sha256(data) != entry.sha256:
-                raise RunDamaged(f"{self.path / name} is damaged (its SHA-256 differs)")
-        return data
+        return recipe
 
     def files(self, prefix: str) -> list[str]:
-        """Committed files whose names start with the prefix, sorted."""
+        """Names of the committed files that begin with the prefix, sorted."""
         return sorted(name for name in self.manifest.files if name.startswith(prefix))
 
-    def paths(self, prefix: str) -> list[Path]:
-        """Where the same files are: each is there, with the size that it was committed with."""
-        found = []
-        for name in self.files(prefix):
-            with self._with_remedy(name):
-                entry = self._committed(name)
-                found.append(path_inside(self.path, entry.at or name, entry.size))
-        return found
+    def read(self, name: str) -> bytes:
+        """The content of a committed file, checked against its SHA-256."""
+        return self.snapshot(lambda: self._read(name))
 
-    def checked(self, prefix: str) -> list[Path]:
-        """The same, once the SHA-256 of each was found to be that of the manifest."""
-        for name in self.files(prefix):
-            self._read(name)
-        return self.paths(prefix)
+    def paths(self, prefix: str, verify: bool = False) -> list[Path]:
+        """Paths of the same files, whose sizes are checked; with `verify` their SHA-256, too."""
+        names = self.files(prefix)
+        if verify:
+            for name in names:
+                self._read(name)
+        return [self._path(name) for name in names]
 
-    def _committed(self, name: str) -> FileEntry:
-        if name not in self.manifest.files:
-            raise RunDamaged(f"{self.path} has no committed {name}")
-        return self.manifest.files[name]
-
-    @contextmanager
-    def _with_remedy(self, name: str) -> Iterator[None]:
-        """Adds to an error about damage what to do about it."""
-        try:
-            yield
-        except RunUnreadable:
-            raise
-        except RunDamaged as error:
-            raise RunDamaged(f"{error}: {self.remedy(name)}") from error
-
-    def remedy(self, name: str) -> str:
-        """What to do about a damaged file."""
-        if self.gallery:
-            return "install hopscope again"
-        again = (
-            "make it again" if is_derived(name) else f"`hopscope rm {self.name}` and train again"
-        )
-        return f"restore it from a copy, or {again}"
-
-    def steadily(self, look: Callable[[], Found]) -> Found:
-        """What `look` finds; it looks again if a commit took away a file that it was reading."""
+    def snapshot(self, look: Callable[[], Found]) -> Found:
+        """The result of `look`, called again if a commit removed a file that it was reading."""
         while True:
             manifest = self.manifest
             try:
@@ -178,22 +129,49 @@ class RunFolder(Displayed):
                 if self.manifest == manifest:
                     raise
 
+    def _read(self, name: str) -> bytes:
+        most = MOST_BYTES if name.endswith(".json") else memory_bytes() // 4
+        with self._remedies(name):
+            if name not in self.manifest.files:
+                raise RunDamaged(f"{self.path} has no committed {name}")
+            entry = self.manifest.files[name]
+            data = read_inside(self.path, entry.at or name, most, entry.size)
+            if sha256(data) != entry.sha256:
+                raise RunDamaged(f"{self.path / name} is damaged (its SHA-256 differs)")
+        return data
+
+    def _path(self, name: str) -> Path:
+        with self._remedies(name):
+            entry = self.manifest.files[name]
+            return path_inside(self.path, entry.at or name, entry.size)
+
+    @contextmanager
+    def _remedies(self, name: str) -> Iterator[None]:
+        """Adds what to do about it to an error about a damaged file."""
+        try:
+            yield
+        except RunDamaged as error:
+            again = f"`hopscope rm {self.name}` and train again"
+            remedy = f"restore it from a copy, or {'make it again' if is_derived(name) else again}"
+            raise RunDamaged(
+                f"{error}: {'install hopscope again' if self.gallery else remedy}"
+            ) from error
+
     def commit(
         self, files: Mapping[str, bytes], drop: tuple[str, ...] = (), **changes: Any
     ) -> None:
-        """Write files, then the manifest that names them; then remove what it no longer names.
+        """Write files, then the manifest that names them; then remove those that it drops.
 
-        The names of files and folders are flushed before the manifest, so that after a power cut
-        every file is there that the manifest names. A file that replaces a committed one has a name
-        of its own, so that the old one is whole until the manifest is written.
+        Names are flushed before the manifest is written, so that every file that it names survives
+        a power cut. A file that replaces a committed one gets another name, so that the old one is
+        whole until the manifest is written.
         """
         self.check_writable()
         self._check_lock()
         before = self.manifest
         kept = {name: entry for name, entry in before.files.items() if name not in drop}
         written = {name: self._entry(name, data) for name, data in files.items()}
-        update = {**changes, "files": {**kept, **written}}
-        manifest = before.model_copy(update=update)
+        manifest = before.model_copy(update={**changes, "files": {**kept, **written}})
         for name, data in files.items():
             assert NAME.fullmatch(name), name
             write_inside(self.path, manifest.place(name), data)
@@ -207,13 +185,13 @@ class RunFolder(Displayed):
             remove_inside(self.path, place)
 
     def _entry(self, name: str, data: bytes) -> FileEntry:
-        entry, there = FileEntry.of(data), self.manifest.files.get(name)
-        if there is None:
+        entry, before = FileEntry.of(data), self.manifest.files.get(name)
+        if before is None:
             return entry
-        return there if there.sha256 == entry.sha256 else entry.replacing(name)
+        return before if before.sha256 == entry.sha256 else entry.replacing(name)
 
     def _check_lock(self) -> None:
-        """Refuse a commit that comes too late: somebody else has taken the run since."""
+        """Refuse a late commit: another process has taken the run since."""
         if self._held is not None:
             self._held.check(self.name)
 
@@ -226,84 +204,78 @@ class RunFolder(Displayed):
             )
 
     def check_resumable(self) -> None:
-        """Can its training go on? Only under the name that its config gives it."""
+        """Refuse to train a run under another name than its config gives it."""
         self.check_writable()
-        wanted = self.recipe.run_name()
-        if self.name != wanted:
-            renamed = f"{wanted} under another name: rename its folder to go on with it"
+        expected = self.recipe.run_name()
+        if self.name != expected:
+            renamed = f"{expected} under another name: rename its folder to go on with it"
             done = "complete: there is nothing to go on with"
             raise RunMismatch(f"{self.name} is {done if self.manifest.complete else renamed}")
 
     def leftovers(self) -> list[str]:
-        """Files of ours that the manifest does not name: what a killed process left."""
-        return [name for name in self._others() if self._is_ours(name)]
+        """Files of a killed process: named like a run's files, but not in the manifest."""
+        return [name for name in self._not_committed() if self._is_leftover(name)]
 
-    def foreign(self) -> list[str]:
-        """Files that somebody put there; they stay."""
-        ours = set(self.leftovers())
-        return [name for name in self._others() if name not in ours]
+    def untracked(self) -> list[str]:
+        """Files that a user put there; hopscope leaves them alone."""
+        return [name for name in self._not_committed() if not self._is_leftover(name)]
 
-    def _others(self) -> list[str]:
-        named = self.manifest.places | {MANIFEST, LOCK}
-        return sorted({*files_in(self.path)} - named)
+    def _not_committed(self) -> list[str]:
+        return sorted(file_sizes(self.path).keys() - self.manifest.places - {MANIFEST, LOCK})
 
-    def _is_ours(self, name: str) -> bool:
-        """Is a file named as only hopscope names its own? A .json beside the manifest may be
+    def _is_leftover(self, name: str) -> bool:
+        """Is the file named as only hopscope names files? A .json beside the manifest may be
         anybody's, unless the manifest names another version of it.
         """
         path, (inner, _, own) = self.path / name, name.rpartition("/")
         if path.is_symlink() or not path.is_file():
             return False
-        final = own
-        while temporary := TEMPORARY.fullmatch(final):
-            final = temporary[1]
+        temporary = TEMPORARY.fullmatch(own)
+        final = temporary[1] if temporary else own
         if inner:
             folders = FOLDERS | {each.rpartition("/")[0] for each in self.manifest.files}
             return inner in folders and NAME.fullmatch(f"{inner}/{final}") is not None
-        if final != own:
-            return final == MANIFEST or NAME.fullmatch(final) is not None
-        return VERSION.sub("", name) in self.manifest.files
+        known = NAME.fullmatch(final) if temporary else VERSION.sub("", own) in self.manifest.files
+        return bool(known)
 
     def in_training(self) -> bool:
         """Does a process write to it at this moment?"""
         holder = None if self.gallery else holder_of(self.path)
-        return holder is not None and not holder.silent
+        return holder is not None and not holder.expired
 
     def damage(self) -> dict[str, str]:
-        """The committed files that are damaged or missing, and a line on each."""
+        """One line for each committed file that is damaged or missing, by its name."""
         problems = {}
         for name, entry in list(self.manifest.files.items()):
             try:
                 self.read(name)
             except RunDamaged as error:
-                # A commit may have replaced it, or dropped it, since our manifest was read.
-                if self.manifest.files.get(name) == entry:
+                if self.manifest.files.get(name) == entry:  # else a commit replaced it meanwhile
                     problems[name] = str(error)
         return problems
 
     def verify(self) -> list[str]:
-        """What is wrong with the run: one line for each damaged, missing or forgotten file."""
+        """What is wrong with the run: one line for each damaged, missing or left-over file."""
         lines = [*self.damage().values()]
         try:
             self.check_recipe()
         except RunMismatch as error:
             lines.append(str(error))
         if self.leftovers() and not self.in_training():
-            self.manifest = read_manifest(self.path)  # it may just have been committed
+            self.manifest = read_manifest(self.path)  # they may just have been committed
             why = "is in no manifest: a killed process left it, and the next that writes removes it"
             lines += [f"{self.path / name} {why}" for name in self.leftovers()]
         return lines
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one process writes to a run. What a killed one left is removed first."""
+        """Let only this process write to the run; leftovers of a killed one are removed first."""
         self.check_writable()
         busy = f"{self.name} is being trained by another process: wait for it, or stop it"
         with locked(self.path, busy) as held:
             self._held = held
             try:
-                # Another process may have committed between our reading and the lock.
-                self.manifest = read_manifest(self.path)
+                self.manifest = read_manifest(self.path)  # another process may have committed
                 for name in self.leftovers():
                     remove_inside(self.path, name)
                 yield
@@ -311,39 +283,38 @@ class RunFolder(Displayed):
                 self._held = None
 
     def remove(self) -> None:
-        """Remove it from its store, unless another process trains it."""
+        """Remove the run from its store, unless another process trains it."""
         with self.locked():
             discard(self.path)
 
 
-def files_in(folder: Path) -> list[str]:
-    """Every file below the folder; a link is not followed."""
-    found, waiting, start = [], [str(folder)], len(str(folder / "x")) - 1
-    try:
+def file_sizes(folder: Path) -> dict[str, int]:
+    """The size of every file below the folder, by its name with slashes; links are not followed,
+    and files that are removed meanwhile are left out.
+    """
+    sizes, waiting = dict[str, int](), [""]
+    with reading(folder):
         while waiting:
             inner = waiting.pop()
-            for entry in os.scandir(inner):
+            for entry in os.scandir(f"{folder}{os.sep}{inner}"):
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                else:
-                    found.append(entry.path[start:])
-    except FileNotFoundError as error:
-        raise RunMissing(f"{folder.name} was removed meanwhile") from error
-    except OSError as error:
-        raise RunDamaged(f"cannot read {inner}: {error.strerror}") from error
-    return found
+                    waiting.append(f"{inner}{entry.name}/")
+                    continue
+                with suppress(FileNotFoundError):
+                    sizes[inner + entry.name] = entry.stat(follow_symlinks=False).st_size
+    return sizes
 
 
 def discard(path: Path) -> None:
-    """Remove a run's folder (of a link to one, the link). It is renamed first: half a removal is
-    no run at all, and it is known whose rubbish it is.
+    """Remove a run's folder (of a link, the link). It is renamed first, so that half of a removed
+    run is never taken for a run.
     """
     with writing(path):
         if path.is_symlink():
             path.unlink()
         else:
-            rubbish = path.with_name(f"{REMOVED}{path.name}-{os.getpid()}")
-            path.rename(rubbish)
+            removed = path.with_name(f"{REMOVED}{path.name}-{os.getpid()}")
+            path.rename(removed)
             flush_folder(path.parent)
-            shutil.rmtree(rubbish)
+            shutil.rmtree(removed)
         flush_folder(path.parent)

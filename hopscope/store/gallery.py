@@ -1,9 +1,8 @@
 """The gallery: trained models that come with hopscope, each an ordinary run folder.
 
-Where a run is asked for, `gallery/NAME` is one of them. Nothing writes to them, as the package may
-lie on a disk that cannot be written; a copy is a run like any other. Each holds an about.json:
-which run it was made from, and what rounding its weights did to its loss. `benchmarks/gallery.py`
-builds them.
+`gallery/NAME` names one of them wherever a run is only read. Nothing writes to them; a copy is a
+run like any other. The about.json of each says which run it was made from, and what rounding its
+weights did to its loss. `benchmarks/gallery.py` builds them.
 """
 
 from pathlib import Path
@@ -44,14 +43,11 @@ class About(Config):
         """Where it came from, in words."""
         trained = f"run {self.run} after {self.step:,} {self.unit}s"
         made = trained if self.trained else "written by hand, not trained"
-        loss = f"loss {_shown(self.loss)}"
-        if self.loss != self.exact_loss:
-            loss = f"loss {_shown(self.exact_loss)} before, {_shown(self.loss)} after"
+        before, after = (
+            f"{loss:.5f}" if loss > 1e-5 else f"{loss:.0e}" for loss in (self.exact_loss, self.loss)
+        )
+        loss = f"loss {after}" if before == after else f"loss {before} before, {after} after"
         return f"{made} (hopscope {self.hopscope}); weights {self.weights}: {loss}"
-
-
-def _shown(loss: float) -> str:
-    return f"{loss:.5f}" if loss > 1e-5 else f"{loss:.0e}"
 
 
 def names() -> list[str]:
@@ -69,5 +65,5 @@ def find(name: str) -> RunFolder:
 
 
 def about(folder: RunFolder) -> About | None:
-    """Where a model of the gallery, or a copy of one, came from; of other runs nothing is said."""
+    """The origin of a model of the gallery, or of a copy of one; None for other runs."""
     return About.from_json(folder.read(ABOUT)) if ABOUT in folder.manifest.files else None

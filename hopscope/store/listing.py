@@ -1,6 +1,5 @@
-"""What there is in a store: the state, date, size and tags of every run, without its numbers."""
+"""What a list of runs shows: state, date, size and tags of each."""
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hopscope.errors import RunMissing, StoreError
-from hopscope.store.folder import RunFolder, files_in
+from hopscope.store.folder import RunFolder, file_sizes
 from hopscope.store.manifest import MANIFEST
 
 State = Literal["complete", "in training", "stopped", "damaged"]
@@ -21,27 +20,27 @@ class Listed:
     name: str
     state: State
     date: datetime | None
-    """The time of its last commit; None where its manifest cannot be looked at, or has no date."""
+    """Time of the last commit; None if the manifest cannot be looked at, or has no valid date."""
     size: int
     """Bytes of all files in its folder: what removing it would free."""
     tags: tuple[str, ...] = ()
     folder: RunFolder | None = None
     """The run itself, unless it is damaged."""
     problem: str = ""
-    """What is wrong with a damaged one, in one line."""
+    """What is wrong with a damaged run, in one line."""
 
     @property
     def step(self) -> int | None:
-        """The step that the run has reached; None if the run is damaged."""
+        """The step that the run has reached; None if it is damaged."""
         return None if self.folder is None else self.folder.manifest.step
 
     @property
     def steps(self) -> int | None:
-        """The step at which the run is complete; None if the run is damaged."""
+        """The step at which the run is complete; None if it is damaged."""
         return None if self.folder is None else self.folder.recipe.steps
 
     @property
-    def told(self) -> str:
+    def status(self) -> str:
         """The state of the run in words, with its step if it is not complete."""
         if self.folder is None or self.state == "complete":
             return self.state
@@ -49,7 +48,7 @@ class Listed:
         return f"{self.state} at {unit} {self.step:,} of {self.steps:,}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The run as a dictionary of plain values, ready for JSON."""
+        """The run as plain values, ready for JSON."""
         return {
             "name": self.name,
             "state": self.state,
@@ -63,11 +62,16 @@ class Listed:
 
 
 def listed(path: Path, tags: tuple[str, ...] = ()) -> Listed:
-    """One run of a store, which is a RunMissing if it was removed meanwhile."""
-    date, size = committed(path), _size(path)
+    """One run of a store; a RunMissing if it was removed meanwhile."""
+    date, sizes = committed(path), dict[str, int]()
+    with suppress(StoreError):  # a folder that cannot be looked into
+        sizes = file_sizes(path)
+    size = sum(sizes.values())
     try:
         folder = RunFolder(path)
-        folder.steadily(lambda: folder.paths(""))
+        files = folder.manifest.files
+        if any(sizes.get(entry.at or name) != entry.size for name, entry in files.items()):
+            folder.snapshot(lambda: folder.paths(""))
     except RunMissing:
         raise
     except StoreError as error:
@@ -83,18 +87,8 @@ def state_of(folder: RunFolder) -> State:
 
 
 def committed(path: Path) -> datetime | None:
-    """When the run's last commit was: its manifest is written then, and at no other time."""
+    """When the run's last commit was: the time of its manifest."""
     try:
         return datetime.fromtimestamp((path / MANIFEST).lstat().st_mtime, UTC)
-    except (OSError, ValueError, OverflowError):  # of a year that no calendar has
+    except (OSError, ValueError, OverflowError):  # a year that no calendar has
         return None
-
-
-def _size(path: Path) -> int:
-    """Bytes of the files in a folder; those that go away meanwhile count for nothing."""
-    total = 0
-    with suppress(StoreError):  # of a folder that may not be looked into nothing is known
-        for name in files_in(path):
-            with suppress(OSError):
-                total += os.lstat(f"{path}{os.sep}{name}").st_size
-    return total

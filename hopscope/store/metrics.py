@@ -1,46 +1,36 @@
-"""Metrics as Parquet: one row per split, step, seed and hop.
+"""What a run records while it trains: losses, and the parameters of small models.
 
-While a run trains, every commit adds a part; when it is complete, the parts become one file.
+Losses have one row for each split, step, seed and hop; parameters one for each seed, step and name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float, Float32, Int, Int32
+from jaxtyping import Float, Float32, Float64, Int, Int32
 
 from hopscope.configs import Recipe
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError, RunDamaged
-from hopscope.store import parquet
 from hopscope.store.folder import RunFolder
+from hopscope.store.tables import METRICS, PARAMETERS, to_parquet
 
-TABLE = "metrics"
-ORDER = "split, step, seed, hop"
-LOSSES = "metrics/losses.parquet"
-"""The file of all losses of a complete run."""
-PART = parquet.part_prefix(TABLE)
 SPLITS = ("train", "validation")
 
 
 def check_split(split: str) -> None:
-    """Refuse losses of which there are none."""
+    """Refuse an unknown split."""
     if split not in SPLITS:
         raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
 
 
-def part_name(start: int, stop: int) -> str:
-    """The file of the losses of the steps after `start`, up to and including `stop`."""
-    return parquet.part_name(TABLE, start, stop)
-
-
-def part(
+def loss_rows(
     split: str,
     recipe: Recipe,
     steps: Int32[np.ndarray, "step"],
     losses: Float32[np.ndarray, "step model hop"],
 ) -> dict[str, np.ndarray]:
-    """The rows of the losses of a recipe's models on the hops that it asks for, as columns."""
-    asked = np.array(recipe.asked_hops(), np.int8)  # an error, not another number, beyond 127
+    """The rows of the losses of a recipe's models, as columns."""
+    asked = np.array(recipe.asked_hops(), np.int8)  # an error beyond 127, not another number
     count, models, hops = losses.shape
     return {
         "split": np.repeat(np.int8(SPLITS.index(split)), losses.size),
@@ -51,65 +41,78 @@ def part(
     }
 
 
-def to_parquet(parts: Sequence[dict[str, np.ndarray]]) -> bytes:
-    """One Parquet file of all the columns given, rows in a fixed order."""
-    rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+def losses_file(rows: Sequence[dict[str, np.ndarray]]) -> bytes:
+    """One Parquet file of all these rows, sorted."""
+    columns = {name: np.concatenate([each[name] for each in rows]) for name in rows[0]}
     names = f"['{SPLITS[0]}', '{SPLITS[1]}'][split + 1]"
-    query = f"select {names} as split, step, seed, hop, loss from rows order by {ORDER}"
-    return parquet.to_parquet(rows, query)
-
-
-def merged(folder: RunFolder) -> bytes:
-    """All parts of a run as one file."""
-    return parquet.merged(folder, TABLE, ORDER)
+    query = f"select {names} as split, step, seed, hop, loss from rows order by {METRICS.order}"
+    return to_parquet(columns, query)
 
 
 def losses(
     folder: RunFolder, split: str
 ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
-    """Steps, and losses [step, model, hop] in the order of the recipe's seeds and asked hops."""
+    """Steps, and losses in the order of the recipe's seeds and asked hops."""
     check_split(split)
-    seeds, hops = list(folder.recipe.seeds), folder.recipe.asked_hops()
-    rows = parquet.select(
+    seeds, hops = list(folder.recipe.seeds), list(folder.recipe.asked_hops())
+    rows = METRICS.select(
         folder,
-        TABLE,
-        "select step, coalesce(list_position($seeds, seed), 0) - 1 as model, hop, loss "
-        "from rows where split = $split order by step, model, hop",
+        "select step, hop, loss from rows where split = $split "
+        "order by step, list_position($seeds, seed), hop",
         {"split": split, "seeds": seeds},
     )
     if not rows or not len(rows["step"]):
         return np.empty(0, np.int32), np.empty((0, len(seeds), 0), np.float32)
-    if not _is_whole(rows, len(seeds), hops):
-        raise RunDamaged(
-            f"the metrics of {folder.name} have not one row for each step, seed and hop that its "
-            f"config asks for: restore them from a copy, or `hopscope rm {folder.name}` and train "
-            "again"
-        )
-    shape = (-1, len(seeds), len(hops))
-    return rows["step"][:: len(seeds) * len(hops)], rows["loss"].reshape(shape)
+    steps = np.unique(rows["step"])
+    shape = len(steps), len(seeds), len(hops)
+    expected = np.stack([steps.repeat(len(seeds) * len(hops)), np.tile(hops, shape[0] * shape[1])])
+    if not np.array_equal([rows["step"], rows["hop"]], expected):
+        raise _not_one_row_each(folder, "metrics", "step, seed and hop that its config asks for")
+    return steps, rows["loss"].reshape(shape)
 
 
-def _is_whole(rows: dict[str, np.ndarray], models: int, hops: Sequence[int]) -> bool:
-    """Has every step, model and hop one row, in this order?"""
-    each = models * len(hops)
-    if len(rows["step"]) % each:
-        return False
-    steps = rows["step"].reshape(-1, each)
-    model, hop = (rows[name].reshape(-1, models, len(hops)) for name in ("model", "hop"))
-    return bool(
-        (steps == steps[:, :1]).all()
-        and (np.diff(steps[:, 0]) > 0).all()
-        and (model == np.arange(models)[:, None]).all()
-        and (hop == np.array(hops)).all()
-    )
-
-
-def ended(
+def final_losses(
     steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step *rest"]
 ) -> Float[np.ndarray, "*rest"]:
-    """Where losses ended, as far as they came: their mean over the last 100 steps, without that
-    before the first step where there are others.
+    """The mean of the losses over the last 100 steps. The loss before the first step counts only
+    if there is no other.
     """
     first = min(max(1, steps[-1] - FINAL_STEPS + 1), steps[-1])
     found: np.ndarray = losses[steps >= first].mean(axis=0)
     return found
+
+
+def parameters_file(
+    steps: Int32[np.ndarray, "step"],
+    values: Mapping[int, Mapping[str, Float64[np.ndarray, "step"]]],
+) -> bytes:
+    """One Parquet file of each seed's parameters by name, at the given steps."""
+    named = [(seed, name, series) for seed, own in values.items() for name, series in own.items()]
+    columns = {
+        "seed": np.repeat(np.array([seed for seed, _, _ in named], np.int32), len(steps)),
+        "step": np.tile(steps, len(named)),
+        "name": np.repeat(np.array([name for _, name, _ in named]), len(steps)),
+        "value": np.concatenate([series for _, _, series in named]),
+    }
+    return to_parquet(columns, f"select * from rows order by {PARAMETERS.order}")
+
+
+def parameters(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"]]:
+    """Each parameter of one seed by name, and the steps as "step"."""
+    query = "select name, step, value from rows where seed = $seed order by name, step"
+    rows = PARAMETERS.select(folder, query, {"seed": seed})
+    if not rows or not len(rows["step"]):
+        return {"step": np.empty(0)}
+    names = rows["name"].astype(str)
+    steps = np.unique(rows["step"])
+    series = {str(name): rows["value"][names == name] for name in np.unique(names)}
+    if any(len(each) != len(steps) for each in series.values()):
+        raise _not_one_row_each(folder, "parameters", "step and name")
+    return {"step": steps.astype(float), **series}
+
+
+def _not_one_row_each(folder: RunFolder, what: str, each: str) -> RunDamaged:
+    return RunDamaged(
+        f"the {what} of {folder.name} have not one row for each {each}: restore them from a copy, "
+        f"or `hopscope rm {folder.name}` and train again"
+    )

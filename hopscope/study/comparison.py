@@ -20,7 +20,7 @@ from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.runs import opened
 from hopscope.store import RunFolder, Store
-from hopscope.store.metrics import ended, losses
+from hopscope.store.metrics import final_losses, losses
 from hopscope.study.circuits import Circuits
 from hopscope.study.study import Study
 from hopscope.training import Run
@@ -86,10 +86,10 @@ class Course:
         if hop not in self.hops:
             return None
         column = self.hops.index(hop)
-        train = float(ended(self.steps, self.train)[:, column].mean())
+        train = float(final_losses(self.steps, self.train)[:, column].mean())
         checked = None
         if len(self.checked):
-            checked = float(ended(self.checked, self.validation)[:, column].mean())
+            checked = float(final_losses(self.checked, self.validation)[:, column].mean())
         return Ended(train, checked, tuple(model[column] for model in self.learned))
 
 

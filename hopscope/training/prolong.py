@@ -10,7 +10,8 @@ from hopscope.configs import Experiment, Recipe
 from hopscope.errors import RunMismatch
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import OPTIMISERS, checkpoint_name
-from hopscope.store.metrics import losses, part, part_name, to_parquet
+from hopscope.store.metrics import loss_rows, losses, losses_file
+from hopscope.store.tables import METRICS
 
 MAY_DIFFER = {
     f"training.{name}" for name in ("steps", "checkpoint_every", "checkpoint_at", "validate_every")
@@ -24,7 +25,7 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
     if reason := _obstacle(experiment, shorter.recipe, reached):
         raise RunMismatch(f"{shorter.name} {reason}")
     planned = [step for step in experiment.training.checkpoint_steps() if step <= reached]
-    metrics = to_parquet(_losses(shorter, experiment))
+    metrics = losses_file(_losses(shorter, experiment))
     states = {
         name: shorter.read(name)
         for name in (*map(checkpoint_name, {*planned, reached}), *shorter.files(OPTIMISERS))
@@ -37,7 +38,7 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
                 f"resume {folder.name}`, or `hopscope rm {folder.name}` first"
             )
         folder.commit(
-            {part_name(0, reached): metrics, **states},
+            {METRICS.part_name(0, reached): metrics, **states},
             step=reached, precision=shorter.manifest.precision, seconds=shorter.manifest.seconds,
             computed=shorter.manifest.computed,
         )  # fmt: skip
@@ -82,6 +83,6 @@ def _losses(shorter: RunFolder, experiment: Experiment) -> list[dict[str, np.nda
     steps, values = losses(shorter, "validation")
     kept = np.isin(steps, wanted)
     return [
-        part("train", experiment, *losses(shorter, "train")),
-        part("validation", experiment, steps[kept], values[kept]),
+        loss_rows("train", experiment, *losses(shorter, "train")),
+        loss_rows("validation", experiment, steps[kept], values[kept]),
     ]

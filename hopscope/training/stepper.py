@@ -19,7 +19,8 @@ from hopscope.store.checkpoints import (
     last_good,
     optimiser_name,
 )
-from hopscope.store.metrics import LOSSES, PART, merged, part, part_name, to_parquet
+from hopscope.store.metrics import loss_rows, losses_file
+from hopscope.store.tables import METRICS
 from hopscope.training.device import check_training, device_of, precision_of
 from hopscope.training.trainer import Trainer
 
@@ -85,7 +86,7 @@ class TrainingStepper:
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
         """All metrics as one file, and the names of its parts."""
-        return {LOSSES: merged(self.folder)}, tuple(self.folder.files(PART))
+        return {METRICS.file: METRICS.merged(self.folder)}, tuple(self.folder.files(METRICS.parts))
 
     def _validate(self) -> None:
         self.metrics.add("validation", self.step, self.trainer.validate())
@@ -113,7 +114,7 @@ class MetricsBuffer:
             steps = np.array([step for step, _ in entries], np.int32)
             losses = torch.stack([tensor for _, tensor in entries]).float().cpu().numpy()
             self._check(steps, losses, last_good)
-            self.parts.append(part(split, self.experiment, steps, losses))
+            self.parts.append(loss_rows(split, self.experiment, steps, losses))
             self.latest[split] = losses[-1]
             entries.clear()
 
@@ -121,7 +122,7 @@ class MetricsBuffer:
         """A file of the losses that were fetched since the last call."""
         if not self.parts:
             return {}
-        file = {part_name(self.start, step): to_parquet(self.parts)}
+        file = {METRICS.part_name(self.start, step): losses_file(self.parts)}
         self.parts, self.start = [], step
         return file
 

@@ -196,7 +196,7 @@ def signature(path: Path, asked: bool) -> Signature:
 def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
     """A run as a row of the page's table."""
     date = run.date.timestamp() if run.date else 0.0
-    row = {"id": id_, **run.to_dict(), "told": run.told, "revision": f"{date:.6f}"}
+    row = {"id": id_, **run.to_dict(), "told": run.status, "revision": f"{date:.6f}"}
     row["problem"] = run.problem.replace(f"{path.parent}{os.sep}", "")
     if run.folder is None:
         return row

@@ -22,7 +22,8 @@ from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import CHECKPOINTS
 from hopscope.store.folder import discard
 from hopscope.store.manifest import MANIFEST
-from hopscope.store.metrics import LOSSES, losses, part, part_name, to_parquet
+from hopscope.store.metrics import loss_rows, losses, losses_file
+from hopscope.store.tables import METRICS
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
@@ -175,8 +176,8 @@ def _metrics(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
     parts = []
     for split in ("train", "validation"):
         steps, values = losses(fleet, split)
-        parts.append(part(split, own.recipe, steps, values[:, number : number + 1]))
-    return {LOSSES if complete else part_name(0, step): to_parquet(parts)}
+        parts.append(loss_rows(split, own.recipe, steps, values[:, number : number + 1]))
+    return {METRICS.file if complete else METRICS.part_name(0, step): losses_file(parts)}
 
 
 def _tensors(fleet: RunFolder, number: int) -> Iterator[tuple[str, bytes]]:

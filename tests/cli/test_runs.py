@@ -13,7 +13,8 @@ from calling import Patch, Said, Say
 from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.report.progress import Progress
 from hopscope.store import RunFolder, Store
-from hopscope.store.metrics import part, part_name, to_parquet
+from hopscope.store.metrics import loss_rows, losses_file
+from hopscope.store.tables import METRICS
 from hopscope.training import train
 
 
@@ -34,8 +35,8 @@ def test_damage_hides_no_other_run_and_can_be_removed(
     assert code == 1
     assert whole in out
     first, second = err.splitlines()
-    assert f"the metrics of {damaged} cannot be read (" in first + second
-    assert f"{strange}/manifest.json is not a manifest" in first + second
+    assert f"{damaged}/metrics/losses.parquet is damaged (its SHA-256 differs)" in first + second
+    assert f"{strange}/manifest.json is damaged (its SHA-256 differs)" in first + second
     before = Store().names()
     assert "would remove" in hopscope("rm", whole, "--dry-run")[1]
     assert Store().names() == before
@@ -176,8 +177,8 @@ def made(hops: int, step: int, seeds: tuple[int, ...] = (0,), **changes: object)
     folder = Store().create(recipe)
     steps = np.arange(1, step + 1, dtype=np.int32)
     losses = np.full((step, len(seeds), hops), 0.25, np.float32)
-    rows = part("train", recipe, steps, losses)
-    folder.commit({part_name(0, step): to_parquet([rows])}, step=step, **changes)
+    rows = loss_rows("train", recipe, steps, losses)
+    folder.commit({METRICS.part_name(0, step): losses_file([rows])}, step=step, **changes)
     return folder
 
 

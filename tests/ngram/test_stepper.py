@@ -14,7 +14,7 @@ from hopscope.errors import ConfigError, Diverged, Interrupted, RunMismatch
 from hopscope.ngram import train
 from hopscope.ngram.run import NgramRun
 from hopscope.ngram.stepper import checkpoint_epochs, record_epochs
-from hopscope.store import Store, sql
+from hopscope.store import Store
 from hopscope.training import Run
 
 Make = Callable[..., NgramExperiment]
@@ -39,7 +39,9 @@ def test_a_run_records_its_losses_and_parameters(experiment: Make, tmp_path: Pat
         assert np.ptp(course.c[stage_w], axis=0).max() == 0
         assert np.ptp(course.a[course.epochs <= 50]) == 0
         assert np.ptp(course.w[stage_w], axis=0).max() > 0
-    rows = sql(Store(tmp_path), "select count(*), max(value) from parameters where name = 'a'").rows
+    rows = (
+        Store(tmp_path).sql("select count(*), max(value) from parameters where name = 'a'").rows()
+    )
     assert rows[0][0] == 2 * len(steps)
 
 

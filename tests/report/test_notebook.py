@@ -29,7 +29,6 @@ from hopscope.report.story import story_page
 from hopscope.report.watching import Watching
 from hopscope.runs import Watcher, opened
 from hopscope.store import Store
-from hopscope.store import sql as ask
 from hopscope.study import Study, compare
 from hopscope.study.comparison import Comparison
 from hopscope.tracing.reading import contents
@@ -134,7 +133,7 @@ def test_stores_answers_claims_and_findings_are_tables(store: Store, tmp_path: P
     text = shown(store)
     assert name in text
     assert "baseline" in text
-    text = shown(ask(store, "select range as number from range(25)"))
+    text = shown(store.sql("select range as number from range(25)").answer())
     assert text.count("<tr>") == 21
     assert "and 5 more" in text
     text = shown(store.sql("select name, step,\n    round(0.8741::float, 3) as loss from runs"))

@@ -11,7 +11,8 @@ from hopscope.configs import Experiment, KHop, Model, Training
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.gallery import find
-from hopscope.store.metrics import LOSSES, PART, merged, part, part_name, to_parquet
+from hopscope.store.metrics import loss_rows, losses_file
+from hopscope.store.tables import METRICS
 
 STEPS = 6
 RECIPE = Experiment(
@@ -30,12 +31,16 @@ def train(folder: RunFolder, first: int, last: int) -> None:
         steps = [s for s in range(first, last + 1) if (s % 2 == 0 if number else s > 0)]
         shape = len(steps), 2, 2
         found = np.random.default_rng([first, number]).random(shape, np.float32)
-        parts.append(part(split, RECIPE, np.array(steps, np.int32), found))
+        parts.append(loss_rows(split, RECIPE, np.array(steps, np.int32), found))
     weights = safetensors.numpy.save({"w": np.full(3, last, np.float32)})
-    files = {part_name(first, last): to_parquet(parts), checkpoint_name(last): weights}
+    files = {METRICS.part_name(first, last): losses_file(parts), checkpoint_name(last): weights}
     folder.commit(files, step=last, seconds=0.5 * last)
     if last == STEPS:
-        folder.commit({LOSSES: merged(folder)}, tuple(folder.files(PART)), complete=True)
+        folder.commit(
+            {METRICS.file: METRICS.merged(folder)},
+            tuple(folder.files(METRICS.parts)),
+            complete=True,
+        )
 
 
 @pytest.fixture(scope="session")

@@ -120,7 +120,7 @@ def test_a_run_goes_there_and_comes_back(
     found = hub.pull("me/mine", store)
     assert found.name == fleet.name
     assert found.verify() == []
-    assert not found.foreign()
+    assert not found.untracked()
     assert found.manifest == fleet.manifest
     assert hub.pull("me/mine@main", store).path == found.path
     found.commit({"notes.json": b"{}"})
@@ -147,7 +147,9 @@ def test_names_that_no_run_has_are_refused(
         text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
         content["check"] = hashlib.sha256(text).hexdigest()
         pushed.files |= {name: b"x", MANIFEST: json.dumps(content).encode()}
-        with pytest.raises(SharingError, match="me/mine holds no sound run: .*no file of a run"):
+        with pytest.raises(
+            SharingError, match="me/mine holds no sound run: .*is not a name of a run"
+        ):
             hub.pull("me/mine", store)
         assert not any(name in asked for asked in pushed.asked)
     assert not store.root.exists()
@@ -164,7 +166,7 @@ def test_what_is_not_as_promised_is_refused(
         ({name: good[:-1] + b"x"}, f"{name} of me/mine is not what its manifest says"),
         ({name: good + b"x" * 100_000}, f"{name} is larger than the {len(good):,} bytes"),
         ({name: None}, f"cannot fetch {name}: .*404"),
-        ({MANIFEST: b"{}"}, "me/mine holds no sound run: .*is not a manifest"),
+        ({MANIFEST: b"{}"}, "me/mine holds no sound run: .*SHA-256 differs"),
         ({"config.json": config, MANIFEST: other_recipe}, "no sound run: .*manifest is of run"),
     ):
         pushed.files = {at: data for at, data in (files | change).items() if data is not None}

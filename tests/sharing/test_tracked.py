@@ -13,8 +13,7 @@ from hopscope.sharing.events import crc32c, opening, scalars, text
 from hopscope.sharing.tracked import tracked
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import find
-from hopscope.store.metrics import losses
-from hopscope.store.parameters import values
+from hopscope.store.metrics import losses, parameters
 
 
 def test_every_loss_is_told_once_at_its_step(fleet: RunFolder) -> None:
@@ -54,7 +53,7 @@ def test_attention_and_parameters_are_told_where_they_are_kept(demo: RunFolder) 
     ngram = tracked(find("ngram"))[0]
     rows = [own for _, own in ngram.rows()]
     told = [own["parameters/a"] for own in rows if "parameters/a" in own]
-    assert np.allclose(told, values(ngram.folder, ngram.seed)["a"])
+    assert np.allclose(told, parameters(ngram.folder, ngram.seed)["a"])
     assert {"train/loss", "validation/loss"} <= {name for own in rows for name in own}
 
 

@@ -60,7 +60,6 @@ def put(folder: Path, *names: str) -> None:
 
 
 OURS = (
-    "..circuit.json.4294967295.tmp.7.tmp",
     ".circuit.json.4294967295.tmp",
     ".config.json.123.tmp",
     ".manifest.json.1.tmp",
@@ -70,7 +69,7 @@ OURS = (
     "metrics/losses.parquet",
     "metrics/part-00000000-00000005.parquet",
 )
-FOREIGN = (
+UNTRACKED = (
     "analysis/.probe.safetensors.12.tmp",
     "analysis/probe.safetensors",
     "circuit.json",  # hopscope would call it so; but so would anybody
@@ -89,9 +88,9 @@ def fresh(store: Store, tiny: Experiment) -> RunFolder:
 
 
 def test_only_what_is_named_as_hopscope_names_it_is_a_leftover(fresh: RunFolder) -> None:
-    put(fresh.path, *OURS, *FOREIGN, ".lock")
+    put(fresh.path, *OURS, *UNTRACKED, ".lock")
     assert fresh.leftovers() == sorted(OURS)
-    assert fresh.foreign() == sorted(FOREIGN)
+    assert fresh.untracked() == sorted(UNTRACKED)
     temporary = [name for name in sorted(OURS) if name.endswith(".tmp")]
     fresh.commit(dict.fromkeys({*OURS} - {*temporary}, b""))
     assert fresh.leftovers() == temporary
@@ -104,14 +103,14 @@ def test_a_folder_is_the_runs_own_once_its_manifest_names_a_file_in_it(fresh: Ru
     assert fresh.leftovers() == ["counts/part-00000001.parquet"]
 
 
-def test_links_are_foreign_and_are_not_followed(fresh: RunFolder, tmp_path: Path) -> None:
+def test_links_are_untracked_and_are_not_followed(fresh: RunFolder, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     put(outside, "part-00000000-00000005.parquet")
     put(fresh.path, "checkpoints/step-00000001.safetensors")
     (fresh.path / "metrics").symlink_to(outside)
     (fresh.path / "checkpoints/step-00000002.safetensors").symlink_to(outside)
     assert fresh.leftovers() == ["checkpoints/step-00000001.safetensors"]
-    assert fresh.foreign() == ["checkpoints/step-00000002.safetensors", "metrics"]
+    assert fresh.untracked() == ["checkpoints/step-00000002.safetensors", "metrics"]
     with pytest.raises(StoreUnwritable, match="a symbolic link"):
         fresh.commit({"metrics/losses.parquet": b"ours"})
 
@@ -140,10 +139,10 @@ def seen(run: RunFolder) -> bytes:
     found = RunFolder(run.path)
     (content,) = {found.read(name) for name in NAMES}
     assert found.damage() == {}
-    assert found.foreign() == []
+    assert found.untracked() == []
     (listed,), problems = Store(run.path.parent).listed()
     assert (listed.problem, problems) == ("", [])
-    assert [path.read_bytes() for path in found.checked(NAMES[0])] == [content]
+    assert [path.read_bytes() for path in found.paths(NAMES[0], verify=True)] == [content]
     return content
 
 

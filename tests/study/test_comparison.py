@@ -12,7 +12,8 @@ from hopscope.errors import ConfigError, RunDamaged, RunMissing
 from hopscope.milestones import learned, learned_below
 from hopscope.runs import train
 from hopscope.store import RunFolder, Store
-from hopscope.store.metrics import part, part_name, to_parquet
+from hopscope.store.metrics import loss_rows, losses_file
+from hopscope.store.tables import METRICS
 from hopscope.study import Study, compare
 from hopscope.training import Run
 
@@ -67,10 +68,10 @@ def made(store: Store, seed: int, falls_at: int) -> RunFolder:
     hops = recipe.task.hops
     losses = np.repeat(values, hops).reshape(-1, 1, hops)
     files = {
-        part_name(0, 400): to_parquet(
+        METRICS.part_name(0, 400): losses_file(
             [
-                part("train", recipe, steps, losses),
-                part("validation", recipe, steps[-1:], losses[-1:]),
+                loss_rows("train", recipe, steps, losses),
+                loss_rows("validation", recipe, steps[-1:], losses[-1:]),
             ]
         )
     }

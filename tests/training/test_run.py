@@ -8,7 +8,7 @@ from hopscope.milestones import WINDOW, learned
 from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store.checkpoints import checkpoint_name
-from hopscope.store.metrics import LOSSES
+from hopscope.store.tables import METRICS
 from hopscope.training import Run, train
 
 
@@ -54,6 +54,6 @@ def test_a_config_that_asks_for_other_weights_or_losses_is_refused(
         _ = forged.model
     task = tiny.task.model_copy(update={"hops": tiny.task.hops + 1})
     forged = Run(store.create(tiny.model_copy(update={"task": task})))
-    forged.folder.commit({LOSSES: run.folder.read(LOSSES)})
+    forged.folder.commit({METRICS.file: run.folder.read(METRICS.file)})
     with pytest.raises(RunDamaged, match="not one row for each .* hop that its config"):
         forged.losses()

@@ -18,7 +18,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import Interrupted
 from hopscope.runs import train
 from hopscope.store import Store
-from hopscope.store.lock import holder_of, marks
+from hopscope.store.lock import holder_of, lock_content
 from hopscope.workers import Processes, carry_out
 from hopscope.workers.cluster import Cluster
 from hopscope.workers.pools import Pool
@@ -122,7 +122,7 @@ def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
     hand.join()
     assert isinstance(caught.value, Interrupted) == (times == 1)
     until(lambda: not alive(workers[0]))
-    assert (marks(run.path) == b"") == (times == 1)
+    assert (lock_content(run.path) == b"") == (times == 1)
     assert 0 < run.step < recipe.steps
     if times == 1:
         assert str(caught.value).startswith(f"stopped by SIGINT at step {run.step:,}, where it")

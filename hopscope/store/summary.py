@@ -1,0 +1,83 @@
+"""How the losses of many runs went, in a few numbers each, as `hopscope runs` shows them.
+
+To read all losses of a thousand runs takes a second. So the summaries are kept in a file of the
+store, each with a hash of the losses that it was made from. The file is only a cache: entries with
+another hash are made again, and a store that cannot be written does without it.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from hopscope.configs.training import FINAL_STEPS
+from hopscope.errors import StoreError
+from hopscope.store.files import read_inside, sha256, write_inside
+from hopscope.store.folder import RunFolder
+from hopscope.store.query import Question, read_runs
+from hopscope.store.tables import METRICS
+
+CACHE = ".summaries.json"
+MOST_BYTES = 2**28
+"""The largest cache that is read."""
+POINTS = 64
+"""Points of the course of a loss."""
+QUERY = f"""
+with
+    train as (from metrics where split = 'train'),
+    ends as (select run, max(step) as last from train group by run),
+    final as (
+        select run, hop, avg(loss) as loss from train join ends using (run)
+        where step >= least(greatest(1, last - {FINAL_STEPS - 1}), last) group by all
+    ),
+    courses as (
+        select run, step * {POINTS} // (last + 1) as part, avg(loss) as loss
+        from train join ends using (run) group by all
+    )
+select
+    run,
+    (select list(round(loss, 6) order by hop) from final where final.run = ends.run),
+    (select list(round(loss, 6) order by part) from courses where courses.run = ends.run)
+from ends
+"""
+Summary = tuple[list[float], list[float]]
+"""The training losses of a run: hop by hop the mean over its last 100 steps; and the course of the
+mean over all hops, in at most `POINTS` points."""
+ENTRIES = TypeAdapter(dict[str, tuple[str, Summary]])
+
+
+def summaries(root: Path, folders: Sequence[RunFolder]) -> tuple[dict[str, Summary], list[str]]:
+    """The summary of each of these runs of a store that has losses, and a line for each run whose
+    losses cannot be read.
+    """
+    entries = _cached(root)
+    hashes = {each.name: _hash(each) for each in folders if each.files(f"{METRICS.name}/")}
+    cached = {name: entry for name, entry in entries.items() if hashes.get(name) == entry[0]}
+    new = [each for each in folders if each.name in hashes.keys() - cached.keys()]
+    problems: tuple[str, ...] = ()
+    if new:
+        answer = Question(QUERY, partial(read_runs, [each.path for each in new])).answer()
+        problems = answer.problems
+        cached |= {name: (hashes[name], (last, course)) for name, last, course in answer.rows}
+        kept = {name: entry for name, entry in entries.items() if (root / name).exists()}
+        with suppress(StoreError):
+            write_inside(root, CACHE, json.dumps(kept | cached).encode())
+    return {name: summary for name, (_, summary) in cached.items()}, [*problems]
+
+
+def _hash(folder: RunFolder) -> str:
+    """A hash of the losses of a run, and of what is asked of them."""
+    names = folder.files(f"{METRICS.name}/")
+    return sha256(
+        "".join([QUERY, *(folder.manifest.files[name].sha256 for name in names)]).encode()
+    )
+
+
+def _cached(root: Path) -> dict[str, tuple[str, Summary]]:
+    try:
+        return ENTRIES.validate_json(read_inside(root, CACHE, MOST_BYTES))
+    except (StoreError, ValidationError):
+        return {}

@@ -1,0 +1,203 @@
+"""The tables that a run keeps as Parquet files, which DuckDB writes and reads.
+
+Every commit of a training adds a part to each table; when the run is complete, the parts of a table
+become one file. The bytes of a file depend on its rows alone.
+"""
+
+import atexit
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopscope.errors import RunDamaged, StoreUnwritable
+from hopscope.store.folder import RunFolder
+
+SETTINGS: dict[str, Any] = {
+    "autoinstall_known_extensions": False,  # these would be fetched from the network
+    "autoload_known_extensions": False,
+    "temp_directory": "",  # nothing is written beside the run
+}
+
+
+class QueryError(Exception):
+    """DuckDB refuses a query; the text is its first line."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__((str(error).splitlines() or [""])[0][:300])
+        self.kind = type(error).__name__
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that runs keep as Parquet, in a folder of the same name."""
+
+    name: str
+    columns: Mapping[str, str]
+    """The type of each column."""
+    order: str
+    """The columns that its rows are sorted by."""
+    file: str
+    """The file of a complete run."""
+
+    @property
+    def parts(self) -> str:
+        """The prefix of the files of parts."""
+        return f"{self.name}/part-"
+
+    @property
+    def typed(self) -> str:
+        """The columns in SQL, each cast to its type."""
+        return ", ".join(f"{name}::{kind} as {name}" for name, kind in self.columns.items())
+
+    def part_name(self, start: int, stop: int) -> str:
+        """The file of what was recorded after step `start`, up to and including `stop`."""
+        return f"{self.parts}{start:08d}-{stop:08d}.parquet"
+
+    def merged(self, folder: RunFolder) -> bytes:
+        """All parts of a run as one file."""
+        files = sql_list(map(pattern, folder.paths(self.parts, verify=True)))
+        with self._damage(folder):
+            return to_parquet({}, f"select * from read_parquet({files}) order by {self.order}")
+
+    def select(
+        self, folder: RunFolder, query: str, values: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        """The columns of a query over the table `rows` of one run; empty if the run has no rows.
+        A missing loss or value is NaN.
+        """
+        found = folder.snapshot(lambda: self._select(folder, query, values))
+        return {
+            name: np.ma.filled(each, np.nan if np.issubdtype(each.dtype, np.floating) else None)
+            for name, each in found.items()
+        }
+
+    def check(self, folder: RunFolder) -> None:
+        """Unpack all files of a run. (Their footers have no hash of the numbers.)"""
+        every = ", ".join(self.columns)
+        self.select(folder, f"select bit_xor(hash({every})) from rows", {})
+
+    def _select(
+        self, folder: RunFolder, query: str, values: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        paths = folder.paths(f"{self.name}/", verify=True)
+        if not paths:
+            return {}
+        files = sql_list(map(pattern, paths))
+        rows = f"with rows as (select {self.typed} from read_parquet({files})) "
+        with self._damage(folder), connection() as duck:
+            found: dict[str, np.ndarray] = duck.execute(rows + query, values).fetchnumpy()
+        return found
+
+    @contextmanager
+    def _damage(self, folder: RunFolder) -> Iterator[None]:
+        try:
+            yield
+        except QueryError as error:
+            raise RunDamaged(
+                f"the {self.name} of {folder.name} cannot be read ({str(error)[:200]}): "
+                f"`hopscope verify {folder.name}` says which file was damaged, if one was"
+            ) from error
+
+
+METRICS = Table(
+    "metrics",
+    {"split": "varchar", "step": "integer", "seed": "integer", "hop": "tinyint", "loss": "float"},
+    "split, step, seed, hop",
+    "metrics/losses.parquet",
+)
+PARAMETERS = Table(
+    "parameters",
+    {"seed": "integer", "step": "integer", "name": "varchar", "value": "double"},
+    "seed, step, name",
+    "parameters/values.parquet",
+)
+TABLES = (METRICS, PARAMETERS)
+
+
+def to_parquet(rows: Mapping[str, np.ndarray], query: str) -> bytes:
+    """A Parquet file of the query's result; the query may read the table `rows`."""
+    try:
+        with tempfile.TemporaryDirectory() as folder, connection() as duck:
+            path = Path(folder) / "rows.parquet"
+            if rows:
+                duck.register("rows", dict(rows))
+            how = "format parquet, compression zstd, use_tmp_file false"
+            duck.execute(f"copy ({query}) to {quoted(str(path))} ({how})")
+            return path.read_bytes()
+    except (OSError, QueryError) as error:
+        if isinstance(error, QueryError) and error.kind != "IOException":
+            raise
+        raise StoreUnwritable(
+            f"cannot write a temporary file ({error}): free some space, or set TMPDIR"
+        ) from error
+
+
+@contextmanager
+def connection() -> Iterator[Any]:
+    """A connection to an empty database in memory, which computes with one thread, so that equal
+    rows make equal bytes. Its errors are QueryErrors.
+    """
+    cursor = _database(os.getpid()).cursor()
+    try:
+        with query_errors():
+            yield cursor
+    finally:
+        cursor.close()
+
+
+@cache
+def _database(process: int) -> Any:  # noqa: ARG001  (a fork must not use its parent's)
+    """The database of this process; to open one takes longer than most queries."""
+    atexit.register(_database.cache_clear)  # DuckDB complains about what is open at the very end
+    return open_database(threads=1)
+
+
+def open_database(**settings: Any) -> Any:
+    """A new database in memory, without extensions from elsewhere."""
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    return duckdb.connect(config={**SETTINGS, **settings})
+
+
+@contextmanager
+def query_errors() -> Iterator[None]:
+    """Turns DuckDB's errors into QueryErrors, and its error about Ctrl-C into KeyboardInterrupt."""
+    import duckdb  # 70 ms that `hopscope --help` need not wait for
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise QueryError(error) from error
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from error
+
+
+def pattern(path: Path) -> str:
+    """A pattern that matches this file alone: DuckDB takes names of files for patterns.
+
+    >>> pattern(Path("runs[1]/a*b"))
+    'runs[[]1]/a[*]b'
+    """
+    if re.search("[\ud800-\udfff]", str(path)):
+        raise RunDamaged(f"{str(path)!r} has a name that is not UTF-8: rename the folder")
+    return re.sub(r"[*?[]", r"[\g<0>]", str(path))
+
+
+def sql_list(texts: Iterable[str]) -> str:
+    """Texts as a list in SQL."""
+    return f"[{', '.join(map(quoted, texts))}]"
+
+
+def quoted(text: str) -> str:
+    """A text in SQL, where an apostrophe is written twice."""
+    return "'" + text.replace("'", "''") + "'"
