@@ -23,9 +23,9 @@ from hopscope.store.manifest import MANIFEST
 from hopscope.workers import Here, carry_out
 
 pytestmark = pytest.mark.slow
+OFTEN = 0.02
+"""The chance that a worker is killed at a look."""
 RUNS = int(os.environ.get("HOPSCOPE_CHAOS", "9"))
-EVERY = 3.0
-"""Seconds between kills, on average."""
 
 
 class Chaos:
@@ -34,8 +34,10 @@ class Chaos:
     def __init__(self, commands: list[list[str]], store: Store, errors: Path) -> None:
         self.commands, self.store, self.errors = commands, store, errors
         self.drivers = [self.started(command) for command in commands]
-        self.chance, self.killed, self.next = Random(45), 0, time.monotonic()
+        self.chance, self.killed = Random(45), 0
         self.complete: dict[str, int] = {}
+        self.first: dict[tuple[str, int], int] = {}
+        """The step of each run when each of its holders was first seen."""
 
     def started(self, command: list[str]) -> subprocess.Popen[str]:
         with self.errors.open("a") as errors:
@@ -50,8 +52,10 @@ class Chaos:
         return any(driver.poll() is None for driver in self.drivers)
 
     def look(self) -> None:
-        """What is complete stays as it is; every now and then kill whoever trains a run."""
-        holders = []
+        """What is complete stays as it is. Kill workers that have brought their run further: one
+        that dies again and again without doing so is given up.
+        """
+        diligent = []
         for path in self.store.root.glob(f"[!.]*/{MANIFEST}"):
             try:
                 run = RunFolder(path.parent)
@@ -60,14 +64,11 @@ class Chaos:
             if run.manifest.complete and len(run.recipe.seeds) == 1:
                 written = path.stat().st_mtime_ns
                 assert self.complete.setdefault(run.name, written) == written
-            holder = holder_of(run.path)
-            if holder and holder.pid:
-                holders.append(holder.pid)
-        if time.monotonic() < self.next:
-            return
-        self.next = time.monotonic() + self.chance.uniform(0, 2 * EVERY)
-        if holders:  # at a moment that does not depend on when they began
-            os.kill(self.chance.choice(holders), signal.SIGKILL)
+            holder, step = holder_of(run.path), run.manifest.step
+            if holder and holder.pid and step > self.first.setdefault((run.name, holder.pid), step):
+                diligent.append(holder.pid)
+        if diligent and self.chance.random() < OFTEN:
+            os.kill(self.chance.choice(diligent), signal.SIGKILL)
             self.killed += 1
             if self.killed == 2:
                 self.drivers[0].kill()
@@ -78,7 +79,7 @@ def test_all_are_complete_and_equal_to_one_after_the_other(
     way: str, tiny: Experiment, store: Store, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     fields = tiny.model_dump()
-    fields["training"] |= {"steps": 400, "checkpoint_every": 20, "validate_every": 200}
+    fields["training"] |= {"steps": 200, "checkpoint_every": 10, "validate_every": 100}
     fields["model"] |= {"layers": 1, "heads": 1, "d_model": 8}
     recipes = [Experiment.model_validate({**fields, "seeds": (seed,)}) for seed in range(RUNS)]
     file = tmp_path / "sweep.json"
