@@ -77,8 +77,8 @@ class Question(Displayed):
     query: str
     runs: Callable[[], tuple[list[RunFolder], list[str]]]
     """Reads the runs; also returns one line for each that cannot be read."""
-    tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict
-    """Reads the tags of runs, by name."""
+    tags: Callable[[], Mapping[str, tuple[str, ...]]] | None = None
+    """Reads the tags of runs, by name; None: there are none."""
     strict: bool = False
     """Is a run that cannot be read an error?"""
 

@@ -2,6 +2,7 @@
 against one edited forward pass each; and what an ablation is asked for.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from inspect import unwrap
 
@@ -34,6 +35,7 @@ from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
+from hopscope.models.transformer import Block
 
 TASKS = [Retrieval(hops=2, chains=3, dim=4), KHop(hops=2, length=12, alphabet=4)]
 KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
@@ -86,7 +88,18 @@ def test_every_mechanism_is_painted_as_a_loop_over_positions_would(
     assert torch.allclose(found.sum(-1), torch.ones(found.shape[:-1]), atol=1e-5)
 
 
+Edit = Callable[[int, Tensor], Tensor]
 HEADS = [(layer, head) for layer in range(3) for head in range(2)]
+
+
+def walked(model: Transformer, exam: Exam, attention: Edit, heads: Edit) -> Tensor:
+    """The outputs of one pass whose attention and whose heads are edited."""
+    x = model.enter(exam.inputs)
+    for layer, block in enumerate(model.blocks):
+        assert isinstance(block, Block)
+        pattern = attention(layer, block.pattern(x, exam.length, range(model.config.heads)))
+        x = block.write(x, heads(layer, pattern @ block.values(x)))
+    return model.leave(x)
 
 
 def slow_losses(model: Transformer, exam: Exam, ablation: Ablation) -> Tensor:
@@ -97,7 +110,7 @@ def slow_losses(model: Transformer, exam: Exam, ablation: Ablation) -> Tensor:
         usual.append(mixed)
         return mixed
 
-    model(exam.inputs, heads=note, read=exam.length)
+    walked(model, exam, lambda _, pattern: pattern, note)
 
     def attention(layer: int, pattern: Tensor) -> Tensor:
         pattern = pattern.clone()
@@ -115,7 +128,7 @@ def slow_losses(model: Transformer, exam: Exam, ablation: Ablation) -> Tensor:
                 mixed[:, head] = usual[layer][:, head].roll(1, 0)
         return mixed
 
-    every = model(exam.inputs, attention=attention, heads=heads, read=exam.length)
+    every = walked(model, exam, attention, heads)
     return exam.losses(every[:, -model.interface.read :])
 
 

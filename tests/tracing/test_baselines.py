@@ -112,7 +112,7 @@ def test_the_rest_brings_its_mean(random_model: Transformer, two_hops: Planted) 
     for mean in (True, False):
         x = random_model.enter(exam.inputs)
         for layer, block in enumerate(random_model.blocks):
-            pattern = block.look(x, exam.length, range(heads))  # type: ignore[operator]
+            pattern = block.pattern(x, exam.length, range(heads))  # type: ignore[operator]
             values = block.values(x)  # type: ignore[operator]
             mixed = torch.zeros_like(values)
             for b, i, j in torch.cartesian_prod(

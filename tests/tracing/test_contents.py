@@ -50,7 +50,7 @@ def rows_of(
             if head is None:
                 seen = (model.norm if last else block.attention_norm)(x)[0]
             else:
-                carried = block.look(x, exam.length, range(model.config.heads)) @ block.values(x)
+                carried = block.pattern(x, exam.length, range(model.config.heads)) @ block.values(x)
                 out = block.attention.out.weight.unflatten(1, (model.config.heads, -1))
                 seen = carried[0, head] @ torch.linalg.qr(out[:, head]).R.T
         for here in range(exam.length):

@@ -443,7 +443,7 @@ def _outputs(model: Transformer, inputs: Tensor, site: Site, change: Tensor, way
     x = y = model.enter(inputs)
     for layer in range(site.layer + 1):
         own = model.blocks[layer]
-        mixed = own.look(y, y.shape[1], range(model.config.heads)) @ own.values(y)  # type: ignore[operator]
+        mixed = own.pattern(y, y.shape[1], range(model.config.heads)) @ own.values(y)  # type: ignore[operator]
         y, x = own.write(y, heads(layer, mixed)), own.write(y, mixed)  # type: ignore[operator]
     plain = x
     for layer in range(site.layer + 1, model.config.layers):
