@@ -148,7 +148,7 @@ class Question(Displayed):
     ) -> Found:
         """What `ask` returns. A QueryError may be due to the files; of others the user is told."""
         try:
-            tags = self.tags()
+            tags = self.tags() if self.tags else {}
         except StoreError as error:
             tags = {}
             problems.append(str(error))
