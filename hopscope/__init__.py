@@ -79,8 +79,9 @@ _ROOMS = {
 }
 
 
-_SPINS = "1000"
-"""Turns for which a waiting thread of GNU's OpenMP spins before it sleeps."""
+_SPINS = "5000"
+"""Turns for which a waiting thread of GNU's OpenMP spins before it sleeps: the fewest that cost
+nothing where no other program computes."""
 
 
 def _wait_briefly() -> None:

@@ -59,7 +59,7 @@ def test_what_is_light_loads_no_torch(tmp_path: Path) -> None:
 
 def test_threads_wait_briefly_unless_the_user_has_said_how() -> None:
     code = "import os, hopscope; print(os.environ.get('GOMP_SPINCOUNT'))"
-    assert printed(code) == "1000\n"
+    assert printed(code) == "5000\n"
     assert printed(code, GOMP_SPINCOUNT="7") == "7\n"
     assert printed(code, OMP_WAIT_POLICY="active") == "None\n"
 
