@@ -28,7 +28,7 @@ def test_a_gpu_is_not_seen_by_tests_that_do_not_ask_for_one(tmp_path: Path) -> N
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     del environment["CUDA_VISIBLE_DEVICES"]  # that of this test
     command = [sys.executable, "-m", "pytest", "-p", "pretended", "-p", "no:cacheprovider"]
-    test = "tests/training/test_work.py::test_a_run_has_its_checkpoints_and_metrics"
+    test = "tests/training/test_stepper.py::test_a_run_has_its_checkpoints_and_metrics"
     done = subprocess.run(
         [*command, test], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

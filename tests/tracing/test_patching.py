@@ -432,13 +432,13 @@ def _outputs(model: Transformer, inputs: Tensor, site: Site, change: Tensor, way
         edited[:, site.heads[0]] += change[:, -mixed.shape[-2] :]
         return edited
 
-    def frozen(layer: int, pattern: Tensor) -> Tensor:
-        return clean[layer][..., -pattern.shape[-2] :, :]
-
-    if way == "all":
-        return model(inputs, heads=heads)
-    if way == "values":
-        return model(inputs, heads=heads, attention=frozen)
+    if way in ("all", "values"):
+        x = model.enter(inputs)
+        for layer, block in enumerate(model.blocks):
+            own = block.pattern(x, x.shape[1], range(model.config.heads))  # type: ignore[operator]
+            pattern = own if way == "all" else clean[layer]
+            x = block.write(x, heads(layer, pattern @ block.values(x)))  # type: ignore[operator]
+        return model.leave(x[:, -model.interface.read :])
     # A second model walks beside the one with frozen attention, and lends its queries or keys.
     x = y = model.enter(inputs)
     for layer in range(site.layer + 1):
