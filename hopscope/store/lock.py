@@ -29,6 +29,8 @@ SECONDS = 60.0
 """Seconds without a touch after which a lock has expired."""
 TOUCHES = 3
 """Touches within that time."""
+AHEAD = 3_600.0
+"""Seconds by which the clock of another machine may be ahead."""
 PATIENCE = 0.5
 """Seconds for which to ask again: a process that only looks for the holder takes the lock too."""
 MOST_BYTES = 4_096
@@ -54,8 +56,8 @@ class Holder:
 
     @property
     def expired(self) -> bool:
-        """Has it been silent for too long? (A time in the future is no sign of life.)"""
-        return abs(self.age) > SECONDS
+        """Has it been silent for too long? The clock of its machine may be somewhat ahead."""
+        return not -AHEAD <= self.age <= SECONDS
 
 
 class Held:
@@ -157,8 +159,7 @@ def _acquire(folder: Path, busy: str, until: float) -> int:
                     raise StoreUnwritable(
                         f"cannot lock {folder / LOCK}: it is not a regular file: remove it"
                     )
-                holder = _read(folder, descriptor)
-                free = _take(folder, descriptor, holder)
+                free, holder = _take(folder, descriptor)
         finally:
             if not free:
                 os.close(descriptor)
@@ -169,16 +170,18 @@ def _acquire(folder: Path, busy: str, until: float) -> int:
         time.sleep(0.02)
 
 
-def _take(folder: Path, descriptor: int, holder: Holder | None) -> bool:
-    """Take the lock unless a living process holds it. The file of a stopped process is removed, and
-    the next attempt makes another one.
+def _take(folder: Path, descriptor: int) -> tuple[bool, Holder | None]:
+    """Take the lock unless a living process holds it; the holder there was. The file of a stopped
+    process is removed, and the next attempt makes another one.
     """
-    taken, current = _flock(descriptor, fcntl.LOCK_EX), _is_current(folder, descriptor)
+    taken = _flock(descriptor, fcntl.LOCK_EX)
+    # Read afterwards: another process may just have taken over from an expired holder.
+    holder, current = _read(folder, descriptor), _is_current(folder, descriptor)
     if taken:
-        return current and (holder is None or holder.local or holder.expired)
+        return current and (holder is None or holder.local or holder.expired), holder
     if current and holder is not None and holder.expired:
         (folder / LOCK).unlink(missing_ok=True)
-    return False
+    return False, holder
 
 
 def _flock(descriptor: int, kind: int) -> bool:

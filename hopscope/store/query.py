@@ -47,6 +47,8 @@ RUNS = {
     "tags": "varchar[]",
 }
 """The columns of the table `runs`, with their types."""
+TRIES = 10
+"""Times a question is asked, since trainings replace files meanwhile."""
 KNOWN = "tables: runs, metrics, parameters"
 USER_ERRORS = ("BinderException", "CatalogException", "OutOfMemoryException")
 """Errors of DuckDB that are about the query and not about a file."""
@@ -126,7 +128,7 @@ class Question(Displayed):
         tables = [table for table in TABLES if table.name in self.query.lower()]
         damaged: dict[str, str] = {}
         before: Files | None = None
-        while True:
+        for _ in range(TRIES):
             runs, problems = self.runs()
             files = _files([run for run in runs if run.name not in damaged], tables, damaged)
             runs = [run for run in runs if run.name in files]
@@ -142,6 +144,7 @@ class Question(Displayed):
             if self.strict and problems:
                 raise RunDamaged(problems[0])
             return found, problems
+        raise StoreError("the runs change faster than they can be read: try again")
 
     def _ask_once(
         self, ask: Callable[[Any], Found], runs: list[RunFolder], files: Files, problems: list[str]

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from hopscope.configs import Recipe
@@ -126,9 +127,18 @@ class Progress:
 
 def steps_of(job: Job) -> int:
     """Committed steps of all models of a job, in their fleet or alone."""
-    recipes, store = job.read(), Store(job.store)
-    fleet = _committed(store, together(recipes).run_name()) if len(recipes) > 1 else 0
-    return sum(max(_committed(store, each.run_name()), fleet) for each in recipes)
+    names, fleet_name = _names(job)
+    store = Store(job.store)
+    fleet = _committed(store, fleet_name) if fleet_name else 0
+    return sum(max(_committed(store, name), fleet) for name in names)
+
+
+@cache
+def _names(job: Job) -> tuple[tuple[str, ...], str]:
+    """The names of a job's runs, and of their fleet if there are several: asked every second."""
+    recipes = job.read()
+    names = tuple(recipe.run_name() for recipe in recipes)
+    return names, together(recipes).run_name() if len(recipes) > 1 else ""
 
 
 def _committed(store: Store, name: str) -> int:

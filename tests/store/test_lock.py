@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def test_who_was_stopped_for_too_long_cannot_commit(
 
 
 def test_who_holds_it_on_another_machine_is_believed_until_it_is_silent(folder: RunFolder) -> None:
-    for seconds in (0, 5, -SECONDS + 5):  # another clock may be a little ahead of ours
+    for seconds in (0, 5, 600, -SECONDS + 5):  # another clock may be ahead of ours
         leave(folder, ELSEWHERE, seconds)
         assert folder.in_training()
         with pytest.raises(RunBusy, match=r"wait for it, .*\(process 7 on elsewhere\)"):
@@ -124,6 +125,24 @@ def test_who_holds_it_on_another_machine_is_believed_until_it_is_silent(folder: 
         assert not folder.in_training()
         with folder.locked():
             assert json.loads(lock_content(folder.path))["pid"] == os.getpid()
+
+
+def test_two_that_see_an_expired_holder_do_not_both_take_its_place(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(folder, ELSEWHERE, -SECONDS - 1)
+    faster, flock, ended = RunFolder(folder.path), lock._flock, ExitStack()
+
+    def overtaken(descriptor: int, kind: int) -> bool:
+        monkeypatch.setattr(lock, "_flock", flock)
+        ended.enter_context(faster.locked())
+        return flock(descriptor, kind)
+
+    monkeypatch.setattr(lock, "_flock", overtaken)
+    with ended:
+        with pytest.raises(RunBusy, match="trained by another process"), folder.locked():
+            pass
+        faster.commit({LATE: b"whole"}, step=3)
 
 
 def test_what_says_nothing_of_a_holder_holds_nothing(folder: RunFolder) -> None:
