@@ -44,8 +44,8 @@ class Discovery(Config):
 
     # The numbers below are fixed. Only the search reads them.
     sketch: ClassVar = 0.25
-    """Share of the examples by which it is first seen roughly what is cheap to remove: a quarter
-    of the cost for what is then looked at exactly."""
+    """Share of the examples on which the search first estimates what is cheap to remove: a quarter
+    of the cost of the exact comparison that follows."""
     batch_share: ClassVar = 1 / 8
     """Size of a batch that measures the circuit, as a share of `examples`."""
     unlearned: ClassVar = 0.5

@@ -3,7 +3,7 @@
 There are four backends. On a CPU: *amx* (products in the processor's tiles), *avx512* (products in
 its vectors) and *torch* (no kernels of ours). On a GPU: *triton* and *torch*. A model takes the
 best possible backend, unless `HOPSCOPE_KERNELS` names another one for the whole process, or `using`
-for the models made inside it. Each backend rounds in its own way.
+for the models made inside it. The backends round differently.
 """
 
 import ctypes

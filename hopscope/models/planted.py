@@ -55,7 +55,7 @@ TRIPLE = ("a->x", "a->y", "x,y->z")
 
 @dataclass(frozen=True)
 class Planted:
-    """A model, the task it solves, and all paths by which it solves the task."""
+    """A model, the task that it solves, and all paths of its circuit."""
 
     task: VectorTask
     model: Transformer

@@ -60,7 +60,7 @@ TASKS = [task for task, _ in FIRST_EXAMPLES]
 
 @dataclass(frozen=True)
 class Weighed(Batch):
-    """Examples with a tensor more, as a task of one's own may have them."""
+    """Examples with one more tensor, as a user's own task may have."""
 
     weight: Tensor
 

@@ -29,7 +29,7 @@ RUNS = int(os.environ.get("HOPSCOPE_CHAOS", "9"))
 
 
 class Chaos:
-    """Commands that train a store, and somebody who kills whoever trains."""
+    """Commands that train the runs of a store, and the killing of their workers."""
 
     def __init__(self, commands: list[list[str]], store: Store, errors: Path) -> None:
         self.commands, self.store, self.errors = commands, store, errors
