@@ -149,7 +149,7 @@ class Question(Displayed):
     def _ask_once(
         self, ask: Callable[[Any], Found], runs: list[RunFolder], files: Files, problems: list[str]
     ) -> Found:
-        """What `ask` returns. A QueryError may come from damaged files; a StoreError is the user's."""
+        """What `ask` returns. Damaged files may cause a QueryError; a StoreError is the user's."""
         try:
             tags = self.tags() if self.tags else {}
         except StoreError as error:
