@@ -1,10 +1,10 @@
 """Train a recipe of any kind, and open its run."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from hopscope import display
-from hopscope.configs import Recipe
+from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
 from hopscope.errors import ConfigError
 from hopscope.runs.runner import complete
@@ -12,7 +12,26 @@ from hopscope.runs.stepper import Stepper, Watcher
 from hopscope.runs.stop import Stop
 from hopscope.store import RunFolder, Store
 
+if TYPE_CHECKING:
+    from hopscope.ngram.run import NgramRun
+    from hopscope.training.run import Run
 
+
+@overload
+def train(
+    recipe: Experiment, store: Store | Path | str | None = None, device: str = "auto",
+    watcher: Watcher | None = None, threads: int | None = None, stop: Stop | None = None,
+) -> "Run": ...  # fmt: skip
+@overload
+def train(
+    recipe: NgramExperiment, store: Store | Path | str | None = None, device: str = "auto",
+    watcher: Watcher | None = None, threads: int | None = None, stop: Stop | None = None,
+) -> "NgramRun": ...  # fmt: skip
+@overload
+def train(
+    recipe: Recipe, store: Store | Path | str | None = None, device: str = "auto",
+    watcher: Watcher | None = None, threads: int | None = None, stop: Stop | None = None,
+) -> Any: ...  # fmt: skip
 def train(
     recipe: Recipe,
     store: Store | Path | str | None = None,
