@@ -15,7 +15,7 @@ from pages import PAGES, ROOT, blocks
 
 import hopscope
 from hopscope import Experiment, Model, Run, Store, Training
-from hopscope.circuits import Encoder
+from hopscope.circuits import EncoderAdapter
 from hopscope.papers import preset
 from hopscope.store.gallery import about
 
@@ -56,7 +56,7 @@ def module() -> Names:
 def walked() -> Names:
     model = task_of_ones_own.Model()
     whole = {"enter": model.enter, "leave": model.out, "model": model}
-    return {"model": Encoder(model.encoder, causal=True, **whole)}
+    return {"model": EncoderAdapter(model.encoder, causal=True, **whole)}
 
 
 def drawn() -> Names:
@@ -76,8 +76,8 @@ def runs() -> Names:
 GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
     "docs/circuits.md": {
         "attention_maps(run.model": demo,
-        "Encoder(": encoder,
-        "Whole(forward": module,
+        "EncoderAdapter(": encoder,
+        "CallbackModel(forward": module,
         "OwnTask(draw": drawn,
         "Ablator(model, exam_of(task, 128": walked,
     },

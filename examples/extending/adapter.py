@@ -1,7 +1,7 @@
 """An adapter: hopscope is told once how to look into a class of models, and takes them then.
 
 The model is attention in plain PyTorch, two layers of one head. Its adapter hands its attention out
-and takes it back; that is all that `Whole` needs.
+and takes it back; that is all that `CallbackModel` needs.
 """
 
 import sys
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from hopscope import KHop, discover
-from hopscope.circuits import Whole
+from hopscope.circuits import CallbackModel
 from hopscope.circuits.adapters import ADAPTERS
 from hopscope.tasks import examples, sampler_of
 
@@ -61,9 +61,9 @@ class MyTransformer(nn.Module):
         return out
 
 
-def my_transformer(model: MyTransformer) -> Whole:
+def my_transformer(model: MyTransformer) -> CallbackModel:
     """The adapter: what hands attention out, whose weights they are, how many layers and heads."""
-    return Whole(model, model, shape=(len(model.layers), 1))
+    return CallbackModel(model, model, shape=(len(model.layers), 1))
 
 
 ADAPTERS["MyTransformer"] = my_transformer

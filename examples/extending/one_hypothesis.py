@@ -5,7 +5,7 @@ aim; it takes the place of the head's rows, and the loss says how well it does.
 """
 
 import hopscope
-from hopscope.circuits import Ablation, Ablator, Mechanism, aim, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Mechanism, aim, exam_of, adapter_of
 from hopscope.circuits.ablation import Change
 from hopscope.circuits.mechanism import PREVIOUS, UNIFORM, Aim
 from hopscope.facts import Role
@@ -34,7 +34,7 @@ def main() -> None:
         Ablation.of(circuit if look is None else {**circuit, (0, 1): doing(study, look)})
         for look in hypotheses.values()
     ]
-    ablator = Ablator(subject_of(study.model), exam_of(study.task, 256))
+    ablator = Ablator(adapter_of(study.model), exam_of(study.task, 256))
     for name, losses in zip(hypotheses, ablator.losses(variants).mean(1).tolist(), strict=True):
         print(f"{name:26} loss of each hop {[round(loss, 3) for loss in losses]}")
 

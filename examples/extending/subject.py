@@ -15,7 +15,7 @@ from torch import Tensor
 from hopscope import discover
 from hopscope.circuits import Ablation, Ablator, Carried, exam_of
 from hopscope.circuits.layer_steps import attention, prove
-from hopscope.circuits.subject import weights_digest
+from hopscope.circuits.adapters import weights_digest
 
 
 class MySubject:

@@ -11,41 +11,45 @@ if TYPE_CHECKING:
     from hopscope.circuits.ablation import Ablation, Carried
     from hopscope.circuits.ablator import Ablator
     from hopscope.circuits.account import Account
-    from hopscope.circuits.adapters import subject_of
+    from hopscope.circuits.adapters import (
+        BlockAdapter,
+        CallbackModel,
+        EncoderAdapter,
+        adapter_of,
+    )
     from hopscope.circuits.attention import attention_maps, patterns, role_maps
     from hopscope.circuits.carrying import Cargo, Move, Site
     from hopscope.circuits.circuit import Circuit
     from hopscope.circuits.discovery import discover
     from hopscope.circuits.emergence import Emergence
-    from hopscope.circuits.encoder import Encoder
+    from hopscope.circuits.engine import Adapter
     from hopscope.circuits.exam import Exam, exam_of
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
     from hopscope.circuits.own import Drawn, OwnTask
-    from hopscope.circuits.subject import Blocks, Dissected, Subject, Whole
 
 __all__ = [
     "Ablation",
     "Ablator",
     "Account",
+    "Adapter",
     "Aim",
-    "Blocks",
+    "BlockAdapter",
+    "CallbackModel",
     "Cargo",
     "Carried",
     "Circuit",
-    "Dissected",
     "Drawn",
     "Emergence",
-    "Encoder",
+    "EncoderAdapter",
     "Exam",
     "Mechanism",
     "Move",
     "OwnTask",
     "RoleMaps",
     "Site",
-    "Subject",
     "Target",
-    "Whole",
+    "adapter_of",
     "aim",
     "along",
     "attention_maps",
@@ -53,25 +57,24 @@ __all__ = [
     "exam_of",
     "patterns",
     "role_maps",
-    "subject_of",
 ]
 
 _FILES = {
     "ablation": ("Ablation", "Carried"),
     "account": ("Account",),
     "ablator": ("Ablator",),
-    "adapters": ("subject_of",),
+    "adapters": ("BlockAdapter", "CallbackModel", "EncoderAdapter", "adapter_of"),
     "attention": ("attention_maps", "patterns", "role_maps"),
     "carrying": ("Cargo", "Move", "Site"),
     "circuit": ("Circuit",),
     "discovery": ("discover",),
     "emergence": ("Emergence",),
-    "encoder": ("Encoder",),
+    "engine": ("Adapter",),
     "exam": ("Exam", "exam_of"),
     "maps": ("RoleMaps",),
     "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
     "own": ("Drawn", "OwnTask"),
-    "subject": ("Blocks", "Dissected", "Subject", "Whole"),
+    "adapter": ("Blocks", "Adapter", "Adapter", "CallbackModel"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 

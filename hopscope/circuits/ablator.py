@@ -4,46 +4,41 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from hopscope.circuits.ablation import Ablation, Carried, Change, Head
-from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.adapters import AnyModel, CallbackModel, OwnAdapter, adapter_of
 from hopscope.circuits.attention import patterns
-from hopscope.circuits.block_walk import BlockWalk, edited_by
+from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.handing import check_pattern
 from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.painter import Painter
 from hopscope.circuits.progress import Progress
-from hopscope.circuits.subject import Subject, TransformerSubject, Whole, check_finite
 from hopscope.circuits.walk import Walk
 from hopscope.errors import CircuitError
 
 
 class Ablator:
-    """A subject and an exam, and everything measured on them with heads changed."""
+    """A adapter and an exam, and everything measured on them with heads changed."""
 
-    def __init__(self, model: Subject | Whole | nn.Module, exam: Exam) -> None:
+    def __init__(self, model: AnyModel, exam: Exam) -> None:
         if not isinstance(exam, Exam):
             raise CircuitError(
                 f"an Ablator takes an Exam, as exam_of(task, 128) makes; got {type(exam).__name__}"
             )
-        subject = subject_of(model)
-        self.subject, self.exam = subject, exam.on(subject.device)
-        self.painter = Painter(self.exam, subject.causal)
-        self.read = exam.read_of(subject.answers_at())
+        adapter = adapter_of(model)
+        self.adapter, self.exam = adapter, exam.on(adapter.device)
+        self.painter = Painter(self.exam, adapter.causal)
+        self.read = exam.read_of(adapter.answers_at())
         if exam.read is not None and self.read < exam.read:
             raise CircuitError(
                 f"the loss looks at the last {exam.read} positions; this model answers at "
                 f"{self.read}: examine it on fewer"
             )
-        self._walk: Walk | BlockWalk | None = None
-        self._looked_through = False
-        if isinstance(subject, Whole):
-            if subject.blocks is not None:
-                self._walk = BlockWalk(subject, subject.blocks, self.exam, self.painter)
-        else:
-            self._walk = Walk(subject, self.exam, self.painter, self.read)
+        self._walk: Walk | None = None
+        if not isinstance(adapter, CallbackModel):
+            self._walk = Walk(adapter, self.exam, self.painter, self.read)
+        self._checked = False
 
     @property
     def at_once(self) -> int:
@@ -64,7 +59,7 @@ class Ablator:
             raise CircuitError("losses are asked for a list of ablations, of at least one")
         for ablation in ablations:
             self._check(ablation)
-        self._check_looks()
+        self._check_attention()
         found = {}
         for number, its in self._each(ablations, ask):
             found[number] = its
@@ -105,10 +100,18 @@ class Ablator:
         """One ablation from the first layer to the last."""
 
         def edit(layer: int, pattern: Tensor) -> Tensor:
-            return edited_by(ablation.at(layer), pattern, self.painter)
+            pattern = pattern.clone()
+            for head, change in ablation.at(layer):
+                if isinstance(change, Carried):
+                    raise CircuitError(
+                        "what heads carry cannot be replaced through a CallbackModel: replace "
+                        "their attention, or cut the model into blocks (BlockAdapter)"
+                    )
+                pattern[:, head] = self.painter.attention(change, pattern[:, head])
+            return pattern
 
-        assert isinstance(self.subject, Whole)
-        return self.exam.marks(self.subject.outputs(self.exam.inputs, edit))
+        assert isinstance(self.adapter, CallbackModel)
+        return self.exam.marks(self.adapter.outputs(self.exam.inputs, edit))
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
         """Refuse rows that are to read a role of their chain which no example lets them see: they
@@ -125,18 +128,18 @@ class Ablator:
                         "example, and attention is causal"
                     )
 
-    def _check_looks(self) -> None:
+    def _check_attention(self) -> None:
         """Refuse, when it is first asked, a model from elsewhere whose attention is none."""
-        if isinstance(self.subject, Whole):
-            self.subject.check(self.exam.inputs)
-        elif not self._looked_through and type(self.subject) is not TransformerSubject:
-            for layer, pattern in enumerate(patterns(self.subject, self.exam.inputs[:2])):
-                check_pattern(layer, pattern, self.subject.causal)
-            self._looked_through = True
+        if isinstance(self.adapter, CallbackModel):
+            self.adapter.check(self.exam.inputs)
+        elif not self._checked and type(self.adapter) is not OwnAdapter:
+            for layer, pattern in enumerate(patterns(self.adapter, self.exam.inputs[:2])):
+                check_attention(layer, pattern, self.adapter.causal)
+        self._checked = True
 
     def _check(self, ablation: Ablation) -> None:
         for head, _ in ablation.changes:
-            check_head(self.subject, head)
+            check_head(self.adapter, head)
 
 
 def _told(ablation: Ablation) -> str:
@@ -147,10 +150,10 @@ def _told(ablation: Ablation) -> str:
     return f"{layer}.{head} {what[:60]}{f' (and {others} more)' if others else ''}"
 
 
-def check_head(subject: Subject | Whole, head: Head) -> None:
+def check_head(adapter: Adapter | CallbackModel, head: Head) -> None:
     """Refuse a head (layer, head) that the model does not have."""
-    if not (0 <= head[0] < subject.layers and 0 <= head[1] < subject.heads):
+    if not (0 <= head[0] < adapter.layers and 0 <= head[1] < adapter.heads):
         raise CircuitError(
             f"there is no head {head[0]}.{head[1]}; this model has layers 0 … "
-            f"{subject.layers - 1} with heads 0 … {subject.heads - 1}"
+            f"{adapter.layers - 1} with heads 0 … {adapter.heads - 1}"
         )

@@ -10,9 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.ablation import Ablation, Carried
+from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.engine import Adapter, Brought, Heads, forward
 from hopscope.circuits.exam import Exam
 from hopscope.circuits.painter import Painter
-from hopscope.circuits.subject import Subject, Whole
 from hopscope.errors import CircuitError
 
 AS_IT_IS = Ablation()
@@ -31,33 +32,37 @@ class Attended:
 
 
 @torch.no_grad()
-def attended(subject: Subject | Whole, exam: Exam, ablation: Ablation = AS_IT_IS) -> Attended:
+def attended(
+    adapter: Adapter | CallbackModel, exam: Exam, ablation: Ablation = AS_IT_IS
+) -> Attended:
     """The attention of every layer, what it carried, and the outputs, with heads changed."""
-    if isinstance(subject, Whole):
+    if isinstance(adapter, CallbackModel):
         raise CircuitError(
             "a module that only runs as a whole does not tell what its heads carry: write an "
             "adapter that walks"
         )
-    exam = exam.on(subject.device)
-    painter = Painter(exam, subject.causal)
+    exam = exam.on(adapter.device)
+    painter = Painter(exam, adapter.causal)
     carries = any(isinstance(change, Carried) for _, change in ablation.changes)
-    usual = attended(subject, exam).carried if carries else None
+    usual = attended(adapter, exam).carried if carries else None
     patterns, carried = [], []
-    x = subject.enter(exam.inputs)
-    for layer in range(subject.layers):
-        own = subject.look(layer, x, exam.length, range(subject.heads))
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        own = heads.weights()
         pattern = own.clone()
         changes = ablation.at(layer)
         for head, change in changes:
             if not isinstance(change, Carried):
                 pattern[:, head] = painter.attention(change, own[:, head])
-        mixed = pattern @ subject.values(layer, x)
+        mixed = pattern @ heads.values
         for head, change in changes:
             if isinstance(change, Carried):
                 assert usual is not None
                 its = usual[layer, :, head]
                 mixed[:, head] = its.mean(0) if change.instead == "mean" else its.roll(1, 0)
-        x = subject.write(layer, x, mixed)
         patterns.append(pattern)
         carried.append(mixed)
-    return Attended(torch.stack(patterns), torch.stack(carried), subject.leave(x))
+        return mixed
+
+    end = forward(adapter, adapter.embed(exam.inputs), attend)
+    return Attended(torch.stack(patterns), torch.stack(carried), adapter.unembed(end))

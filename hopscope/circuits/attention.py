@@ -9,56 +9,47 @@ from collections.abc import Iterator
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from hopscope.circuits import budget
-from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import AT_ONCE, FLOAT
+from hopscope.circuits.engine import Adapter, Brought, Heads, check_finite, streams
 from hopscope.circuits.exam import Exam, Questions, exam_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.mechanism import Target
-from hopscope.circuits.subject import Subject, Whole, check_finite
 
 EXAMPLES = 256
 """Examples over which a role map is averaged."""
 
 
 def patterns(
-    subject: Subject | Whole, inputs: Tensor
+    adapter: Adapter | CallbackModel, inputs: Tensor
 ) -> Iterator[Float[Tensor, "batch head seq seq"]]:
     """Every layer's attention, one layer after the other."""
-    if isinstance(subject, Whole):
-        yield from _handed_out(subject, inputs)
+    if isinstance(adapter, CallbackModel):
+        yield from adapter.attention(inputs)
         return
-    x = subject.enter(inputs)
-    for layer in range(subject.layers):
-        with torch.no_grad():
-            pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
-            x = subject.write(layer, x, pattern @ subject.values(layer, x))
-        yield pattern
+    seen: list[Tensor] = []
+
+    def attend(_: int, heads: Heads) -> Brought:
+        seen.append(heads.weights())
+        return seen[-1] @ heads.values
+
+    with torch.no_grad():
+        for _ in streams(adapter, adapter.embed(inputs), attend):
+            yield seen.pop()
 
 
 @torch.no_grad()
-def _handed_out(subject: Whole, inputs: Tensor) -> list[Float[Tensor, "batch head seq seq"]]:
-    seen: dict[int, Tensor] = {}
-
-    def note(layer: int, pattern: Tensor) -> Tensor:
-        seen[layer] = pattern
-        return pattern
-
-    subject.outputs(inputs, note)
-    return [seen[layer] for layer in range(subject.layers)]
-
-
-@torch.no_grad()
-def role_maps(subject: Subject | Whole, exam: Exam) -> RoleMaps:
+def role_maps(adapter: Adapter | CallbackModel, exam: Exam) -> RoleMaps:
     """Attention averaged in role coordinates over the exam's examples, a few at a time."""
-    exam = exam.on(subject.device)
-    each = FLOAT * AT_ONCE * subject.heads * exam.length**2
+    exam = exam.on(adapter.device)
+    each = FLOAT * AT_ONCE * adapter.heads * exam.length**2
     size = max(1, budget.CALL_BYTES // each)
     sums: list[Tensor] = []
     for start in range(0, len(exam), size):
-        some = _sums(subject, exam, slice(start, start + size))
+        some = _sums(adapter, exam, slice(start, start + size))
         sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
     own, others, itself, previous, along, count, led = (part.cpu() for part in sums)
     relations = {
@@ -79,7 +70,7 @@ def _relations(exam: Exam) -> list[str]:
     return [str(Target("relation", None, name, times)) for name, times in exam.follows()]
 
 
-def _sums(subject: Subject | Whole, exam: Exam, some: slice) -> list[Tensor]:
+def _sums(adapter: Adapter | CallbackModel, exam: Exam, some: slice) -> list[Tensor]:
     """Sums over some examples, layer by layer, and how often each role occurs there, and each
     relation leads somewhere from it.
     """
@@ -88,7 +79,7 @@ def _sums(subject: Subject | Whole, exam: Exam, some: slice) -> list[Tensor]:
     same = chain[:, :, None] == chain[:, None, :]
     leads = _leads(exam, some)
     layers = []
-    for layer, pattern in enumerate(patterns(subject, exam.inputs[some])):
+    for layer, pattern in enumerate(patterns(adapter, exam.inputs[some])):
         check_finite(pattern, f"the attention of layer {layer}")
         layers.append(_layer_sums(pattern.float(), member, same, leads))
     led = torch.einsum("mbq,bqr->rm", leads.any(-1).float(), member)
@@ -125,7 +116,7 @@ def _layer_sums(
 
 
 def attention_maps(
-    model: Subject | Whole | nn.Module, task: Questions, examples: int = EXAMPLES, seed: int = 0
+    model: AnyModel, task: Questions, examples: int = EXAMPLES, seed: int = 0
 ) -> RoleMaps:
     """The role maps of a model on fresh examples of a task."""
-    return role_maps(subject_of(model), exam_of(task, examples, seed))
+    return role_maps(adapter_of(model), exam_of(task, examples, seed))

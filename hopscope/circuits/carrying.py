@@ -87,7 +87,7 @@ class Cargo(Config):
     moves: tuple[Move, ...]
     """Every answer that moves or leaves by 0.02 of its way or more."""
     told: bool = True
-    """Are queries and keys told apart? The subject has to show how they meet (`Dissected`)."""
+    """Are queries and keys told apart? The adapter has to show how they meet (`Adapter`)."""
 
     def carried(self, answers: dict[str, int]) -> dict[str, Estimate]:
         """The symbols that travel here to the answer: for each, how far its own answer follows.

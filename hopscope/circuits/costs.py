@@ -77,7 +77,7 @@ def _losses(
 ) -> Float[np.ndarray, "state batch example hop"]:
     batches, size = search.settings.batches, search.settings.batch
     fresh = exam_of(questions, batches * size, seed + 1)
-    ablator = Ablator(search.ablator.subject, fresh)
+    ablator = Ablator(search.ablator.adapter, fresh)
     found = ablator.losses([state.ablation for state in states], search.progress)
     losses: np.ndarray = found.unflatten(1, (batches, size)).double().cpu().numpy()
     return losses

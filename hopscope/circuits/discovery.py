@@ -10,15 +10,15 @@
 from collections.abc import Callable
 
 import torch
-from torch import nn
 
 from hopscope import __version__
 from hopscope.circuits.ablator import Ablator
-from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import FLOAT, check_examples, check_search
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.costs import measure
 from hopscope.circuits.draft import Conditions, Draft, drafted
+from hopscope.circuits.engine import Adapter
 from hopscope.circuits.exam import Questions, exam_of
 from hopscope.circuits.explaining import explained
 from hopscope.circuits.first import first_answer
@@ -29,7 +29,6 @@ from hopscope.circuits.pruning import needed_rows
 from hopscope.circuits.search import DEFAULT, Search
 from hopscope.circuits.stand_ins import alternatives
 from hopscope.circuits.state import State
-from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import FactGraph, Role
@@ -40,7 +39,7 @@ FEW = 4
 
 
 def discover(
-    model: Subject | Whole | nn.Module,
+    model: AnyModel,
     task: Questions,
     *,
     settings: Discovery = DEFAULT,
@@ -59,12 +58,12 @@ def discover(
     """
     settings = settings.changed(**changes)
     _check_asks(task)
-    subject = subject_of(model)
-    digest = subject.digest()
-    _check_memory(subject, task, settings)
+    adapter = adapter_of(model)
+    digest = adapter.digest()
+    _check_memory(adapter, task, settings)
     exam, few = (exam_of(task, size, seed) for size in (settings.examples, settings.few))
     progress = Progress(watch)
-    search = Search(Ablator(subject, exam), Ablator(subject, few), settings, progress)
+    search = Search(Ablator(adapter, exam), Ablator(adapter, few), settings, progress)
     _check_learned(float(search.clean.mean()), search.guess, settings, force)
     draft, others = _drafted(search)
     progress.step("measuring on fresh examples")
@@ -135,16 +134,16 @@ def _check_asks(task: Questions) -> None:
 
 
 @torch.no_grad()
-def _check_memory(subject: Subject | Whole, task: Questions, settings: Discovery) -> None:
+def _check_memory(adapter: Adapter | CallbackModel, task: Questions, settings: Discovery) -> None:
     """Refuse more examples than this machine can hold, before they are drawn."""
-    if not isinstance(task, FactTask) or subject.device.type != "cpu":
+    if not isinstance(task, FactTask) or adapter.device.type != "cpu":
         return
     most = max(settings.examples, settings.batches * settings.batch)
     check_examples(task, most)
-    if not isinstance(subject, Whole):
+    if not isinstance(adapter, CallbackModel):
         few = exam_of(task, FEW)
-        stream = subject.enter(few.inputs).nbytes // FEW
-        check_search(most, stream, FLOAT * subject.heads * few.length**2)
+        stream = adapter.embed(few.inputs).nbytes // FEW
+        check_search(most, stream, FLOAT * adapter.heads * few.length**2)
 
 
 def _check_learned(clean: float, guess: float, settings: Discovery, force: bool) -> None:

@@ -189,7 +189,7 @@ class Exam:
             if outputs.shape[-2] < read:
                 raise CircuitError(
                     f"the loss looks at the last {read} positions; this model answers at "
-                    f"{outputs.shape[-2]}: read answers there, or give Whole outputs at all"
+                    f"{outputs.shape[-2]}: read answers there, or give CallbackModel outputs at all"
                 )
             outputs = outputs[..., -read:, :]
         found = self.losses(outputs)

@@ -15,12 +15,13 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
+from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.engine import Adapter, weights_digest
 from hopscope.circuits.exam import Exam, exam_of
 from hopscope.circuits.mechanism import Target
 from hopscope.circuits.parts import Part
-from hopscope.circuits.subject import Subject, Whole, weights_digest
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
@@ -159,12 +160,12 @@ def _place(node: str) -> float:
     return float(node[1:].split(".", maxsplit=1)[0]) + (0.5 if node[0] == "m" else 0.0)
 
 
-def circuitsvis(subject: Subject | Whole, exam: Exam, example: int = 0) -> dict[str, Any]:
+def circuitsvis(adapter: Adapter | CallbackModel, exam: Exam, example: int = 0) -> dict[str, Any]:
     """Tokens (named by their roles) and attention [layer, head, query, key] of one example."""
     if not 0 <= example < len(exam):
         raise CircuitError(f"example is {example}; the exam has examples 0 … {len(exam) - 1}")
     row = slice(example, example + 1)
-    found = torch.stack([p[0] for p in patterns(subject, exam.on(subject.device).inputs[row])])
+    found = torch.stack([p[0] for p in patterns(adapter, exam.on(adapter.device).inputs[row])])
     roles, chains = exam.roles.role[example].tolist(), exam.roles.chain[example].tolist()
     names = [f"{exam.table[r]} ({chr(97 + c)})" for r, c in zip(roles, chains, strict=True)]
     return {"tokens": names, "attention": found.float().tolist()}

@@ -15,12 +15,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
+from hopscope.circuits.engine import Adapter
 from hopscope.circuits.exam import AND, LEADS, SELDOM, Exam
 from hopscope.circuits.mechanism import Aim, Target
 from hopscope.circuits.painter import Painter, Spots
 from hopscope.circuits.state import Row
-from hopscope.circuits.subject import Subject, Whole
 from hopscope.facts import Role
 
 LONGEST = 3
@@ -69,7 +70,7 @@ def _mean(
     return means
 
 
-def read_off(exam: Exam, subject: Subject | Whole, least: float) -> dict[Row, list[Aim]]:
+def read_off(exam: Exam, adapter: Adapter | CallbackModel, least: float) -> dict[Row, list[Aim]]:
     """For every row that looks at something, aims that say what; the most exact first.
 
     Targets that get less than `least` beyond an even share are not taken, nor are relations that
@@ -77,16 +78,16 @@ def read_off(exam: Exam, subject: Subject | Whole, least: float) -> dict[Row, li
     """
     conditions, exam = [*exam.conditions], _with_lookups(exam)
     exam = exam.first(max(8, ENOUGH // exam.length))
-    painter = Painter(exam, subject.causal)
+    painter = Painter(exam, adapter.causal)
     found: dict[Row, list[Aim]] = {}
-    for layer, pattern in enumerate(patterns(subject, exam.inputs)):
+    for layer, pattern in enumerate(patterns(adapter, exam.inputs)):
         for role in exam.table:
             spots = painter.spots(role, exam.length)
             if not len(spots):
                 continue
             seen = _seen(pattern, painter, spots, role)
             inside = {name: exam.condition(name)[spots.example, spots.row] for name in conditions}
-            for head in range(subject.heads):
+            for head in range(adapter.heads):
                 if aims := _aims(seen, head, inside, least):
                     found[(layer, head), role] = aims
     return found

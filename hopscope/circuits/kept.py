@@ -33,7 +33,7 @@ def kept_circuit(folder: RunFolder, seed: int) -> Circuit | None:
 
 def checkpoint_digest(folder: RunFolder, step: int, seed: int) -> str:
     """The digest of one model's weights after a step: that of the circuits found in them
-    (`hopscope.circuits.subject.weights_digest`).
+    (`hopscope.circuits.adapter.weights_digest`).
     """
     seeds, found = folder.recipe.seeds, hashlib.sha256()
     weights = safetensors.numpy.load(folder.read(checkpoint_name(step)))

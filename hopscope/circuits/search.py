@@ -35,9 +35,9 @@ class Search:
         self.ablator, self.sketch, self.settings = ablator, sketch or ablator, settings
         self.progress = progress or Progress(lambda _: None)
         self._known: dict[tuple[Ablator, Ablation], HopLosses] = {}
-        subject = ablator.subject
-        self.maps = role_maps(subject, ablator.exam)
-        self.heads = [(at, head) for at in range(subject.layers) for head in range(subject.heads)]
+        adapter = ablator.adapter
+        self.maps = role_maps(adapter, ablator.exam)
+        self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
 
     @property
     def guess(self) -> float:
@@ -74,7 +74,7 @@ class Search:
     def glances(self) -> dict[Row, list[Aim]]:
         """What every row looks at, in the words of the task's relations and roles."""
         its = self.sketch
-        return read_off(its.exam, its.subject, self.settings.noticed)
+        return read_off(its.exam, its.adapter, self.settings.noticed)
 
     def losses(
         self, states: Sequence[State], roughly: bool = False
@@ -90,8 +90,8 @@ class Search:
 
     def readers_of(self, layer: int) -> tuple[Role, ...]:
         """The roles whose rows can matter: in the last layer, those at which answers are read."""
-        exam, subject = self.ablator.exam, self.ablator.subject
-        if layer < subject.layers - 1:
+        exam, adapter = self.ablator.exam, self.ablator.adapter
+        if layer < adapter.layers - 1:
             return exam.table
         read = exam.roles.role[:, -self.ablator.read :].unique().tolist()
         return tuple(exam.table[number] for number in read)

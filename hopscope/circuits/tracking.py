@@ -6,21 +6,18 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
-from torch import nn
 
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
-from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.exam import Exam, Questions, exam_of
-from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
-Model = Subject | Whole | nn.Module
 EXAMPLES = 32
 """Sequences over which attention is averaged (§9.1: 32)."""
 
@@ -33,7 +30,7 @@ class History(Protocol):
     def checkpoints(self) -> Sequence[int]:
         """The steps of which the weights are kept."""
 
-    def model_at(self, step: int) -> Model:
+    def model_at(self, step: int) -> AnyModel:
         """The model (or fleet) as it was after that step."""
 
 
@@ -83,7 +80,7 @@ def steps_of(history: History) -> list[int]:
     return steps
 
 
-def model_of(history: History, step: int, member: int | None) -> Model:
+def model_of(history: History, step: int, member: int | None) -> AnyModel:
     """The model after a step (of a fleet: a member)."""
     model = history.model_at(step)
     if member is None:
@@ -105,7 +102,7 @@ def _check_found_in(
     history: History, steps: Sequence[int], member: int | None, circuit: Circuit
 ) -> None:
     """Refuse a circuit that was found in none of the checkpoints: it is another model's."""
-    digests = (subject_of(model_of(history, step, member)).digest() for step in reversed(steps))
+    digests = (adapter_of(model_of(history, step, member)).digest() for step in reversed(steps))
     if circuit.model not in digests:
         raise CircuitError(
             f"the circuit was found in other weights ({circuit.model[:12]}…) than those of these "
@@ -123,10 +120,10 @@ def _at(
     history: History, step: int, watched: tuple[Circuit, Exam, int | None]
 ) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
     circuit, exam, member = watched
-    subject = subject_of(model_of(history, step, member))
+    adapter = adapter_of(model_of(history, step, member))
     try:
-        maps = role_maps(subject, exam)
-        losses = Ablator(subject, exam).losses([Ablation()])[0].mean(0)
+        maps = role_maps(adapter, exam)
+        losses = Ablator(adapter, exam).losses([Ablation()])[0].mean(0)
     except CircuitError as error:
         raise CircuitError(f"at step {step}: {error}") from error
     number = {role: n for n, role in enumerate(maps.roles)}

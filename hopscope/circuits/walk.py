@@ -16,6 +16,7 @@ from torch import Tensor
 from hopscope.circuits import budget
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.budget import Kept
+from hopscope.circuits.engine import Adapter, record
 from hopscope.circuits.exam import Exam
 from hopscope.circuits.jobs import (
     UNTOUCHED,
@@ -31,7 +32,6 @@ from hopscope.circuits.jobs import (
 )
 from hopscope.circuits.mechanism import Mechanism
 from hopscope.circuits.painter import Painter, Spots
-from hopscope.circuits.subject import Subject
 from hopscope.facts import Role
 
 FEW = 0.25
@@ -39,10 +39,10 @@ FEW = 0.25
 
 
 class Walk:
-    """A subject and an exam, and what is kept between one walk and the next."""
+    """A adapter and an exam, and what is kept between one walk and the next."""
 
-    def __init__(self, subject: Subject, exam: Exam, painter: Painter, read: int) -> None:
-        self.subject, self.exam, self.painter, self.read = subject, exam, painter, read
+    def __init__(self, adapter: Adapter, exam: Exam, painter: Painter, read: int) -> None:
+        self.adapter, self.exam, self.painter, self.read = adapter, exam, painter, read
         self._streams = Kept(budget.STREAM_BYTES)
         self._carried: list[Tensor] = []
         self._ask: Callable[[], None] = lambda: None
@@ -54,7 +54,7 @@ class Walk:
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number of each ablation, and the loss of every example and hop under it."""
         self._ask = ask
-        x = self.subject.enter(self.exam.inputs)
+        x = self.adapter.embed(self.exam.inputs)
         self.at_once = self._at_once(x)
         changes = [self._by_layer(ablation) for ablation in ablations]
         yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
@@ -62,16 +62,16 @@ class Walk:
     def _by_layer(self, ablation: Ablation) -> list[Changes]:
         """What every head of every layer does."""
         changed = dict(ablation.changes)
-        layers, heads = range(self.subject.layers), range(self.subject.heads)
+        layers, heads = range(self.adapter.layers), range(self.adapter.heads)
         return [tuple(changed.get((n, head), UNTOUCHED) for head in heads) for n in layers]
 
     def _onward(
         self, number: int, groups: list[Group], changes: list[list[Changes]]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """From a layer to the end, a few groups at a time."""
-        if number == self.subject.layers:
+        if number == self.adapter.layers:
             for group in groups:
-                losses = self.exam.marks(self.subject.leave(group.x))
+                losses = self.exam.marks(self.adapter.unembed(group.x))
                 yield from ((member, losses) for member in group.members)
             return
         for some in in_parts(groups, self.at_once):
@@ -80,7 +80,7 @@ class Walk:
                 yield from self._onward(number + 1, after, changes)
 
     def _at_once(self, x: Float[Tensor, "batch seq d_model"]) -> int:
-        attention = self.subject.heads * self.exam.length * x.nbytes // x.shape[-1]
+        attention = self.adapter.heads * self.exam.length * x.nbytes // x.shape[-1]
         one = budget.AT_ONCE * attention + budget.WIDTHS * x.nbytes
         return max(1, budget.CALL_BYTES // one)
 
@@ -102,22 +102,23 @@ class Walk:
         usual = self._usual(layer, jobs)
         for some in in_parts(jobs, self.at_once):
             after = self._after(layer, some, usual)
-            if number < self.subject.layers - 1:
+            if number < self.adapter.layers - 1:
                 for group in after:
                     self._streams.put(group.prefix, group.x)
             yield after
 
     def _layer(self, number: int, groups: list[Group], jobs: list[Job]) -> Layer:
         """Values of all groups, and the attention of those heads of which any job asks for it."""
-        last = number == self.subject.layers - 1
+        last = number == self.adapter.layers - 1
         read = self.read if last else self.exam.length
         x = torch.cat([group.x for group in groups]) if len(groups) > 1 else groups[0].x
         by_head = zip(*(job.changes for job in jobs), strict=True)
         asked = [head for head, its in enumerate(by_head) if any(map(from_model, its))]
+        heads = self.adapter.project(number, x)
         patterns: list[Tensor | None] = [None] * len(groups)
         if asked:
-            patterns = list(self.subject.look(number, x, read, asked).split(len(self.exam)))
-        values = list(self.subject.values(number, x).split(len(self.exam)))
+            patterns = list(heads.weights(read, asked).split(len(self.exam)))
+        values = list(heads.values.split(len(self.exam)))
         return Layer(number, read, groups, asked, patterns, values)
 
     def _usual(self, layer: Layer, jobs: list[Job]) -> dict[int, Usual]:
@@ -141,8 +142,8 @@ class Walk:
         self, layer: Layer, before: list[Tensor], mixed: list[Tensor]
     ) -> Sequence[Float[Tensor, "batch position d_model"]]:
         if len(before) == 1:
-            return [self.subject.write(layer.number, before[0], mixed[0])]
-        out = self.subject.write(layer.number, torch.cat(before), torch.cat(mixed))
+            return [self.adapter.finish(layer.number, before[0], mixed[0])]
+        out = self.adapter.finish(layer.number, torch.cat(before), torch.cat(mixed))
         parts: Sequence[Tensor] = out.split(len(before[0]))
         return parts
 
@@ -223,7 +224,7 @@ class Walk:
             before.append(layer.groups[job.group].x[its.example, its.row])
             mixed.append(self._mixed_at(layer, job, usual[job.group], (few[number], its)))
         rows = torch.cat(mixed).transpose(0, 1)[None]
-        out = self.subject.write(layer.number, torch.cat(before)[None], rows)[0]
+        out = self.adapter.finish(layer.number, torch.cat(before)[None], rows)[0]
         found = {}
         for (number, its), part in zip(
             spots.items(), out.split([*map(len, spots.values())]), strict=True
@@ -254,9 +255,6 @@ class Walk:
     def _usually(self, number: int) -> Float[Tensor, "batch head seq d_head"]:
         """What the heads of a layer carry in the model as it is."""
         if not self._carried:
-            x = self.subject.enter(self.exam.inputs)
-            for layer in range(self.subject.layers):
-                pattern = self.subject.look(layer, x, self.exam.length, range(self.subject.heads))
-                self._carried.append(pattern @ self.subject.values(layer, x))
-                x = self.subject.write(layer, x, self._carried[-1])
+            pass_ = record(self.adapter, self.exam.inputs)
+            self._carried = [pass_.brought(layer) for layer in range(self.adapter.layers)]
         return self._carried[number]

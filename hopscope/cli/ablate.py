@@ -96,10 +96,10 @@ def _named(whole: str, order: Order | None) -> str:
 
 
 def _ablator(examined: "Study", task: "Task", chosen: AblateArguments) -> "Ablator":
-    from hopscope.circuits import Ablator, exam_of, subject_of
+    from hopscope.circuits import Ablator, adapter_of, exam_of
 
     exam = exam_of(task, chosen.examples, chosen.sample)
-    return Ablator(subject_of(examined.model), exam)
+    return Ablator(adapter_of(examined.model), exam)
 
 
 def _asked(
@@ -111,7 +111,7 @@ def _asked(
     if chosen.head:
         asked = {" ".join(chosen.head): changes_of(chosen.head, base)}
     elif chosen.order is None:
-        asked = _every_head(ablator.subject.layers, ablator.subject.heads, base)
+        asked = _every_head(ablator.adapter.layers, ablator.adapter.heads, base)
     else:
         asked = {}
     for changes in asked.values():

@@ -24,7 +24,7 @@ def lens(
     for column, layer in enumerate(layers):
         x = batch.own.streams[layer]
         index = places.clamp_min(0)[:, :, None].expand(-1, -1, x.shape[-1])
-        logits = batch.subject.leave(x.gather(1, index)).float().cpu()
+        logits = batch.adapter.unembed(x.gather(1, index)).float().cpu()
         for row, pair in enumerate(batch.pairs):
             for number, symbol in enumerate(symbols):
                 words = list(pair.candidates[symbol])

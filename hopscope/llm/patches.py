@@ -47,7 +47,7 @@ def by_head(
     batch: Batch, layer: int, role: int, names: Sequence[str]
 ) -> Float[Tensor, "name head batch mark"]:
     """How answers move if what one head brings to a role is the donor's."""
-    clean, heads = batch.clean(names), batch.subject.heads
+    clean, heads = batch.clean(names), batch.adapter.heads
     at = batch.at(role)
     first = int(at.int().argmax(1)[at.any(1)].min())
     x, own = batch.own.streams[layer][:, first:], batch.own.mixed[layer][:, :, first:]
@@ -58,7 +58,7 @@ def by_head(
         for head in range(heads):
             mixed = own.clone()
             mixed[:, head] = torch.where(at[:, first:, None], theirs[:, head], own[:, head])
-            patched.append(batch.subject.write(layer, x, mixed))
+            patched.append(batch.adapter.finish(layer, x, mixed))
         end = batch.onward(layer + 1, torch.stack(patched))
         marked.append(batch.marks(end, [name] * heads) - clean[number])
     return torch.stack(marked)
@@ -77,7 +77,7 @@ class Rerun:
         by_layer = self.donor.flatten(3).any(-1).any(1)  # [variant, layer]
         found = torch.zeros(len(self.donor), len(batch.pairs), MARKS).double()
         begins = [first_of(its) for its in by_layer]
-        for begin in sorted({its for its in begins if its < batch.subject.layers}):
+        for begin in sorted({its for its in begins if its < batch.adapter.layers}):
             some = [n for n, its in enumerate(begins) if its == begin]
             for part in torch.tensor(some).split(max(1, ROWS // batch.tokens.numel())):
                 end = self._rerun(batch, name, self.donor[part], begin)
@@ -86,20 +86,20 @@ class Rerun:
         return found
 
     def _rerun(self, batch: Batch, name: str, donor: Tensor, begin: int) -> Tensor:
-        subject, count, length = batch.subject, len(donor), batch.tokens.shape[1]
-        places = batch.role[None, :, None].expand(count, -1, subject.heads, -1)
+        adapter, count, length = batch.adapter, len(donor), batch.tokens.shape[1]
+        places = batch.role[None, :, None].expand(count, -1, adapter.heads, -1)
         there = donor.flatten(2, 3).any(2).any(0).gather(-1, batch.role)  # [batch, seq]
         first = min(max(batch.exchanged(name), first_of(there.any(0))), length - 1)
         x = batch.own.streams[begin][:, first:].repeat(count, 1, 1)
-        for layer in range(begin, subject.layers):
+        for layer in range(begin, adapter.layers):
             before = batch.own.streams[layer][:, :first].repeat(count, 1, 1)
             whole = torch.cat([before, x], 1)
-            read = length - first if layer < subject.layers - 1 else 1
-            pattern = subject.look(layer, whole, read, range(subject.heads))
-            mixed = pattern @ subject.values(layer, whole)
+            read = length - first if layer < adapter.layers - 1 else 1
+            heads = adapter.project(layer, whole)
+            mixed = heads.weights(read) @ heads.values
             taken = donor[:, :, layer].gather(-1, places).flatten(0, 1)[:, :, -read:, None]
             theirs = batch.given(name).mixed[layer][:, :, -read:].repeat(count, 1, 1, 1)
-            x = subject.write(layer, whole[:, -read:], torch.where(taken, theirs, mixed))
+            x = adapter.finish(layer, whole[:, -read:], torch.where(taken, theirs, mixed))
         last: Tensor = x[:, -1:].unflatten(0, (count, -1))
         return last
 

@@ -54,9 +54,9 @@ def path_rows(recipe: LlmMechanism, rows: Sequence[Measured], batch: Batch) -> l
             continue
         pairs = as_pairs(recipe, batch, symbol)
         most = max(Counter(its[n].layer for n in some).values())
-        chunks = chunks_of(batch.subject, pairs.exam, most * len(WAYS))
+        chunks = chunks_of(batch.adapter, pairs.exam, most * len(WAYS))
         variants = [(n, symbol) for n in some]
-        parts = [Patching(batch.subject, pairs, its, c).moved(variants, WAYS) for c in chunks]
+        parts = [Patching(batch.adapter, pairs, its, c).moved(variants, WAYS) for c in chunks]
         found = torch.cat([part[1] for part in parts], 3)
         moved[number, some] = found[..., 0].permute(2, 1, 0, 3)
     clean = batch.clean(symbols)

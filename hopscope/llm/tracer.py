@@ -19,8 +19,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.adapters import subject_of
-from hopscope.circuits.subject import Dissected
+from hopscope.circuits.adapters import adapter_of
+from hopscope.circuits.engine import Adapter
 from hopscope.configs import LlmMechanism, Prompts
 from hopscope.errors import ConfigError, LlmError, RunMismatch
 from hopscope.llm.assembling import circuit_rows
@@ -72,18 +72,18 @@ class Tracer:
     """What is still to be measured of one mechanism."""
 
     def __init__(self, recipe: LlmMechanism, local: LocalModel, folder: RunFolder) -> None:
-        subject = subject_of(local.model)
-        if not isinstance(subject, Dissected):
+        adapter = adapter_of(local.model)
+        if not isinstance(adapter, Adapter):
             raise LlmError(
                 f"{local.name} cannot be walked head by head: there is no adapter for it"
             )
-        self.recipe, self.local, self.subject, self.folder = recipe, local, subject, folder
+        self.recipe, self.local, self.adapter, self.folder = recipe, local, adapter, folder
         self.rows = rows_of(folder)
         self.step = self.kept = len(self.rows)
         self.device, self.precision = torch.device("cpu"), recipe.precision
         self.planned = range(1, recipe.steps + 1)
         self.names = followed(recipe)
-        self.layers = [*range(0, subject.layers, recipe.tracing.every), subject.layers]
+        self.layers = [*range(0, adapter.layers, recipe.tracing.every), adapter.layers]
         self.roles = len(role_table(recipe.prompts))
         self.pieces = self._pieces()
 
@@ -152,7 +152,7 @@ class Tracer:
     @cached_property
     def digest(self) -> str:
         """The hash of the model's weights."""
-        return self.subject.digest()
+        return self.adapter.digest()
 
     def _check_weights(self) -> None:
         """Refuse another model than the one that the rows are of."""
@@ -186,7 +186,7 @@ class Tracer:
         return [
             {
                 "model": self.digest,
-                "shape": [self.subject.layers, self.subject.heads],
+                "shape": [self.adapter.layers, self.adapter.heads],
                 "acceptable": len(pair.answers.acceptable),
                 "right": right[row],
                 "clean": self._clean(clean, its, row),
@@ -275,7 +275,7 @@ class Tracer:
             for layer, head, role in circuit_rows(self.recipe, self.rows)
             if own[role] in table
         ]
-        shape = (self.subject.layers, self.subject.heads, len(table))
+        shape = (self.adapter.layers, self.adapter.heads, len(table))
         every = proofs(shape, rows, its.draws, self.recipe.seeds[0])
         chosen = [met(pair.index, its.draws, its.met or its.draws) for pair in batch.pairs]
         donor = torch.stack([every[some] for some in chosen], 1)
@@ -296,7 +296,7 @@ class Tracer:
         """A row for each question of a piece, in the order of the questions."""
         roles = len(role_table(prompts or self.recipe.prompts))
         found: list[Measured] = []
-        for batch in batches(self.subject, piece, roles):
+        for batch in batches(self.adapter, piece, roles):
             measured = measure(batch)
             found += [
                 {"index": pair.index, **row}

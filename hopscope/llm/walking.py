@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from hopscope.circuits.subject import Subject
+from hopscope.circuits.engine import Adapter
 from hopscope.llm.pairs import Paired
 
 ROWS = 4_096
@@ -40,8 +40,8 @@ class Walked:
 class Batch:
     """Some pairs of one length, ready to be patched."""
 
-    def __init__(self, subject: Subject, pairs: Sequence[Paired], roles: int) -> None:
-        self.subject, self.pairs, self.roles = subject, pairs, roles
+    def __init__(self, adapter: Adapter, pairs: Sequence[Paired], roles: int) -> None:
+        self.adapter, self.pairs, self.roles = adapter, pairs, roles
         self.tokens = self._tensor([pair.tokens for pair in pairs])
         self.role = self._tensor([pair.roles for pair in pairs])
         self.chain = self._tensor([pair.chains for pair in pairs])
@@ -51,7 +51,7 @@ class Batch:
         self._given: dict[str, Walked] = {}
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
-        return torch.tensor(rows, device=self.subject.device)
+        return torch.tensor(rows, device=self.adapter.device)
 
     @cached_property
     def own(self) -> Walked:
@@ -82,14 +82,15 @@ class Batch:
         looks: bool = False,
     ) -> Walked:
         """From a position on; what is before it is known."""
-        subject, read = self.subject, tokens.shape[1] - first
-        entered = subject.enter(tokens)[:, first:]
+        adapter, read = self.adapter, tokens.shape[1] - first
+        entered = adapter.embed(tokens)[:, first:]
         found = Walked([_behind(known.streams[0] if known else None, first, entered)], [], [])
-        for layer in range(subject.layers):
+        for layer in range(adapter.layers):
             x = found.streams[-1]
-            pattern = subject.look(layer, x, read, range(subject.heads))
-            mixed = pattern @ subject.values(layer, x)
-            out = subject.write(layer, x[:, first:], mixed)
+            heads = adapter.project(layer, x)
+            pattern = heads.weights(read)
+            mixed = pattern @ heads.values
+            out = adapter.finish(layer, x[:, first:], mixed)
             before = (known.mixed[layer], known.streams[layer + 1]) if known else (None, None)
             found.mixed.append(_behind(before[0], first, mixed))
             found.streams.append(_behind(before[1], first, out))
@@ -130,7 +131,8 @@ class Batch:
         self, x: Float[Tensor, "variant batch one d_model"], names: Sequence[str]
     ) -> Float[Tensor, "variant batch mark"]:
         """What the answers are, in each variant measured for one exchange."""
-        logits = self.subject.leave(x.flatten(0, 1))[:, -1].float().unflatten(0, x.shape[:2]).cpu()
+        logits = self.adapter.unembed(x.flatten(0, 1))[:, -1].float().cpu()
+        logits = logits.unflatten(0, x.shape[:2])
         found = torch.zeros(*x.shape[:2], MARKS, dtype=torch.float64)
         for row, pair in enumerate(self.pairs):
             its = logits[:, row]
@@ -149,7 +151,7 @@ class Batch:
 
     def right(self) -> list[bool]:
         """Whether each own question's answer is the likeliest of the acceptable ones."""
-        logits = self.subject.leave(self.own.streams[-1][:, -1:])[:, -1].float()
+        logits = self.adapter.unembed(self.own.streams[-1][:, -1:])[:, -1].float()
         answers = [pair.answers for pair in self.pairs]
         best = [int(logits[n, list(a.acceptable)].argmax()) for n, a in enumerate(answers)]
         return [a.acceptable[n] == a.own for n, a in zip(best, answers, strict=True)]
@@ -166,14 +168,14 @@ class Batch:
                          else [patched])  # fmt: skip
 
     def _onward(self, layer: int, patched: Tensor) -> Tensor:
-        subject, (count, batch, some, _) = self.subject, patched.shape
+        adapter, (count, batch, some, _) = self.adapter, patched.shape
         x = patched.flatten(0, 1)
-        for number in range(layer, subject.layers):
+        for number in range(layer, adapter.layers):
             before = self.own.streams[number][:, : self.tokens.shape[1] - some]
             whole = torch.cat([before.repeat(count, 1, 1), x], 1)
-            read = some if number < subject.layers - 1 else 1
-            pattern = subject.look(number, whole, read, range(subject.heads))
-            x = subject.write(number, whole[:, -read:], pattern @ subject.values(number, whole))
+            read = some if number < adapter.layers - 1 else 1
+            heads = adapter.project(number, whole)
+            x = adapter.finish(number, whole[:, -read:], heads.weights(read) @ heads.values)
         last: Tensor = x[:, -1:].unflatten(0, (count, batch))
         return last
 
@@ -192,8 +194,8 @@ def _behind(known: Tensor | None, first: int, new: Tensor) -> Tensor:
     return torch.cat([before, new], -2)
 
 
-def batches(subject: Subject, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:
+def batches(adapter: Adapter, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:
     """The pairs by their length, as batches."""
     lengths = sorted({len(pair.tokens) for pair in pairs})
     for length in lengths:
-        yield Batch(subject, [pair for pair in pairs if len(pair.tokens) == length], roles)
+        yield Batch(adapter, [pair for pair in pairs if len(pair.tokens) == length], roles)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hopscope.circuits import Circuit, RoleMaps, attention_maps, discover, subject_of
+from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, discover
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.kept import circuit_file
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
@@ -137,7 +137,7 @@ class Study(Displayed):
             found = Circuit.load(self.circuit_from)
         else:
             found = Circuit.from_json(self.run.folder.read(self.circuit_file))
-        found.check_model(subject_of(self.model).digest())
+        found.check_model(adapter_of(self.model).digest())
         return found
 
     def heads_of_circuit(self) -> set[tuple[int, int]]:

@@ -9,17 +9,15 @@ mean instead (`hopscope.tracing.averaging`): it may tell a place.
 from collections.abc import Sequence
 
 import numpy as np
-from torch import nn
 
 from hopscope.circuits.account import Account, Holdings
-from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.carrying import Site
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.exam import Questions
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.parts import Part
-from hopscope.circuits.subject import Subject, Whole
 from hopscope.configs import Discovery
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -33,7 +31,7 @@ from hopscope.tracing.reading import contents
 
 
 def accounted(
-    model: Subject | Whole | nn.Module,
+    model: AnyModel,
     circuit: Circuit,
     task: Questions | None = None,
     examples: int = EXAMPLES,
@@ -46,25 +44,25 @@ def accounted(
     questions = task or circuit.task
     if questions is None:
         raise CircuitError("the circuit names no task: say which examples to explain it on")
-    subject = subject_of(model)
-    circuit.check_model(subject.digest())
+    adapter = adapter_of(model)
+    circuit.check_model(adapter.digest())
     pairs = pairs_of(questions, examples, seed)
-    whole = cargo(subject, pairs, _sites(circuit))
-    single = cargo(subject, pairs, [
+    whole = cargo(adapter, pairs, _sites(circuit))
+    single = cargo(adapter, pairs, [
         site
         for part in circuit.parts if not part.paths
         for its in whole if its.symbols and its.site == _row(part)
         for site in _single(part, circuit.roles)
     ])  # fmt: skip
     account = Account(
-        holdings=holdings_of(contents(subject, questions, seed=seed, heads=False)),
+        holdings=holdings_of(contents(adapter, questions, seed=seed, heads=False)),
         cargo=(*whole, *single),
         examples=examples,
     )
     silent = [_row(part) for part in circuit.parts if not account.symbols(part)]
     settings = circuit.switches.settings or Discovery()  # of patches in a language model: none
-    means = averaged(walkable(subject), pairs.exam, silent, settings)
-    idle = _idle(role_maps(subject, pairs.exam), circuit, settings.path_share)
+    means = averaged(walkable(adapter), pairs.exam, silent, settings)
+    idle = _idle(role_maps(adapter, pairs.exam), circuit, settings.path_share)
     account = account.model_copy(update={"averaged": means, "idle": idle})
     return circuit.model_copy(update={"account": account})
 

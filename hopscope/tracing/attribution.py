@@ -22,10 +22,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.carrying import Site
-from hopscope.circuits.subject import Dissected, Subject
+from hopscope.circuits.engine import (
+    Adapter,
+    Additive,
+    Brought,
+    Heads,
+    Recorded,
+    as_model,
+    forward,
+    record,
+)
 from hopscope.errors import CircuitError
 from hopscope.tracing.pairs import Pairs
-from hopscope.tracing.patched import Answers, Patching, Walked, chunks_of
+from hopscope.tracing.patched import Answers, Patching, chunks_of
 from hopscope.tracing.patching import check_answers, has_answers
 from hopscope.tracing.ranking import Arrow
 
@@ -36,10 +45,10 @@ Scores = Float[Tensor, "symbol hop layer head reader source chain"]
 class Attribution:
     """The pairs of a task and a model, attributed to arrows; sums over examples."""
 
-    def __init__(self, subject: Subject, pairs: Pairs) -> None:
-        self.subject, self.pairs = subject, pairs
+    def __init__(self, adapter: Adapter, pairs: Pairs) -> None:
+        self.adapter, self.pairs = adapter, pairs
         self.roles = len(pairs.exam.table)
-        chunks = chunks_of(subject, pairs.exam, len(pairs.donors))
+        chunks = chunks_of(adapter, pairs.exam, len(pairs.donors))
         self.answers: Answers = torch.cat([-_distance(self._chunk(some)) for some in chunks])
         check_answers(self.answers)
         self.sure = self.answers.sum(0)
@@ -60,13 +69,15 @@ class Attribution:
 
     def _gradients(self, its: Patching, x: Tensor) -> Iterator[list[Tensor]]:
         """For every answer, its gradient by what each layer's heads bring to each position."""
-        leaves = []
+        leaves: list[Tensor] = []
+
+        def attend(layer: int, heads: Heads) -> Brought:
+            mixed = as_model(layer, heads)
+            leaves.append(torch.zeros_like(mixed, requires_grad=True))
+            return mixed + leaves[-1]
+
         with torch.enable_grad():
-            for layer in range(self.subject.layers):
-                pattern = self.subject.look(layer, x, x.shape[1], range(self.subject.heads))
-                mixed = pattern @ self.subject.values(layer, x)
-                leaves.append(torch.zeros_like(mixed, requires_grad=True))
-                x = self.subject.write(layer, x, mixed + leaves[-1])
+            x = forward(self.adapter, x, attend)
             marks = its.marks(x[None])
             moved = (marks[0, 0] - marks[1, 0]).sum(0)
             for hop in range(len(moved)):
@@ -75,8 +86,8 @@ class Attribution:
 
     def direct(self) -> Scores:
         """Direct logit attribution: what comes goes straight to the output."""
-        subject = self.subject
-        if not isinstance(subject, Dissected):
+        adapter = self.adapter
+        if not isinstance(adapter, Additive):
             raise CircuitError(
                 "what single heads add is not known of this model, so that nothing can be "
                 "attributed to them directly: its adapter has no `added`"
@@ -85,21 +96,21 @@ class Attribution:
         for its, donors in self._walks():
             plain = _distance(its)
             readers = its.role[:, -its.read :].unique().tolist()
-            for (number, donor), layer in product(enumerate(donors), range(subject.layers)):
+            for (number, donor), layer in product(enumerate(donors), range(adapter.layers)):
                 nothing = torch.zeros_like(its.own.values[layer][:, :, -its.read :])
-                base = subject.added(layer, nothing[:1])
-                for at in product(range(subject.heads), readers, range(self.roles), range(2)):
+                base = adapter.added(layer, nothing[:1])
+                for at in product(range(adapter.heads), readers, range(self.roles), range(2)):
                     change = self._change(its, donor, (layer, *at))
                     if change is not None:
                         mixed = nothing.clone()
                         mixed[:, at[0]] = change[:, -its.read :]
-                        end = its.own.streams[-1][:, -its.read :] + subject.added(layer, mixed)
+                        end = its.own.streams[-1][:, -its.read :] + adapter.added(layer, mixed)
                         gain = _distance(its, end - base) - plain
                         found[(number, slice(None), layer, *at)] += gain.sum(0)
         return self._as_share(found)
 
     def _change(
-        self, its: Patching, donor: Walked, at: tuple[int, ...]
+        self, its: Patching, donor: Recorded, at: tuple[int, ...]
     ) -> Float[Tensor, "batch seq d_head"] | None:
         """What the donor brings more along an arrow; None if it brings the same."""
         layer, head, reader, source, chain = at
@@ -112,14 +123,14 @@ class Attribution:
         """Rows of heads patched one by one, each of its arrows scored alike; or single arrows."""
         table, found = self.pairs.exam.table, self._nothing()
         if arrows is None:
-            every = product(range(self.subject.layers), range(self.subject.heads), table)
+            every = product(range(self.adapter.layers), range(self.adapter.heads), table)
             sites = [Site(layer=n, heads=(h,), readers=(role,)) for n, h, role in every]
         else:
             sites = [_site(arrow) for arrow in arrows]
         variants = list(product(range(len(sites)), self.pairs.donors))
         names = list(self.pairs.donors)
-        for some in chunks_of(self.subject, self.pairs.exam, len(variants)):
-            its = Patching(self.subject, self.pairs, sites, some)
+        for some in chunks_of(self.adapter, self.pairs.exam, len(variants)):
+            its = Patching(self.adapter, self.pairs, sites, some)
             moved = its.moved(variants, ("all",))[1][:, 0]
             gains = (moved[0] - moved[1]).sum(1)
             for (site, name), gain in zip(variants, gains, strict=True):
@@ -135,19 +146,19 @@ class Attribution:
     def possible(self) -> Float[Tensor, "layer head reader source chain"]:
         """1 for every arrow along which something comes in some example."""
         found = self._nothing()[0, 0]
-        for some in chunks_of(self.subject, self.pairs.exam, 1):
+        for some in chunks_of(self.adapter, self.pairs.exam, 1):
             its = self._chunk(some)
-            for layer, pattern in enumerate(its.own.patterns):
+            for layer, pattern in enumerate(its.own.weights):
                 found[layer] += self._summed(its, pattern)
         return (found > 0).double()
 
     def _chunk(self, some: slice) -> Patching:
-        return Patching(self.subject, self.pairs, (), some)
+        return Patching(self.adapter, self.pairs, (), some)
 
-    def _walks(self) -> Iterator[tuple[Patching, list[Walked]]]:
-        for some in chunks_of(self.subject, self.pairs.exam, len(self.pairs.donors)):
+    def _walks(self) -> Iterator[tuple[Patching, list[Recorded]]]:
+        for some in chunks_of(self.adapter, self.pairs.exam, len(self.pairs.donors)):
             its = self._chunk(some)
-            yield its, [its.walked(donor[some]) for donor in self.pairs.donors.values()]
+            yield its, [record(self.adapter, donor[some]) for donor in self.pairs.donors.values()]
 
     def _summed(
         self, its: Patching, gain: Float[Tensor, "batch head seq seq"]
@@ -160,7 +171,7 @@ class Attribution:
         return torch.stack(sums, -1).cpu()
 
     def _nothing(self) -> Scores:
-        shape = (self.subject.layers, self.subject.heads, self.roles, self.roles, 2)
+        shape = (self.adapter.layers, self.adapter.heads, self.roles, self.roles, 2)
         sizes = (len(self.pairs.donors), len(self.pairs.hops), *shape)
         return torch.zeros(sizes, dtype=torch.float64)
 
@@ -190,8 +201,8 @@ def _distance(its: Patching, end: Tensor | None = None) -> Float[Tensor, "batch 
 
 
 def _gain(
-    own: Walked, donor: Walked, layer: int, gradient: Float[Tensor, "batch head seq d_head"]
+    own: Recorded, donor: Recorded, layer: int, gradient: Float[Tensor, "batch head seq d_head"]
 ) -> Float[Tensor, "batch head seq seq"]:
     """For each reader and source, what the donor brings more, times the gradient."""
-    there, here = (its.patterns[layer] * (gradient @ its.values[layer].mT) for its in (donor, own))
+    there, here = (its.weights[layer] * (gradient @ its.values[layer].mT) for its in (donor, own))
     return there - here

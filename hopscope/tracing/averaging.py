@@ -9,33 +9,30 @@ positions of a role, which leaves a constant.
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.carrying import Averaged, Site
+from hopscope.circuits.engine import Adapter, Brought, as_model, forward
 from hopscope.circuits.exam import Exam
 from hopscope.circuits.parts import Estimate
-from hopscope.circuits.subject import Subject
 from hopscope.configs import Discovery
 from hopscope.intervals import mean
-from hopscope.tracing.streams import Streams, brought
-
-Brought = Float[Tensor, "batch head seq d_head"]
+from hopscope.tracing.streams import Streams
 
 
 @torch.no_grad()
 def averaged(
-    subject: Subject, exam: Exam, sites: Sequence[Site], settings: Discovery
+    adapter: Adapter, exam: Exam, sites: Sequence[Site], settings: Discovery
 ) -> tuple[Averaged, ...]:
     """What is left of the answers when each site, rows of one layer, brings its mean; `settings`
     are those of the circuit that the sites are of.
     """
     if not sites:
         return ()
-    chunks = list(Streams(subject, heads=False).chunks(exam))
-    inputs = [exam.inputs[some].to(subject.device) for some in chunks]
-    clean = _losses(exam, [_answers(subject, exam, 0, subject.enter(its)) for its in inputs])
-    losses = [_with_both(subject, exam, site, inputs) for site in sites]
+    chunks = list(Streams(adapter, heads=False).chunks(exam))
+    inputs = [exam.inputs[some].to(adapter.device) for some in chunks]
+    clean = _losses(exam, [_answers(adapter, exam, 0, adapter.embed(its)) for its in inputs])
+    losses = [_with_both(adapter, exam, site, inputs) for site in sites]
     floor, needed = settings.floor * exam.guess, settings.needed
     return tuple(
         Averaged(site=site, clean=clean, by_place=place, by_role=role, floor=floor, needed=needed)
@@ -44,23 +41,15 @@ def averaged(
 
 
 def _with_both(
-    subject: Subject, exam: Exam, site: Site, inputs: Sequence[Tensor]
+    adapter: Adapter, exam: Exam, site: Site, inputs: Sequence[Tensor]
 ) -> list[Estimate]:
     """The losses with the means by place, and with those by role."""
-    before = [_before(subject, site.layer, its) for its in inputs]
-    mixed = torch.cat([brought(subject, site.layer, x) for x in before])
+    before = [forward(adapter, adapter.embed(its), stop=site.layer) for its in inputs]
+    mixed = torch.cat([as_model(site.layer, adapter.project(site.layer, x)) for x in before])
     both: tuple[int | tuple[int, int], ...] = (0, (0, 2))
     return [
-        _with_means(subject, exam, site, before, _means(exam, mixed, site, over)) for over in both
+        _with_means(adapter, exam, site, before, _means(exam, mixed, site, over)) for over in both
     ]
-
-
-def _before(subject: Subject, layer: int, inputs: Tensor) -> Tensor:
-    """The stream before a layer."""
-    x = subject.enter(inputs)
-    for number in range(layer):
-        x = subject.write(number, x, brought(subject, number, x))
-    return x
 
 
 def _means(exam: Exam, mixed: Brought, site: Site, over: int | tuple[int, int]) -> Brought:
@@ -79,20 +68,19 @@ def _means(exam: Exam, mixed: Brought, site: Site, over: int | tuple[int, int]) 
 
 
 def _with_means(
-    subject: Subject, exam: Exam, site: Site, before: Sequence[Tensor], means: Brought
+    adapter: Adapter, exam: Exam, site: Site, before: Sequence[Tensor], means: Brought
 ) -> Estimate:
     """The loss when the layer's heads bring this."""
     answers, layer = [], site.layer
     for x, its in zip(before, means.split(len(before[0])), strict=True):
-        answers.append(_answers(subject, exam, layer + 1, subject.write(layer, x, its)))
+        answers.append(_answers(adapter, exam, layer + 1, adapter.finish(layer, x, its)))
     return _losses(exam, answers)
 
 
-def _answers(subject: Subject, exam: Exam, first: int, x: Tensor) -> Tensor:
+def _answers(adapter: Adapter, exam: Exam, first: int, x: Tensor) -> Tensor:
     """What the model answers, from a layer on."""
-    for layer in range(first, subject.layers):
-        x = subject.write(layer, x, brought(subject, layer, x))
-    return subject.leave(x[:, -exam.read_of(subject.answers_at()) :])
+    x = forward(adapter, x, start=first)
+    return adapter.unembed(x[:, -exam.read_of(adapter.answers_at()) :])
 
 
 def _losses(exam: Exam, answers: list[Tensor]) -> Estimate:

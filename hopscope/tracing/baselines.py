@@ -6,10 +6,10 @@
 """
 
 import torch
-from torch import nn
 
+from hopscope.circuits.adapters import AnyModel
 from hopscope.circuits.circuit import Circuit, check_circuit
-from hopscope.circuits.subject import Dissected, Subject, Whole
+from hopscope.circuits.engine import Adapter
 from hopscope.errors import CircuitError
 from hopscope.tracing.attribution import CHAINS, Attribution, Scores
 from hopscope.tracing.kept import Chosen, KeptArrows
@@ -37,7 +37,7 @@ SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024,
 
 @torch.no_grad()
 def baselines(
-    model: Subject | Whole | nn.Module,
+    model: AnyModel,
     circuit: Circuit,
     examples: int = EXAMPLES,
     seed: int = 0,
@@ -53,15 +53,15 @@ def baselines(
         raise CircuitError("the circuit names no task, so that no minimal pairs can be drawn")
     if steps < 1:
         raise CircuitError(f"steps is {steps}; gradients are averaged over at least 1")
-    subject = walkable(model)
-    circuit.check_model(subject.digest())
+    adapter = walkable(model)
+    circuit.check_model(adapter.digest())
     pairs = pairs_of(circuit.task, examples, seed)
-    return held_against(subject, pairs, arrows_of(circuit), steps=steps, exact=exact)
+    return held_against(adapter, pairs, arrows_of(circuit), steps=steps, exact=exact)
 
 
 @torch.no_grad()
 def held_against(
-    subject: Subject,
+    adapter: Adapter,
     pairs: Pairs,
     circuit: tuple[Arrow, ...],
     *,
@@ -69,14 +69,14 @@ def held_against(
     exact: bool = False,
 ) -> Baselines:
     """The same with pairs and arrows of one's own."""
-    attribution = Attribution(subject, pairs)
-    kept = KeptArrows(subject, pairs.exam)
+    attribution = Attribution(adapter, pairs)
+    kept = KeptArrows(adapter, pairs.exam)
     possible = attribution.possible().bool()
     scores: dict[Method, tuple[By, Scores]] = {
         "EAP-IG": ("arrow", attribution.by_gradient(steps)),
         "activation patching": ("row", attribution.patched()),
     }
-    if isinstance(subject, Dissected):
+    if isinstance(adapter, Adapter):
         scores["direct logit attribution"] = ("arrow", attribution.direct())
     if exact:
         every = [_arrow(pairs, at) for at in possible.nonzero().tolist()]
@@ -85,7 +85,7 @@ def held_against(
     scores = {method: (by, its.nan_to_num(0.0) * possible) for method, (by, its) in scores.items()}
     mine = _chosen(pairs, circuit, possible)
     return Baselines(
-        model=subject.digest(),
+        model=adapter.digest(),
         examples=len(pairs.exam),
         steps=steps,
         possible=int(possible.sum()),

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from hopscope.circuits.engine import Adapter, Brought, Heads, forward
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.subject import Subject
 from hopscope.tracing.patched import chunks_of
 
 Chosen = Bool[Tensor, "layer head reader source chain"]
@@ -18,10 +18,10 @@ Chosen = Bool[Tensor, "layer head reader source chain"]
 class KeptArrows:
     """A model and examples on which sets of arrows are kept."""
 
-    def __init__(self, subject: Subject, exam: Exam) -> None:
-        self.subject, self.exam = subject, exam
-        self.read = exam.read_of(subject.answers_at())
-        roles = exam.on(subject.device).roles
+    def __init__(self, adapter: Adapter, exam: Exam) -> None:
+        self.adapter, self.exam = adapter, exam
+        self.read = exam.read_of(adapter.answers_at())
+        roles = exam.on(adapter.device).roles
         self.role, self.chain = roles.role.long(), roles.chain.long()
         self.means = self._means()
         everything = torch.ones(self.means.shape[:-1], dtype=torch.bool)
@@ -38,14 +38,16 @@ class KeptArrows:
         stands = torch.nn.functional.one_hot(self.role, len(self.exam.table)).float()
         count = stands.sum((0, 1)).clamp_min(1)
         for some in self._chunks():
-            x, readers = self._entered(some), stands[some]
-            same = self._same(some)
-            for layer in range(self.subject.layers):
-                pattern, values = self._parts(layer, x)
+            readers, same = stands[some], self._same(some)
+
+            def attend(
+                layer: int, heads: Heads, readers: Tensor = readers, same: Tensor = same
+            ) -> Brought:
+                pattern = heads.weights()
                 sums = torch.stack([
                     torch.stack([
                         torch.einsum("bhid,bir->hrd",
-                                     ((pattern * (part & here)) @ values).to(readers.dtype),
+                                     ((pattern * (part & here)) @ heads.values).to(readers.dtype),
                                      readers)
                         for part in (same, ~same)
                     ], -2)
@@ -54,34 +56,34 @@ class KeptArrows:
                 if len(layers) == layer:
                     layers.append(torch.zeros_like(sums))
                 layers[layer] += sums
-                x = self.subject.write(layer, x, pattern @ values)
+                return pattern @ heads.values
+
+            forward(self.adapter, self._entered(some), attend)
         return torch.stack(layers) / count[:, None, None, None]
 
     def _loss(self, chosen: Chosen) -> float:
         """The mean loss when only these arrows go on as they are."""
         outputs, chosen = [], chosen.to(self.role.device)
         for some in self._chunks():
-            x, role, same = self._entered(some), self.role[some], self._same(some).long()
-            for layer in range(self.subject.layers):
-                pattern, values = self._parts(layer, x)
+            role, same = self.role[some], self._same(some).long()
+
+            def attend(
+                layer: int, heads: Heads, role: Tensor = role, same: Tensor = same
+            ) -> Brought:
                 kept = chosen[layer][:, role[:, :, None], role[:, None, :], 1 - same[:, 0]]
                 rest = (self.means[layer] * ~chosen[layer][..., None]).sum((2, 3))
-                mixed = (pattern * kept.transpose(0, 1)) @ values
-                rest = rest[:, role].transpose(0, 1).to(mixed.dtype)
-                x = self.subject.write(layer, x, mixed + rest)
-            outputs.append(self.subject.leave(x[:, -self.read :]).cpu())
+                mixed = (heads.weights() * kept.transpose(0, 1)) @ heads.values
+                return mixed + rest[:, role].transpose(0, 1).to(mixed.dtype)
+
+            x = forward(self.adapter, self._entered(some), attend)
+            outputs.append(self.adapter.unembed(x[:, -self.read :]).cpu())
         return float(self.exam.marks(torch.cat(outputs)).double().mean())
 
     def _chunks(self) -> list[slice]:
-        return chunks_of(self.subject, self.exam, 4 * self.subject.heads)
+        return chunks_of(self.adapter, self.exam, 4 * self.adapter.heads)
 
     def _entered(self, some: slice) -> Tensor:
-        return self.subject.enter(self.exam.inputs[some].to(self.subject.device))
-
-    def _parts(self, layer: int, x: Tensor) -> tuple[Tensor, Tensor]:
-        """A layer's attention, and what there is to be carried."""
-        pattern = self.subject.look(layer, x, x.shape[1], range(self.subject.heads))
-        return pattern, self.subject.values(layer, x)
+        return self.adapter.embed(self.exam.inputs[some].to(self.adapter.device))
 
     def _same(self, some: slice) -> Bool[Tensor, "batch head seq seq"]:
         chain = self.chain[some]

@@ -13,18 +13,17 @@ on: what is before it is the own example's, and computed once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.ablator import check_head
-from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.carrying import Site, Way
+from hopscope.circuits.engine import Adapter, Recorded, record
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.subject import Dissected, Subject, Whole
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.tracing.pairs import Pairs
@@ -35,23 +34,23 @@ STILL = 1e-6
 Answers = Float[Tensor, "batch hop"]
 
 
-def walkable(model: Subject | Whole | nn.Module) -> Subject:
+def walkable(model: AnyModel) -> Adapter:
     """The model, if what its heads carry can be replaced."""
-    subject = subject_of(model)
-    if isinstance(subject, Whole):
+    adapter = adapter_of(model)
+    if isinstance(adapter, CallbackModel):
         raise CircuitError(
             "what heads carry cannot be replaced through a whole model's function: write an "
             "adapter that walks"
         )
-    return subject
+    return adapter
 
 
-def check_site(subject: Subject, exam: Exam, site: Site) -> None:
+def check_site(adapter: Adapter, exam: Exam, site: Site) -> None:
     """Refuse a site that is not there."""
     if not site.heads:
         raise CircuitError(f"the site {site} names no head")
     for head in site.heads:
-        check_head(subject, (site.layer, head))
+        check_head(adapter, (site.layer, head))
     for role in (*site.readers, *([site.source] if site.source else [])):
         exam.number(role)
     if site.relation:
@@ -63,49 +62,31 @@ def check_site(subject: Subject, exam: Exam, site: Site) -> None:
             )
 
 
-def chunks_of(subject: Subject, exam: Exam, streams: int) -> list[slice]:
+def chunks_of(adapter: Adapter, exam: Exam, streams: int) -> list[slice]:
     """So many examples at a time as memory allows."""
-    one = subject.enter(exam.inputs[:1].to(subject.device)).nbytes
-    each = (streams + budget.WIDTHS * subject.layers) * one
+    one = adapter.embed(exam.inputs[:1].to(adapter.device)).nbytes
+    each = (streams + budget.WIDTHS * adapter.layers) * one
     size = max(1, 2 * budget.CALL_BYTES // each)
     return [slice(at, min(at + size, len(exam))) for at in range(0, len(exam), size)]
-
-
-@dataclass(frozen=True)
-class Walked:
-    """What an example is before each layer, and what its heads do there."""
-
-    streams: list[Float[Tensor, "batch seq d_model"]]
-    patterns: list[Float[Tensor, "batch head seq seq"]]
-    values: list[Float[Tensor, "batch head seq d_head"]]
 
 
 class Patching:
     """Some examples of the pairs, and everything that is patched in them."""
 
-    def __init__(self, subject: Subject, pairs: Pairs, sites: Sequence[Site], some: slice) -> None:
-        self.subject, self.pairs, self.sites, self.some = subject, pairs, sites, some
-        roles, device = pairs.exam.roles, subject.device
+    def __init__(self, adapter: Adapter, pairs: Pairs, sites: Sequence[Site], some: slice) -> None:
+        self.adapter, self.pairs, self.sites, self.some = adapter, pairs, sites, some
+        roles, device = pairs.exam.roles, adapter.device
         self.role, self.chain = roles.role[some].to(device), roles.chain[some].to(device)
-        self.own = self.walked(pairs.exam.inputs[some])
-        self.read = pairs.exam.read_of(subject.answers_at())
-
-    def walked(self, inputs: Tensor) -> Walked:
-        """Some inputs, walked through the layers."""
-        subject = self.subject
-        found = Walked([subject.enter(inputs.to(subject.device))], [], [])
-        for layer in range(subject.layers):
-            x = found.streams[-1]
-            found.patterns.append(subject.look(layer, x, x.shape[1], range(subject.heads)))
-            found.values.append(subject.values(layer, x))
-            found.streams.append(subject.write(layer, x, found.patterns[-1] @ found.values[-1]))
-        return found
+        self.own = record(adapter, pairs.exam.inputs[some])
+        self.read = pairs.exam.read_of(adapter.answers_at())
 
     def moved(
         self, variants: Sequence[tuple[int, str]], ways: Sequence[Way]
     ) -> tuple[Answers, Float[Tensor, "mark way variant batch hop"]]:
         """How sure the own example is of its own answers; and how far each variant moves them."""
-        donors = {name: self.walked(its[self.some]) for name, its in self.pairs.donors.items()}
+        donors = {
+            name: record(self.adapter, its[self.some]) for name, its in self.pairs.donors.items()
+        }
         changes = {
             number: change
             for number, (site, name) in enumerate(variants)
@@ -125,7 +106,7 @@ class Patching:
                 found[:, ways.index(way), numbers] = self.marks(stream) - plain
         return sure, found
 
-    def change(self, site: Site, donor: Walked) -> Float[Tensor, "batch some seq d_head"] | None:
+    def change(self, site: Site, donor: Recorded) -> Float[Tensor, "batch some seq d_head"] | None:
         """What the donor brings at a site, less what the own example does; None if the same."""
         here, there = (self._brought(site, its) for its in (self.own, donor))
         readers = self._at(site.readers)[:, None, :, None]
@@ -134,9 +115,9 @@ class Patching:
         moved = bool(change.square().sum() > STILL**2 * size)
         return change if moved else None
 
-    def _brought(self, site: Site, its: Walked) -> Float[Tensor, "batch some seq d_head"]:
+    def _brought(self, site: Site, its: Recorded) -> Float[Tensor, "batch some seq d_head"]:
         heads = list(site.heads)
-        pattern = its.patterns[site.layer][:, heads]
+        pattern = its.weights[site.layer][:, heads]
         if site.source is not None or site.relation:
             pattern = pattern * self._sources(site)[:, None]
         brought: Tensor = pattern @ its.values[site.layer][:, heads]
@@ -165,11 +146,11 @@ class Patching:
     ) -> Float[Tensor, "variant batch seq d_model"]:
         """The streams behind a layer, in each of which some heads bring something else."""
         count, x = len(heads), self.own.streams[layer]
-        mixed = (self.own.patterns[layer] @ self.own.values[layer]).repeat(count, 1, 1, 1)
+        mixed = (self.own.weights[layer] @ self.own.values[layer]).repeat(count, 1, 1, 1)
         every = mixed.unflatten(0, (count, len(x)))
         for number, (some, change) in enumerate(zip(heads, changes, strict=True)):
             every[number, :, list(some)] += change
-        out: Tensor = self.subject.write(layer, x.repeat(count, 1, 1), mixed)
+        out: Tensor = self.adapter.finish(layer, x.repeat(count, 1, 1), mixed)
         apart: Tensor = out.unflatten(0, (count, len(x)))
         return apart
 
@@ -180,37 +161,33 @@ class Patching:
         count = len(patched)
         free = carried = patched.flatten(0, 1)
         asking = offering = self.own.streams[layer].repeat(count, 1, 1)
-        for number in range(layer, self.subject.layers):
+        for number in range(layer, self.adapter.layers):
             own = self.own.streams[number].repeat(count, 1, 1)
             seen = carried - own
             if len(ways) > 2:
                 asking = self._through(number, asking, asking + seen, asking)
                 offering = self._through(number, offering, offering, offering + seen)
             free = self._through(number, free, free, free)
-            pattern = self.own.patterns[number].repeat(count, 1, 1, 1)
+            pattern = self.own.weights[number].repeat(count, 1, 1, 1)
             carried = self._written(number, carried, pattern)
         ends = {"all": free, "values": carried, "queries": asking, "keys": offering}
         return [ends[way].unflatten(0, (count, -1)) for way in ways]
 
     def _through(self, layer: int, x: Tensor, readers: Tensor, sources: Tensor) -> Tensor:
         """A stream through a layer, with queries and keys of these streams."""
-        heads, length = range(self.subject.heads), x.shape[1]
-        if readers is sources:
-            pattern = self.subject.look(layer, x, length, heads)
-        else:
-            assert isinstance(self.subject, Dissected)
-            pattern = self.subject.match(layer, readers, sources, length, heads)
-        return self._written(layer, x, pattern)
+        heads = self.adapter.project(layer, readers)
+        keys = None if readers is sources else self.adapter.project(layer, sources)
+        return self._written(layer, x, heads.weights(keys=keys))
 
     def _written(self, layer: int, x: Tensor, pattern: Tensor) -> Tensor:
-        out: Tensor = self.subject.write(layer, x, pattern @ self.subject.values(layer, x))
+        out: Tensor = self.adapter.finish(layer, x, pattern @ self.adapter.project(layer, x).values)
         return out
 
     def marks(
         self, x: Float[Tensor, "variant batch seq d_model"]
     ) -> Float[Tensor, "mark variant batch hop"]:
         """Where the answers stand; losses know all examples, so those not here answer zeros."""
-        found = self.subject.leave(x[:, :, -self.read :].flatten(0, 1)).unflatten(0, x.shape[:2])
+        found = self.adapter.unembed(x[:, :, -self.read :].flatten(0, 1)).unflatten(0, x.shape[:2])
         every = found.new_zeros(len(x), len(self.pairs.exam), *found.shape[2:])
         every[:, self.some] = found
         return self.pairs.marks(every.cpu())[:, :, self.some]

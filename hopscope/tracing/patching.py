@@ -13,12 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
+from hopscope.circuits.adapters import AnyModel
 from hopscope.circuits.carrying import KEPT, Cargo, Move, Site, Way
+from hopscope.circuits.engine import Adapter
 from hopscope.circuits.exam import Questions
 from hopscope.circuits.parts import Estimate
-from hopscope.circuits.subject import Dissected, Subject, Whole
 from hopscope.errors import NotLearned
 from hopscope.intervals import NORMAL_95
 from hopscope.tracing.pairs import Pairs, pairs_of
@@ -33,23 +34,23 @@ all, by this share of what they are nearer or farther in each example; at guessi
 
 @torch.no_grad()
 def cargo(
-    model: Subject | Whole | nn.Module,
+    model: AnyModel,
     task: Questions | Pairs,
     sites: Sequence[Site],
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> tuple[Cargo, ...]:
     """What each site brings, and in which way it matters."""
-    subject = walkable(model)
+    adapter = walkable(model)
     pairs = task if isinstance(task, Pairs) else pairs_of(task, examples, seed)
     for site in sites:
-        check_site(subject, pairs.exam, site)
+        check_site(adapter, pairs.exam, site)
     variants = [(number, name) for number in range(len(sites)) for name in pairs.donors]
     ways: tuple[Way, ...] = ("all", "values")
-    if isinstance(subject, Dissected):
+    if isinstance(adapter, Adapter):
         ways = ("all", "values", "queries", "keys")
-    chunks = chunks_of(subject, pairs.exam, len(variants) * len(ways))
-    parts = [Patching(subject, pairs, sites, some).moved(variants, ways) for some in chunks]
+    chunks = chunks_of(adapter, pairs.exam, len(variants) * len(ways))
+    parts = [Patching(adapter, pairs, sites, some).moved(variants, ways) for some in chunks]
     sure = torch.cat([part[0] for part in parts])
     moved = torch.cat([part[1] for part in parts], 3)
     check_answers(sure)

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
+from hopscope.circuits.engine import Adapter, check_finite
 from hopscope.circuits.exam import Questions
-from hopscope.circuits.subject import Subject, Whole, check_finite
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.tracing.contents import Contents, Held
@@ -36,7 +36,7 @@ Cell = tuple[Place, int]
 
 @torch.no_grad()
 def contents(
-    model: Subject | Whole | nn.Module,
+    model: AnyModel,
     task: Questions,
     examples: int = EXAMPLES,
     seed: int = 0,
@@ -52,21 +52,21 @@ def contents(
     """
     if examples < 2:
         raise CircuitError(f"examples is {examples}; maps are fitted on at least 2")
-    subject = subject_of(model)
-    streams = Streams(subject, heads)
+    adapter = adapter_of(model)
+    streams = Streams(adapter, heads)
     fitted, marked = Lot.pair(task, examples, max(2, examples // 2), seed)
     fits = _fits(streams, fitted)
     marks = _marks(streams, marked, fits)
     exam = marked.exam
     table = {cell: its.found() for cell, its in marks.items()}
     return Contents(
-        model=subject.digest(),
+        model=adapter.digest(),
         task=task if isinstance(task, FactTask) else None,
         measure="accuracy" if marked.tokens else "R²",
         roles=exam.table,
         symbols=marked.names,
-        stream=_held(table, [(n, None) for n in range(subject.layers + 1)], marked),
-        heads=_held_by_heads(table, subject, marked) if streams.heads else None,
+        stream=_held(table, [(n, None) for n in range(adapter.layers + 1)], marked),
+        heads=_held_by_heads(table, adapter, marked) if streams.heads else None,
         fitted=examples,
         examples=len(exam),
         seed=seed,
@@ -134,9 +134,9 @@ def _rows(
 Table = dict[Cell, tuple[np.ndarray, np.ndarray, np.ndarray | None]]
 
 
-def _held_by_heads(table: Table, subject: Subject | Whole, lot: Lot) -> Held:
+def _held_by_heads(table: Table, adapter: Adapter | CallbackModel, lot: Lot) -> Held:
     """[layer, head, role, symbol] for every head."""
-    shape = (subject.layers, subject.heads)
+    shape = (adapter.layers, adapter.heads)
     places: list[Place] = [(n + 1, head) for n in range(shape[0]) for head in range(shape[1])]
     return _held(table, places, lot).with_axes(shape)
 

@@ -7,8 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits import budget
+from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.engine import Adapter, Additive, Brought, Heads, as_model, forward, streams
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.subject import Dissected, Subject, Whole
 from hopscope.errors import CircuitError
 
 Place = tuple[int, int | None]
@@ -16,39 +17,43 @@ Place = tuple[int, int | None]
 
 
 class Streams:
-    """Walks a subject through examples, and shows what stands where."""
+    """Walks a adapter through examples, and shows what stands where."""
 
-    def __init__(self, subject: Subject | Whole, heads: bool) -> None:
-        self.subject = subject
-        self.heads = subject if heads and isinstance(subject, Dissected) else None
-        """The subject, if single heads are to be shown and can be."""
+    def __init__(self, adapter: Adapter | CallbackModel, heads: bool) -> None:
+        self.adapter = adapter
+        self.heads = adapter if heads and isinstance(adapter, Additive) else None
+        """The adapter, if single heads are to be shown and can be."""
 
     def chunks(self, exam: Exam) -> Iterator[slice]:
         """So many examples at a time as memory allows."""
-        subject = self.subject
+        adapter = self.adapter
         width = 0
-        if not isinstance(subject, Whole):
-            width = subject.enter(exam.inputs[:1].to(subject.device)).shape[-1]
-        one = budget.AT_ONCE * subject.heads * exam.length**2 + budget.WIDTHS * exam.length * width
+        if not isinstance(adapter, CallbackModel):
+            width = adapter.embed(exam.inputs[:1].to(adapter.device)).shape[-1]
+        one = budget.AT_ONCE * adapter.heads * exam.length**2 + budget.WIDTHS * exam.length * width
         size = max(1, budget.CALL_BYTES // (budget.FLOAT * one))
         for start in range(0, len(exam), size):
             yield slice(start, min(start + size, len(exam)))
 
     def places(self, inputs: Tensor) -> Iterator[tuple[Place, Float[Tensor, "batch seq width"]]]:
         """Every place, and what stands there; the streams as whatever comes next sees them."""
-        inputs = inputs.to(self.subject.device)
-        if isinstance(self.subject, Whole):
-            yield from _handed_out(self.subject, inputs)
+        inputs = inputs.to(self.adapter.device)
+        if isinstance(self.adapter, CallbackModel):
+            yield from _handed_out(self.adapter, inputs)
             return
-        x = self.subject.enter(inputs)
-        yield (0, None), _seen(self.subject, 0, x)
-        for layer in range(self.subject.layers):
-            mixed = brought(self.subject, layer, x)
+        adapter, mixed = self.adapter, []
+
+        def attend(layer: int, heads: Heads) -> Brought:
+            mixed.append(as_model(layer, heads))
+            return mixed[-1]
+
+        x = adapter.embed(inputs)
+        yield (0, None), adapter.normed(x)
+        for layer, after in enumerate(streams(adapter, x, attend)):
             if self.heads is not None:
-                for head, ways in enumerate(_ways(self.heads, layer, mixed)):
-                    yield (layer + 1, head), mixed[:, head] @ ways
-            x = self.subject.write(layer, x, mixed)
-            yield (layer + 1, None), _seen(self.subject, layer + 1, x)
+                for head, ways in enumerate(_ways(self.heads, layer, mixed[layer])):
+                    yield (layer + 1, head), mixed[layer][:, head] @ ways
+            yield (layer + 1, None), adapter.normed(after)
 
     def loss(self, exam: Exam) -> float:
         """The mean loss of the model's answers."""
@@ -56,57 +61,43 @@ class Streams:
         return float(exam.marks(torch.cat(parts)).mean())
 
     def _answers(self, exam: Exam, some: slice) -> Tensor:
-        subject, inputs = self.subject, exam.inputs[some].to(self.subject.device)
-        if isinstance(subject, Whole):
-            return subject.outputs(inputs, lambda _, pattern: pattern).cpu()
-        x = subject.enter(inputs)
-        for layer in range(subject.layers):
-            x = subject.write(layer, x, brought(subject, layer, x))
-        return subject.leave(x[:, -exam.read_of(subject.answers_at()) :]).cpu()
-
-
-def brought(subject: Subject, layer: int, x: Tensor) -> Float[Tensor, "batch head seq d_head"]:
-    """What a layer's heads carry."""
-    return subject.look(layer, x, x.shape[1], range(subject.heads)) @ subject.values(layer, x)
-
-
-def _seen(subject: Subject, number: int, x: Tensor) -> Tensor:
-    """The stream as whatever comes next sees it; a layer norm, where the subject does not say."""
-    if isinstance(subject, Dissected):
-        return subject.seen(number, x)
-    return torch.nn.functional.layer_norm(x, x.shape[-1:])
+        adapter, inputs = self.adapter, exam.inputs[some].to(self.adapter.device)
+        if isinstance(adapter, CallbackModel):
+            return adapter.outputs(inputs, lambda _, pattern: pattern).cpu()
+        x = forward(adapter, adapter.embed(inputs))
+        return adapter.unembed(x[:, -exam.read_of(adapter.answers_at()) :]).cpu()
 
 
 def _ways(
-    subject: Dissected, layer: int, mixed: Float[Tensor, "batch head seq d_head"]
+    adapter: Additive, layer: int, mixed: Float[Tensor, "batch head seq d_head"]
 ) -> list[Float[Tensor, "d_head d_head"]]:
     """For each head, a map from what it carries to coordinates of what it adds: distances are
     the same, and there are d_head numbers instead of d_model.
     """
     heads, width = mixed.shape[1], mixed.shape[-1]
     nothing = mixed.new_zeros(1, heads, width, width)
-    base = subject.added(layer, nothing)[0]
+    base = adapter.added(layer, nothing)[0]
     found = []
     for head in range(heads):
         each = nothing.clone()
         each[0, head] = torch.eye(width, device=mixed.device, dtype=mixed.dtype)
         left, sizes, _ = torch.linalg.svd(
-            (subject.added(layer, each)[0] - base).float(), full_matrices=False
+            (adapter.added(layer, each)[0] - base).float(), full_matrices=False
         )
         found.append((left * sizes).to(mixed.dtype))
     return found
 
 
-def _handed_out(subject: Whole, inputs: Tensor) -> Iterator[tuple[Place, Tensor]]:
-    if subject.streams is None:
+def _handed_out(adapter: CallbackModel, inputs: Tensor) -> Iterator[tuple[Place, Tensor]]:
+    if adapter.streams is None:
         raise CircuitError(
-            "this model's residual stream is not handed out: give Whole a function `streams` from "
-            "inputs to the stream before the first layer and after each"
+            "this model's residual stream is not handed out: give CallbackModel a function "
+            "`streams` from inputs to the stream before the first layer and after each"
         )
-    streams = list(subject.streams(inputs))
-    if len(streams) != subject.layers + 1:
+    streams = list(adapter.streams(inputs))
+    if len(streams) != adapter.layers + 1:
         raise CircuitError(
-            f"streams gave {len(streams)} residual streams; expected {subject.layers + 1}: before "
+            f"streams gave {len(streams)} residual streams; expected {adapter.layers + 1}: before "
             "the first layer, and after each"
         )
     for layer, x in enumerate(streams):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
 from hopscope.circuits.ablator import check_head
 from hopscope.circuits.attended import Attended, attended
 from hopscope.circuits.exam import Exam
@@ -24,12 +24,12 @@ def example(run: Opened, step: int, asked: ExampleQuestion) -> bytes:
     """A file of arrays, with the words in its metadata."""
     shown = rendered(run.task, asked.sample, asked.index, asked.tokens, asked.order)
     base, changes = changed_by(run, asked)
-    subject = subject_of(run.model(step))
+    adapter = adapter_of(run.model(step))
     for head in changes:
-        check_head(subject, head)
+        check_head(adapter, head)
     exam = _exam(run.task, shown, asked.sample, OTHERS if base or changes else 1)
-    Ablator(subject, exam).check_paths(changes)
-    clean = attended(subject, exam, Ablation.of(base))
+    Ablator(adapter, exam).check_paths(changes)
+    clean = attended(adapter, exam, Ablation.of(base))
     about = {
         "tokens": tokens(run.task, shown),
         "answers": answers(run.hops, shown, clean),
@@ -37,7 +37,7 @@ def example(run: Opened, step: int, asked: ExampleQuestion) -> bytes:
     }
     arrays = {"attention": _attention(clean), **inputs(shown)}
     if changes != base:
-        changed = attended(subject, exam, Ablation.of(changes))
+        changed = attended(adapter, exam, Ablation.of(changes))
         arrays["changes.attention"] = _attention(changed)
         about["changes"] = {"answers": answers(run.hops, shown, changed)}
     return packed(arrays, about)

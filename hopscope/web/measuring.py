@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from hopscope import intervals
-from hopscope.circuits import Ablation, Ablator, Carried, Circuit, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Carried, Circuit, adapter_of, exam_of
 from hopscope.circuits.ablation import Change, Head
 from hopscope.circuits.changes import CARRIED, changes_of
 from hopscope.configs import Task
@@ -79,7 +79,7 @@ def over_time(
     exam = cache(lambda: exam_of(run.task, asked.examples, asked.sample))
     for step in steps:
         ask()
-        ablator = cache(lambda step=step: Ablator(subject_of(run.model(step)), exam()))
+        ablator = cache(lambda step=step: Ablator(adapter_of(run.model(step)), exam()))
         yield {"step": step, **_told(run, step, asked, ablator, ask)}
 
 
@@ -143,7 +143,7 @@ def _losses(ablator: Ablator, ablations: list[Ablation], ask: Callable[[], None]
 
 def _heads(ablator: Ablator, asked: CostsQuestion) -> list[str]:
     """A change of every head."""
-    layers, heads = ablator.subject.layers, ablator.subject.heads
+    layers, heads = ablator.adapter.layers, ablator.adapter.heads
     return [f"{n}.{head}={asked.instead}" for n in range(layers) for head in range(heads)]
 
 
@@ -157,7 +157,7 @@ def _rows(
     if run.circuit is not None:
         rows = dict.fromkeys((p.layer, p.head, p.reader) for p in run.circuit.paths)
     else:
-        layers, heads = range(ablator.subject.layers), range(ablator.subject.heads)
+        layers, heads = range(ablator.adapter.layers), range(ablator.adapter.heads)
         rows = dict.fromkeys((n, h, r) for n in layers for h in heads for r in ablator.exam.table)
     return [
         f"{layer}.{head}:{reader}={what}"

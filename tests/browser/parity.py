@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from hopscope.circuits import Ablator, Circuit, exam_of, subject_of
+from hopscope.circuits import Ablator, Circuit, exam_of, adapter_of
 from hopscope.configs import (
     MQAR,
     ConditionalRetrieval,
@@ -52,7 +52,7 @@ class Case:
         return self.trained
 
     def ablator(self, step: int, examples: int, sample: int) -> Ablator:
-        return Ablator(subject_of(self.trained), exam_of(self.task, examples, sample))
+        return Ablator(adapter_of(self.trained), exam_of(self.task, examples, sample))
 
     def spreads(self, keys: list[Any], measure: Any) -> list[Any]:
         """Nothing is remembered."""

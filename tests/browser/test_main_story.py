@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, exam_of, adapter_of
 from hopscope.circuits.changes import changes_of
 from hopscope.study import load
 from tests.browser.lookers import asked, measured, opened, pressed, ready
@@ -15,7 +15,7 @@ ARROW = '.tag[data-path="1.3 value 0 ← value 1"]'
 def by_command(*changes: str, examples: int = 1024) -> Any:
     """What `hopscope ablate` measures."""
     model = load("gallery/demo")
-    ablator = Ablator(subject_of(model.model), exam_of(model.task, examples, 0))
+    ablator = Ablator(adapter_of(model.model), exam_of(model.task, examples, 0))
     found = ablator.losses([Ablation.of(changes_of(changes, {}))]).double().mean(1)[0]
     return pytest.approx(found.tolist(), abs=1e-6)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hopscope.circuits import Ablator, Circuit, Exam, discover, exam_of, subject_of
+from hopscope.circuits import Ablator, Circuit, Exam, discover, exam_of, adapter_of
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 
@@ -14,7 +14,7 @@ def exam(two_hops: Planted) -> Exam:
 
 @pytest.fixture
 def ablator(random_model: Transformer, exam: Exam) -> Ablator:
-    return Ablator(subject_of(random_model), exam)
+    return Ablator(adapter_of(random_model), exam)
 
 
 @pytest.fixture(scope="session")

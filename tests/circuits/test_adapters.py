@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from hopscope.circuits import Ablation, Ablator, exam_of, patterns, subject_of
-from hopscope.circuits.layer_steps import prove
+from hopscope.circuits import Ablation, Ablator, exam_of, patterns, adapter_of
+from hopscope.circuits.adapters.blocks import prove
 from hopscope.configs import KHop
 from hopscope.errors import CircuitError
 
@@ -58,7 +58,7 @@ def model(request: pytest.FixtureRequest) -> nn.Module:
 
 @torch.no_grad()
 def test_attention_and_losses_are_those_of_the_model(model: Any) -> None:
-    exam, subject = exam_of(TASK, 5), subject_of(model)
+    exam, subject = exam_of(TASK, 5), adapter_of(model)
     expected = model(exam.inputs, output_attentions=True)
     for found, wanted in zip(patterns(subject, exam.inputs), expected.attentions, strict=True):
         assert torch.allclose(found, wanted, atol=1e-5)
@@ -71,12 +71,12 @@ def test_in_halves_rounding_is_taken_and_noise_is_refused(model: Any) -> None:
     """The noise is up to 9 % of the largest output."""
     inputs = exam_of(TASK, 4).inputs
     for precision in (torch.bfloat16, torch.float16):
-        subject = subject_of(model.to(precision))
+        subject = adapter_of(model.to(precision))
         x = subject.enter(inputs)  # type: ignore[union-attr]
         expected = model(inputs).logits
         size, draw = 0.09 * float(expected.abs().max()), torch.Generator().manual_seed(0)
         noise = torch.empty(expected.shape).uniform_(-size, size, generator=draw)
-        with pytest.raises(CircuitError, match="the adapter for it is off by .*; use Whole"):
+        with pytest.raises(CircuitError, match="the adapter for it is off by .*; use CallbackModel"):
             prove(subject, x, expected + noise.to(precision), "it")  # type: ignore[arg-type]
 
 
@@ -84,23 +84,23 @@ def test_what_an_adapter_does_not_know_is_refused() -> None:
     torch.manual_seed(0)
     inputs = exam_of(TASK, 4).inputs
     slides, short = grown(mistral(sliding_window=4)), inputs[:, :4]
-    subject_of(slides).enter(short)  # type: ignore[union-attr]  # on four positions it is known
+    adapter_of(slides).enter(short)  # type: ignore[union-attr]  # on four positions it is known
     strange = grown(gpt2(scale_attn_by_inverse_layer_idx=True), 9)
     long, wide = KHop(hops=1, alphabet=6, length=13), KHop(hops=1, alphabet=40, length=8)
     for model, asked, line in (
-        (strange, inputs, r"for GPT2LMHeadModel is off by .*; use Whole"),
-        (slides, inputs, "for MistralForCausalLM is off by .*; use Whole"),
+        (strange, inputs, r"for GPT2LMHeadModel is off by .*; use CallbackModel"),
+        (slides, inputs, "for MistralForCausalLM is off by .*; use CallbackModel"),
         (gpt2(), exam_of(long, 64).inputs, "are 13 tokens long; the model has 12 pl"),
         (gpt2(), exam_of(wide, 64).inputs, r"have the token \d+; the model knows 0 … \d+"),
         (nn.Linear(2, 2), inputs, "there is no adapter for a Linear; there are"),
     ):
         with pytest.raises(CircuitError, match=line):
-            subject_of(model).enter(asked)  # type: ignore[union-attr]
+            adapter_of(model).enter(asked)  # type: ignore[union-attr]
 
 
 @torch.no_grad()
 def test_what_layers_see_and_heads_add_is_what_the_model_computes(model: Any) -> None:
-    subject, inputs = subject_of(model), exam_of(TASK, 3).inputs
+    subject, inputs = adapter_of(model), exam_of(TASK, 3).inputs
     x, other = subject.enter(inputs), subject.enter(inputs.flip(1))
     every, length = range(subject.heads), x.shape[1]
     looks = subject.look(1, x, length, every)

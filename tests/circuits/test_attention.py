@@ -17,7 +17,7 @@ from hopscope.circuits import (
     discover,
     exam_of,
     role_maps,
-    subject_of,
+    adapter_of,
 )
 from hopscope.configs import KHop, Model
 from hopscope.errors import CircuitError
@@ -71,7 +71,7 @@ def test_maps_are_means_over_pairs_of_positions_and_over_where_relations_lead(
         expected = slow_maps(model, exam)
         for size in (2**30, 1):
             monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", size)
-            maps = role_maps(subject_of(model), exam)
+            maps = role_maps(adapter_of(model), exam)
             for name, values in expected.items():
                 found = maps.along.get(name.removesuffix(" ×1"), getattr(maps, name, None))
                 assert np.allclose(found, values, atol=1e-5, equal_nan=True), name

@@ -19,7 +19,7 @@ from hopscope.circuits import (
     attention_maps,
     discover,
     exam_of,
-    subject_of,
+    adapter_of,
 )
 from hopscope.circuits.mechanism import AS_IS
 from hopscope.circuits.progress import SECONDS, Progress
@@ -161,7 +161,7 @@ def test_previous_token_rows_are_needed_where_keys_have_one_role_for_all() -> No
         )
         for report in circuit.heads
     }
-    ablator = Ablator(subject_of(run.model), exam_of(task, 64, seed=9))
+    ablator = Ablator(adapter_of(run.model), exam_of(task, 64, seed=9))
     assert float(ablator.losses([Ablation.of(alone)]).mean()) < circuit.losses.limit
     assert circuit.finds_its_way
 

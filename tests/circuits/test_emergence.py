@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.circuits import Circuit, attention_maps, discover, subject_of
+from hopscope.circuits import Circuit, attention_maps, discover, adapter_of
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -123,9 +123,9 @@ def test_members_of_fleets_and_models_from_elsewhere_are_followed(
     alone = emergence(Growing(planted), circuit, examples=8)
     member = emergence(Growing(planted, made=fleet), circuit, member=1, examples=8)
     assert np.allclose(alone.attention, member.attention, atol=1e-6)
-    elsewhere = Growing(planted, made=lambda model, step: subject_of(model))
+    elsewhere = Growing(planted, made=lambda model, step: adapter_of(model))
     assert emergence(elsewhere, circuit, examples=8).to_dict() == alone.to_dict()
-    with pytest.raises(CircuitError, match="a TransformerSubject is no fleet: leave out member"):
+    with pytest.raises(CircuitError, match="a OwnAdapter is no fleet: leave out member"):
         emergence(elsewhere, circuit, member=0, examples=8)
 
 

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from hopscope.circuits import (
     Ablation,
     Ablator,
-    Blocks,
+    BlockAdapter,
     Encoder,
     Mechanism,
-    Whole,
+    CallbackModel,
     aim,
     exam_of,
-    subject_of,
+    adapter_of,
 )
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM
 from hopscope.errors import CircuitError
@@ -54,12 +54,12 @@ class Stranger(nn.Module):
 
 
 def walked(model: Stranger) -> Encoder:
-    return Encoder(
+    return EncoderAdapter(
         model.encoder, enter=model.into, leave=model.out, model=model, causal=model.causal
     )
 
 
-def block_of(model: Stranger) -> Blocks:
+def block_of(model: Stranger) -> BlockAdapter:
     """The same cut into blocks, each written by hand."""
 
     def block(number: int, x: Tensor, attention: Edit) -> Tensor:
@@ -68,7 +68,7 @@ def block_of(model: Stranger) -> Blocks:
         return subject.write(number, x, attention(pattern) @ subject.values(number, x))
 
     norm = model.encoder.norm or nn.Identity()
-    return Blocks(model.into, block, lambda x: model.out(norm(x)))
+    return BlockAdapter(model.into, block, lambda x: model.out(norm(x)))
 
 
 @pytest.fixture(params=[(True, True), (False, False), (True, False)])
@@ -97,8 +97,8 @@ def test_blocks_and_encoders_are_walked_as_the_whole_is_run(model: Stranger) -> 
     def losses(outputs: Tensor) -> Tensor:
         return outputs.square().mean((-2, -1))[..., None]
 
-    cut = Whole.of_blocks(blocks, model, SHAPE, causal=model.causal)
-    whole = Whole(forward, model, SHAPE, causal=model.causal)
+    cut = CallbackModel.of_blocks(blocks, model, SHAPE, causal=model.causal)
+    whole = CallbackModel(forward, model, SHAPE, causal=model.causal)
     # Where an exam names no positions, all answers are marked.
     for marked in (exam, replace(exam, losses=losses, read=None)):
         expected = Ablator(whole, marked).losses(ABLATIONS)
@@ -126,8 +126,8 @@ def test_blocks_run_from_the_first_in_which_an_ablation_differs(model: Stranger)
         ran.append(number)
         return blocks.block(number, x, attention)
 
-    cut = Blocks(blocks.enter, counted, blocks.leave)
-    ablator = Ablator(Whole.of_blocks(cut, model, SHAPE, causal=model.causal), exam_of(TWO_HOPS, 2))
+    cut = BlockAdapter(blocks.enter, counted, blocks.leave)
+    ablator = Ablator(CallbackModel.of_blocks(cut, model, SHAPE, causal=model.causal), exam_of(TWO_HOPS, 2))
     ablator.losses([Ablation()])  # the module itself is looked through but once
     ran.clear()
     ablator.losses([Ablation.of({(2, n): Mechanism(rest=UNIFORM)}) for n in range(HEADS)])
@@ -142,14 +142,14 @@ def test_an_encoder_of_another_kind_is_refused() -> None:
             return super().values(number, x) * (1.05 if x.shape[1] > 4 else 1)
 
     torch.manual_seed(0)
-    line = "for nn.TransformerEncoder is off by .*; use Whole"
+    line = "for nn.TransformerEncoder is off by .*; use CallbackModel"
     model = Stranger(True, True).eval()
-    wrong = Encoder(model.encoder, enter=model.into, leave=model.out, model=model, causal=False)
+    wrong = EncoderAdapter(model.encoder, enter=model.into, leave=model.out, model=model, causal=False)
     with pytest.raises(CircuitError, match=line):
         wrong.enter(exam_of(TWO_HOPS, 4).inputs)
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS)
     with pytest.raises(CircuitError, match="make it with batch_first=True"):
-        subject_of(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False))
+        adapter_of(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False))
     for dtype in (torch.float32, torch.float64):
         off = Off(model.to(dtype).encoder, causal=True)
         x = torch.randn(4, 6, WIDTH, dtype=dtype)

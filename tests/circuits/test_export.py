@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, discover, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, discover, exam_of, adapter_of
 from hopscope.circuits.export import (
     circuitsvis,
     edges,
@@ -61,9 +61,9 @@ def test_transformer_lens_computes_the_same(tokens: Transformer) -> None:
     with torch.no_grad():
         for bridge in (legacy, native):
             assert torch.allclose(bridge(exam.inputs), tokens(exam.inputs), atol=1e-4)
-    assert subject_of(native).causal == tokens.config.causal
+    assert adapter_of(native).causal == tokens.config.causal
     several = [Ablation(), Ablation.of({(0, 1): Mechanism(rest=UNIFORM)})]
-    ours, theirs = (Ablator(subject_of(its), exam).losses(several) for its in (tokens, native))
+    ours, theirs = (Ablator(adapter_of(its), exam).losses(several) for its in (tokens, native))
     assert torch.allclose(ours, theirs, atol=1e-4)
 
 
@@ -140,7 +140,7 @@ def test_mlps_are_nodes_between_the_layers(random_model: Transformer, two_hops: 
 
 def test_an_example_for_circuitsvis(two_hops: Planted) -> None:
     exam = exam_of(two_hops.task, 3)
-    shown = circuitsvis(subject_of(two_hops.model), exam, 2)
+    shown = circuitsvis(adapter_of(two_hops.model), exam, 2)
     expected = two_hops.model.attention(exam.inputs[2:3])[:, 0]
     assert torch.allclose(torch.tensor(shown["attention"]), expected, atol=1e-6)
     assert shown["tokens"][-1].startswith("query (")
@@ -155,4 +155,4 @@ def test_what_is_not_exported_is_said(
     with pytest.raises(CircuitError, match="this circuit was found in "):
         edges(circuit, random_model)
     with pytest.raises(CircuitError, match="example is 3; the exam has examples 0 … 2"):
-        circuitsvis(subject_of(two_hops.model), exam_of(two_hops.task, 3), 3)
+        circuitsvis(adapter_of(two_hops.model), exam_of(two_hops.task, 3), 3)

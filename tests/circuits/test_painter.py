@@ -23,13 +23,13 @@ from hopscope.circuits import (
     budget,
     exam_of,
     patterns,
-    subject_of,
+    adapter_of,
 )
 from hopscope.circuits.ablation import Change, Head
 from hopscope.circuits.attended import attended
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
 from hopscope.circuits.mechanism import aim as at
-from hopscope.circuits.subject import TransformerSubject
+from hopscope.circuits.adapters import OwnAdapter
 from hopscope.configs import KHop, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -78,7 +78,7 @@ def test_every_mechanism_is_painted_as_a_loop_over_positions_would(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3)
-    subject, exam = subject_of(model), with_relations(exam_of(task, 5))
+    subject, exam = adapter_of(model), with_relations(exam_of(task, 5))
     (own,) = patterns(subject, exam.inputs)
     ablation = Ablation.of({(0, head): its for head, its in enumerate(MECHANISMS)})
     found = attended(subject, exam, ablation).patterns[0]  # type: ignore[arg-type]
@@ -147,12 +147,12 @@ def test_a_walk_of_many_equals_one_pass_each(
     with torch.no_grad():
         expected = torch.stack([slow_losses(random_model, ablator.exam, a) for a in ablations])
     assert torch.allclose(ablator.losses(ablations), expected, atol=1e-5)
-    shown = attended(subject_of(random_model), ablator.exam, ablations[0])
+    shown = attended(adapter_of(random_model), ablator.exam, ablations[0])
     read = shown.outputs[:, -random_model.interface.read :]
     assert torch.allclose(ablator.exam.marks(read), expected[0], atol=1e-5)
 
 
-class Counted(TransformerSubject):
+class Counted(OwnAdapter):
     """A model that notes for how many examples it is asked at once."""
 
     most = 0
@@ -192,7 +192,7 @@ def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, exam: Ex
     with torch.no_grad():
         random_model.head.bias[0] = torch.nan
     with pytest.raises(CircuitError, match="the model's loss is not a finite number everywhere"):
-        Ablator(subject_of(random_model), exam).losses([Ablation()])
+        Ablator(adapter_of(random_model), exam).losses([Ablation()])
 
 
 def test_a_loss_that_an_ablation_makes_no_number_is_not_blamed_on_the_weights(
@@ -211,7 +211,7 @@ def test_a_loss_that_an_ablation_makes_no_number_is_not_blamed_on_the_weights(
 def test_an_ablator_takes_a_model_and_asks_for_ablations_and_an_exam(two_hops: Planted) -> None:
     exam = exam_of(two_hops.task, 8)
     losses = Ablator(two_hops.model, exam).losses([Ablation()])
-    assert torch.equal(losses, Ablator(subject_of(two_hops.model), exam).losses([Ablation()]))
+    assert torch.equal(losses, Ablator(adapter_of(two_hops.model), exam).losses([Ablation()]))
     for wrong in ([], Ablation()):
         with pytest.raises(CircuitError, match="a list of ablations, of at least one"):
             unwrap(Ablator.losses)(Ablator(two_hops.model, exam), wrong)

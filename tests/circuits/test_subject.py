@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from hopscope import load
-from hopscope.circuits import Ablation, Ablator, Exam, attention_maps, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Exam, attention_maps, exam_of, adapter_of
 from hopscope.circuits.kept import checkpoint_digest
-from hopscope.circuits.layer_steps import prove
-from hopscope.circuits.subject import TransformerSubject, weights_digest
+from hopscope.circuits.adapters.blocks import prove
+from hopscope.circuits.adapters import OwnAdapter, weights_digest
 from hopscope.configs import Experiment, KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -32,9 +32,9 @@ from hopscope.training import Run
 def test_what_is_no_single_model_is_refused(random_model: Transformer) -> None:
     fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
     with pytest.raises(CircuitError, match=r"a fleet of 2; examine one member: model.member\(i\)"):
-        subject_of(fleet)
+        adapter_of(fleet)
     with pytest.raises(CircuitError, match=r"a Study is no model, but has one: give its `.model`"):
-        unwrap(subject_of)(load("gallery/demo"))
+        unwrap(adapter_of)(load("gallery/demo"))
     for misled in (baselines, accounted):
         with pytest.raises(CircuitError, match="expected the model's circuit behind .* got KHop"):
             unwrap(misled)(random_model, KHop(), KHop())
@@ -63,7 +63,7 @@ def test_digests_are_those_that_circuits_were_kept_with() -> None:
     assert weights_digest(module.to(torch.bfloat16)).startswith("060dceade7b7afb235df")
 
 
-class Odd(TransformerSubject):
+class Odd(OwnAdapter):
     """A subject of one's own, whose attention is more than it can be."""
 
     def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
@@ -74,7 +74,7 @@ class Odd(TransformerSubject):
 def test_a_walk_of_ones_own_is_looked_through_and_proved(
     random_model: Transformer, exam: Exam
 ) -> None:
-    subject, x = TransformerSubject(random_model), random_model.enter(exam.inputs)
+    subject, x = OwnAdapter(random_model), random_model.enter(exam.inputs)
     expected = random_model(exam.inputs)
     prove(subject, x, expected, "mine")
     with pytest.raises(CircuitError, match="the adapter for mine is off by"):
@@ -95,7 +95,7 @@ def test_the_digest_of_a_checkpoint_is_its_models(
         model = Run(folder).model_at(step)
         members = [model] if len(seeds) == 1 else [model.member(n) for n in range(len(seeds))]
         mine = [checkpoint_digest(folder, step, seed) for seed in seeds]
-        assert mine == [subject_of(member).digest() for member in members]
+        assert mine == [adapter_of(member).digest() for member in members]
 
 
 TASK = Retrieval(hops=2, chains=3, dim=4)
@@ -136,7 +136,7 @@ def test_examples_are_those_of_the_validation_stream() -> None:
 
 def test_what_cannot_be_examined_is_named(two_hops: Planted) -> None:
     # Without the checks of types that only tests have.
-    subject, exam = inspect.unwrap(subject_of), inspect.unwrap(exam_of)
+    subject, exam = inspect.unwrap(adapter_of), inspect.unwrap(exam_of)
     for ask, line in (
         (lambda: subject(3), "there is no adapter for a int"),
         (lambda: exam(3, 4), "a model is examined on a task, .*; got int"),

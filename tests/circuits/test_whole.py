@@ -7,7 +7,7 @@ import torch
 from slow import CHANGES
 from torch import Tensor
 
-from hopscope.circuits import Ablation, Ablator, Carried, Exam, Whole
+from hopscope.circuits import Ablation, Ablator, Carried, Exam, CallbackModel
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
@@ -19,7 +19,7 @@ SHAPE = (3, 2)
 def whole(
     model: Transformer, edited: Edited = lambda attention: attention,
     shape: tuple[int, int] = SHAPE, *, causal: bool = True, everywhere: bool = False,
-) -> Whole:  # fmt: skip
+) -> CallbackModel:  # fmt: skip
     """A module that makes something of the edit that it is given, and answers at the positions that
     are read, or everywhere.
     """
@@ -28,7 +28,7 @@ def whole(
         every: Tensor = model(inputs, attention=edited(attention), read=inputs.shape[1])
         return every if everywhere else every[:, -model.interface.read :]
 
-    return Whole(forward, model, shape, causal=causal)
+    return CallbackModel(forward, model, shape, causal=causal)
 
 
 def keeping(layer: int, *parts: int | slice) -> Edited:
@@ -136,6 +136,6 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
     for shape in ((0, 1), (-2, 1), (2, 0)):
         with pytest.raises(CircuitError, match="expected at least one of each"):
             whole(random_model, shape=shape)
-    several = Whole(lambda inputs, attention: (inputs,), random_model, (3, 1))
+    several = CallbackModel(lambda inputs, attention: (inputs,), random_model, (3, 1))
     with pytest.raises(CircuitError, match="returned tuple; expected the outputs as one tensor"):
         several.outputs(exam.inputs, lambda layer, pattern: pattern)

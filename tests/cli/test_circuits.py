@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 from calling import Captured, Patch, Said
 
-from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, exam_of, adapter_of
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop
 from hopscope.configs.tasks import Order
@@ -195,7 +195,7 @@ def test_a_circuit_is_explained_beside_other_methods(here: Path, run: Run, said:
 def expected(order: Order, ablation: Ablation) -> list[float]:
     study = load("gallery/demo")
     exam = exam_of(study.task.ordered(order), 64)
-    losses, *_ = Ablator(subject_of(study.model), exam).losses([ablation])
+    losses, *_ = Ablator(adapter_of(study.model), exam).losses([ablation])
     found: list[float] = losses.mean(0).tolist()
     return found
 

@@ -21,7 +21,7 @@ from musat_rows import answer_row, with_
 
 import hopscope
 from hopscope import load
-from hopscope.circuits import Circuit, RoleMaps, attention_maps, exam_of, subject_of
+from hopscope.circuits import Circuit, RoleMaps, attention_maps, exam_of, adapter_of
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.export import circuitsvis
 from hopscope.configs import Experiment, Model, Retrieval
@@ -390,7 +390,7 @@ def commands(known: Planted, circuit: Circuit) -> Make:
     title, story = model_title(demo), demo.emergence(4)
     maps, contents = demo.maps(8), demo.contents(40)
     planted = attention_maps(known.model, known.task, examples=4)
-    example = circuitsvis(subject_of(known.model), exam_of(known.task, 1))
+    example = circuitsvis(adapter_of(known.model), exam_of(known.task, 1))
     both = compare("gallery/demo", "gallery/planted", Store())
     value = Route(Role("query"), Role("value"), "answer")
     route = (Route(Role("query"), Role("key"), "look-up"), value)

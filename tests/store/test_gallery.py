@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from hopscope.circuits import Circuit, exam_of, subject_of
+from hopscope.circuits import Circuit, exam_of, adapter_of
 from hopscope.configs import Experiment, NgramExperiment, Retrieval
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, RunReadOnly
 from hopscope.models.planted import planted
@@ -59,7 +59,7 @@ def test_transformers_are_as_good_as_they_say() -> None:
         kept = safetensors.torch.load(folder.read(folder.files("checkpoints/")[-1]))
         assert {tensor.dtype for tensor in kept.values()} == {torch.float16}, name
         assert {tensor.dtype for tensor in run.model.parameters()} == {torch.float32}, name
-        Circuit.from_json(folder.read("circuit.json")).check_model(subject_of(run.model).digest())
+        Circuit.from_json(folder.read("circuit.json")).check_model(adapter_of(run.model).digest())
         assert known is not None
         assert known.trained == (name != "planted")
         loss = fresh_loss(run)

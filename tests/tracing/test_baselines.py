@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 import torch
 
-from hopscope.circuits import Circuit, Subject, Whole, budget, discover, exam_of, subject_of
+from hopscope.circuits import Circuit, Adapter, CallbackModel, budget, discover, exam_of, adapter_of
 from hopscope.circuits.carrying import Site
 from hopscope.configs import Discovery, Model, Retrieval
 from hopscope.errors import CircuitError
@@ -93,16 +93,16 @@ def test_what_cannot_be_measured_is_said_in_a_line(
         baselines(random_model, circuit)
     with pytest.raises(CircuitError, match="the circuit names no task"):
         baselines(two_hops.model, circuit.model_copy(update={"task": None}))
-    whole = Whole(lambda inputs, attention: inputs, two_hops.model, (1, 1))
+    whole = CallbackModel(lambda inputs, attention: inputs, two_hops.model, (1, 1))
     with pytest.raises(CircuitError, match=re.escape("write an adapter that walks")):
         baselines(whole, circuit)
-    assert not isinstance(subject_of(two_hops.model), Whole)
+    assert not isinstance(adapter_of(two_hops.model), CallbackModel)
 
 
 @torch.no_grad()
 def test_the_rest_brings_its_mean(random_model: Transformer, two_hops: Planted) -> None:
-    exam, subject = exam_of(two_hops.task, 4), subject_of(random_model)
-    assert not isinstance(subject, Whole)
+    exam, subject = exam_of(two_hops.task, 4), adapter_of(random_model)
+    assert not isinstance(subject, CallbackModel)
     kept = KeptArrows(subject, exam)
     shape = kept.means.shape[:-1]
     chosen = torch.rand(shape, generator=torch.Generator().manual_seed(0)) < 0.5
@@ -143,7 +143,7 @@ def test_arrows_are_kept_in_the_arithmetic_of_the_model_and_where_it_is(
     exam = exam_of(two_hops.task, 8)
 
     def means_and_loss(of: torch.dtype) -> tuple[torch.Tensor, float]:
-        kept = KeptArrows(subject_of(deepcopy(random_model).to(of)), exam)  # type: ignore[arg-type]
+        kept = KeptArrows(adapter_of(deepcopy(random_model).to(of)), exam)  # type: ignore[arg-type]
         chosen = torch.rand(kept.means.shape[:-1], generator=torch.Generator().manual_seed(0)) < 0.5
         return kept.means, kept.share(chosen)
 
@@ -154,7 +154,7 @@ def test_arrows_are_kept_in_the_arithmetic_of_the_model_and_where_it_is(
         assert abs(its_share - share) < near, dtype
     # Tensors on the device `meta` have no numbers, but meet only there: answers cannot leave.
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
-        KeptArrows(subject_of(deepcopy(random_model).to("meta")), exam)  # type: ignore[arg-type]
+        KeptArrows(adapter_of(deepcopy(random_model).to("meta")), exam)  # type: ignore[arg-type]
 
 
 TASK = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
@@ -162,17 +162,17 @@ READERS = (Role("value", 0), Role("query"))
 
 
 @pytest.fixture(scope="module")
-def subject() -> Subject:
+def subject() -> Adapter:
     torch.manual_seed(0)
     shape = Model(layers=2, heads=2, d_model=16)
     model = Transformer(shape, TASK.interface())
     with torch.no_grad():
         for weight in model.parameters():
             weight.normal_(0, 0.3)
-    return subject_of(model)
+    return adapter_of(model)
 
 
-def by_hand(subject: Subject, site: Site, *, places: bool) -> float:
+def by_hand(subject: Adapter, site: Site, *, places: bool) -> float:
     """One example and position after the other."""
     exam = exam_of(TASK, 12)
     x = subject.enter(exam.inputs)
@@ -199,7 +199,7 @@ def by_hand(subject: Subject, site: Site, *, places: bool) -> float:
 
 @pytest.mark.parametrize("layer", [0, 1])
 def test_means_by_place_and_by_role_are_those_by_hand(
-    subject: Subject, layer: int, monkeypatch: pytest.MonkeyPatch
+    subject: Adapter, layer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = Site(layer=layer, heads=(1,), readers=READERS)
     with torch.no_grad():
@@ -216,7 +216,7 @@ def test_means_by_place_and_by_role_are_those_by_hand(
 def test_a_head_that_carries_symbols_brings_neither_its_place_nor_a_constant() -> None:
     grown = planted(TASK)
     sites = [Site(layer=p.layer, heads=(p.head,), readers=(p.reader,)) for p in grown.paths]
-    whole = subject_of(grown.model)
+    whole = adapter_of(grown.model)
     found = averaged(whole, exam_of(TASK, 32), sites, Discovery())
     assert [its.brings for its in found] == ["symbols"] * len(sites)
     assert averaged(whole, exam_of(TASK, 4), [], Discovery()) == ()

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Drawn, Exam, OwnTask, Whole, exam_of, subject_of
+from hopscope.circuits import Drawn, Exam, OwnTask, CallbackModel, exam_of, adapter_of
 from hopscope.circuits.export import transformer_lens_config, transformer_lens_weights
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError
@@ -137,7 +137,7 @@ def test_tokens_are_told_by_discriminants() -> None:
     assert np.isnan(told.stream.other).all()
 
 
-def whole(model: Transformer, streams: bool) -> Whole:
+def whole(model: Transformer, streams: bool) -> CallbackModel:
     def forward(inputs: Tensor, attention: Any) -> Tensor:
         return model(inputs, attention=attention, read=inputs.shape[1])[:, -model.interface.read :]
 
@@ -148,7 +148,7 @@ def whole(model: Transformer, streams: bool) -> Whole:
         return kept
 
     shape = (model.config.layers, model.config.heads)
-    return Whole(forward, model, shape, model.interface.read, streams=handed if streams else None)
+    return CallbackModel(forward, model, shape, model.interface.read, streams=handed if streams else None)
 
 
 def test_a_module_that_hands_its_streams_out_is_read_as_well(two_hops: Planted) -> None:
@@ -161,7 +161,7 @@ def test_a_module_that_hands_its_streams_out_is_read_as_well(two_hops: Planted) 
     assert found.heads is None
     with pytest.raises(CircuitError, match="what heads add alone is not known of this model"):
         found.written((0, 0), Role("query"))
-    with pytest.raises(CircuitError, match="is not handed out: give Whole a function `streams`"):
+    with pytest.raises(CircuitError, match="is not handed out: give CallbackModel a function `streams`"):
         contents(whole(model, streams=False), task, EXAMPLES)
 
 
@@ -224,7 +224,7 @@ def test_tokens_that_relations_lead_to_are_read() -> None:
         attention(0, torch.eye(3).expand(len(tokens), 1, 3, 3))
         return 9.0 * torch.nn.functional.one_hot(tokens, 3).float()
 
-    module = Whole(forward, nn.Linear(1, 1), (1, 1), 1, streams=handed)
+    module = CallbackModel(forward, nn.Linear(1, 1), (1, 1), 1, streams=handed)
     found = contents(module, OwnTask(letters, roles=["letter"], guess=1.1), 200)
     assert found.symbols == ("itself", "before", "before ×2")
     shares = [[found.share("letter", name, layer) for name in found.symbols] for layer in (0, 1)]
@@ -289,7 +289,7 @@ def test_it_is_kept_as_json(two_hops: Planted, tmp_path: FilePath) -> None:
     found = contents(two_hops.model, two_hops.task, 40)
     found.save(tmp_path / "c.json")
     again = Contents.load(tmp_path / "c.json")
-    assert again.model == subject_of(two_hops.model).digest()
+    assert again.model == adapter_of(two_hops.model).digest()
     assert np.allclose(again.stream.own, found.stream.own, atol=1e-5, equal_nan=True)
     assert again.heads.own.shape == (3, 1, 5, 3)
     kept = json.loads((tmp_path / "c.json").read_text())

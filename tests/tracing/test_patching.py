@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Dissected, Encoder, Whole, subject_of
+from hopscope.circuits import Dissected, EncoderAdapter, CallbackModel, adapter_of
 from hopscope.circuits.carrying import Cargo, Site
 from hopscope.circuits.parts import Estimate
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
@@ -50,12 +50,12 @@ def encoder() -> Encoder:
         leave.weight.mul_(4)
         for each in inside.layers:
             each.self_attn.in_proj_weight.mul_(3)  # type: ignore[operator, union-attr]
-    return Encoder(inside, enter=enter, leave=leave, causal=True)
+    return EncoderAdapter(inside, enter=enter, leave=leave, causal=True)
 
 
 @pytest.fixture(params=["ours", "from elsewhere"])
 def subject(request: pytest.FixtureRequest, random_model: Transformer) -> Dissected:
-    return subject_of(random_model) if request.param == "ours" else encoder()
+    return adapter_of(random_model) if request.param == "ours" else encoder()
 
 
 def onward(subject: Dissected, x: Tensor, layer: int) -> Tensor:
@@ -187,7 +187,7 @@ def test_a_hop_without_answers_of_its_own_has_no_score(
 ) -> None:
     first_alone = torch.tensor([True, False])
     monkeypatch.setattr("hopscope.tracing.attribution.has_answers", lambda _: first_alone)
-    subject = subject_of(random_model)
+    subject = adapter_of(random_model)
     attribution = Attribution(subject, pairs)
     for scores in (attribution.direct(), attribution.patched(), attribution.by_gradient(1)):
         assert scores[:, 0].isfinite().all()
@@ -325,7 +325,7 @@ class Closed:
     """A subject that shows no more than it must."""
 
     def __init__(self, model: Transformer) -> None:
-        its = subject_of(model)
+        its = adapter_of(model)
         self.layers, self.heads, self.causal = its.layers, its.heads, True
         self.device = its.device
         for name in ("enter", "look", "values", "write", "leave", "answers_at", "digest"):
@@ -384,7 +384,7 @@ def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
 def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
     model, task = two_hops.model, two_hops.task
     row = Site(layer=0, heads=(0,), readers=(Role("query"),))
-    whole = Whole(model.forward, model, (3, 1))
+    whole = CallbackModel(model.forward, model, (3, 1))
     no_layer, no_role = {"layer": 7}, {"source": Role("key", 9)}
     for asked, line in (
         ((model, KHop(), [row], 4), "examples of khop cannot be paired: a token stands in the fac"),
@@ -418,7 +418,7 @@ def by_hand(model: Transformer, pairs: Pairs, site: Site, symbol: str, way: str)
         return reader in site.readers and (site.source is None or (same and source == site.source))
 
     at = (site.layer, site.heads[0])
-    change = brought_more(subject_of(model), pairs, symbol, at, wanted)
+    change = brought_more(adapter_of(model), pairs, symbol, at, wanted)
     return _outputs(model, pairs.exam.inputs, site, change, way)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, exam_of, adapter_of
 from hopscope.circuits.changes import changes_of
 from hopscope.configs import Experiment, KHop, Model, Training
 from hopscope.errors import ConfigError
@@ -29,7 +29,7 @@ def test_losses_of_an_example_are_those_among_others(views: Views) -> None:
     changes = ("0.1=mean", "2.0=position", "1.0:query=uniform")
     _, told = unpacked(views.example(DEMO, ExampleQuestion(changes=changes)))
     run = Run(gallery.find("demo"))
-    ablator = Ablator(subject_of(run.model), exam_of(run.recipe.task, 64))
+    ablator = Ablator(adapter_of(run.model), exam_of(run.recipe.task, 64))
     both = [Ablation(), Ablation.of(changes_of(changes))]
     clean, changed = ablator.losses(both)[:, 0]
     np.testing.assert_allclose(np.mean(hops(told, "loss"), 0), clean, atol=1e-6)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Circuit, discover, subject_of
+from hopscope.circuits import Circuit, discover, adapter_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Asking, Experiment, LlmBench, Model, Prompts, Retrieval, Training
 from hopscope.errors import ResultsError
@@ -118,7 +118,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
     assert [row.seed for row in loss_rows(fleet)] == [3, 1]
     row = circuit_row(fleet)
     assert (row.seed, row.step) == (3, Study(fleet).best_late_checkpoint().step)
-    digest = subject_of(fleet.model.member(0)).digest()
+    digest = adapter_of(fleet.model.member(0)).digest()
     circuit = Circuit.model_validate({**emerged.circuit, "model": digest})
     found = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
     row = emerged.model_copy(update={"circuit": circuit.to_dict()})

@@ -1,0 +1,235 @@
+"""A model from elsewhere as three functions: embed, one block after the other, unembed."""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm
+
+from hopscope.circuits.engine import (
+    Adapter,
+    Brought,
+    Heads,
+    Projected,
+    Stream,
+    Weights,
+    as_model,
+    check_attention,
+    device_of,
+    forward,
+    weights_digest,
+)
+from hopscope.errors import CircuitError
+
+BlockAttend = Callable[..., Brought]
+"""`attend(query, key, value, mask=None, scale=None)`, each [row, head, position, d_head], in the
+place of `scaled_dot_product_attention`; returns what each head brings."""
+
+PARITY = 1e-3
+"""How far, of the largest output, an adapter may be from its model in float32."""
+MOVED = 0.05
+"""How much of the outputs' distribution (total variation, on average) may be elsewhere in half
+precision, where every layer is rounded anew."""
+
+
+class Projecting(Exception):
+    """Leaves a block as soon as its heads are known."""
+
+    def __init__(self, heads: Projected) -> None:
+        super().__init__()
+        self.heads = heads
+
+
+class BlockAdapter:
+    """Any model that is cut into its blocks.
+
+    `block(layer, x, attend)` is the model's block, which calls `attend` once in the place of
+    `scaled_dot_product_attention` and goes on with what that returns. Apart from `attend`, a block
+    computes each position on its own. `answers` says at how many of the last positions the model
+    answers (unset: at every one); `model`, if given, must give the same outputs as the three
+    functions.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        embed: Callable[[Tensor], Stream],
+        block: Callable[[int, Stream, BlockAttend], Stream],
+        unembed: Callable[[Stream], Tensor],
+        module: nn.Module,
+        shape: tuple[int, int],
+        *,
+        causal: bool = True,
+        answers: int | None = None,
+        model: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        if min(shape) < 1:
+            raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
+        self._embed, self.block, self.unembed = embed, block, unembed
+        self.module, self.model, self.answers = module, model, answers
+        self.layers, self.heads = shape
+        self.causal = causal
+        self._proved = 0
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.module)
+
+    def embed(self, inputs: Tensor) -> Stream:
+        x = self._embed(inputs)
+        if inputs.shape[1] > self._proved:
+            expected = self.model(inputs[:2]) if self.model else None
+            prove(self, x[:2], expected, type(self.module).__name__)
+            self._proved = inputs.shape[1]
+        return x
+
+    def project(self, layer: int, x: Stream) -> Heads:
+        """Run a block up to its attention."""
+
+        def stop(
+            query: Brought,
+            key: Brought,
+            value: Brought,
+            mask: Tensor | None = None,
+            scale: float | None = None,
+        ) -> Brought:
+            raise Projecting(projected(x, (query, key, value), mask, scale, causal=self.causal))
+
+        try:
+            self.block(layer, x, stop)
+        except Projecting as done:
+            self._check_heads(layer, done.heads)
+            return done.heads
+        raise CircuitError(
+            f"block {layer} did not call `attend`; expected one call in the place of "
+            "scaled_dot_product_attention"
+        )
+
+    def _check_heads(self, layer: int, heads: Projected) -> None:
+        """Refuse values of another shape than the model was said to have."""
+        rows, seq = heads.stream.shape[:2]
+        shape = tuple(heads.values.shape)
+        if len(shape) != 4 or shape[:3] != (rows, self.heads, seq):
+            raise CircuitError(
+                f"block {layer} called `attend` with values {shape}; expected [row, head, position,"
+                f" d_head] with ({rows}, {self.heads}, {seq}, …): is that the model's shape "
+                "(layers, heads)?"
+            )
+
+    def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
+        return self.block(layer, x, lambda *_, **__: brought)
+
+    def normed(self, x: Stream) -> Stream:
+        return layer_norm(x.float(), x.shape[-1:])
+
+    def answers_at(self) -> int | None:
+        return self.answers
+
+    def digest(self) -> str:
+        return weights_digest(self.module)
+
+
+def projected(
+    x: Stream,
+    qkv: tuple[Brought, Brought, Brought],
+    mask: Tensor | None,
+    scale: float | None,
+    *,
+    causal: bool,
+) -> Projected:
+    """Heads from what a block gave to its attention; fewer keys and values are shared by heads."""
+    query, key, value = qkv
+    key, value = shared_by(query, key), shared_by(query, value)
+    return Projected(x, query, key, value, partial(softmax, mask=mask, scale=scale, causal=causal))
+
+
+def shared_by(query: Brought, part: Brought) -> Brought:
+    """Keys or values for every head: groups of heads may share them."""
+    groups = query.shape[1] // max(1, part.shape[1])
+    return part.repeat_interleave(groups, 1) if groups > 1 else part
+
+
+def softmax(
+    query: Brought,
+    key: Brought,
+    *,
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    causal: bool = True,
+) -> Weights:
+    """Attention of queries at the last positions to all keys, computed in float32. A mask is added
+    to the scores, or True where a position may be seen; without one, `causal` decides.
+    """
+    read, seq = query.shape[-2], key.shape[-2]
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    hidden = hidden_of(mask, (read, seq), query.device, causal=causal)
+    if torch.is_grad_enabled() or hidden.dim() > 2:
+        scores = torch.add(hidden, query.float() @ key.float().mT, alpha=scale)
+        return scores.softmax(-1).to(query.dtype)
+    scores = hidden.new_empty(query.shape[1], len(query), read, seq)
+    for head, its in enumerate(scores):  # each where it lies: scaled and masked in one pass
+        parts = (query[:, head].float(), key[:, head].float().mT)
+        torch.baddbmm(hidden, *parts, alpha=scale, out=its)
+    return scores.softmax(-1).to(query.dtype).transpose(0, 1)
+
+
+def hidden_of(
+    mask: Tensor | None, shape: tuple[int, int], device: torch.device, *, causal: bool
+) -> Float[Tensor, "... read seq"]:
+    """What is added to scores: minus infinity where a position may not be seen."""
+    read, seq = shape
+    if mask is None:
+        hidden = torch.zeros(shape, device=device)
+        return hidden.fill_(-torch.inf).triu(seq - read + 1) if causal else hidden
+    if mask.dtype == torch.bool:
+        mask = torch.zeros(mask.shape, device=device).masked_fill(~mask, -torch.inf)
+    mask = mask[..., -read:, :seq].float()
+    while mask.dim() > 2 and len(mask) == 1:
+        mask = mask[0]
+    return mask
+
+
+@torch.no_grad()
+def prove(adapter: Adapter, x: Stream, expected: Tensor | None, name: str) -> None:
+    """Refuse an adapter whose layers do not compute the expected outputs of the model from what
+    enters the first one, or compute a position otherwise where others are left out.
+    """
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        check_attention(layer, heads.weights(), adapter.causal)
+        return as_model(layer, heads)
+
+    last = forward(adapter, x, attend, stop=adapter.layers - 1)
+    brought = as_model(0, adapter.project(adapter.layers - 1, last))
+    end = adapter.finish(adapter.layers - 1, last, brought)
+    found = adapter.unembed(end)
+    half = max(1, x.shape[1] // 2)
+    part = adapter.finish(adapter.layers - 1, last[:, -half:], brought[:, :, -half:])
+    if _off(part, end[:, -half:]) > PARITY and end.dtype.itemsize > 2:
+        raise CircuitError(
+            f"the last block of {name} computes the last {half} positions otherwise if it is given "
+            "those alone: apart from `attend`, a block may not mix positions; use CallbackModel"
+        )
+    if expected is not None:
+        _check_parity(found, expected, name)
+
+
+def _check_parity(found: Tensor, expected: Tensor, name: str) -> None:
+    """Refuse outputs that are not the model's."""
+    read = min(found.shape[1], expected.shape[1])
+    found, halves = found[:, -read:].float(), expected.dtype.itemsize < 4
+    expected = expected[:, -read:].float()
+    off, what, most = _off(found, expected), "of the largest output", PARITY
+    if halves:
+        gap = (found.softmax(-1) - expected.softmax(-1)).abs().sum(-1) / 2
+        off, what, most = float(gap.mean()), "of the outputs' distribution", MOVED
+    if not off <= most:
+        raise CircuitError(
+            f"the adapter for {name} is off by {off:.1e} {what}: this configuration computes "
+            "something it does not know; use CallbackModel"
+        )
+
+
+def _off(found: Tensor, expected: Tensor) -> float:
+    return float((found - expected).abs().max() / expected.abs().max().clamp_min(1e-30))

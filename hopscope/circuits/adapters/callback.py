@@ -1,0 +1,207 @@
+"""Any module that hands its attention out and takes it back, and nothing else.
+
+Whoever hands out something else, or goes on with what was there before, would get a circuit that is
+not the model's, and nothing would look wrong. So attention is checked once for a model.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hopscope.circuits.engine import NEAR, Weights, check_attention, device_of, weights_digest
+from hopscope.errors import CircuitError
+from hopscope.models import AttentionEdit
+
+FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
+SHAPE = "is that the module's shape (layers, heads)?"
+
+
+class CallbackModel:
+    """Any module, through one function that hands its attention out and takes it back.
+
+    `forward(inputs, attention)` calls `attention(layer, weights)` in every layer with
+    [batch, head, query, key] and goes on with what that returns. It runs from the first layer for
+    every ablation, and what heads bring cannot be replaced. It answers at the last `answers`
+    positions (unset: wherever the examples look). `streams(inputs)` gives the residual stream
+    before the first layer and after each [batch, seq, d_model]: probes need it.
+    """
+
+    def __init__(
+        self,
+        forward: Callable[[Tensor, AttentionEdit], Tensor],
+        module: nn.Module,
+        shape: tuple[int, int],
+        *,
+        answers: int | None = None,
+        causal: bool = True,
+        streams: Callable[[Tensor], Sequence[Tensor]] | None = None,
+    ) -> None:
+        if min(shape) < 1:
+            raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
+        self.forward, self.module, self.streams = forward, module, streams
+        self.layers, self.heads = shape
+        self.answers, self.causal = answers, causal
+        self._known: set[int] = set()  # layers whose attention was checked
+        self._taken_back = False
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.module)
+
+    def outputs(self, inputs: Tensor, attention: AttentionEdit) -> Tensor:
+        """The outputs under an edit of the attention, which every layer must ask for once."""
+        asked: list[int] = []
+
+        def checked(layer: int, weights: object) -> Tensor:
+            asked.append(layer)
+            return attention(layer, self._handed_out(layer, weights, inputs))
+
+        out = self.forward(inputs, checked)
+        if not isinstance(out, Tensor):
+            raise CircuitError(
+                f"the function given to CallbackModel returned {type(out).__name__}; expected the "
+                "outputs as one tensor (of transformers' models: their `.logits`)"
+            )
+        _check_asked(asked, self.layers)
+        return out
+
+    @torch.no_grad()
+    def attention(self, inputs: Tensor) -> list[Weights]:
+        """The attention of every layer."""
+        seen: dict[int, Tensor] = {}
+
+        def note(layer: int, weights: Tensor) -> Tensor:
+            seen[layer] = weights
+            return weights
+
+        self.outputs(inputs, note)
+        return [seen[layer] for layer in range(self.layers)]
+
+    @torch.no_grad()
+    def check(self, inputs: Tensor) -> None:
+        """Refuse, when it is first asked, a module that draws at random, or that does not take
+        attention back.
+        """
+        if not self._taken_back:
+            _check_same(*(self.outputs(inputs[:2], as_it_is) for _ in range(2)))
+            for layer in range(self.layers):
+                self._check_taken_back(inputs[:2], layer)
+            self._taken_back = True
+
+    def _check_taken_back(self, inputs: Tensor, layer: int) -> None:
+        """Refuse a layer that goes on with its own attention in some head or row. What is no number
+        makes all that is computed from it no number, whatever the weights are. (The very first row
+        has no choice where it looks.)
+        """
+        early = min(1, inputs.shape[1] - 1)
+        parts: list[tuple[str, Any]] = [
+            *((f"head {head}", (slice(None), head)) for head in range(self.heads)),
+            ("its last row", (slice(None), slice(None), -1)),
+            (f"its row {early}", (slice(None), slice(None), early)),
+        ]
+        lost = []
+        for name, where in parts:
+
+            def spoiled(number: int, weights: Tensor, where: Any = where) -> Tensor:
+                if number != layer:
+                    return weights
+                weights = weights.clone()
+                weights[where] = torch.nan
+                return weights
+
+            out = self.outputs(inputs, spoiled)
+            row = name.startswith("its")
+            if not bool(out.isnan().any()) and not (row and out.shape[1] != inputs.shape[1]):
+                lost.append(name)
+        if len([name for name in lost if name.startswith("head")]) == self.heads:
+            raise CircuitError(
+                f"layer {layer} does not go on with what `attention` returns: its outputs stay the "
+                "same whatever that is. Mix the values by the returned attention"
+            )
+        if lost:
+            raise CircuitError(
+                f"layer {layer} does not go on with all that `attention` returns: "
+                f"{', '.join(lost)} can be anything, and the outputs stay the same. Mix the values "
+                "of every head by the returned attention, in every row"
+            )
+
+    def _handed_out(self, layer: int, weights: object, inputs: Tensor) -> Tensor:
+        """A layer's attention, if it is one."""
+        expected = (len(inputs), self.heads, inputs.shape[1], inputs.shape[1])
+        if not isinstance(weights, Tensor) or tuple(weights.shape) != expected:
+            got = tuple(weights.shape) if isinstance(weights, Tensor) else weights
+            other_heads = isinstance(weights, Tensor) and len(weights.shape) == len(expected)
+            raise CircuitError(
+                f"layer {layer} handed out {got} as attention, expected {expected} (batch, "
+                f"head, query, key): {SHAPE if other_heads else FUSED}"
+            )
+        if layer not in self._known:
+            check_attention(layer, weights, self.causal)
+            self._known.add(layer)
+        return weights
+
+    def answers_at(self) -> int | None:
+        return self.answers
+
+    def digest(self) -> str:
+        return weights_digest(self.module)
+
+
+def as_it_is(_: int, weights: Tensor) -> Tensor:
+    """An edit that changes nothing."""
+    return weights
+
+
+def _check_asked(asked: Sequence[int], layers: int) -> None:
+    """Refuse layers that did not hand their attention out, or that did more than once."""
+    if sorted(set(asked)) != list(range(layers)):
+        why = f"; {SHAPE}" if asked else f": {FUSED}"
+        raise CircuitError(
+            f"attention was handed out by layers {sorted(set(asked))}, expected 0 … "
+            f"{layers - 1}{why}"
+        )
+    twice = next((layer for layer in range(layers) if asked.count(layer) > 1), None)
+    if twice is not None:
+        raise CircuitError(
+            f"layer {twice} handed out its attention {asked.count(twice)} times, expected once: "
+            "give every layer a number of its own, also where they share weights"
+        )
+
+
+def _check_same(first: Tensor, again: Tensor) -> None:
+    """Refuse a module that answers otherwise when it is asked again."""
+    if not torch.allclose(first, again, rtol=NEAR, atol=NEAR * float(first.abs().mean())):
+        raise CircuitError(
+            "two calls with the same inputs give different outputs, by up to "
+            f"{float((first - again).abs().max()):.3g}: the module draws at random, as dropout "
+            "does in training; call `module.eval()` first"
+        )
+
+
+def transformer_lens(bridge: Any) -> CallbackModel:
+    """A TransformerLens model (4 and later), through hooks that live as long as one call."""
+    layers, heads = bridge.cfg.n_layers, bridge.cfg.n_heads
+
+    def forward(inputs: Tensor, attention: AttentionEdit) -> Tensor:
+        def hook(layer: int) -> Callable[..., Tensor]:
+            return lambda weights, **_: attention(layer, weights)
+
+        names = [(f"blocks.{n}.attn.hook_pattern", hook(n)) for n in range(layers)]
+        out: Tensor = bridge.run_with_hooks(inputs, fwd_hooks=names)
+        return out
+
+    def streams(inputs: Tensor) -> list[Tensor]:
+        found: list[Tensor] = []
+
+        def keep(stream: Tensor, **_: object) -> Tensor:
+            found.append(stream)
+            return stream
+
+        names = ["blocks.0.hook_resid_pre", *(f"blocks.{n}.hook_resid_post" for n in range(layers))]
+        bridge.run_with_hooks(inputs, fwd_hooks=[(name, keep) for name in names])
+        return found
+
+    causal = bridge.cfg.attention_dir == "causal"
+    return CallbackModel(forward, bridge, (layers, heads), causal=causal, streams=streams)

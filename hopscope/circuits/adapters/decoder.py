@@ -1,0 +1,317 @@
+"""Any decoder of transformers whose attention goes through its attention interface.
+
+A twin of the model shares all weights and has an attention function of our own. Its layers are
+taken out of it one by one, with what the model itself hands to each (masks, rotary angles); and
+stand-ins take their places, so that the model's own code embeds, and reads answers off whatever
+stream the last stand-in returns. Norms, soft caps, sinks, scales and experts stay the model's. The
+model that was given is never changed.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm
+
+from hopscope.circuits.adapters.blocks import Projecting, prove, shared_by
+from hopscope.circuits.engine import (
+    Brought,
+    Projected,
+    Stream,
+    Weights,
+    device_of,
+    weights_digest,
+)
+from hopscope.errors import CircuitError
+
+NAME = "hopscope"
+"""Our attention function among those of transformers."""
+KEPT = 64
+"""Lengths of sequences for which is kept what the model hands to its layers."""
+
+_ATTEND: ContextVar[Callable[[Projected], Brought]] = ContextVar("attend")
+
+
+def _attention(  # noqa: PLR0913, PLR0917
+    _module: Any,
+    query: Brought,
+    key: Brought,
+    value: Brought,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention as transformers calls it; what the heads bring is the current call's to say."""
+    key, value = shared_by(query, key), shared_by(query, value)
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    weigh = _Weigh(scale, attention_mask, softcap, s_aux)
+    brought = _ATTEND.get()(Projected(query.new_empty(0), query, key, value, weigh))
+    return brought.transpose(1, 2).contiguous(), None
+
+
+class _Weigh:
+    """A layer's way from queries and keys to attention, in float32."""
+
+    def __init__(
+        self, scale: float, mask: Tensor | None, cap: float | None, sinks: Tensor | None
+    ) -> None:
+        self.scale, self.mask, self.cap, self.sinks = scale, mask, cap, sinks
+
+    def __call__(self, query: Brought, key: Brought) -> Weights:
+        scores = query.float() @ key.float().mT * self.scale
+        if self.cap is not None:
+            scores = torch.tanh(scores / self.cap) * self.cap
+        if self.mask is not None:
+            scores = scores + self.mask[..., -query.shape[2] :, : key.shape[2]].float()
+        if self.sinks is not None:
+            sinks = self.sinks.reshape(1, -1, 1, 1).float().expand(*scores.shape[:-1], 1)
+            return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1].to(query.dtype)
+        return scores.softmax(-1).to(query.dtype)
+
+
+class _StandIn(nn.Module):
+    """Takes a layer's place: notes what it is handed, and returns what it is told to."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = [layer]  # in a list: not a part of the model
+        self.arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+        self.stream: Tensor | None = None
+        self.returned: Tensor | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.__dict__["layer"][0], name)
+
+    def forward(self, hidden_states: Tensor, *arguments: Any, **named: Any) -> Tensor:
+        self.stream, self.arguments = hidden_states, (arguments, named)
+        return hidden_states if self.returned is None else self.returned
+
+
+class DecoderAdapter:
+    """A decoder of transformers, with or without its head."""
+
+    causal = True
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        device_of(model)
+        self.plain, twin = _twin(model), _twin(model)
+        self.layers_of = _take_layers(twin)
+        self.stand_ins = [_StandIn(layer) for layer in self.layers_of]
+        self.shell = _with_layers(twin, self.layers_of, self.stand_ins)
+        self.layers = len(self.layers_of)
+        config = model.config.get_text_config(decoder=True)
+        self.heads, self.vocabulary = config.num_attention_heads, config.vocab_size
+        self.places = getattr(config, "max_position_embeddings", None)
+        self.pad = _pad_of(config)
+        self._arguments: dict[int, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
+        self._longest = 0
+        """The length of the longest examples on which it was held against the model."""
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.model)
+
+    def embed(self, inputs: Tensor) -> Stream:
+        self._check(inputs)
+        x = self._embedded(inputs)
+        if inputs.shape[1] > self._longest:
+            self._longest = inputs.shape[1]
+            self._prove(inputs[:4], x[:4])
+        return x
+
+    def project(self, layer: int, x: Stream) -> Projected:
+        """Run a layer up to its attention."""
+
+        def stop(heads: Projected) -> Brought:
+            raise Projecting(Projected(x, heads.query, heads.key, heads.values, heads.weigh))
+
+        try:
+            self._run(layer, x, stop)
+        except Projecting as done:
+            return done.heads
+        raise CircuitError(_refusal(self.model))
+
+    def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
+        """Many positions of few rows are laid out as many rows: a layer takes each on its own."""
+        most = max(self._longest, 1)
+        if x.shape[1] <= most:
+            return self._run(layer, x, lambda _: brought)
+        rows, seq = x.shape[:2]
+        missing = -seq % most
+        padded = torch.cat([x, x.new_zeros(rows, missing, x.shape[2])], 1)
+        shape = (rows * (padded.shape[1] // most), most)
+        more = brought.new_zeros(*brought.shape[:2], missing, brought.shape[3])
+        laid = torch.cat([brought, more], 2).transpose(1, 2).reshape(*shape, *brought.shape[1:4:2])
+        out = self._run(layer, padded.reshape(*shape, -1), lambda _: laid.transpose(1, 2))
+        return out.reshape(*padded.shape)[:, :seq]
+
+    def added(self, layer: int, brought: Brought) -> Stream:
+        module = _attention_of(self.layers_of[layer])
+        found: list[Tensor] = []
+        hook = module.register_forward_hook(lambda _, __, out: found.append(out[0]))
+        try:
+            width = self._embedded(torch.zeros(1, 1, dtype=torch.long, device=self.device))
+            x = brought.new_zeros(len(brought), brought.shape[2], width.shape[-1])
+            self._run(layer, x, lambda _: brought)
+        finally:
+            hook.remove()
+        return found[0]
+
+    def normed(self, x: Stream) -> Stream:
+        return layer_norm(x.float(), x.shape[-1:])
+
+    def unembed(self, x: Stream) -> Tensor:
+        last = self.stand_ins[-1]
+        last.returned = x
+        try:
+            tokens = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device)
+            out = self.shell(input_ids=tokens, use_cache=False)
+        finally:
+            last.returned = None
+        found: Tensor = out.logits if hasattr(out, "logits") else out.last_hidden_state
+        return found
+
+    def answers_at(self) -> None:
+        """At every position."""
+
+    def digest(self) -> str:
+        return weights_digest(self.model)
+
+    def _run(self, layer: int, x: Stream, attend: Callable[[Projected], Brought]) -> Stream:
+        """A layer of the model, with what the model hands to it for sequences of this length."""
+        arguments, named = self._handed(x.shape[1])[layer]
+        token = _ATTEND.set(attend)
+        try:
+            out = self.layers_of[layer](x, *arguments, **named)
+        finally:
+            _ATTEND.reset(token)
+        found: Tensor = out[0] if isinstance(out, tuple) else out
+        return found
+
+    def _handed(self, length: int) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        """What the model hands to each layer beside the stream, for one example of a length."""
+        if length not in self._arguments:
+            if len(self._arguments) >= KEPT:
+                self._arguments.clear()
+            self._embedded(torch.zeros(1, length, dtype=torch.long, device=self.device))
+            self._arguments[length] = [its.arguments for its in self.stand_ins]
+        return self._arguments[length]
+
+    def _embedded(self, inputs: Tensor) -> Stream:
+        """What enters the first layer."""
+        few = {"logits_to_keep": 1} if "logits_to_keep" in _parameters(self.shell) else {}
+        self.shell(input_ids=inputs, use_cache=False, **few)
+        x = self.stand_ins[0].stream
+        if x is None:
+            raise CircuitError(_refusal(self.model))
+        return x
+
+    def _check(self, inputs: Tensor) -> None:
+        """Refuse examples that the model has no embedding for, or that are padded on the left."""
+        if inputs.is_floating_point():
+            raise CircuitError(
+                f"the examples are vectors {list(inputs.shape[1:])}; this model takes tokens"
+            )
+        low, most = int(inputs.min()), int(inputs.max())
+        if low < 0 or most >= self.vocabulary:
+            raise CircuitError(
+                f"the examples have tokens {low} … {most}; the model knows 0 … "
+                f"{self.vocabulary - 1}"
+            )
+        if self.places is not None and inputs.shape[-1] > self.places:
+            raise CircuitError(
+                f"the examples are {inputs.shape[-1]} tokens long; the model has {self.places} "
+                "positions"
+            )
+        if self.pad is not None and bool((inputs[:, 0] == self.pad).any()):
+            raise CircuitError(
+                f"some examples begin with the padding token {self.pad}: examples are read without "
+                "an attention mask; give examples of one length, or pad on the right"
+            )
+
+    @torch.no_grad()
+    def _prove(self, inputs: Tensor, x: Stream) -> None:
+        found = self.plain(inputs, use_cache=False)
+        expected = found.logits if hasattr(found, "logits") else found.last_hidden_state
+        prove(self, x, expected, type(self.model).__name__)
+
+
+def _twin(model: Any) -> Any:
+    """A copy of a model that shares all of its weights, without dropout."""
+    tensors = chain(model.parameters(), model.buffers())
+    plain = (its for module in model.modules() for its in vars(module).values())
+    shared = {id(its): its for its in chain(tensors, plain) if isinstance(its, Tensor)}
+    return copy.deepcopy(model, shared).eval()
+
+
+def is_decoder(model: object) -> bool:
+    """True for a model of transformers, which has a configuration and generates."""
+    return any(cls.__name__ == "PreTrainedModel" for cls in type(model).__mro__)
+
+
+def _refusal(model: Any) -> str:
+    return (
+        f"{type(model).__name__} computes its attention itself, and not through transformers' "
+        "attention interface, so that it cannot be replaced: use CallbackModel, or load it in "
+        "TransformerLens"
+    )
+
+
+def _take_layers(twin: Any) -> list[nn.Module]:
+    """The layers of a decoder: the longest list of modules that hold an attention each."""
+    from transformers import AttentionInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+
+    AttentionInterface.register(NAME, _attention)
+    AttentionMaskInterface.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["eager"])
+    if not twin._can_set_attn_implementation():  # noqa: SLF001 (else it warns, and goes on)
+        raise CircuitError(_refusal(twin))
+    twin.set_attn_implementation(NAME)
+    lists = [list(m) for m in twin.modules() if isinstance(m, nn.ModuleList) and len(m)]
+    layers = [its for its in lists if all(_attends(each) for each in its)]
+    if not layers:
+        raise CircuitError(_refusal(twin))
+    return max(layers, key=len)
+
+
+def _attends(layer: nn.Module) -> bool:
+    return any(hasattr(module, "layer_idx") for module in layer.modules())
+
+
+def _attention_of(layer: nn.Module) -> nn.Module:
+    """The module within a layer that attends."""
+    found = [m for m in layer.modules() if hasattr(m, "layer_idx") and m is not layer]
+    return found[0]
+
+
+def _with_layers(twin: Any, layers: list[nn.Module], stand_ins: list[_StandIn]) -> Any:
+    """The twin, with stand-ins in the place of its layers."""
+    for module in twin.modules():
+        for name, child in module.named_children():
+            if isinstance(child, nn.ModuleList) and list(child) == layers:
+                setattr(module, name, nn.ModuleList(stand_ins))
+                return twin
+    raise CircuitError(_refusal(twin))
+
+
+def _parameters(module: nn.Module) -> list[str]:
+    return list(inspect.signature(module.forward).parameters)
+
+
+def _pad_of(config: Any) -> int | None:
+    """The token of padding, if it stands for nothing else."""
+    pad = getattr(config, "pad_token_id", None)
+    others = [getattr(config, name, None) for name in ("bos_token_id", "eos_token_id")]
+    flat = {token for its in others for token in (its if isinstance(its, list) else [its])}
+    return pad if isinstance(pad, int) and pad > 0 and pad not in flat else None

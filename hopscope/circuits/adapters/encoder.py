@@ -1,0 +1,101 @@
+"""torch.nn.TransformerEncoder, alone or inside of a module of one's own."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm, linear
+
+from hopscope.circuits.adapters.blocks import prove, softmax
+from hopscope.circuits.engine import Brought, Projected, Stream, device_of, weights_digest
+from hopscope.errors import CircuitError
+
+
+class EncoderAdapter:
+    """A stack of torch's encoder layers.
+
+    `embed` makes of the model's inputs what the first layer takes, `unembed` of the encoder's
+    outputs the model's. `model`, if given, is what the adapter must agree with.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.TransformerEncoder,
+        *,
+        embed: Callable[[Tensor], Tensor] = lambda inputs: inputs,
+        unembed: Callable[[Tensor], Tensor] = lambda x: x,
+        model: nn.Module | None = None,
+        causal: bool = False,
+    ) -> None:
+        self.encoder, self.model, self.causal = encoder.eval(), model, causal
+        self._embed, self._unembed = embed, unembed
+        self.layers = len(encoder.layers)
+        self.heads = self._layer(0).self_attn.num_heads
+        self._longest = 0
+        """The length of the longest examples on which it was held against the model."""
+        if not self._layer(0).self_attn.batch_first:
+            raise CircuitError(
+                "this nn.TransformerEncoder takes [seq, batch, width]; make it with "
+                "batch_first=True, its weights fit"
+            )
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.encoder)
+
+    def embed(self, inputs: Tensor) -> Stream:
+        if inputs.shape[1] > self._longest:
+            some = inputs[:4]
+            prove(self, self._embed(some), self._expected(some), "nn.TransformerEncoder")
+            self._longest = inputs.shape[1]
+        return self._embed(inputs)
+
+    def project(self, layer: int, x: Stream) -> Projected:
+        its = self._layer(layer)
+        normed = its.norm1(x) if its.norm_first else x
+        made = linear(normed, its.self_attn.in_proj_weight, its.self_attn.in_proj_bias)
+        query, key, value = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in made.chunk(3, -1)
+        )
+        return Projected(x, query, key, value, partial(softmax, causal=self.causal))
+
+    def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
+        its = self._layer(layer)
+        x = x + self.added(layer, brought)
+        x = x if its.norm_first else its.norm1(x)
+        y = its.norm2(x) if its.norm_first else x
+        x = x + its.linear2(its.activation(its.linear1(y)))
+        out: Tensor = x if its.norm_first else its.norm2(x)
+        return out
+
+    def added(self, layer: int, brought: Brought) -> Stream:
+        out: Tensor = self._layer(layer).self_attn.out_proj(brought.transpose(1, 2).flatten(2))
+        return out
+
+    def normed(self, x: Stream) -> Stream:
+        return layer_norm(x, x.shape[-1:])
+
+    def unembed(self, x: Stream) -> Tensor:
+        return self._unembed(x if self.encoder.norm is None else self.encoder.norm(x))
+
+    def answers_at(self) -> None:
+        """At every position."""
+
+    def digest(self) -> str:
+        return weights_digest(self.model or self.encoder)
+
+    def _layer(self, number: int) -> Any:
+        return self.encoder.layers[number]
+
+    @torch.no_grad()
+    def _expected(self, inputs: Tensor) -> Tensor:
+        """What the model says, run in its own way."""
+        if self.model is not None:
+            out: Tensor = self.model.eval()(inputs)
+            return out
+        x = self._embed(inputs)
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
+        encoded: Tensor = self.encoder(x, mask=mask if self.causal else None)
+        return self._unembed(encoded)

@@ -1,0 +1,239 @@
+"""One forward pass with interventions, from any layer, of any model that an adapter can walk.
+
+An adapter knows how a model embeds, what the heads of a layer compute from the residual stream
+(`project`), what becomes of each position with what its heads bring there (`finish`), and how the
+model reads answers off the last stream (`unembed`). What happens between project and finish is an
+argument, `attend`; so whatever looks at attention, replaces or patches it is a function of its own,
+and nothing is switched on in the model:
+
+    forward(adapter, adapter.embed(inputs), attend)
+
+Variants are rows of the batch. A pass begins at any layer, from the stream before it.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from hopscope.errors import CircuitError
+
+Stream = Float[Tensor, "row seq d_model"]
+Brought = Float[Tensor, "row head seq d_head"]
+"""What each head brings to each position: its attention times its values."""
+Weights = Float[Tensor, "row head query key"]
+
+
+class Heads(Protocol):
+    """What the heads of one layer compute from a residual stream, before any of them attends."""
+
+    @property
+    def stream(self) -> Stream:
+        """The residual stream before the layer."""
+
+    @property
+    def values(self) -> Brought:
+        """The values of all heads at every position."""
+
+    def weights(
+        self,
+        read: int | None = None,
+        heads: Sequence[int] | None = None,
+        keys: "Heads | None" = None,
+    ) -> Weights:
+        """The attention of some heads (default: all) from the last `read` positions (default: all),
+        with the keys of another stream (default: this one).
+        """
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """A model that can be run layer by layer, whoever made it."""
+
+    layers: int
+    heads: int
+    causal: bool
+
+    @property
+    def device(self) -> torch.device:
+        """The device that the model computes on."""
+
+    def embed(self, inputs: Tensor) -> Stream:
+        """The residual stream before the first layer."""
+
+    def project(self, layer: int, x: Stream) -> Heads:
+        """What the heads of a layer compute from the stream before it."""
+
+    def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
+        """The stream after a layer, at whatever positions it is given: from what it was there, and
+        what each head brings there. No position has anything to do with another.
+        """
+
+    def normed(self, x: Stream) -> Stream:
+        """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
+
+    def unembed(self, x: Stream) -> Tensor:
+        """The model's outputs [row, position, …], from the stream after the last layer."""
+
+    def answers_at(self) -> int | None:
+        """At how many of the last positions it answers (None: at every one)."""
+
+    def digest(self) -> str:
+        """What tells this model from others: a hash of its weights."""
+
+
+@runtime_checkable
+class Additive(Adapter, Protocol):
+    """An adapter that also tells what heads add to the residual stream."""
+
+    def added(self, layer: int, brought: Brought) -> Stream:
+        """What the heads of a layer add to the stream, together, by what they bring."""
+
+
+Attend = Callable[[int, Heads], Brought]
+"""Takes a layer and its heads; returns what each brings to each position."""
+
+
+def as_model(_: int, heads: Heads) -> Brought:
+    """What the heads bring in the model: their own attention times their values."""
+    return heads.weights() @ heads.values
+
+
+def streams(
+    adapter: Adapter,
+    x: Stream,
+    attend: Attend = as_model,
+    start: int = 0,
+    stop: int | None = None,
+) -> Iterator[Stream]:
+    """The stream after each layer, from that before layer `start` on; `stop` and later layers
+    (default: none) are left out.
+    """
+    for layer in range(start, adapter.layers if stop is None else stop):
+        x = adapter.finish(layer, x, attend(layer, adapter.project(layer, x)))
+        yield x
+
+
+def forward(
+    adapter: Adapter,
+    x: Stream,
+    attend: Attend = as_model,
+    start: int = 0,
+    stop: int | None = None,
+) -> Stream:
+    """The stream before layer `stop` (default: after the last), from that before layer `start`."""
+    for after in streams(adapter, x, attend, start, stop):
+        x = after
+    return x
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A pass, layer by layer."""
+
+    streams: list[Stream]
+    """Before every layer, and after the last."""
+    weights: list[Weights]
+    values: list[Brought]
+
+    def brought(self, layer: int) -> Brought:
+        """What each head of a layer brings to each position."""
+        return self.weights[layer] @ self.values[layer]
+
+
+def record(adapter: Adapter, inputs: Tensor) -> Recorded:
+    """The model's own pass over some inputs."""
+    found = Recorded([], [], [])
+
+    def attend(_: int, heads: Heads) -> Brought:
+        found.streams.append(heads.stream)
+        found.weights.append(heads.weights())
+        found.values.append(heads.values)
+        return found.weights[-1] @ found.values[-1]
+
+    found.streams.append(forward(adapter, adapter.embed(inputs.to(adapter.device)), attend))
+    return found
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Queries, keys and values of all heads, and the model's way from scores to attention."""
+
+    stream: Stream
+    query: Brought
+    key: Brought
+    values: Brought
+    weigh: Callable[[Brought, Brought], Weights]
+    """Queries of the last positions, all keys → attention: scale, mask, softmax and what else the
+    model has there."""
+
+    def weights(
+        self,
+        read: int | None = None,
+        heads: Sequence[int] | None = None,
+        keys: "Heads | None" = None,
+    ) -> Weights:
+        query, key = self.query[:, :, -(read or self.query.shape[2]) :], self.key
+        if keys is not None:
+            assert isinstance(keys, Projected)
+            key = keys.key
+        if heads is not None and len(heads) < query.shape[1]:
+            query, key = query[:, list(heads)], key[:, list(heads)]
+        return self.weigh(query, key)
+
+
+NEAR = 0.02
+"""What attention may miss by: in bf16 its sums are not quite one."""
+
+
+def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
+    """Refuse what is not attention: shares that add up to 1, of earlier positions if causal."""
+    if not weights.is_floating_point():
+        raise CircuitError(f"layer {layer} has attention of {weights.dtype}; expected shares")
+    low, most = float(weights.min()), float(weights.float().sum(-1).max())
+    if low < -NEAR or most > 1 + NEAR:
+        raise CircuitError(
+            f"layer {layer} has attention of {low:.3g} in a place, and sums up to {most:.3g}; "
+            "expected attention after its softmax, without dropout (`module.eval()`): nothing "
+            "below 0, and sums of 1"
+        )
+    later = float(weights.triu(1).max()) if causal else 0.0
+    if later > NEAR:
+        raise CircuitError(
+            f"layer {layer} attends to later positions (by up to {later:.3g}), and the model was "
+            "said to be causal: say causal=False"
+        )
+
+
+def check_finite(numbers: Tensor, what: str) -> None:
+    """Refuse what a model with damaged weights computes."""
+    if not bool(torch.isfinite(numbers).all()):
+        raise CircuitError(
+            f"{what} is not a finite number everywhere: the weights are damaged, or its training "
+            "diverged; take another model or an earlier checkpoint"
+        )
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Where a module's parameters are; refuses those on several devices."""
+    devices = {parameter.device for parameter in module.parameters()}
+    if len(devices) > 1:
+        raise CircuitError(
+            f"this model lies on {len(devices)} devices ({', '.join(sorted(map(str, devices)))}); "
+            "expected one: load it without device_map, or move it with `.to(device)`"
+        )
+    return next(iter(devices), torch.device("cpu"))
+
+
+def weights_digest(module: nn.Module) -> str:
+    """SHA-256 over names and weights."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        found.update(name.encode())
+        numbers = tensor.detach().cpu().contiguous().flatten()
+        found.update(numbers.view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
