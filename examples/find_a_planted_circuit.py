@@ -1,7 +1,7 @@
 """A circuit written by hand, found again; then one of its heads is switched off."""
 
 from hopscope import Retrieval, discover
-from hopscope.circuits import Ablation, Ablator, Mechanism, exam_of, adapter_of
+from hopscope.circuits import Ablation, Ablator, Mechanism, adapter_of, exam_of
 from hopscope.models.planted import planted
 
 

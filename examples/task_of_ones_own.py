@@ -15,7 +15,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from hopscope import attention_maps, contents, discover
-from hopscope.circuits import Ablation, Ablator, Drawn, EncoderAdapter, Mechanism, OwnTask, along, exam_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Drawn,
+    EncoderAdapter,
+    Mechanism,
+    OwnTask,
+    along,
+    exam_of,
+)
 from hopscope.circuits.mechanism import ITSELF
 from hopscope.facts import Role
 
@@ -109,7 +118,9 @@ def ablated(model: Encoder, task: OwnTask, head: tuple[int, int]) -> Tensor:
 
 def main(steps: int = STEPS) -> None:
     model = trained(steps)
-    walked = EncoderAdapter(model.encoder, enter=model.enter, leave=model.out, model=model, causal=True)
+    walked = EncoderAdapter(
+        model.encoder, enter=model.enter, leave=model.out, model=model, causal=True
+    )
     task = OwnTask(draw, roles=["count", "letter"], guess=math.log(LETTERS), hops=MOST)
     learned = steps >= STEPS
     letter = 1  # the number of the role

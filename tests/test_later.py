@@ -15,7 +15,7 @@ from hopscope.store import Store
 PACKAGE = Path(__file__).parents[1] / "hopscope"
 LATER = {
     "model.py": ("    layers: Positive = 4\n", "    dropout: Real = 0.0\n"),
-    "training.py": ("    warmup: Annotated[CallbackModel, Field(ge=0)] = 0\n", "    clip: Real = 1.0\n"),
+    "training.py": ("    warmup: Annotated[Whole, Field(ge=0)] = 0\n", "    clip: Real = 1.0\n"),
     "tasks/vector.py": ("    hops: Hops = 3\n", "    noise: Real = 0.0\n"),
     "experiment.py": ("    seeds: Seeds = (0,)\n", '    note: str = ""\n'),
     "ngram.py": ("    seeds: Seeds = (0,)\n", '    note: str = ""\n'),

@@ -5,7 +5,7 @@ aim; it takes the place of the head's rows, and the loss says how well it does.
 """
 
 import hopscope
-from hopscope.circuits import Ablation, Ablator, Mechanism, aim, exam_of, adapter_of
+from hopscope.circuits import Ablation, Ablator, Mechanism, adapter_of, aim, exam_of
 from hopscope.circuits.ablation import Change
 from hopscope.circuits.mechanism import PREVIOUS, UNIFORM, Aim
 from hopscope.facts import Role

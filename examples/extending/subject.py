@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import torch
 from adapter import STEPS, TASK, MyTransformer, trained
+from hopscope.circuits.layer_steps import attention, prove
 from torch import Tensor
 
 from hopscope import discover
 from hopscope.circuits import Ablation, Ablator, Carried, exam_of
-from hopscope.circuits.layer_steps import attention, prove
 from hopscope.circuits.adapters import weights_digest
 
 

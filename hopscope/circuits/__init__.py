@@ -74,7 +74,6 @@ _FILES = {
     "maps": ("RoleMaps",),
     "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
     "own": ("Drawn", "OwnTask"),
-    "adapter": ("Blocks", "Adapter", "Adapter", "CallbackModel"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 

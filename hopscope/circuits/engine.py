@@ -28,6 +28,7 @@ Brought = Float[Tensor, "row head seq d_head"]
 Weights = Float[Tensor, "row head query key"]
 
 
+@runtime_checkable
 class Heads(Protocol):
     """What the heads of one layer compute from a residual stream, before any of them attends."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from hopscope.circuits import Ablator, Circuit, exam_of, adapter_of
+from hopscope.circuits import Ablator, Circuit, adapter_of, exam_of
 from hopscope.configs import (
     MQAR,
     ConditionalRetrieval,

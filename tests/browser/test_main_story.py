@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hopscope.circuits import Ablation, Ablator, exam_of, adapter_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
 from hopscope.circuits.changes import changes_of
 from hopscope.study import load
 from tests.browser.lookers import asked, measured, opened, pressed, ready

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hopscope.circuits import Ablator, Circuit, Exam, discover, exam_of, adapter_of
+from hopscope.circuits import Ablator, Circuit, Exam, adapter_of, discover, exam_of
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from hopscope.circuits import Ablation, Ablator, exam_of, patterns, adapter_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of, patterns
 from hopscope.circuits.adapters.blocks import prove
 from hopscope.configs import KHop
 from hopscope.errors import CircuitError
@@ -76,7 +76,9 @@ def test_in_halves_rounding_is_taken_and_noise_is_refused(model: Any) -> None:
         expected = model(inputs).logits
         size, draw = 0.09 * float(expected.abs().max()), torch.Generator().manual_seed(0)
         noise = torch.empty(expected.shape).uniform_(-size, size, generator=draw)
-        with pytest.raises(CircuitError, match="the adapter for it is off by .*; use CallbackModel"):
+        with pytest.raises(
+            CircuitError, match="the adapter for it is off by .*; use CallbackModel"
+        ):
             prove(subject, x, expected + noise.to(precision), "it")  # type: ignore[arg-type]
 
 

@@ -13,11 +13,11 @@ from slow import followed
 from hopscope.circuits import (
     Exam,
     RoleMaps,
+    adapter_of,
     attention_maps,
     discover,
     exam_of,
     role_maps,
-    adapter_of,
 )
 from hopscope.configs import KHop, Model
 from hopscope.errors import CircuitError

@@ -15,11 +15,11 @@ from hopscope.circuits import (
     Drawn,
     Mechanism,
     OwnTask,
+    adapter_of,
     aim,
     attention_maps,
     discover,
     exam_of,
-    adapter_of,
 )
 from hopscope.circuits.mechanism import AS_IS
 from hopscope.circuits.progress import SECONDS, Progress

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.circuits import Circuit, attention_maps, discover, adapter_of
+from hopscope.circuits import Circuit, adapter_of, attention_maps, discover
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training

@@ -12,12 +12,12 @@ from hopscope.circuits import (
     Ablation,
     Ablator,
     BlockAdapter,
+    CallbackModel,
     Encoder,
     Mechanism,
-    CallbackModel,
+    adapter_of,
     aim,
     exam_of,
-    adapter_of,
 )
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM
 from hopscope.errors import CircuitError
@@ -127,7 +127,9 @@ def test_blocks_run_from_the_first_in_which_an_ablation_differs(model: Stranger)
         return blocks.block(number, x, attention)
 
     cut = BlockAdapter(blocks.enter, counted, blocks.leave)
-    ablator = Ablator(CallbackModel.of_blocks(cut, model, SHAPE, causal=model.causal), exam_of(TWO_HOPS, 2))
+    ablator = Ablator(
+        CallbackModel.of_blocks(cut, model, SHAPE, causal=model.causal), exam_of(TWO_HOPS, 2)
+    )
     ablator.losses([Ablation()])  # the module itself is looked through but once
     ran.clear()
     ablator.losses([Ablation.of({(2, n): Mechanism(rest=UNIFORM)}) for n in range(HEADS)])
@@ -144,7 +146,9 @@ def test_an_encoder_of_another_kind_is_refused() -> None:
     torch.manual_seed(0)
     line = "for nn.TransformerEncoder is off by .*; use CallbackModel"
     model = Stranger(True, True).eval()
-    wrong = EncoderAdapter(model.encoder, enter=model.into, leave=model.out, model=model, causal=False)
+    wrong = EncoderAdapter(
+        model.encoder, enter=model.into, leave=model.out, model=model, causal=False
+    )
     with pytest.raises(CircuitError, match=line):
         wrong.enter(exam_of(TWO_HOPS, 4).inputs)
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, discover, exam_of, adapter_of
+from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, adapter_of, discover, exam_of
 from hopscope.circuits.export import (
     circuitsvis,
     edges,

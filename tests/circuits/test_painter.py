@@ -19,17 +19,17 @@ from hopscope.circuits import (
     Carried,
     Exam,
     Mechanism,
+    adapter_of,
     along,
     budget,
     exam_of,
     patterns,
-    adapter_of,
 )
 from hopscope.circuits.ablation import Change, Head
+from hopscope.circuits.adapters import OwnAdapter
 from hopscope.circuits.attended import attended
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
 from hopscope.circuits.mechanism import aim as at
-from hopscope.circuits.adapters import OwnAdapter
 from hopscope.configs import KHop, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role

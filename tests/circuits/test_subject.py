@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from hopscope import load
-from hopscope.circuits import Ablation, Ablator, Exam, attention_maps, exam_of, adapter_of
-from hopscope.circuits.kept import checkpoint_digest
+from hopscope.circuits import Ablation, Ablator, Exam, adapter_of, attention_maps, exam_of
+from hopscope.circuits.adapters import OwnAdapter
 from hopscope.circuits.adapters.blocks import prove
-from hopscope.circuits.adapters import OwnAdapter, weights_digest
+from hopscope.circuits.engine import weights_digest
+from hopscope.circuits.kept import checkpoint_digest
 from hopscope.configs import Experiment, KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role

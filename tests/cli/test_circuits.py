@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 from calling import Captured, Patch, Said
 
-from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, exam_of, adapter_of
+from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, adapter_of, exam_of
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop
 from hopscope.configs.tasks import Order

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AutoModelForCausalLM, Gemma2Config, GptOssConfig
 
-from hopscope.circuits.adapters import weights_digest
+from hopscope.circuits.engine import weights_digest
 from hopscope.llm.attention import LANES, QUERIES, WRITTEN, attend, register
 from hopscope.llm.packed import Packed, pack
 

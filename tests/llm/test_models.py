@@ -18,7 +18,7 @@ import pytest
 import torch
 from calling import Patch
 
-from hopscope.circuits.adapters import weights_digest
+from hopscope.circuits.engine import weights_digest
 from hopscope.errors import LlmError, RunWarning
 from hopscope.llm import models
 from hopscope.llm.local import LocalModel

@@ -21,7 +21,7 @@ from musat_rows import answer_row, with_
 
 import hopscope
 from hopscope import load
-from hopscope.circuits import Circuit, RoleMaps, attention_maps, exam_of, adapter_of
+from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, exam_of
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.export import circuitsvis
 from hopscope.configs import Experiment, Model, Retrieval

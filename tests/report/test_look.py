@@ -127,7 +127,7 @@ def test_pdf_has_fonts_that_venues_take_and_says_what_it_is(
     assert b"/Subtype /Type3" not in text
     assert b"/FontFile2" in text  # TrueType, which is what type 42 wraps
     assert b"/Title" in text
-    assert b"/Adapter" in text
+    assert b"/Subject" in text
     assert b"/CreationDate" not in text  # the same figure, the same bytes
 
 

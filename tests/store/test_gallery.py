@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from hopscope.circuits import Circuit, exam_of, adapter_of
+from hopscope.circuits import Circuit, adapter_of, exam_of
 from hopscope.configs import Experiment, NgramExperiment, Retrieval
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, RunReadOnly
 from hopscope.models.planted import planted

@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 import torch
 
-from hopscope.circuits import Circuit, Adapter, CallbackModel, budget, discover, exam_of, adapter_of
+from hopscope.circuits import Adapter, CallbackModel, Circuit, adapter_of, budget, discover, exam_of
 from hopscope.circuits.carrying import Site
 from hopscope.configs import Discovery, Model, Retrieval
 from hopscope.errors import CircuitError

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Drawn, Exam, OwnTask, CallbackModel, exam_of, adapter_of
+from hopscope.circuits import CallbackModel, Drawn, Exam, OwnTask, adapter_of, exam_of
 from hopscope.circuits.export import transformer_lens_config, transformer_lens_weights
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError
@@ -148,7 +148,9 @@ def whole(model: Transformer, streams: bool) -> CallbackModel:
         return kept
 
     shape = (model.config.layers, model.config.heads)
-    return CallbackModel(forward, model, shape, model.interface.read, streams=handed if streams else None)
+    return CallbackModel(
+        forward, model, shape, model.interface.read, streams=handed if streams else None
+    )
 
 
 def test_a_module_that_hands_its_streams_out_is_read_as_well(two_hops: Planted) -> None:
@@ -161,7 +163,9 @@ def test_a_module_that_hands_its_streams_out_is_read_as_well(two_hops: Planted) 
     assert found.heads is None
     with pytest.raises(CircuitError, match="what heads add alone is not known of this model"):
         found.written((0, 0), Role("query"))
-    with pytest.raises(CircuitError, match="is not handed out: give CallbackModel a function `streams`"):
+    with pytest.raises(
+        CircuitError, match="is not handed out: give CallbackModel a function `streams`"
+    ):
         contents(whole(model, streams=False), task, EXAMPLES)
 
 

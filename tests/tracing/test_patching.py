@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Dissected, EncoderAdapter, CallbackModel, adapter_of
+from hopscope.circuits import CallbackModel, Dissected, EncoderAdapter, adapter_of
 from hopscope.circuits.carrying import Cargo, Site
 from hopscope.circuits.parts import Estimate
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask

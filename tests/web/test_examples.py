@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Ablator, exam_of, adapter_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
 from hopscope.circuits.changes import changes_of
 from hopscope.configs import Experiment, KHop, Model, Training
 from hopscope.errors import ConfigError

@@ -10,11 +10,14 @@ longer ones. For any other module:
                                                           # what heads bring cannot be replaced
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from torch import nn
 
 from hopscope.circuits.adapters.blocks import BlockAdapter
 from hopscope.circuits.adapters.callback import CallbackModel, transformer_lens
-from hopscope.circuits.adapters.decoder import DecoderAdapter, is_decoder
+from hopscope.circuits.adapters.decoder import DecoderAdapter
 from hopscope.circuits.adapters.encoder import EncoderAdapter
 from hopscope.circuits.adapters.own import OwnAdapter
 from hopscope.circuits.engine import Adapter
@@ -22,6 +25,7 @@ from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
 __all__ = [
+    "ADAPTERS",
     "AnyModel",
     "BlockAdapter",
     "CallbackModel",
@@ -33,6 +37,13 @@ __all__ = [
 
 AnyModel = Adapter | CallbackModel | nn.Module
 
+ADAPTERS: dict[str, Callable[[Any], Adapter | CallbackModel]] = {
+    "PreTrainedModel": DecoderAdapter,
+    "TransformerBridge": transformer_lens,
+    "TransformerEncoder": EncoderAdapter,
+}
+"""Name of a class that a model is of, or inherits from → its adapter. Add your own."""
+
 
 def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
     """The model, ready to be examined."""
@@ -40,17 +51,14 @@ def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
         return OwnAdapter(model)
     if isinstance(model, Adapter | CallbackModel):
         return model
-    if is_decoder(model):
-        return DecoderAdapter(model)
-    if isinstance(model, nn.TransformerEncoder):
-        return EncoderAdapter(model)
-    if any(cls.__name__ == "TransformerBridge" for cls in type(model).__mro__):
-        return transformer_lens(model)
+    classes = {cls.__name__ for cls in type(model).__mro__}
+    if name := next((name for name in reversed(ADAPTERS) if name in classes), None):
+        return ADAPTERS[name](model)
     inside = getattr(model, "model", None)
     if isinstance(inside, nn.Module) and not isinstance(model, nn.Module):
         raise CircuitError(f"a {type(model).__name__} is no model, but has one: give its `.model`")
     raise CircuitError(
         f"there is no adapter for a {type(model).__name__}; there are adapters for decoders of "
-        "transformers, TransformerLens, nn.TransformerEncoder, and by hopscope.circuits."
-        "BlockAdapter or CallbackModel for any module"
+        "transformers, TransformerLens and nn.TransformerEncoder, and for any module "
+        "hopscope.circuits.BlockAdapter and CallbackModel"
     )

@@ -255,11 +255,6 @@ def _twin(model: Any) -> Any:
     return copy.deepcopy(model, shared).eval()
 
 
-def is_decoder(model: object) -> bool:
-    """True for a model of transformers, which has a configuration and generates."""
-    return any(cls.__name__ == "PreTrainedModel" for cls in type(model).__mro__)
-
-
 def _refusal(model: Any) -> str:
     return (
         f"{type(model).__name__} computes its attention itself, and not through transformers' "

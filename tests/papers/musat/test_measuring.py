@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Circuit, discover, adapter_of
+from hopscope.circuits import Circuit, adapter_of, discover
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Asking, Experiment, LlmBench, Model, Prompts, Retrieval, Training
 from hopscope.errors import ResultsError

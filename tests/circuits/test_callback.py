@@ -7,7 +7,7 @@ import torch
 from slow import CHANGES
 from torch import Tensor
 
-from hopscope.circuits import Ablation, Ablator, Carried, Exam, CallbackModel
+from hopscope.circuits import Ablation, Ablator, CallbackModel, Carried, Exam
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
