@@ -156,22 +156,6 @@ def test_norms_are_those_of_torch(fleet: tuple[int, ...], rows: int, width: int)
     same_as_torch(cuda_ops.norm, truth, *inputs)
 
 
-def mapped(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """W x + b, of a fleet or of one."""
-    return x @ weight.mT.unsqueeze(-3) + bias[..., None, None, :]
-
-
-@FLEETS
-def test_affine_maps_and_mlps_are_those_of_torch(fleet: tuple[int, ...]) -> None:
-    def truth(x: Tensor, up: Tensor, a: Tensor, down: Tensor, b: Tensor) -> Tensor:
-        return mapped(functional.gelu(mapped(x, up, a)), down, b)
-
-    x, up, a = numbers(*fleet, 5, 9, 48), numbers(*fleet, 160, 48), numbers(*fleet, 160)
-    down, b = numbers(*fleet, 48, 160), numbers(*fleet, 48)
-    same_as_torch(cuda_ops.affine, mapped, x, up, a)
-    same_as_torch(cuda_ops.up_and_down, truth, x, up, a, down, b)
-
-
 @FLEETS
 @pytest.mark.parametrize("norm", ["layer", "none"])
 @pytest.mark.parametrize(("kind", "read"), [("attention", 12), ("attention", 5), ("mlp", 12)])

@@ -191,42 +191,30 @@ def test_what_cannot_be_asked_of_a_model_is_refused() -> None:
             ask()
 
 
-@pytest.mark.parametrize("init", ["gpt2", "fan-in"])
-def test_initial_scales_are_those_of_the_table(init: str) -> None:
-    config = Model(layers=8, d_model=256, init=init)
+@pytest.mark.parametrize("init", ["gpt2", "fan-in", "torch"])
+def test_initial_values_are_those_of_the_table(init: str) -> None:
     wide = Interface(tokens=False, inputs=64, length=4, read=1, outputs=64)
-    model = Transformer.seeded(config, wide, 0)
-    gpt2 = init == "gpt2"
-    expected = {
-        "input.weight": 1 / 8,
-        "blocks.0.attention.query.weight": 0.02 if gpt2 else 1 / 16,
-        "blocks.3.attention.out.weight": 0.02 / 4 if gpt2 else 1 / 16,
-        "blocks.7.mlp.down.weight": 0.02 / 4 if gpt2 else 1 / 32,
-        "head.weight": 0.02 if gpt2 else 1 / 16,
-    }
-    for name, std in expected.items():
-        assert model.state_dict()[name].std().item() == pytest.approx(std, rel=0.03), name
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias"):
-            assert not parameter.any(), name
-        elif "norm" in name:
-            assert (parameter == 1).all(), name
-    louder = Transformer.seeded(Model(input_std=0.5), wide, 0)
-    assert louder.state_dict()["input.weight"].std().item() == pytest.approx(0.5, rel=0.03)
-
-
-def test_maps_may_begin_as_those_of_torch_do() -> None:
-    wide = Interface(tokens=False, inputs=64, length=4, read=1, outputs=64)
-    config = Model(layers=2, d_model=256, init="torch")
-    model = Transformer.seeded(config, wide, 0)
-    for name, inputs in {
-        "input": 64, "blocks.0.attention.query": 256, "blocks.1.attention.out": 256,
-        "blocks.1.mlp.down": 1024, "head": 256,
-    }.items():  # fmt: skip
-        bound = 1 / math.sqrt(inputs)  # as in torch.nn.Linear
-        for kind in ("weight", "bias"):
-            ours = model.get_parameter(f"{name}.{kind}")
-            assert ours.abs().max() <= bound
-            assert ours.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.15), (name, kind)
-    assert (model.get_parameter("blocks.0.mlp_norm.weight") == 1).all()
-    assert not model.get_parameter("norm.bias").any()
+    model = Transformer.seeded(Model(layers=8, d_model=256, init=init), wide, 0)
+    for name, inputs, gpt2 in (
+        ("input", 64, 1 / 8),
+        ("blocks.0.attention.query", 256, 0.02),
+        ("blocks.3.attention.out", 256, 0.02 / 4),
+        ("blocks.7.mlp.down", 1024, 0.02 / 4),
+        ("head", 256, 0.02),
+    ):
+        weight, bias = (model.get_parameter(f"{name}.{kind}") for kind in ("weight", "bias"))
+        bound = inputs**-0.5
+        if init == "torch":  # as in torch.nn.Linear
+            for ours in (weight, bias):
+                assert ours.abs().max() <= bound
+                assert ours.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.15), name
+        else:
+            std = gpt2 if init == "gpt2" else bound
+            assert weight.std().item() == pytest.approx(std, rel=0.03), name
+            assert not bias.any(), name
+    for norm in ("blocks.0.mlp_norm", "norm"):
+        assert (model.get_parameter(f"{norm}.weight") == 1).all()
+        assert not model.get_parameter(f"{norm}.bias").any()
+    if init == "gpt2":
+        louder = Transformer.seeded(Model(input_std=0.5), wide, 0).get_parameter("input.weight")
+        assert louder.std().item() == pytest.approx(0.5, rel=0.03)
