@@ -17,6 +17,7 @@ from hopscope.runs import Stop, train
 from hopscope.store import Store
 from hopscope.training.trainer import Trainer
 from hopscope.workers import Job, Report, job, worker
+from hopscope.workers.cluster import do_on_node, store_word
 from hopscope.workers.fleets import member
 from hopscope.workers.job import Trouble, do, reports_from
 
@@ -32,16 +33,16 @@ def stopped(job: Job) -> list[Report]:
     return do(job, stop=stop)
 
 
-def test_a_job_is_text_and_is_done(tiny: Experiment, store: Store) -> None:
+def test_a_job_and_its_reports_travel_as_text(tiny: Experiment, store: Store) -> None:
     job = Job.of((tiny,), store, "cpu", 1)
     assert Job.from_json(job.canonical_json()) == job
     (report,) = stopped(job)
     assert report.trouble is not None
     assert (report.state, report.trouble.reason) == ("stopped", "enough")
     assert report.trouble.text.startswith("stopped by enough at step 1, ")
-    (report,) = do(job)
-    assert (report.name, report.state, report.trouble) == (tiny.run_name(), "complete", None)
     assert Report.from_json(report.canonical_json()) == report
+    (report,) = reports_from(do_on_node(job.canonical_json(), store_word(store.root)))
+    assert (report.name, report.state, report.trouble) == (tiny.run_name(), "complete", None)
     assert store.has_complete(tiny)
 
 

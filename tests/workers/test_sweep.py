@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
+from hopscope.errors import ConfigError, Interrupted, RunBusy
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store
 from hopscope.workers import Here, Outcome, carry_out
@@ -119,25 +119,23 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(
     assert content(rest) == whole
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "at", "code"),
+    [(signal.SIGINT, 8, 130), (signal.SIGTERM, 8, 75), (signal.SIGINT, STEPS, 130)],
+)
 def test_a_signal_ends_the_sweep(
-    store: Store, recipes: Recipes, names: list[str], number: signal.Signals
+    store: Store, recipes: Recipes, names: list[str], number: signal.Signals, at: int, code: int
 ) -> None:
-    diary = Diary(8, number)
-    with pytest.raises(Interrupted, match=f"stopped by {number.name} at step 2, ") as caught:
+    """At the last step of a run as well, whose own training is done by then."""
+    diary = Diary(at, number)
+    with pytest.raises(Interrupted, match=f"stopped by {number.name}") as caught:
         carry_out(recipes, store, minute(diary), workers=Here(watcher=diary))  # whose time is over
-    assert caught.value.exit_code == {signal.SIGINT: 130, signal.SIGTERM: 75}[number]
-    assert [name for name, _ in diary.started] == names[:2]
-
-
-def test_a_signal_at_the_last_step_ends_the_sweep_too(
-    store: Store, recipes: Recipes, names: list[str]
-) -> None:
-    diary = Diary(STEPS, number=signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        carry_out(recipes, store, workers=Here(watcher=diary))
-    assert [name for name, _ in diary.started] == names[:1]
+    assert caught.value.exit_code == code
+    begun = -(-at // STEPS)
+    assert [name for name, _ in diary.started] == names[:begun]
     assert store.has_complete(recipes[0])
+    if at > STEPS:
+        assert f" at step {at - STEPS}, " in str(caught.value)
 
 
 def test_what_another_process_trains_is_left_to_it(
@@ -180,17 +178,6 @@ def test_what_others_let_go_is_carried_out_after_all(
     assert outcome.complete
     assert outcome.troubles == ()
     assert [name for name, _ in diary.started] == [*names[1:], names[0]]
-
-
-def test_a_training_that_diverges_does_not_end_the_sweep(
-    store: Store, recipes: Recipes, names: list[str]
-) -> None:
-    fields = recipes[0].model_dump()
-    fields["model"] |= {"norm": "none"}
-    fields["training"] |= {"lr": 1e9, "steps": 50}
-    outcome = carry_out((Experiment.model_validate(fields), *recipes), store)
-    assert [type(trouble) for trouble in outcome.troubles] == [Diverged]
-    assert [folder.name for folder in outcome.folders] == names
 
 
 def test_one_recipe_is_no_list_and_a_store_may_be_named(tmp_path: Path, tiny: Experiment) -> None:
