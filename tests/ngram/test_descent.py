@@ -150,21 +150,20 @@ def test_loss_and_gradients_are_those_of_walking(
     check(sample_chains(process, 30, seed), model, descent, at)
 
 
-def test_wide_windows_have_more_matches_than_a_number_has_bits() -> None:
+def test_wide_windows_and_attention_of_any_sharpness_are_those_of_walking() -> None:
+    """Nine lags have more matches than a number has bits; and one shift of all exponents would leave
+    some chains nothing but zeros.
+    """
     process = NgramProcess(alphabet=3, length=30, start="uniform")
-    model = InductionModel(window=9, heads=2, unit_copies=True)
+    wide = InductionModel(window=9, heads=2, unit_copies=True)
     at = Parameters(np.ones(3), np.random.default_rng(0).normal(size=(2, 9)), np.array(2.0))
-    check(sample_chains(process, 20, 1), model, Descent(), at)
-
-
-@pytest.mark.parametrize("kind", ["log", "softmax"])
-def test_attention_of_any_sharpness_is_that_of_walking(kind: str) -> None:
-    """One shift of all exponents would leave some chains nothing but zeros."""
+    check(sample_chains(process, 20, 1), wide, Descent(), at)
     model, chains = InductionModel(), sample_chains(NgramProcess(length=6), 40, 2)
     start = initial(model)
     for scale in (900.0, -2_000.0):
-        at = Parameters(start.c, start.w, np.array(scale))
-        check(chains, model, Descent(loss=kind), at)
+        for loss in ("log", "softmax"):
+            at = Parameters(start.c, start.w, np.array(scale))
+            check(chains, model, Descent(loss=loss), at)
 
 
 def walked(chosen: NgramExperiment) -> InductionTransformer:

@@ -6,9 +6,8 @@ import torch
 from stopping import Stops, content
 from sums import KIND, Summing, Sums
 
-from hopscope.configs import Experiment
 from hopscope.configs.kinds import KINDS
-from hopscope.errors import RunDamaged, RunMismatch, RunWarning, TrainingError
+from hopscope.errors import RunDamaged, RunWarning, TrainingError
 from hopscope.runs import Stepper, opened, train
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
@@ -109,5 +108,3 @@ def test_a_run_does_not_go_on_without_a_file_that_it_needs(
     with pytest.raises(RunDamaged, match=rf"{path.name} is damaged \(its SHA-256 differs"):
         train(Sums(), store)
     assert not RunFolder(begun.path).manifest.complete
-    with pytest.raises(RunMismatch, match="is a run of kind sums, expected one of kind facts"):
-        begun.recipe_as(Experiment)
