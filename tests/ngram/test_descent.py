@@ -151,7 +151,7 @@ def test_loss_and_gradients_are_those_of_walking(
 
 
 def test_wide_windows_and_attention_of_any_sharpness_are_those_of_walking() -> None:
-    """Nine lags have more matches than a number has bits; and one shift of all exponents would leave
+    """Nine lags have more matches than a number has bits; one shift of all exponents would leave
     some chains nothing but zeros.
     """
     process = NgramProcess(alphabet=3, length=30, start="uniform")
