@@ -47,7 +47,7 @@ def test_a_machine_that_cannot_do_a_job_is_one_line(
                 workers.begin(job).result(60)
 
 
-def test_what_makes_no_sense_is_refused(job: Job) -> None:
+def test_what_makes_no_sense_is_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong, problem in (
         ({"gpus": 1.5}, "gpus is 1.5; expected 0 to 1, or a whole number"),
         ({"gpus": -1}, "gpus is -1"),
@@ -71,9 +71,6 @@ def test_what_makes_no_sense_is_refused(job: Job) -> None:
     ):
         with pytest.raises(ConfigError, match=problem):
             connected(address).__enter__()
-
-
-def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"need the library ray .*: pip install 'hopscope\[clus"):
         connected("auto").__enter__()

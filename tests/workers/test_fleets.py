@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
+from waiting import changed, stopped
 
 from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError, Diverged, Interrupted
-from hopscope.runs import Stop, train
+from hopscope.runs import train
 from hopscope.runs.checkpoint import read_tensors
 from hopscope.store import RunFolder, Store
 from hopscope.workers import Here, Job, carry_out, fleets
@@ -25,21 +26,8 @@ def recipes(tiny: Experiment) -> list[Experiment]:
     return [member(tiny, seed) for seed in SEEDS]
 
 
-@pytest.fixture
-def stop() -> Stop:
-    """Somebody has asked to stop: after one step."""
-    stop = Stop()
-    stop.ask("a friend")
-    return stop
-
-
-def changed(recipe: Experiment, **training: object) -> Experiment:
-    fields = recipe.model_dump()
-    return Experiment.model_validate({**fields, "training": {**fields["training"], **training}})
-
-
 def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
-    tiny: Experiment, store: Store, stop: Stop
+    tiny: Experiment, store: Store
 ) -> None:
     five = [member(tiny, seed) for seed in range(5)]
 
@@ -51,8 +39,7 @@ def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     assert cut(4) == [[0, 1, 2, 3], [4]]
     assert cut(2) == [[0, 1], [2, 3], [4]]
     assert cut(1) == [[0], [1], [2], [3], [4]]
-    with pytest.raises(KeyboardInterrupt):  # what was begun alone goes on alone
-        train(five[1], store, "cpu", stop=stop)
+    stopped(Job.of((five[1],), store, "cpu", 1))  # what was begun alone goes on alone
     store.create(five[2])  # of which nothing was trained
     assert cut(9) == [[0, 2, 3, 4], [1]]
     fields = tiny.model_dump()
@@ -89,9 +76,9 @@ def test_a_member_is_its_slice_of_the_fleet(
 
 
 def test_a_fleet_that_was_stopped_goes_on_as_that_fleet(
-    recipes: list[Experiment], store: Store, stop: Stop
+    recipes: list[Experiment], store: Store
 ) -> None:
-    reports = do(Job.of(tuple(recipes), store, "cpu", 1), stop=stop)
+    reports = stopped(Job.of(tuple(recipes), store, "cpu", 1))
     assert [report.state for report in reports] == ["stopped"] * 3
     (name,) = store.names()
     assert RunFolder(store.root / name).manifest.step == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from waiting import PATIENCE, files, until
+from waiting import PATIENCE, files, smallest, until
 
 from hopscope.configs import Experiment
 from hopscope.errors import Interrupted, StoreError
@@ -29,14 +29,6 @@ pytestmark = pytest.mark.slow
 OFTEN = 0.02
 """The chance that a worker is killed at a look."""
 RUNS = int(os.environ.get("HOPSCOPE_CHAOS", "9"))
-
-
-def changed(recipe: Experiment, **training: int) -> Experiment:
-    """A smaller model, that is trained as this says."""
-    fields = recipe.model_dump()
-    fields["training"] |= training
-    fields["model"] |= {"layers": 1, "heads": 1, "d_model": 8}
-    return Experiment.model_validate(fields)
 
 
 def stat(pid: int) -> list[str]:
@@ -113,7 +105,7 @@ class Chaos:
 def test_all_are_complete_and_equal_to_one_after_the_other(
     way: str, tiny: Experiment, store: Store, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    short = changed(tiny, steps=200, checkpoint_every=10, validate_every=100)
+    short = smallest(tiny, steps=200, checkpoint_every=10, validate_every=100)
     recipes = [short.model_copy(update={"seeds": (seed,)}) for seed in range(RUNS)]
     file = tmp_path / "sweep.json"
     file.write_text(f"[{', '.join(each.to_file() for each in recipes)}]")
@@ -149,7 +141,7 @@ def test_all_are_complete_and_equal_to_one_after_the_other(
 def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
     kind: str, times: int, tiny: Experiment, store: Store, request: pytest.FixtureRequest
 ) -> None:
-    recipe = changed(tiny, steps=600, checkpoint_every=20, validate_every=200)
+    recipe = smallest(tiny, steps=600, checkpoint_every=20, validate_every=200)
     pool: Pool = Processes(1, threads=1)
     if kind == "ray":
         pool = Cluster(request.getfixturevalue("ray"), cpus=0.5)

@@ -6,6 +6,7 @@ from inspect import unwrap
 from pathlib import Path
 
 import pytest
+from stopping import content
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Interrupted, RunBusy
@@ -15,8 +16,7 @@ from hopscope.workers import Here, Outcome, carry_out
 
 STEPS = 6
 Recipes = tuple[Experiment, ...]
-Content = dict[str, dict[str, bytes]]
-"""The files of each run, by its name."""
+Runs = dict[str, dict[str, bytes]]
 
 
 class Diary:
@@ -67,17 +67,13 @@ def names(recipes: Recipes) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, recipes: Recipes) -> Content:
+def whole(tmp_path_factory: pytest.TempPathFactory, recipes: Recipes) -> Runs:
     """What becomes of all recipes if nobody interferes."""
-    return content(carry_out(recipes, Store(tmp_path_factory.mktemp("whole"))))
+    return runs_of(carry_out(recipes, Store(tmp_path_factory.mktemp("whole"))))
 
 
-def content(outcome: Outcome) -> Content:
-    """All files but the manifests, which say how long the trainings took."""
-    return {
-        folder.name: {name: folder.read(name) for name in folder.manifest.files}
-        for folder in outcome.folders
-    }
+def runs_of(outcome: Outcome) -> Runs:
+    return {folder.name: content(folder) for folder in outcome.folders}
 
 
 def test_recipes_are_carried_out_in_their_order_and_what_is_complete_is_taken(
@@ -99,7 +95,7 @@ def test_recipes_are_carried_out_in_their_order_and_what_is_complete_is_taken(
 
 @pytest.mark.parametrize(("at", "complete", "step"), [(1, 0, 1), (17, 2, 5)])
 def test_what_was_stopped_ends_as_if_it_had_not_been(
-    whole: Content,
+    whole: Runs,
     store: Store,
     recipes: Recipes,
     names: list[str],
@@ -116,7 +112,7 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(
     rest = carry_out(recipes, store, minute(diary), workers=Here(watcher=diary))
     assert rest.complete
     assert diary.started[0] == (names[complete], step)
-    assert content(rest) == whole
+    assert runs_of(rest) == whole
 
 
 @pytest.mark.parametrize(
