@@ -95,41 +95,42 @@ def some_inputs(interface: Interface, *batch: int) -> Tensor:
     return torch.empty(*shape, interface.inputs).normal_(generator=generator)
 
 
+def doubled(
+    config: Model, interface: Interface, *batch: int, fleet: tuple[int, ...] = ()
+) -> tuple[Transformer, Tensor]:
+    """A model and inputs in float64."""
+    seeded = Transformer.seeded(config, interface, 0)
+    model = shaken(Transformer(config, interface, models=fleet) if fleet else seeded).double()
+    inputs = some_inputs(interface, *batch)
+    return model, inputs if interface.tokens else inputs.double()
+
+
 @given(models, st.sampled_from([VECTORS, TOKENS]))
 @settings(max_examples=40, deadline=None)
 def test_it_computes_what_the_slow_one_computes(config: Model, interface: Interface) -> None:
-    model = shaken(Transformer.seeded(config, interface, 0)).double()
-    inputs = some_inputs(interface, 2)
-    inputs = inputs if interface.tokens else inputs.double()
-    outputs = model(inputs)
-    for row in range(2):
+    model, inputs = doubled(config, interface, 2)
+    for row, outputs in enumerate(model(inputs).detach().numpy()):
         expected = slow_forward(model, inputs[row].numpy())[-interface.read :]
-        assert np.allclose(outputs[row].detach().numpy(), expected, atol=1e-10)
+        assert np.allclose(outputs, expected, atol=1e-10)
 
 
 @given(models, st.sampled_from([VECTORS, TOKENS]))
 @settings(max_examples=20, deadline=None)
 def test_a_fleet_computes_what_its_members_compute(config: Model, interface: Interface) -> None:
-    fleet = shaken(Transformer(config, interface, models=(3, 5))).double()
-    inputs = some_inputs(interface, 2, 4)
-    inputs = inputs if interface.tokens else inputs.double()
-    outputs = fleet(inputs)
-    for member in range(2):
-        assert torch.allclose(outputs[member], fleet.member(member).double()(inputs[member]))
+    fleet, inputs = doubled(config, interface, 2, 4, fleet=(3, 5))
+    for member, outputs in enumerate(fleet(inputs)):
+        assert torch.allclose(outputs, fleet.member(member).double()(inputs[member]))
 
 
-@given(models, st.sampled_from([VECTORS, TOKENS]), st.booleans())
+@given(models, st.sampled_from([VECTORS, TOKENS]), st.sampled_from([(), (3, 5)]))
 @settings(max_examples=20, deadline=None)
 def test_gradients_are_those_of_maps_apart(
-    config: Model, interface: Interface, fleet: bool
+    config: Model, interface: Interface, fleet: tuple[int, ...]
 ) -> None:
     """Training computes queries, keys and values by one map; where attention is looked at, each by
     its own.
     """
-    model = Transformer(config, interface, models=(3, 5)) if fleet else None
-    model = shaken(model or Transformer.seeded(config, interface, 0)).double()
-    inputs = some_inputs(interface, *((2, 3) if fleet else (3,)))
-    inputs = inputs if interface.tokens else inputs.double()
+    model, inputs = doubled(config, interface, *((2, 3) if fleet else (3,)), fleet=fleet)
     found = []
     for attention in (None, lambda _, pattern: pattern):
         outputs = model(inputs, attention=attention)
