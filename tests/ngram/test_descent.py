@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.ngram import train
 from hopscope.ngram.counts import counted
-from hopscope.ngram.evaluation import mean_loss
+from hopscope.ngram.evaluation import mean_loss, model_answers
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets
 from hopscope.ngram.process import SPLITS, Chains, sample_chains
@@ -207,7 +207,10 @@ def test_training_by_counts_is_training_by_walking(
     for name, value in module.state_dict().items():
         np.testing.assert_allclose(run.state(2)[name], value.numpy(), rtol=1e-9, atol=1e-12)
     for split in SPLITS:
-        loss, _ = walked_loss(module, chosen.descent, drawn(chosen, 2, split).tokens)
+        chains = drawn(chosen, 2, split)
+        loss, answers = walked_loss(module, chosen.descent, chains.tokens)
+        found = model_answers(chosen, run.state(2), chains)
+        np.testing.assert_allclose(found, answers, rtol=1e-6, atol=1e-9)
         assert run.losses(split)[1][-1, 0, 0] == pytest.approx(loss.item(), rel=1e-6)
 
 
