@@ -201,13 +201,16 @@ def test_training_by_counts_is_training_by_walking(
     experiment: Make, stages: str, first: str, batch: int | None, tmp_path: Path
 ) -> None:
     epochs = tuple(5 for _ in stages.split(","))
-    descent = {"stages": stages, "epochs": epochs, "chains": 60, "batch": batch}
+    counts = {"train": 60, "validation": 40}
+    descent = {"stages": stages, "epochs": epochs, "batch": batch}
+    descent |= {"chains": 60, "validation_chains": 40}
     chosen = experiment(model={"first": first}, descent=descent, seeds=(2,))
     run, module = train(chosen, tmp_path), walked(chosen)
     for name, value in module.state_dict().items():
         np.testing.assert_allclose(run.state(2)[name], value.numpy(), rtol=1e-9, atol=1e-12)
     for split in SPLITS:
         chains = drawn(chosen, 2, split)
+        assert len(chains) == counts[split]
         loss, answers = walked_loss(module, chosen.descent, chains.tokens)
         found = model_answers(chosen, run.state(2), chains)
         np.testing.assert_allclose(found, answers, rtol=1e-6, atol=1e-9)

@@ -82,10 +82,12 @@ def test_a_fleet_that_was_stopped_goes_on_as_that_fleet(
     assert [report.state for report in reports] == ["stopped"] * 3
     (name,) = store.names()
     assert RunFolder(store.root / name).manifest.step == 1
+    alone = train(recipes[0], store, "cpu", threads=1).folder  # which somebody else did meanwhile
     # Asked for in another way, and packed in another way: what was begun goes on as it began.
     assert carry_out(recipes[1:], store, device="cpu", workers=Here(pack=1)).complete
-    folders = [RunFolder(store.root / each) for each in store.names()]
-    assert [folder.manifest.computed[0].fleet for folder in folders] == [SEEDS] * 3
+    assert RunFolder(alone.path).manifest == alone.manifest
+    folders = [store.create(recipe) for recipe in recipes[1:]]
+    assert [folder.manifest.computed[0].fleet for folder in folders] == [SEEDS] * 2
 
 
 def test_a_kill_while_members_are_kept_changes_nothing(
