@@ -2,6 +2,7 @@
 trained.
 """
 
+import shutil
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,6 +15,7 @@ from hopscope.errors import ConfigError, Diverged, Interrupted
 from hopscope.runs import train
 from hopscope.runs.checkpoint import read_tensors
 from hopscope.store import RunFolder, Store
+from hopscope.store.manifest import MANIFEST
 from hopscope.workers import Here, Job, carry_out, fleets
 from hopscope.workers.fleets import PACKED, jobs_of, member, together
 from hopscope.workers.job import do
@@ -111,6 +113,19 @@ def test_a_kill_while_members_are_kept_changes_nothing(
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
     assert RunFolder(first.path).manifest == first.manifest
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
+
+
+def test_a_fleet_stays_until_every_member_is_kept(recipes: list[Experiment], store: Store) -> None:
+    damaged = store.create(recipes[1]).path
+    fleet = together(recipes).run_name()
+    stopped(Job.of(tuple(recipes), store, "cpu", 1))
+    (damaged / MANIFEST).write_text("{}")
+    reports = do(Job.of(tuple(recipes), store, "cpu", 1))
+    assert [each.state for each in reports] == ["complete", "failed", "complete"]
+    assert fleet in store.names()
+    shutil.rmtree(damaged)
+    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
+    assert fleet not in store.names()
 
 
 def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: Store) -> None:
