@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sums import KIND
 
 from hopscope.configs import (
     MQAR,
@@ -23,7 +24,7 @@ from hopscope.configs import (
     Training,
     read_recipe,
 )
-from hopscope.configs.kinds import kind_of
+from hopscope.configs.kinds import KINDS, kind_of
 from hopscope.errors import HopscopeError
 
 F1 = Prompts(formulation="f1", hops=1)
@@ -107,6 +108,8 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (endpoint(True, protocol="greedy"), "a chat endpoint begins its answers itself"),
     (lambda: Experiment.from_json("{"), "Experiment: Invalid JSON"),
     (lambda: read_recipe('{"kind": "dreams"}'), "kind is 'dreams'; expected one of facts, ngram"),
+    (lambda: read_recipe("{}"), "a recipe's kind is None; expected one of facts"),
+    (lambda: read_recipe('{"kind": "sums", "task": {}}'), "Sums.task: unknown field"),
     (lambda: read_recipe('{"kind": ["facts"]}'), "kind is ['facts']; expected one of"),
     (lambda: read_recipe('{"kind": "facts", "experiment": "ngram"}'), "experiment: unknown field"),
     (lambda: read_recipe("[1]"), "a recipe is a JSON object; got [1]"),
@@ -116,7 +119,8 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "sums", KIND)
     for make, text in REFUSED:
         line = "was not refused"
         try:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from hopscope.configs import Experiment, Interface, Model, Retrieval, Training
+from hopscope.configs import Experiment, Interface, Model
 from hopscope.models import Transformer, native
 from hopscope.models.fused_blocks import FusedBlocks
 from hopscope.models.transformer import Block
@@ -19,14 +19,6 @@ from hopscope.training.trainer import Trainer
 SHAPES = st.sampled_from([(4, 64), (2, 64), (1, 64), (4, 192), (2, 128), (1, 128), (3, 192)])
 """Heads and width: heads of 16, 32, 64, 48 and 128 numbers."""
 WIDE = Model(layers=1, heads=2, d_model=128)
-KINDS = pytest.mark.parametrize(
-    ("kind", "read"), [("attention", 30), ("attention", 4), ("mlp", 30)]
-)
-
-
-def same(ours: list[Tensor], others: list[Tensor]) -> bool:
-    """Whether all are equal, bit by bit."""
-    return all(torch.equal(a, b) for a, b in zip(ours, others, strict=True))
 
 
 @on_every_backend
@@ -63,49 +55,37 @@ def test_attention_bears_large_scores(backend: str) -> None:
 
 
 @on_every_backend
-@KINDS
-def test_results_do_not_depend_on_threads_nor_on_who_else_uses_the_tiles(
-    backend: str, kind: str, read: int
-) -> None:
-    """torch's own products in bf16 take tiles of other sizes on a processor with AMX."""
+@pytest.mark.parametrize(("kind", "read"), [("attention", 30), ("attention", 4), ("mlp", 30)])
+def test_bits_depend_on_nothing_but_the_numbers(backend: str, kind: str, read: int) -> None:
+    """Not on threads, nor on who calls, on how tensors lie in memory, or on the default dtype.
+
+    torch's own products in bf16 take tiles of other sizes on a processor with AMX.
+    """
     torch.manual_seed(2)
     fast, _ = pair(backend, WIDE)
-    x, slope, left, right = (
-        numbers(61, 30, 128), numbers(61, 30, 128), numbers(40, 72), numbers(72, 24),
-    )  # fmt: skip
-    before, product, found = torch.get_num_threads(), left @ right, []
+    views = numbers(30, 61, 256).transpose(0, 1)[..., 128:], numbers(128).expand(61, 30, 128)
+    left, right = numbers(40, 72), numbers(72, 24)
+    found, product = [results(fast, kind, views[0], read, views[1])], left @ right
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            found.append(results(fast, kind, x, read, slope))
+        for count, default in ((1, torch.float64), (2, torch.bfloat16), (3, torch.float32)):
+            torch.set_num_threads(count)
+            torch.set_default_dtype(default)
+            found.append(results(fast, kind, views[0], read, views[1]))
             assert torch.equal(product, left @ right)
     finally:
-        torch.set_num_threads(before)
-    thread = Thread(target=lambda: found.append(results(fast, kind, x, read, slope)))
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(dtype)
+    copies = [x.contiguous() for x in views]
+    thread = Thread(target=lambda: found.append(results(fast, kind, copies[0], read, copies[1])))
     thread.start()
     thread.join()
-    assert len(found) == 4
-    assert all(same(found[0], other) for other in found[1:])
-
-
-@on_every_backend
-@KINDS
-def test_views_are_as_good_as_copies_under_any_default_dtype(
-    backend: str, kind: str, read: int
-) -> None:
-    torch.manual_seed(0)
-    fast, _ = pair(backend, WIDE)
-    x, slope = numbers(30, 5, 256).transpose(0, 1)[..., 128:], numbers(128).expand(5, 30, 128)
-    copied = results(fast, kind, x.contiguous(), read, slope.contiguous())
     for parameter in fast.parameters():
         parameter.data = torch.stack([parameter.data, parameter.data], -1)[..., 0]
-    before = torch.get_default_dtype()
-    try:
-        for default in (torch.float32, torch.float64, torch.bfloat16):
-            torch.set_default_dtype(default)
-            assert same(results(fast, kind, x, read, slope), copied)
-    finally:
-        torch.set_default_dtype(before)
+    found.append(results(fast, kind, views[0], read, views[1]))
+    assert len(found) == 6
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
 @on_every_backend
@@ -157,21 +137,13 @@ def test_kernels_are_chosen_by_shape_dtype_and_device(backend: str) -> None:
         ):  # fmt: skip
             other = WIDE.model_copy(update=config)
             assert chosen(Block((), other).bfloat16()) == expected, config
+        for precision in ("float32", "bf16"):  # a training takes them as well
+            trainer = Trainer(Experiment(model=WIDE), torch.device("cpu"), precision)
+            taken = {chosen(block) for block in trainer.model.blocks}  # type: ignore[arg-type]
+            assert taken == {(precision == "bf16",) * 2}
     with native.using("torch"):
         assert chosen(Block((), WIDE).bfloat16()) == (False, False)
         assert chosen(model_and_batch(backend)[0].blocks[0]) == (True, True)  # type: ignore[arg-type]
-
-
-@on_every_backend
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
-def test_a_training_takes_the_kernels_in_bf16(backend: str, precision: str) -> None:
-    experiment = Experiment(
-        task=Retrieval(hops=2, chains=2), model=WIDE,
-        training=Training(batch=4, validation_examples=8),
-    )  # fmt: skip
-    with native.using(backend):
-        trainer = Trainer(experiment, torch.device("cpu"), precision)
-    assert all(bool(block.longest) == (precision == "bf16") for block in trainer.model.blocks)
 
 
 @on_every_backend

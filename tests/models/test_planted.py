@@ -95,33 +95,27 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
-def test_removing_any_path_breaks_it(grown: Planted) -> None:
-    batch = dataset(grown.task, 0, 32, "validation")
+def test_its_paths_are_needed_attended_fully_and_enough(grown: Planted) -> None:
+    batch, task = dataset(grown.task, 0, 50, "validation"), grown.task
+    attention = grown.model.attention(batch.inputs)
+    same = batch.roles.chain[:, :, None] == batch.roles.chain[:, None, :]
     whole = losses(grown, batch).mean()
     for path in grown.paths:
-        cut = losses(grown, batch, without(path, grown.task, batch)).mean()
-        assert cut > max(1e3 * whole, 0.02 * grown.task.chance()), path
-
-
-@pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
-def test_paths_are_attended_fully_and_nothing_else_is_needed(grown: Planted) -> None:
-    batch = dataset(grown.task, 0, 50, "validation")
-    attention = grown.model.attention(batch.inputs)
-    table = grown.task.roles()
-    needed = {(p.layer, p.head, p.reader): p.source for p in grown.paths}
-    for (layer, head, query), key in needed.items():
-        reader = batch.roles.role == table.index(query)
-        source = batch.roles.role == table.index(key)
-        same = batch.roles.chain[:, :, None] == batch.roles.chain[:, None, :]
-        weight = (attention[layer, :, head] * (source[:, None, :] & same)).sum(-1)[reader]
-        assert weight.min() > 0.999, (layer, head, query)
+        cut = losses(grown, batch, without(path, task, batch)).mean()
+        assert cut > max(1e3 * whole, 0.02 * task.chance()), path
+        reader, source = (
+            batch.roles.role == task.roles().index(role) for role in (path.reader, path.source)
+        )
+        looked = attention[path.layer, :, path.head] * (source[:, None, :] & same)
+        assert looked.sum(-1)[reader].min() > 0.999, path
 
     def only_paths(layer: int, pattern: Tensor) -> Tensor:
         """Every row that belongs to no path becomes even."""
         edited = even(pattern)
-        for at, head, query in needed:
-            if at == layer:
-                rows = (batch.roles.role == table.index(query))[:, -pattern.shape[-2] :, None]
+        for path in grown.paths:
+            if path.layer == layer:
+                reader = batch.roles.role == task.roles().index(path.reader)
+                rows, head = reader[:, -pattern.shape[-2] :, None], path.head
                 edited[:, head] = torch.where(rows, pattern[:, head], edited[:, head])
         return edited
 

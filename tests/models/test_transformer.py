@@ -95,41 +95,42 @@ def some_inputs(interface: Interface, *batch: int) -> Tensor:
     return torch.empty(*shape, interface.inputs).normal_(generator=generator)
 
 
+def doubled(
+    config: Model, interface: Interface, *batch: int, fleet: tuple[int, ...] = ()
+) -> tuple[Transformer, Tensor]:
+    """A model and inputs in float64."""
+    seeded = Transformer.seeded(config, interface, 0)
+    model = shaken(Transformer(config, interface, models=fleet) if fleet else seeded).double()
+    inputs = some_inputs(interface, *batch)
+    return model, inputs if interface.tokens else inputs.double()
+
+
 @given(models, st.sampled_from([VECTORS, TOKENS]))
 @settings(max_examples=40, deadline=None)
 def test_it_computes_what_the_slow_one_computes(config: Model, interface: Interface) -> None:
-    model = shaken(Transformer.seeded(config, interface, 0)).double()
-    inputs = some_inputs(interface, 2)
-    inputs = inputs if interface.tokens else inputs.double()
-    outputs = model(inputs)
-    for row in range(2):
+    model, inputs = doubled(config, interface, 2)
+    for row, outputs in enumerate(model(inputs).detach().numpy()):
         expected = slow_forward(model, inputs[row].numpy())[-interface.read :]
-        assert np.allclose(outputs[row].detach().numpy(), expected, atol=1e-10)
+        assert np.allclose(outputs, expected, atol=1e-10)
 
 
 @given(models, st.sampled_from([VECTORS, TOKENS]))
 @settings(max_examples=20, deadline=None)
 def test_a_fleet_computes_what_its_members_compute(config: Model, interface: Interface) -> None:
-    fleet = shaken(Transformer(config, interface, models=(3, 5))).double()
-    inputs = some_inputs(interface, 2, 4)
-    inputs = inputs if interface.tokens else inputs.double()
-    outputs = fleet(inputs)
-    for member in range(2):
-        assert torch.allclose(outputs[member], fleet.member(member).double()(inputs[member]))
+    fleet, inputs = doubled(config, interface, 2, 4, fleet=(3, 5))
+    for member, outputs in enumerate(fleet(inputs)):
+        assert torch.allclose(outputs, fleet.member(member).double()(inputs[member]))
 
 
-@given(models, st.sampled_from([VECTORS, TOKENS]), st.booleans())
+@given(models, st.sampled_from([VECTORS, TOKENS]), st.sampled_from([(), (3, 5)]))
 @settings(max_examples=20, deadline=None)
 def test_gradients_are_those_of_maps_apart(
-    config: Model, interface: Interface, fleet: bool
+    config: Model, interface: Interface, fleet: tuple[int, ...]
 ) -> None:
     """Training computes queries, keys and values by one map; where attention is looked at, each by
     its own.
     """
-    model = Transformer(config, interface, models=(3, 5)) if fleet else None
-    model = shaken(model or Transformer.seeded(config, interface, 0)).double()
-    inputs = some_inputs(interface, *((2, 3) if fleet else (3,)))
-    inputs = inputs if interface.tokens else inputs.double()
+    model, inputs = doubled(config, interface, *((2, 3) if fleet else (3,)), fleet=fleet)
     found = []
     for attention in (None, lambda _, pattern: pattern):
         outputs = model(inputs, attention=attention)
@@ -191,42 +192,30 @@ def test_what_cannot_be_asked_of_a_model_is_refused() -> None:
             ask()
 
 
-@pytest.mark.parametrize("init", ["gpt2", "fan-in"])
-def test_initial_scales_are_those_of_the_table(init: str) -> None:
-    config = Model(layers=8, d_model=256, init=init)
+@pytest.mark.parametrize("init", ["gpt2", "fan-in", "torch"])
+def test_initial_values_are_those_of_the_table(init: str) -> None:
     wide = Interface(tokens=False, inputs=64, length=4, read=1, outputs=64)
-    model = Transformer.seeded(config, wide, 0)
-    gpt2 = init == "gpt2"
-    expected = {
-        "input.weight": 1 / 8,
-        "blocks.0.attention.query.weight": 0.02 if gpt2 else 1 / 16,
-        "blocks.3.attention.out.weight": 0.02 / 4 if gpt2 else 1 / 16,
-        "blocks.7.mlp.down.weight": 0.02 / 4 if gpt2 else 1 / 32,
-        "head.weight": 0.02 if gpt2 else 1 / 16,
-    }
-    for name, std in expected.items():
-        assert model.state_dict()[name].std().item() == pytest.approx(std, rel=0.03), name
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias"):
-            assert not parameter.any(), name
-        elif "norm" in name:
-            assert (parameter == 1).all(), name
-    louder = Transformer.seeded(Model(input_std=0.5), wide, 0)
-    assert louder.state_dict()["input.weight"].std().item() == pytest.approx(0.5, rel=0.03)
-
-
-def test_maps_may_begin_as_those_of_torch_do() -> None:
-    wide = Interface(tokens=False, inputs=64, length=4, read=1, outputs=64)
-    config = Model(layers=2, d_model=256, init="torch")
-    model = Transformer.seeded(config, wide, 0)
-    for name, inputs in {
-        "input": 64, "blocks.0.attention.query": 256, "blocks.1.attention.out": 256,
-        "blocks.1.mlp.down": 1024, "head": 256,
-    }.items():  # fmt: skip
-        bound = 1 / math.sqrt(inputs)  # as in torch.nn.Linear
-        for kind in ("weight", "bias"):
-            ours = model.get_parameter(f"{name}.{kind}")
-            assert ours.abs().max() <= bound
-            assert ours.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.15), (name, kind)
-    assert (model.get_parameter("blocks.0.mlp_norm.weight") == 1).all()
-    assert not model.get_parameter("norm.bias").any()
+    model = Transformer.seeded(Model(layers=8, d_model=256, init=init), wide, 0)
+    for name, inputs, gpt2 in (
+        ("input", 64, 1 / 8),
+        ("blocks.0.attention.query", 256, 0.02),
+        ("blocks.3.attention.out", 256, 0.02 / 4),
+        ("blocks.7.mlp.down", 1024, 0.02 / 4),
+        ("head", 256, 0.02),
+    ):
+        weight, bias = (model.get_parameter(f"{name}.{kind}") for kind in ("weight", "bias"))
+        bound = inputs**-0.5
+        if init == "torch":  # as in torch.nn.Linear
+            for ours in (weight, bias):
+                assert ours.abs().max() <= bound
+                assert ours.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.15), name
+        else:
+            std = gpt2 if init == "gpt2" else bound
+            assert weight.std().item() == pytest.approx(std, rel=0.03), name
+            assert not bias.any(), name
+    for norm in ("blocks.0.mlp_norm", "norm"):
+        assert (model.get_parameter(f"{norm}.weight") == 1).all()
+        assert not model.get_parameter(f"{norm}.bias").any()
+    if init == "gpt2":
+        louder = Transformer.seeded(Model(input_std=0.5), wide, 0).get_parameter("input.weight")
+        assert louder.std().item() == pytest.approx(0.5, rel=0.03)

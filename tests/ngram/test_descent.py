@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.ngram import train
 from hopscope.ngram.counts import counted
-from hopscope.ngram.evaluation import mean_loss
+from hopscope.ngram.evaluation import mean_loss, model_answers
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets
 from hopscope.ngram.process import SPLITS, Chains, sample_chains
@@ -150,21 +150,20 @@ def test_loss_and_gradients_are_those_of_walking(
     check(sample_chains(process, 30, seed), model, descent, at)
 
 
-def test_wide_windows_have_more_matches_than_a_number_has_bits() -> None:
+def test_wide_windows_and_attention_of_any_sharpness_are_those_of_walking() -> None:
+    """Nine lags have more matches than a number has bits; one shift of all exponents would leave
+    some chains nothing but zeros.
+    """
     process = NgramProcess(alphabet=3, length=30, start="uniform")
-    model = InductionModel(window=9, heads=2, unit_copies=True)
+    wide = InductionModel(window=9, heads=2, unit_copies=True)
     at = Parameters(np.ones(3), np.random.default_rng(0).normal(size=(2, 9)), np.array(2.0))
-    check(sample_chains(process, 20, 1), model, Descent(), at)
-
-
-@pytest.mark.parametrize("kind", ["log", "softmax"])
-def test_attention_of_any_sharpness_is_that_of_walking(kind: str) -> None:
-    """One shift of all exponents would leave some chains nothing but zeros."""
+    check(sample_chains(process, 20, 1), wide, Descent(), at)
     model, chains = InductionModel(), sample_chains(NgramProcess(length=6), 40, 2)
     start = initial(model)
     for scale in (900.0, -2_000.0):
-        at = Parameters(start.c, start.w, np.array(scale))
-        check(chains, model, Descent(loss=kind), at)
+        for loss in ("log", "softmax"):
+            at = Parameters(start.c, start.w, np.array(scale))
+            check(chains, model, Descent(loss=loss), at)
 
 
 def walked(chosen: NgramExperiment) -> InductionTransformer:
@@ -202,13 +201,19 @@ def test_training_by_counts_is_training_by_walking(
     experiment: Make, stages: str, first: str, batch: int | None, tmp_path: Path
 ) -> None:
     epochs = tuple(5 for _ in stages.split(","))
-    descent = {"stages": stages, "epochs": epochs, "chains": 60, "batch": batch}
+    counts = {"train": 60, "validation": 40}
+    descent = {"stages": stages, "epochs": epochs, "batch": batch}
+    descent |= {"chains": 60, "validation_chains": 40}
     chosen = experiment(model={"first": first}, descent=descent, seeds=(2,))
     run, module = train(chosen, tmp_path), walked(chosen)
     for name, value in module.state_dict().items():
         np.testing.assert_allclose(run.state(2)[name], value.numpy(), rtol=1e-9, atol=1e-12)
     for split in SPLITS:
-        loss, _ = walked_loss(module, chosen.descent, drawn(chosen, 2, split).tokens)
+        chains = drawn(chosen, 2, split)
+        assert len(chains) == counts[split]
+        loss, answers = walked_loss(module, chosen.descent, chains.tokens)
+        found = model_answers(chosen, run.state(2), chains)
+        np.testing.assert_allclose(found, answers, rtol=1e-6, atol=1e-9)
         assert run.losses(split)[1][-1, 0, 0] == pytest.approx(loss.item(), rel=1e-6)
 
 

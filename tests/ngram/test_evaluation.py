@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +11,6 @@ from hopscope.configs import NgramExperiment, NgramProcess
 from hopscope.errors import ConfigError
 from hopscope.ngram import evaluation, information, train
 from hopscope.ngram.growth import growth
-from hopscope.ngram.model import InductionTransformer
-from hopscope.ngram.parameters import Parameters
 from hopscope.ngram.process import Chains, sample_chains
 from hopscope.ngram.trainer import drawn
 
@@ -42,28 +39,6 @@ def test_the_paper_in_short(tmp_path: Path) -> None:
         assert other.distance < 0.05, process
     with pytest.raises(ConfigError, match="make it at least 4"):
         evaluation.transfer(run, 0, lengths=(3,), alphas=())
-
-
-def test_a_full_first_layer_learns_the_same(tmp_path: Path) -> None:
-    chosen = NgramExperiment(
-        model={"first": "full", "unit_copies": True},
-        descent={"stages": "CWa", "epochs": (400,), "chains": 1_500, "records": 10},
-        seeds=(5,),
-    )
-    run = train(chosen, tmp_path)
-    state = run.state(5)
-    picked = evaluation.choice(chosen.model, Parameters.of(state))
-    assert picked.lags == (1, 2)
-    assert picked.share > 0.99
-    moments = evaluation.approach(run, 5)
-    assert moments[-1].distance < 0.1 < moments[0].distance
-    chains = drawn(chosen, 5, "validation")
-    module = InductionTransformer(chosen.model, 3, 5)
-    module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
-    with torch.no_grad():
-        walked = module(torch.from_numpy(chains.tokens[:, :-1].astype(np.int64))).numpy()
-    answers = evaluation.model_answers(chosen, state, chains)
-    np.testing.assert_allclose(answers, walked, atol=1e-10)
 
 
 CHOICES = [

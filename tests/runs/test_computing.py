@@ -1,4 +1,3 @@
-import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -8,32 +7,14 @@ from typing import Literal
 
 import pytest
 import torch
+from stopping import Stops, content
 
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, Interrupted, RunWarning
 from hopscope.models import native
 from hopscope.runs.computing import note_computing, processor, using_threads
 from hopscope.store import RunFolder, Store
-from hopscope.training import Run, train
-
-
-class Stops:
-    """A watcher that asks for a stop after a step."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def start(self, *_: object) -> None: ...
-
-    def advance(self, step: int, _: object) -> None:
-        if step == self.step:
-            signal.raise_signal(signal.SIGTERM)
-
-    def stop(self) -> None: ...
-
-
-def content(run: Run) -> dict[str, bytes]:
-    return {name: run.folder.read(name) for name in run.folder.manifest.files}
+from hopscope.training import train
 
 
 def stopped(store: Store, tiny: Experiment, threads: int | None = None) -> RunFolder:
@@ -82,7 +63,7 @@ def test_a_run_goes_on_with_its_threads_and_notes_how_it_was_computed(
     with using_threads(threads + 1):  # something else in this process wanted more
         resumed = train(tiny, tmp_path / "cut")
         assert torch.get_num_threads() == threads + 1
-    assert content(resumed) == content(whole)
+    assert content(resumed.folder) == content(whole.folder)
     (stretch,) = resumed.folder.manifest.computed
     assert (stretch.first, stretch.threads, stretch.torch) == (0, threads, torch.__version__)
     assert stretch.processor == processor() != ""
@@ -119,4 +100,4 @@ def test_load_changes_no_bit(
         for other in others:
             other.kill()
             other.wait()
-    assert content(resumed) == content(whole)
+    assert content(resumed.folder) == content(whole.folder)

@@ -1,20 +1,14 @@
 """A kind of run that nobody but an example knows of: sums of drawn numbers."""
 
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-import sums
 import torch
+from stopping import Stops, content
 from sums import KIND, Summing, Sums
 
-from hopscope.configs import Experiment
 from hopscope.configs.kinds import KINDS
-from hopscope.errors import RunDamaged, RunMismatch, RunWarning, TrainingError
-from hopscope.runs import Stepper, Stop, opened, train
+from hopscope.errors import RunDamaged, RunWarning, TrainingError
+from hopscope.runs import Stepper, opened, train
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
 
@@ -23,10 +17,6 @@ from hopscope.store.checkpoints import checkpoint_name
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one entry that a kind needs."""
     monkeypatch.setitem(KINDS, "sums", KIND)
-
-
-def content(folder: RunFolder) -> dict[str, bytes]:
-    return {name: folder.read(name) for name in folder.manifest.files}
 
 
 def test_it_is_carried_out_kept_and_opened(store: Store) -> None:
@@ -41,77 +31,66 @@ def test_it_is_carried_out_kept_and_opened(store: Store) -> None:
     assert losses[-1, 0, 0] == pytest.approx(expected)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What becomes of the run if nobody interferes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(KINDS, "sums", KIND)
+        return content(train(Sums(), tmp_path_factory.mktemp("whole")).folder)
+
+
 @pytest.mark.parametrize("step", [1, 10, 25, 39])
-def test_stopped_anywhere_it_ends_with_the_same_bytes(store: Store, step: int) -> None:
-    whole = content(train(Sums(), Store(store.root / "whole")).folder)
-
-    class Stops:
-        def start(self, *_: object) -> None: ...
-
-        def advance(self, at: int, _: object) -> None:
-            if at == step:
-                signal.raise_signal(signal.SIGTERM)
-
-        def stop(self) -> None: ...
-
+def test_stopped_anywhere_it_ends_with_the_same_bytes(
+    store: Store, step: int, whole: dict[str, bytes]
+) -> None:
     with pytest.raises(KeyboardInterrupt, match=f"stopped by SIGTERM at step {step}"):
-        train(Sums(), store, watcher=Stops())
+        train(Sums(), store, watcher=Stops(step))
     assert store.find("sums").manifest.step == step
     assert content(train(Sums(), store).folder) == whole
 
 
 @pytest.mark.parametrize(
-    "error", [torch.OutOfMemoryError("CUDA out of memory.\nmore"), MemoryError()]
-)
-def test_without_memory_it_says_so_and_goes_on_later(
-    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    whole = content(train(Sums(), Store(store.root / "whole")).folder)
+    ("ends", "error", "line"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory.\nmore"), TrainingError,
+         r"at step 20 or after it \(CUDA out of memory"),
+        (MemoryError(), TrainingError, r"at step 20 or after it \(MemoryError"),
+        (KeyboardInterrupt(), KeyboardInterrupt, "^$"),  # as a kill: nothing more is written
+    ],
+)  # fmt: skip
+def test_without_memory_or_killed_it_ends_with_the_same_bytes(
+    store: Store, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes],
+    ends: BaseException, error: type[BaseException], line: str,
+) -> None:  # fmt: skip
     advance = Summing.advance
 
-    def full(self: Summing) -> np.ndarray | None:
+    def ending(self: Summing) -> np.ndarray | None:
         if self.step == 27:
-            raise error
+            raise ends
         return advance(self)
 
-    monkeypatch.setattr(Summing, "advance", full)
-    with pytest.raises(
-        TrainingError, match=r"at step 20 or after it \((CUDA out of )?[mM]emory"
-    ) as told:
-        train(Sums(), store)
+    with monkeypatch.context() as patch:
+        patch.setattr(Summing, "advance", ending)
+        with pytest.raises(error, match=line) as told:
+            train(Sums(), store)
     assert "\n" not in str(told.value)
-    monkeypatch.setattr(Summing, "advance", advance)
-    assert content(train(Sums(), store).folder) == whole
-
-
-def test_killed_it_ends_with_the_same_bytes(store: Store) -> None:
-    code = (
-        "import os, sys\n"
-        f"sys.path.insert(0, {str(Path(sums.__file__).parent)!r})\n"
-        "import sums as k\n"
-        "k.KINDS['sums'] = k.KIND\n"
-        "advance = k.Summing.advance\n"
-        "k.Summing.advance = lambda self: os.kill(os.getpid(), 9) if self.step == 27 else "
-        "advance(self)\n"
-        "k.train(k.Sums(), sys.argv[1])"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(store.root)], check=False)
-    assert done.returncode == -signal.SIGKILL
     assert store.find("sums").manifest.step == 20
-    whole = content(train(Sums(), Store(store.root / "whole")).folder)
     assert content(train(Sums(), store).folder) == whole
 
 
-def test_a_run_goes_on_without_files_that_it_does_not_need(store: Store) -> None:
-    stop = Stop()
-    stop.ask("somebody")
+@pytest.fixture
+def begun(store: Store) -> RunFolder:
+    """The run, stopped after a step."""
     with pytest.raises(KeyboardInterrupt):
-        train(Sums(), store, stop=stop)
-    folder = store.find("sums")
-    with folder.locked():
-        folder.commit({"views.json": b"{}"})
-    (folder.path / "views.json").write_text("[]")
-    earlier = folder.path / checkpoint_name(0)
+        train(Sums(), store, watcher=Stops(1))
+    return store.find("sums")
+
+
+def test_a_run_goes_on_without_files_that_it_does_not_need(store: Store, begun: RunFolder) -> None:
+    with begun.locked():
+        begun.commit({"views.json": b"{}"})
+    (begun.path / "views.json").write_text("[]")
+    earlier = begun.path / checkpoint_name(0)
     earlier.unlink()
     with pytest.warns(RunWarning) as warned:
         assert train(Sums(), store).folder.manifest.complete
@@ -121,16 +100,11 @@ def test_a_run_goes_on_without_files_that_it_does_not_need(store: Store) -> None
 
 
 @pytest.mark.parametrize("start", ["checkpoints/step-", "metrics/part-"])
-def test_a_run_does_not_go_on_without_a_file_that_it_needs(store: Store, start: str) -> None:
-    stop = Stop()
-    stop.ask("somebody")
-    with pytest.raises(KeyboardInterrupt):
-        train(Sums(), store, stop=stop)
-    folder = store.find("sums")
-    path = folder.path / folder.files(start)[-1]
+def test_a_run_does_not_go_on_without_a_file_that_it_needs(
+    store: Store, begun: RunFolder, start: str
+) -> None:
+    path = begun.path / begun.files(start)[-1]
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(RunDamaged, match=rf"{path.name} is damaged \(its SHA-256 differs"):
         train(Sums(), store)
-    assert not RunFolder(folder.path).manifest.complete
-    with pytest.raises(RunMismatch, match="is a run of kind sums, expected one of kind facts"):
-        folder.recipe_as(Experiment)
+    assert not RunFolder(begun.path).manifest.complete

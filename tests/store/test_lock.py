@@ -96,7 +96,9 @@ def test_who_was_stopped_for_too_long_cannot_commit(
     with pytest.raises(RunBusy), folder.locked():
         pass
     other.send_signal(signal.SIGSTOP)
+    until = time.monotonic() + 20
     while folder.in_training():
+        assert time.monotonic() < until
         time.sleep(0.02)
     with folder.locked():
         folder.commit({LATE: b"taken over"}, step=5)
@@ -170,7 +172,10 @@ def test_a_commit_of_who_lost_the_lock_is_refused_before_anything_is_written(
 def test_what_is_no_lock_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     target = tmp_path / "diary.txt"
     target.write_text("dear diary")
-    for name, text in (("link", "a symbolic link is in the way"), ("pipe", "not a regular file")):
+    for name, text in (
+        ("link", "a symbolic link is in the way"),
+        ("pipe", "cannot write .*lock: Illegal seek"),
+    ):
         folder = tmp_path / name
         folder.mkdir()
         if name == "link":

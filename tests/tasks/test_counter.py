@@ -42,18 +42,3 @@ def test_roots_are_rounded_correctly() -> None:
         [numbers * 2.0 ** exponents.double(), torch.tensor([1.0, 2.0, 4.0]).double()]
     )
     assert counter.root(numbers).tolist() == np.sqrt(numbers.numpy()).tolist()
-
-
-def test_integers_are_uniform() -> None:
-    drawn = counter.integers(torch.arange(3_000), 50, below=6).flatten()
-    counts = torch.bincount(drawn, minlength=6).double()
-    chi2 = ((counts - 25_000) ** 2 / 25_000).sum()
-    assert counts.shape == (6,)
-    assert chi2 < 25  # five degrees of freedom: exceeded once in 7,000
-
-
-def test_keys_differ_along_every_path() -> None:
-    seeds = torch.arange(50)[:, None]
-    index = torch.arange(50)[None, :]
-    keys = [counter.keys(seeds, stream, index) for stream in (0, 1, 2)]
-    assert len(torch.stack(keys).unique()) == 3 * 50 * 50

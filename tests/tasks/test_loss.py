@@ -1,14 +1,52 @@
-import math
+"""Losses beside sums written out, answer by answer."""
 
 import pytest
 import torch
+from every_task import TASKS
+from torch import Tensor
+from torch.nn.functional import cross_entropy, mse_loss
 
-from hopscope.configs import ConditionalRetrieval, KHop, Retrieval
+from hopscope.configs import ConditionalRetrieval, KHop, Retrieval, Task
 from hopscope.errors import CircuitError
-from hopscope.tasks import dataset, hop_losses, total
+from hopscope.facts import Role
+from hopscope.tasks import Batch, answer_losses, dataset, hop_losses, question_losses, total
+
+SEVERAL_KNOWN = ConditionalRetrieval(facts=("f,i->o",), chains=2)
 
 
-def test_the_mean_of_the_candidates_reaches_the_guessing_level() -> None:
+def slow_losses(task: Task, outputs: Tensor, batch: Batch) -> Tensor:
+    """Of every example, answer and hop. A question of several known symbols asks at the last."""
+    query, read = Role("query"), task.interface().read
+    losses = torch.empty(*batch.targets.shape[:2], len(task.asked_hops()))
+    for example, wanted in enumerate(batch.targets):
+        places = range(read)
+        if task.kind == "mqar":
+            asks = batch.roles.role[example, -read:] == task.roles().index(query)
+            places = asks.nonzero().flatten().tolist()
+        step = len(places) // len(wanted)
+        for answer, place in enumerate(places[step - 1 :: step]):
+            for hop, part in enumerate(outputs[example, place].chunk(losses.shape[-1])):
+                target = wanted[answer, hop]
+                error = cross_entropy if task.interface().tokens else mse_loss
+                losses[example, answer, hop] = error(part, target)
+    return losses
+
+
+@pytest.mark.parametrize("task", [*TASKS, SEVERAL_KNOWN], ids=lambda task: task.kind)
+def test_losses_are_those_of_every_answer(task: Task) -> None:
+    batch, shape = dataset(task, 0, 6), task.interface()
+    outputs = torch.randn(2, 6, shape.read, shape.outputs)  # of two variants of a model
+    slow = torch.stack([slow_losses(task, each, batch) for each in outputs])
+    torch.testing.assert_close(answer_losses(task, outputs, batch), slow)
+    torch.testing.assert_close(hop_losses(task, outputs, batch), slow.mean((1, 2)))
+    last = task.labelled_positions() or slow.shape[2]
+    torch.testing.assert_close(question_losses(task, outputs, batch), slow[:, :, -last:].mean(2))
+    fleet = hop_losses(task, outputs[0].unflatten(0, (2, 3)), batch.stacked(2))
+    torch.testing.assert_close(fleet, slow[0].unflatten(0, (2, 3)).mean((1, 2)))
+    torch.testing.assert_close(total(fleet), fleet.mean(1))
+
+
+def test_the_mean_of_the_candidates_reaches_the_level_of_chance() -> None:
     for symbols in ("gaussian", "sphere", "one-hot"):
         task = Retrieval(hops=2, symbols=symbols, dim=12)
         batch = dataset(task, 0, 20_000)
@@ -17,46 +55,8 @@ def test_the_mean_of_the_candidates_reaches_the_guessing_level() -> None:
         assert losses.tolist() == pytest.approx([task.chance()] * 2, rel=0.01), symbols
 
 
-def test_losses_are_means_over_examples_queries_and_numbers() -> None:
-    task = Retrieval(hops=2, chains=2)
-    batch = dataset(task, 0, 6)
-    outputs = torch.randn(6, 2, 8)
-    for hop in range(2):
-        slow = sum(
-            (float(outputs[e, q, hop * 4 + n]) - float(batch.targets[e, q, hop, n])) ** 2
-            for e in range(6) for q in range(2) for n in range(4)
-        ) / 48  # fmt: skip
-        assert float(hop_losses(task, outputs, batch)[hop]) == pytest.approx(slow, rel=1e-5)
-
-
-def test_a_fleet_has_the_losses_of_its_members() -> None:
-    task = KHop()
-    batch = dataset(task, 0, 10)
-    outputs = torch.randn(10, 32, 18)
-    fleet = hop_losses(task, outputs.unflatten(0, (2, 5)), batch.stacked(2))
-    for member in range(2):
-        rows = slice(5 * member, 5 * member + 5)
-        part = dataset(task, 0, 10)
-        alone = torch.stack([
-            -outputs[rows].unflatten(-1, (2, 9)).log_softmax(-1)[..., hop, :]
-            .gather(-1, part.targets[rows][..., hop, None]).mean()
-            for hop in range(2)
-        ])  # fmt: skip
-        assert torch.allclose(fleet[member], alone)
-    assert torch.allclose(total(fleet), fleet.mean(1))
-
-
-def test_several_known_symbols_are_answered_at_the_last() -> None:
-    task = ConditionalRetrieval(facts=("f,i->o",), chains=2)
-    batch = dataset(task, 0, 4)
-    outputs = torch.full((4, 4, 4), math.nan)
-    outputs[:, 1::2] = batch.targets.flatten(2)
-    assert hop_losses(task, outputs, batch).tolist() == [0.0]
-
-
 def test_a_model_of_another_number_of_classes_is_named() -> None:
     task = KHop(hops=2, alphabet=4, length=6)
-    batch = dataset(task, 0, 3)
     line = "gives 7 numbers at each position; this task needs 10: 5 classes for each of 2 hops"
     with pytest.raises(CircuitError, match=line):
-        hop_losses(task, torch.zeros(3, 6, 7), batch)
+        hop_losses(task, torch.zeros(3, 6, 7), dataset(task, 0, 3))

@@ -80,19 +80,6 @@ def test_tokens_pairs_and_fillers_are_drawn_evenly() -> None:
     assert torch.allclose(filler, torch.tensor([1 / 12] * 4 + [1 / 6] * 4), atol=0.009)
 
 
-def test_losses_are_those_of_the_queries_alone() -> None:
-    task = MQAR(pairs=3, queries=2, alphabet=10, length=13)
-    batch = dataset(task, 0, 5)
-    outputs = torch.randn(5, 7, 10)
-    slow = []
-    for row in range(5):
-        places = (batch.roles.role[row] == 2).nonzero().flatten().tolist()
-        for answer, place in enumerate(places):
-            logits = outputs[row, place - 6].log_softmax(-1)
-            slow.append(-float(logits[batch.targets[row, answer, 0]]))
-    assert hop_losses(task, outputs, batch).tolist() == pytest.approx([sum(slow) / 10])
-
-
 def written(task: MQAR) -> Transformer:
     """Two layers by hand: the token before goes into `before`; a query's token is matched to it.
 

@@ -76,23 +76,29 @@ def test_a_typed_fact_changes_what_is_true() -> None:
     assert asked.truth == (shown.candidates.index("a1"), None)
 
 
-def test_typed_letters_are_followed_by_the_rule_of_the_task() -> None:
-    task = KHop(hops=2, alphabet=3, length=6)
-    found = rendered(task, 0, 0, words=tuple("cabaca"))
-    assert [found.candidates[n] for n in found.questions[0].truth if n is not None] == ["c", "a"]
-    nothing = rendered(task, 0, 0, words=tuple("bbbbba"))
-    assert [nothing.candidates[n] for n in nothing.questions[0].truth if n is not None] == [
-        "none"
-    ] * 2
+K = KHop(hops=2, alphabet=3, length=6)
+PAIRS = MQAR(pairs=2, alphabet=8, length=8, filler="blank")
 
 
-def test_a_typed_key_asks_for_its_value() -> None:
-    task = MQAR(pairs=2, alphabet=8, length=8, filler="blank")
-    found = rendered(task, 0, 0, words=("k0", "v1", "k2", "v3", "·", "k2", "k1", "k0"))
-    told = [(asked.position, asked.chain, asked.truth) for asked in found.questions]
-    assert told == [(5, 1, (7,)), (7, 0, (5,))]
-    twice = rendered(task, 0, 0, words=("k0", "v1", "k0", "v3", "·", "·", "·", "k0"))
-    assert [asked.truth for asked in twice.questions] == [(None,)]
+@pytest.mark.parametrize(
+    ("task", "words", "expected"),
+    [
+        (K, "c a b a c a", [(5, 0, ["c", "a"])]),
+        (K, "b b b b b a", [(5, 0, ["none", "none"])]),
+        (PAIRS, "k0 v1 k2 v3 · k2 k1 k0", [(5, 1, ["v3"]), (7, 0, ["v1"])]),
+        (PAIRS, "k0 v1 k0 v3 · · · k0", [(7, 0, [None])]),
+    ],
+)
+def test_typed_tokens_are_followed_by_the_rule_of_the_task(
+    task: Task, words: str, expected: list[object]
+) -> None:
+    found = rendered(task, 0, 0, words=words.split())
+    names = dict(enumerate(found.candidates))
+    questions = [
+        (asked.position, asked.chain, [names.get(number) for number in asked.truth])  # type: ignore[arg-type]
+        for asked in found.questions
+    ]
+    assert questions == expected
 
 
 def test_a_symbol_that_the_task_does_not_have_is_refused() -> None:

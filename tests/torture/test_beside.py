@@ -1,6 +1,5 @@
 """Readers beside trainings, and a server beside bad clients: all of them are answered."""
 
-import http.client
 import json
 import os
 import re
@@ -97,12 +96,9 @@ class Server:
 
     def table(self) -> int:
         """The status of the table of runs."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
-        connection.request("GET", "/api/runs", headers={"Authorization": f"Bearer {self.token}"})
-        answer = connection.getresponse()
-        answer.read()
-        connection.close()
-        return answer.status
+        with self.connect() as client:
+            client.sendall(self.request("GET", "/api/runs"))
+            return int(client.makefile("rb").readline().split()[1])
 
     def held(self) -> tuple[int, int]:
         """Descriptors and threads."""

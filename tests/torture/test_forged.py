@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from torture.harness import Ended, done, ended, hopscope_, started, train_words, transformer
+from torture.harness import Ended, done, hopscope_, train_words, transformer
 
 from hopscope.store import Store
 
@@ -66,11 +66,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, seed in enumerate((0, 1)):
         words = train_words(root, transformer(seed), f"{number}.json")
         assert done(hopscope_, root, *words).code == 0
-    run = transformer().run_name()
-    assert (
-        done(hopscope_, root, *(run if each == "RUN" else each for each in WRITES["discover"])).code
-        == 0
-    )
+    discover = of(transformer().run_name(), WRITES["discover"])
+    assert done(hopscope_, root, *discover).code == 0
     (root / "outside").mkdir()
     (root / "outside" / "secret.txt").write_text(SECRET)
     return root
@@ -90,10 +87,7 @@ class World:
         self.files = sorted(Store(given / "runs").find(self.name).manifest.files)
 
     def call(self, words: tuple[str, ...]) -> Ended:
-        said = self.root / "said"
-        for old in self.root.glob("said.*"):
-            old.unlink()
-        return ended(started(said, _limited, self.root, of(self.name, words)), said, SECONDS)
+        return done(_limited, self.root, of(self.name, words), limit=SECONDS)
 
     def around(self) -> dict[str, bytes]:
         """What must stay as it is."""

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from stopping import Stops, content
 
 from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Task, Training
 from hopscope.errors import (
@@ -14,37 +15,15 @@ from hopscope.errors import (
     RunMismatch,
 )
 from hopscope.runs.checkpoint import to_safetensors
-from hopscope.store import RunFolder, Store
+from hopscope.store import Store
 from hopscope.store.checkpoints import optimiser_name
 from hopscope.tasks import Batch
-from hopscope.training import Run, stepper, train
+from hopscope.training import stepper, train
 from hopscope.training.optimisers import OPTIMISERS
 from hopscope.training.stepper import MetricsBuffer, pack, unpack
 from hopscope.training.trainer import Trainer
 
 CPU = torch.device("cpu")
-
-
-class Stops:
-    """A watcher that sends the process a signal at a step."""
-
-    def __init__(self, step: int, number: int = signal.SIGTERM) -> None:
-        self.step, self.number, self.stopped = step, number, False
-
-    def start(self, folder: RunFolder, step: int) -> None:
-        return None
-
-    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
-        if step == self.step:
-            signal.raise_signal(self.number)
-
-    def stop(self) -> None:
-        self.stopped = True
-
-
-def content(run: Run) -> dict[str, bytes]:
-    """All files but the manifest, which says how long the training took."""
-    return {name: (run.folder.path / name).read_bytes() for name in run.folder.manifest.files}
 
 
 def test_a_run_has_its_checkpoints_and_metrics(store: Store, tiny: Experiment) -> None:
@@ -82,18 +61,14 @@ def test_losses_are_fetched_after_a_time_and_at_the_end(
         now += 0.1
         return update(trainer, batch)
 
-    class Notes(Stops):
-        def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
-            seen.append(step)
-
-    seen: list[int] = []
+    watcher = Stops(0)
     monkeypatch.setattr(Trainer, "update", slow)
     monkeypatch.setattr(stepper, "time", SimpleNamespace(monotonic=lambda: now))
     monkeypatch.setitem(stepper.FETCH_AFTER, "cpu", 0.45)  # as on a GPU
     settings = {"steps": 20, "checkpoint_every": 10}
     longer = tiny.training.model_copy(update=settings)
-    run = train(tiny.model_copy(update={"training": longer}), store, watcher=Notes(0))
-    assert seen == [1, 5, 9, 10, 14, 18, 20]
+    run = train(tiny.model_copy(update={"training": longer}), store, watcher=watcher)
+    assert watcher.seen == [1, 5, 9, 10, 14, 18, 20]
     assert run.losses("train")[0].tolist() == list(range(1, 21))
 
 
@@ -103,19 +78,27 @@ def test_asking_again_returns_the_run(store: Store, tiny: Experiment) -> None:
     first, watcher = train(config, store), Stops(1)
     # Validation is sparse before the last hundred steps.
     assert first.losses("validation")[0].tolist() == [0, 4, 8, 12, *range(13, 113)]
-    assert content(train(config, store, watcher=watcher)) == content(first)
+    assert content(train(config, store, watcher=watcher).folder) == content(first.folder)
     assert not watcher.stopped  # nothing was trained
 
 
 @pytest.mark.parametrize(
-    ("step", "number", "exit_code", "seeds"),
-    [(1, signal.SIGTERM, 75, (0,)), (5, signal.SIGINT, 130, (0,)), (6, signal.SIGTERM, 75, (5, 1))],
+    ("step", "number", "exit_code", "seeds", "optimiser", "precision"),
+    [
+        (1, signal.SIGTERM, 75, (0,), "adamw", "float32"),
+        (5, signal.SIGINT, 130, (0,), "muon", "bf16"),
+        (6, signal.SIGTERM, 75, (5, 1), "muon", "float32"),
+        (7, signal.SIGTERM, 75, (5, 1), "adamw", "bf16"),
+    ],
 )
 def test_a_stopped_run_ends_as_if_it_had_not_been_stopped(
-    tmp_path: Path, tiny: Experiment, step: int, number: int, exit_code: int, seeds: tuple[int, ...]
-) -> None:
-    config = tiny.model_copy(update={"seeds": seeds})
-    whole = content(train(config, tmp_path / "whole"))
+    tmp_path: Path, tiny: Experiment, step: int, number: int, exit_code: int,
+    seeds: tuple[int, ...], optimiser: str, precision: str,
+) -> None:  # fmt: skip
+    changed = {"optimiser": optimiser, "precision": precision}
+    training = tiny.training.model_copy(update=changed)
+    config = tiny.model_copy(update={"seeds": seeds, "training": training})
+    whole = content(train(config, tmp_path / "whole").folder)
     with pytest.raises(Interrupted, match=f"at step {step}, .*hopscope resume") as caught:
         train(config, tmp_path / "cut", watcher=Stops(step, number))
     assert caught.value.exit_code == exit_code
@@ -123,7 +106,7 @@ def test_a_stopped_run_ends_as_if_it_had_not_been_stopped(
     assert folder.manifest.step == step
     assert folder.verify() == []
     resumed = train(config, tmp_path / "cut")
-    assert content(resumed) == whole
+    assert content(resumed.folder) == whole
     assert resumed.final_losses().shape == (len(seeds), 2)
 
 
@@ -147,7 +130,7 @@ def test_on_a_gpu_a_stopped_run_ends_with_the_same_bits(
     with pytest.raises(Interrupted, match="at step 7"):
         train(config, tmp_path / "cut", device="cuda", watcher=Stops(7))
     cut = train(config, tmp_path / "cut", device="cuda")
-    assert content(cut) == content(whole)
+    assert content(cut.folder) == content(whole.folder)
     (stretch,) = cut.folder.manifest.computed
     assert "CUDA" in stretch.torch
     assert stretch.kernels.startswith("triton ")
@@ -156,7 +139,7 @@ def test_on_a_gpu_a_stopped_run_ends_with_the_same_bits(
 def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(
     tmp_path: Path, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = content(train(tiny, tmp_path / "whole"))
+    whole = content(train(tiny, tmp_path / "whole").folder)
     with monkeypatch.context() as patched:
         patched.setattr("hopscope.store.tables.Table.merged", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -165,7 +148,7 @@ def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(
     assert (folder.manifest.step, folder.manifest.complete) == (12, False)
     run = train(tiny, tmp_path / "cut")
     assert run.folder.manifest.complete
-    assert content(run) == whole
+    assert content(run.folder) == whole
 
 
 def test_divergence_names_the_last_good_checkpoint(store: Store, tiny: Experiment) -> None:

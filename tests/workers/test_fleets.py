@@ -2,17 +2,20 @@
 trained.
 """
 
+import shutil
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
+from waiting import changed, stopped
 
 from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError, Diverged, Interrupted
-from hopscope.runs import Stop, train
+from hopscope.runs import train
 from hopscope.runs.checkpoint import read_tensors
 from hopscope.store import RunFolder, Store
+from hopscope.store.manifest import MANIFEST
 from hopscope.workers import Here, Job, carry_out, fleets
 from hopscope.workers.fleets import PACKED, jobs_of, member, together
 from hopscope.workers.job import do
@@ -25,21 +28,8 @@ def recipes(tiny: Experiment) -> list[Experiment]:
     return [member(tiny, seed) for seed in SEEDS]
 
 
-@pytest.fixture
-def stop() -> Stop:
-    """Somebody has asked to stop: after one step."""
-    stop = Stop()
-    stop.ask("a friend")
-    return stop
-
-
-def changed(recipe: Experiment, **training: object) -> Experiment:
-    fields = recipe.model_dump()
-    return Experiment.model_validate({**fields, "training": {**fields["training"], **training}})
-
-
 def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
-    tiny: Experiment, store: Store, stop: Stop
+    tiny: Experiment, store: Store
 ) -> None:
     five = [member(tiny, seed) for seed in range(5)]
 
@@ -51,8 +41,7 @@ def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     assert cut(4) == [[0, 1, 2, 3], [4]]
     assert cut(2) == [[0, 1], [2, 3], [4]]
     assert cut(1) == [[0], [1], [2], [3], [4]]
-    with pytest.raises(KeyboardInterrupt):  # what was begun alone goes on alone
-        train(five[1], store, "cpu", stop=stop)
+    stopped(Job.of((five[1],), store, "cpu", 1))  # what was begun alone goes on alone
     store.create(five[2])  # of which nothing was trained
     assert cut(9) == [[0, 2, 3, 4], [1]]
     fields = tiny.model_dump()
@@ -89,16 +78,18 @@ def test_a_member_is_its_slice_of_the_fleet(
 
 
 def test_a_fleet_that_was_stopped_goes_on_as_that_fleet(
-    recipes: list[Experiment], store: Store, stop: Stop
+    recipes: list[Experiment], store: Store
 ) -> None:
-    reports = do(Job.of(tuple(recipes), store, "cpu", 1), stop=stop)
+    reports = stopped(Job.of(tuple(recipes), store, "cpu", 1))
     assert [report.state for report in reports] == ["stopped"] * 3
     (name,) = store.names()
     assert RunFolder(store.root / name).manifest.step == 1
+    alone = train(recipes[0], store, "cpu", threads=1).folder  # which somebody else did meanwhile
     # Asked for in another way, and packed in another way: what was begun goes on as it began.
     assert carry_out(recipes[1:], store, device="cpu", workers=Here(pack=1)).complete
-    folders = [RunFolder(store.root / each) for each in store.names()]
-    assert [folder.manifest.computed[0].fleet for folder in folders] == [SEEDS] * 3
+    assert RunFolder(alone.path).manifest == alone.manifest
+    folders = [store.create(recipe) for recipe in recipes[1:]]
+    assert [folder.manifest.computed[0].fleet for folder in folders] == [SEEDS] * 2
 
 
 def test_a_kill_while_members_are_kept_changes_nothing(
@@ -122,6 +113,19 @@ def test_a_kill_while_members_are_kept_changes_nothing(
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
     assert RunFolder(first.path).manifest == first.manifest
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
+
+
+def test_a_fleet_stays_until_every_member_is_kept(recipes: list[Experiment], store: Store) -> None:
+    damaged = store.create(recipes[1]).path
+    fleet = together(recipes).run_name()
+    stopped(Job.of(tuple(recipes), store, "cpu", 1))
+    (damaged / MANIFEST).write_text("{}")
+    reports = do(Job.of(tuple(recipes), store, "cpu", 1))
+    assert [each.state for each in reports] == ["complete", "failed", "complete"]
+    assert fleet in store.names()
+    shutil.rmtree(damaged)
+    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
+    assert fleet not in store.names()
 
 
 def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: Store) -> None:

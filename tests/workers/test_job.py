@@ -10,38 +10,28 @@ from pathlib import Path
 
 import pytest
 from torch import Tensor
+from waiting import stopped
 
 from hopscope.configs import Experiment
 from hopscope.errors import Diverged, HopscopeError, Interrupted, RunWarning
-from hopscope.runs import Stop, train
+from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.training.trainer import Trainer
 from hopscope.workers import Job, Report, job, worker
-from hopscope.workers.fleets import member
+from hopscope.workers.cluster import do_on_node, store_word
 from hopscope.workers.job import Trouble, do, reports_from
 
 
-@pytest.fixture
-def recipes(tiny: Experiment) -> tuple[Experiment, ...]:
-    return tuple(member(tiny, seed) for seed in range(4))
-
-
-def stopped(job: Job) -> list[Report]:
-    stop = Stop()
-    stop.ask("enough")
-    return do(job, stop=stop)
-
-
-def test_a_job_is_text_and_is_done(tiny: Experiment, store: Store) -> None:
+def test_a_job_and_its_reports_travel_as_text(tiny: Experiment, store: Store) -> None:
     job = Job.of((tiny,), store, "cpu", 1)
     assert Job.from_json(job.canonical_json()) == job
     (report,) = stopped(job)
     assert report.trouble is not None
     assert (report.state, report.trouble.reason) == ("stopped", "enough")
     assert report.trouble.text.startswith("stopped by enough at step 1, ")
-    (report,) = do(job)
-    assert (report.name, report.state, report.trouble) == (tiny.run_name(), "complete", None)
     assert Report.from_json(report.canonical_json()) == report
+    (report,) = reports_from(do_on_node(job.canonical_json(), store_word(store.root)))
+    assert (report.name, report.state, report.trouble) == (tiny.run_name(), "complete", None)
     assert store.has_complete(tiny)
 
 
@@ -72,28 +62,28 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 
 def test_what_others_did_of_a_job_is_not_done_again(
-    recipes: tuple[Experiment, ...], store: Store, tmp_path: Path, steps: list[tuple[int, ...]]
+    members: tuple[Experiment, ...], store: Store, tmp_path: Path, steps: list[tuple[int, ...]]
 ) -> None:
-    job = Job.of(recipes[:3], store, "cpu", 1)
+    job = Job.of(members[:3], store, "cpu", 1)
     for trained in ({(0, 1, 2)}, set()):  # a fleet that was parted is not trained again
         steps.clear()
         assert [report.state for report in do(job)] == ["complete"] * 3
         assert set(steps) == trained
     # Another sweep has trained one since the job was made.
     second = Store(tmp_path / "second")
-    train(recipes[1], second, "cpu")
+    train(members[1], second, "cpu")
     steps.clear()
-    job = Job.of(recipes[:3], second, "cpu", 1)
+    job = Job.of(members[:3], second, "cpu", 1)
     assert [report.state for report in do(job)] == ["complete"] * 3
-    assert steps == [(0, 2)] * recipes[0].steps
+    assert steps == [(0, 2)] * members[0].steps
     # Another sweep has begun a fleet of another size: it goes on as it is.
     third = Store(tmp_path / "third")
-    stopped(Job.of(recipes[:3], third, "cpu", 1))
+    stopped(Job.of(members[:3], third, "cpu", 1))
     steps.clear()
-    assert [each.state for each in do(Job.of(recipes[2:], third, "cpu", 1))] == ["complete"] * 2
+    assert [each.state for each in do(Job.of(members[2:4], third, "cpu", 1))] == ["complete"] * 2
     assert set(steps) == {(0, 1, 2), (3,)}
-    assert sorted(third.names()) == sorted(recipe.run_name() for recipe in recipes)
-    assert do(Job.of(recipes[:1], third, "cpu", 1))[0].state == "complete"
+    assert sorted(third.names()) == sorted(recipe.run_name() for recipe in members[:4])
+    assert do(Job.of(members[:1], third, "cpu", 1))[0].state == "complete"
 
 
 def test_a_worker_that_lost_its_parent_asks_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:

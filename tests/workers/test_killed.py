@@ -1,8 +1,9 @@
-"""Sweeps that are interrupted or killed: nobody is left, the rest is done afterwards, and ends with
-the same bytes. `tests/torture/` kills more of them.
+"""Sweeps whose workers, machine and driver are killed, or that are interrupted: the same command
+ends with the same bytes as one run after the other. `tests/torture/` kills single commands.
+
+HOPSCOPE_CHAOS=100 says how many runs.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -10,29 +11,24 @@ import sys
 import threading
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
-from waiting import PATIENCE, files, until
+from waiting import PATIENCE, files, smallest, until
 
 from hopscope.configs import Experiment
-from hopscope.errors import Interrupted
-from hopscope.runs import train
-from hopscope.store import Store
+from hopscope.errors import Interrupted, StoreError
+from hopscope.store import RunFolder, Store
 from hopscope.store.lock import holder_of, lock_content
-from hopscope.workers import Processes, carry_out
+from hopscope.store.manifest import MANIFEST, read_manifest
+from hopscope.workers import Here, Processes, carry_out
 from hopscope.workers.cluster import Cluster
 from hopscope.workers.pools import Pool
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def recipe(tiny: Experiment) -> Experiment:
-    """So long that it can be killed three times, and so short that nobody minds."""
-    fields = tiny.model_dump()
-    fields["training"] |= {"steps": 600, "checkpoint_every": 20, "validate_every": 200}
-    fields["model"] |= {"layers": 1, "heads": 1, "d_model": 8}
-    return Experiment.model_validate(fields)
+OFTEN = 0.02
+"""The chance that a worker is killed at a look; the first two are in any case."""
+RUNS = int(os.environ.get("HOPSCOPE_CHAOS", "9"))
 
 
 def stat(pid: int) -> list[str]:
@@ -47,68 +43,115 @@ def alive(pid: int) -> bool:
     return stat(pid)[0] not in "ZX"
 
 
-class Run:
-    """One run, as others see it."""
-
-    def __init__(self, recipe: Experiment, store: Store) -> None:
-        self.path = store.root / recipe.run_name()
-
-    @property
-    def holder(self) -> int | None:
-        """The process that trains it."""
-        holder = holder_of(self.path)
-        return holder.pid if holder else None
-
-    @property
-    def step(self) -> int:
-        return int(json.loads((self.path / "manifest.json").read_text())["step"])
-
-    def further(self) -> int:
-        """Wait until somebody brings it further; who that is."""
-        until(lambda: self.holder)
-        before = self.step
-        until(lambda: self.holder and self.step > before)
-        assert self.holder is not None
-        return self.holder
+def parent(pid: int) -> int:
+    return int(stat(pid)[1])
 
 
-def test_whoever_is_killed_the_same_command_ends_with_the_same_bytes(
-    recipe: Experiment, store: Store, tmp_path: Path, ray: str
+class Chaos:
+    """Commands that train the runs of a store, and the killing of their workers, and of the machine
+    of one: over Ray, a worker's parent is what makes a machine.
+    """
+
+    def __init__(
+        self, commands: list[list[str]], store: Store, errors: Path, *, machines: bool
+    ) -> None:
+        self.commands, self.store, self.errors = commands, store, errors
+        self.machines = machines
+        self.drivers = [self.started(command) for command in commands]
+        self.chance, self.killed = Random(45), 0
+        self.complete: dict[str, int] = {}
+        self.first: dict[tuple[str, int], int] = {}
+        """The step of each run when each of its holders was first seen."""
+
+    def started(self, command: list[str]) -> subprocess.Popen[str]:
+        with self.errors.open("a") as errors:
+            return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, text=True)
+
+    def goes_on(self) -> bool:
+        """Start each command again that was killed; False when all have ended well."""
+        for place, driver in enumerate(self.drivers):
+            if driver.poll() not in (None, 0):
+                assert driver.returncode == -signal.SIGKILL, self.errors.read_text()
+                self.drivers[place] = self.started(self.commands[place])
+        return any(driver.poll() is None for driver in self.drivers)
+
+    def look(self) -> None:
+        """What is complete stays as it is. Kill workers that have brought their run further: one
+        that dies again and again without doing so is given up.
+        """
+        diligent = []
+        for path in self.store.root.glob(f"[!.]*/{MANIFEST}"):
+            try:
+                run = RunFolder(path.parent)
+            except StoreError:  # a fleet that was just parted
+                continue
+            if run.manifest.complete and len(run.recipe.seeds) == 1:
+                written = path.stat().st_mtime_ns
+                assert self.complete.setdefault(run.name, written) == written
+            holder, step = holder_of(run.path), run.manifest.step
+            if holder and holder.pid and step > self.first.setdefault((run.name, holder.pid), step):
+                diligent.append(holder.pid)
+        if diligent and (self.killed < 2 or self.chance.random() < OFTEN):
+            victim = self.chance.choice(diligent)
+            self.killed += 1
+            os.kill(
+                parent(victim) if self.machines and self.killed == 1 else victim, signal.SIGKILL
+            )
+            if self.killed == 2:
+                self.drivers[0].kill()
+
+
+@pytest.mark.parametrize("way", ["processes", "ray", "shards"])
+def test_all_are_complete_and_equal_to_one_after_the_other(
+    way: str, tiny: Experiment, store: Store, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """A worker, its machine, and the driver, which is started again at once."""
-    (tmp_path / "recipe.json").write_text(recipe.to_file())
-    command = [
-        sys.executable, "-m", "hopscope", "train", str(tmp_path / "recipe.json"), "--store",
-        str(store.root), "--device", "cpu", "--threads", "1", "--workers", "ray",
-        "--cpus-per-run", "0.5", "--address", ray,
+    short = smallest(tiny, steps=200, checkpoint_every=10, validate_every=100)
+    recipes = [short.model_copy(update={"seeds": (seed,)}) for seed in range(RUNS)]
+    file = tmp_path / "sweep.json"
+    file.write_text(f"[{', '.join(each.to_file() for each in recipes)}]")
+    sweep = [
+        sys.executable, "-m", "hopscope", "sweep", str(file), "--store", str(store.root),
+        "--device", "cpu", "--threads", "1",
     ]  # fmt: skip
-    run = Run(recipe, store)
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as driver:
-        os.kill(run.further(), signal.SIGKILL)
-        os.kill(int(stat(run.further())[1]), signal.SIGKILL)
-        worker = run.further()
-        driver.kill()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    told = done.stdout.splitlines()[-1:]
-    assert (done.returncode, told) == (0, ["1 of 1 runs are complete"]), done.stderr
-    until(lambda: not alive(worker))
+    if way == "shards":
+        commands = [[*sweep, "--shard", f"{number}/2"] for number in (1, 2)]
+    elif way == "ray":
+        address = request.getfixturevalue("ray")
+        commands = [[*sweep, "--workers", "ray", "--address", address, "--cpus-per-run", "0.5"]]
+    else:
+        commands = [[*sweep, "--workers", "2"]]
+    chaos, end = (
+        Chaos(commands, store, tmp_path / "errors", machines=way == "ray"),
+        time.monotonic() + 10 * PATIENCE,
+    )
+    while chaos.goes_on():
+        assert time.monotonic() < end, "it hangs"
+        chaos.look()
+        time.sleep(0.05)
+    assert chaos.killed >= 2
     serial = Store(tmp_path / "serial")
-    train(recipe, serial, "cpu", threads=1)
-    assert files(store, recipe) == files(serial, recipe)
+    assert carry_out(recipes, serial, device="cpu", workers=Here(threads=1)).complete
+    assert sorted(store.names()) == sorted(serial.names()) == sorted(r.run_name() for r in recipes)
+    for recipe in recipes:
+        assert files(store, recipe) == files(serial, recipe)
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("kind", ["processes", "ray"])
 def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
-    kind: str, times: int, recipe: Experiment, store: Store, request: pytest.FixtureRequest
+    kind: str, times: int, tiny: Experiment, store: Store, request: pytest.FixtureRequest
 ) -> None:
+    recipe = smallest(tiny, steps=600, checkpoint_every=20, validate_every=200)
     pool: Pool = Processes(1, threads=1)
     if kind == "ray":
         pool = Cluster(request.getfixturevalue("ray"), cpus=0.5)
-    run, workers = Run(recipe, store), []
+    path, workers = store.root / recipe.run_name(), []
 
     def press() -> None:
-        workers.append(run.further())
+        until(lambda: holder_of(path) and read_manifest(path).step)
+        holder = holder_of(path)
+        assert holder is not None
+        workers.append(holder.pid)
         if times == 2:  # a worker that does not answer
             os.kill(workers[0], signal.SIGSTOP)
         for _ in range(times):
@@ -122,7 +165,8 @@ def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
     hand.join()
     assert isinstance(caught.value, Interrupted) == (times == 1)
     until(lambda: not alive(workers[0]))
-    assert (lock_content(run.path) == b"") == (times == 1)
-    assert 0 < run.step < recipe.steps
+    assert (lock_content(path) == b"") == (times == 1)
+    step = read_manifest(path).step
+    assert 0 < step < recipe.steps
     if times == 1:
-        assert str(caught.value).startswith(f"stopped by SIGINT at step {run.step:,}, where it")
+        assert str(caught.value).startswith(f"stopped by SIGINT at step {step:,}, where it")

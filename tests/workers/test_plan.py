@@ -1,51 +1,38 @@
 """What is left of a sweep, and how far it is."""
 
 import pytest
+from waiting import stopped
 
 from hopscope.configs import Experiment, NgramExperiment
-from hopscope.runs import Stop, train
+from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.workers import Job, Report
-from hopscope.workers.fleets import member
 from hopscope.workers.job import do
 from hopscope.workers.progress import Plan, Progress, plans, steps_of
 
-
-@pytest.fixture
-def recipes(tiny: Experiment) -> list[Experiment]:
-    return [member(tiny, seed) for seed in range(6)]
-
-
-def begun(recipes: list[Experiment], store: Store) -> Job:
-    """A job that somebody stopped at step 1 of 12."""
-    stop, job = Stop(), Job.of(tuple(recipes), store, "cpu", 1)
-    stop.ask("a friend")
-    do(job, stop=stop)
-    return job
+Recipes = tuple[Experiment, ...]
 
 
 def counts(row: Plan) -> tuple[int, int, int, int]:
     return row.complete, row.begun, row.damaged, row.missing
 
 
-def test_what_is_left_is_counted_and_packed(recipes: list[Experiment], store: Store) -> None:
-    train(recipes[0], store, "cpu", threads=1)
-    begun(recipes[1:2], store)
-    (store.create(recipes[2]).path / "manifest.json").write_text("{}")
-    row, other = plans([*recipes, NgramExperiment()], store, 2)
+def test_what_is_left_is_counted_and_packed(members: Recipes, store: Store) -> None:
+    train(members[0], store, "cpu", threads=1)
+    stopped(Job.of(members[1:2], store, "cpu", 1))
+    (store.create(members[2]).path / "manifest.json").write_text("{}")
+    row, other = plans([*members, NgramExperiment()], store, 2)
     assert (counts(row), row.runs) == ((1, 1, 1, 3), 6)
     assert row.jobs == (1, 1, 1, 2)  # begun or damaged: alone
-    spent = sum(store.create(recipe).manifest.seconds for recipe in recipes[:2])
+    spent = sum(store.create(recipe).manifest.seconds for recipe in members[:2])
     assert row.seconds == pytest.approx(spent / 13 * (6 * 12 - 13))
     assert (counts(other), other.jobs, other.seconds) == ((0, 0, 0, 1), (1,), None)
 
 
-def test_what_is_no_run_of_a_recipe_is_missing_or_damaged(
-    recipes: list[Experiment], store: Store
-) -> None:
-    (store.create(recipes[0]).path / "manifest.json").unlink()
-    store.create(recipes[1]).path.rename(store.root / recipes[2].run_name())
-    (row,) = plans(recipes[:3], store, 1)
+def test_what_is_no_run_of_a_recipe_is_missing_or_damaged(members: Recipes, store: Store) -> None:
+    (store.create(members[0]).path / "manifest.json").unlink()
+    store.create(members[1]).path.rename(store.root / members[2].run_name())
+    (row,) = plans(members[:3], store, 1)
     assert counts(row) == (0, 0, 2, 1)
     process, model = {"parents": tuple(range(1, 121)), "length": 200}, {"window": 120}
     long = NgramExperiment.model_validate({"process": process, "model": model})
@@ -54,23 +41,21 @@ def test_what_is_no_run_of_a_recipe_is_missing_or_damaged(
     assert counts(row) == (0, 0, 0, 1)
 
 
-def test_a_fleet_that_was_begun_is_planned_as_it_is(
-    recipes: list[Experiment], store: Store
-) -> None:
-    begun(recipes[:4], store)
-    (row,) = plans(recipes, store, 1)
+def test_a_fleet_that_was_begun_is_planned_as_it_is(members: Recipes, store: Store) -> None:
+    stopped(Job.of(members[:4], store, "cpu", 1))
+    (row,) = plans(members, store, 1)
     assert row.jobs == (4, 1, 1)
 
 
-def test_steps_of_all_models_are_counted(recipes: list[Experiment], store: Store) -> None:
+def test_steps_of_all_models_are_counted(members: Recipes, store: Store) -> None:
     now = [100.0]
-    jobs = [Job.of(tuple(recipes[:2]), store, "cpu", 1), Job.of((recipes[2],), store, "cpu", 1)]
+    jobs = [Job.of(members[:2], store, "cpu", 1), Job.of((members[2],), store, "cpu", 1)]
     progress = Progress(jobs, clock=lambda: now[0])
     assert (progress.runs, progress.all_steps, progress.steps()) == (3, 36, 0)
     assert progress.seconds_left(0) is None
-    begun(recipes[:2], store)
+    stopped(Job.of(members[:2], store, "cpu", 1))
     assert steps_of(jobs[0]) == 2  # a fleet of two, stopped at step 1
-    train(recipes[2], store, "cpu")
+    train(members[2], store, "cpu")
     now[0] += 7
     assert progress.steps() == 14
     assert progress.seconds_left(14) == 22 * 7 / 14

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stopping import content
 
 from hopscope.configs import Experiment, LlmBench, NgramExperiment, Prompts
 from hopscope.errors import ConfigError, LlmError, RunDamaged, StoreUnwritable
@@ -60,11 +61,10 @@ def serial(
     return {1: alone, PACK: packed}
 
 
-def content(store: Store, name: str) -> dict[str, object]:
+def whole(store: Store, name: str) -> dict[str, object]:
     """All that a run is, but for the clock: its files, and how they were computed."""
     folder = store.find(name)
-    files = {file: folder.read(file) for file in folder.manifest.files}
-    return {**files, MANIFEST: folder.manifest.model_dump(exclude={"seconds"})}
+    return {**content(folder), MANIFEST: folder.manifest.model_dump(exclude={"seconds"})}
 
 
 def test_the_runs_are_those_of_one_after_the_other(
@@ -76,8 +76,8 @@ def test_the_runs_are_those_of_one_after_the_other(
     (store.create(five[DAMAGED]).path / MANIFEST).write_text("{}")
     outcome = carry_out((*five, BENCH, ngram), store, device="cpu", workers=pool)
     names = [each.run_name() for each in (*five, ngram)]
-    whole = [name for name in names if name != names[DAMAGED]]
-    assert [folder.name for folder in outcome.folders] == whole
+    sound = [name for name in names if name != names[DAMAGED]]
+    assert [folder.name for folder in outcome.folders] == sound
     damaged, refused = outcome.troubles
     assert (type(damaged), type(refused)) == (RunDamaged, LlmError)
     assert names[DAMAGED] in str(damaged)
@@ -87,7 +87,7 @@ def test_the_runs_are_those_of_one_after_the_other(
     assert sorted(store.names()) == sorted(names)
     expected = serial[pool.pack]
     for name in expected.names():
-        assert content(store, name) == content(expected, name)
+        assert whole(store, name) == whole(expected, name)
     assert len(expected.names()) == 4
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.configs import Experiment, NgramExperiment, Recipe
+from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError, HopscopeError
 from hopscope.workers import recipe_file
 from hopscope.workers.recipe_file import read_recipes
@@ -18,21 +18,24 @@ def written(folder: Path, text: str, name: str = "sweep.py") -> Path:
     return path
 
 
-def test_python_lists_or_yields_recipes_of_any_kind(tmp_path: Path) -> None:
-    wanted = (Experiment(seeds=(0,)), Experiment(seeds=(1,)), NgramExperiment())
-    each = "for seed in range(2)"
-    for body in (
-        f"recipes = [Experiment(seeds=(seed,)) {each}] + [NgramExperiment()]",
-        f"def recipes():\n {each}:\n  yield Experiment(seeds=(seed,))\n yield NgramExperiment()",
+def test_files_list_or_yield_recipes_of_any_kind(tmp_path: Path) -> None:
+    ones, ngram, each = (
+        [Experiment(seeds=(seed,)) for seed in (0, 1)],
+        NgramExperiment(),
+        "for s in",
+    )
+    listed = f"recipes = [Experiment(seeds=(s,)) {each} (0, 1)] + [NgramExperiment()]"
+    yielded = (
+        f"def recipes():\n {each} (0, 1):\n  yield Experiment(seeds=(s,))\n yield NgramExperiment()"
+    )
+    texts = ",".join(recipe.to_file() for recipe in (*ones, ngram))
+    for name, text, expected in (
+        ("list.py", HEAD + listed, (*ones, ngram)),
+        ("yield.py", HEAD + yielded, (*ones, ngram)),
+        ("list.json", f"[{texts}]", (*ones, ngram)),
+        ("one.json", ngram.to_file(), (ngram,)),
     ):
-        assert read_recipes(written(tmp_path, HEAD + body)) == wanted, body
-
-
-def test_json_holds_one_recipe_or_a_list(tmp_path: Path) -> None:
-    recipes: tuple[Recipe, ...] = (Experiment(seeds=(3,)), NgramExperiment())
-    texts = [recipe.to_file() for recipe in recipes]
-    assert read_recipes(written(tmp_path, texts[1], "one.json")) == recipes[1:]
-    assert read_recipes(written(tmp_path, f"[{','.join(texts)}]", "two.json")) == recipes
+        assert read_recipes(written(tmp_path, text, name)) == expected, name
 
 
 def test_a_file_imports_its_neighbours_and_leaves_nothing_behind(

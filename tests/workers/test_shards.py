@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopscope.configs import Experiment, Model, NgramExperiment, Recipe, Training
+from hopscope.configs import Experiment, Model, NgramExperiment, Recipe
 from hopscope.errors import ConfigError
 from hopscope.workers.fleets import packs
-from hopscope.workers.shards import Shard, split
+from hopscope.workers.shards import Shard
 from hopscope.workers.slurm import Array
 
 SHAPES = [Model(layers=layers) for layers in (1, 2, 3)]
@@ -47,13 +47,6 @@ def test_every_recipe_is_in_one_shard_with_its_pack(sweep, shards, pack, random)
         assert all({*shard} >= each or not {*shard} & each for each in whole)
     again = split_up(random.sample(sweep, len(sweep)))
     assert [sorted(shard) for shard in again] == [sorted(shard) for shard in dealt]
-
-
-def test_long_runs_are_dealt_out_first() -> None:
-    long = [Experiment(training=Training(steps=4_000), model=model) for model in SHAPES[:2]]
-    short = [Experiment(training=Training(steps=1_000), seeds=(seed,)) for seed in range(4)]
-    for share in split([*short, *long], 2, 1):
-        assert [recipe.steps for recipe in share].count(4_000) == 1
 
 
 def test_the_split_is_the_same_tomorrow() -> None:

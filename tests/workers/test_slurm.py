@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from waiting import PATIENCE, files, until
+from waiting import PATIENCE, files, smallest, until
 
 from hopscope.configs import Experiment
 from hopscope.machine import cores
@@ -89,10 +89,8 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
 def test_an_array_is_stopped_requeued_and_ends_with_the_bytes_of_one_by_one(
     slurm: Call, tiny: Experiment, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fields = tiny.model_dump()
-    fields["training"] |= {"steps": 1_500, "checkpoint_every": 500, "validate_every": 500}
-    fields["model"] |= {"layers": 1, "heads": 1, "d_model": 8}
-    recipes = [Experiment.model_validate({**fields, "seeds": (seed,)}) for seed in range(5)]
+    long = smallest(tiny, steps=1_500, checkpoint_every=500, validate_every=500)
+    recipes = [long.model_copy(update={"seeds": (seed,)}) for seed in range(5)]
     (tmp_path / "sweep.json").write_text(f"[{', '.join(each.to_file() for each in recipes)}]")
     monkeypatch.chdir(tmp_path)
     script = Array(tmp_path / "sweep.json", store.root, shards=2, cpus=1).script()

@@ -1,10 +1,13 @@
-"""What tests of several processes share: to wait for something, and to compare whole runs."""
+"""What tests of many runs share: recipes, jobs that are stopped, and to wait for something."""
 
 import time
 from collections.abc import Callable
 
 from hopscope.configs import Experiment
+from hopscope.runs import Stop
 from hopscope.store import Store
+from hopscope.workers import Job, Report
+from hopscope.workers.job import do
 
 PATIENCE = 240.0
 """Seconds for what takes a few, on a machine that does much else."""
@@ -15,6 +18,27 @@ def until(true: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def changed(recipe: Experiment, **training: object) -> Experiment:
+    """The recipe with another training."""
+    fields = recipe.model_dump()
+    return Experiment.model_validate({**fields, "training": fields["training"] | training})
+
+
+def smallest(recipe: Experiment, **training: object) -> Experiment:
+    """The same with the smallest of models, for many steps."""
+    shape = {"layers": 1, "heads": 1, "d_model": 8}
+    return changed(
+        recipe.model_copy(update={"model": recipe.model.model_copy(update=shape)}), **training
+    )
+
+
+def stopped(job: Job) -> list[Report]:
+    """The reports of a job that somebody stops after one step."""
+    stop = Stop()
+    stop.ask("enough")
+    return do(job, stop=stop)
 
 
 def files(store: Store, recipe: Experiment) -> dict[str, bytes]:
