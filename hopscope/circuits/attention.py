@@ -46,7 +46,7 @@ def role_maps(adapter: Adapter | CallbackModel, exam: Exam) -> RoleMaps:
     """Attention averaged in role coordinates over the exam's examples, a few at a time."""
     exam = exam.on(adapter.device)
     each = FLOAT * AT_ONCE * adapter.heads * exam.length**2
-    size = max(1, budget.CALL_BYTES // each)
+    size = max(1, budget.times(adapter.device) * budget.CALL_BYTES // each)
     sums: list[Tensor] = []
     for start in range(0, len(exam), size):
         some = _sums(adapter, exam, slice(start, start + size))

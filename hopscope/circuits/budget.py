@@ -8,6 +8,7 @@ of the last three has a budget in bytes. Only a single ablation that needs more 
 from collections import OrderedDict
 from collections.abc import Hashable
 
+import torch
 from torch import Tensor
 
 from hopscope.configs import Task
@@ -21,6 +22,9 @@ STREAM_BYTES = 64 * 2**20
 DRAWN_BYTES = 64 * 2**20
 """The most bytes of drawn rows of attention that are kept."""
 
+PER_BUDGET = 4 * 2**30
+"""A GPU gets each budget once for so many bytes of its memory: small calls leave it idle."""
+
 FLOAT = 4
 """Bytes of one float32 number."""
 AT_ONCE = 3
@@ -30,6 +34,13 @@ WIDTHS = 12
 DRAWING, ROLES, PAIRS = 4, 64, 3
 """What drawing an example takes at most: copies of its numbers, bytes for each position, and for
 tokens bytes for each pair of positions; measured on three tasks."""
+
+
+def times(device: torch.device) -> int:
+    """How many times the budgets of a processor a device gets."""
+    if device.type != "cuda":
+        return 1
+    return max(1, torch.cuda.get_device_properties(device).total_memory // PER_BUDGET)
 
 
 class Kept:

@@ -75,7 +75,7 @@ class Painter:
         self.chain = exam.roles.chain
         self._spots: dict[tuple[Role | None, int], Spots] = {}
         self._kinds: dict[tuple[Role, int], Kinds] = {}
-        self._drawn = budget.Kept(budget.DRAWN_BYTES)
+        self._drawn = budget.Kept(budget.times(device) * budget.DRAWN_BYTES)
 
     def attention(
         self, mechanism: Mechanism, own: Float[Tensor, "batch read seq"]

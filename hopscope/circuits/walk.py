@@ -43,7 +43,7 @@ class Walk:
 
     def __init__(self, adapter: Adapter, exam: Exam, painter: Painter, read: int) -> None:
         self.adapter, self.exam, self.painter, self.read = adapter, exam, painter, read
-        self._streams = Kept(budget.STREAM_BYTES)
+        self._streams = Kept(budget.times(adapter.device) * budget.STREAM_BYTES)
         self._carried: list[Tensor] = []
         self._ask: Callable[[], None] = lambda: None
         self.at_once = 1
@@ -82,7 +82,7 @@ class Walk:
     def _at_once(self, x: Float[Tensor, "batch seq d_model"]) -> int:
         attention = self.adapter.heads * self.exam.length * x.nbytes // x.shape[-1]
         one = budget.AT_ONCE * attention + budget.WIDTHS * x.nbytes
-        return max(1, budget.CALL_BYTES // one)
+        return max(1, budget.times(x.device) * budget.CALL_BYTES // one)
 
     def _through(
         self, number: int, groups: list[Group], changes: list[list[Changes]]
