@@ -23,6 +23,9 @@ def test_a_run_is_found_by_any_unique_part_of_its_name(store: Store, tmp_path: P
     two = store.create(Experiment(task=Retrieval(hops=5)))
     assert store.find(one.name).name == one.name
     assert store.find(two.name[-6:]).name == two.name
+    with pytest.raises(RunMissing):  # it could be another run than was meant
+        store.remove(two.name[:-1])
+    assert store.names() == sorted([one.name, two.name])
     for words, text in (
         ("retrieval", "2 runs match 'retrieval'"),
         ("nothing", f"no run matches 'nothing'.*{one.name}"),

@@ -77,6 +77,23 @@ def test_files_without_a_column_a_row_or_their_bytes_are_damage(
         assert "\n" not in str(caught.value)
 
 
+def test_a_flipped_byte_is_damage_even_if_the_file_can_be_read(
+    store: Store, tiny: Experiment
+) -> None:
+    folder, steps = store.create(tiny), np.arange(1, 200, dtype=np.int32)
+    found = np.random.default_rng(0).random((199, 1, 2)).astype(np.float32)
+    name = METRICS.part_name(0, 1)
+    folder.commit({name: losses_file([loss_rows("train", tiny, steps, found)])})
+    whole = (folder.path / name).read_bytes()
+    for place in range(5, len(whole), len(whole) // 40):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1
+        (folder.path / name).write_bytes(flipped)
+        for read in (lambda: losses(folder, "train"), lambda: METRICS.merged(folder)):
+            with pytest.raises(RunDamaged):
+                read()
+
+
 def test_missing_losses_are_nan(store: Store, tiny: Experiment) -> None:
     folder = store.create(tiny)
     rows = loss_rows("train", tiny, np.arange(1, 3, dtype=np.int32), np.zeros((2, 1, 2), "f4"))
