@@ -25,7 +25,10 @@ from hopscope.errors import CircuitError
 Stream = Float[Tensor, "row seq d_model"]
 Brought = Float[Tensor, "row head seq d_head"]
 """What each head brings to each position: its attention times its values."""
-Weights = Float[Tensor, "row head query key"]
+Queries = Float[Tensor, "row head read d_head"]
+"""Queries of the last positions."""
+Weights = Float[Tensor, "row head read seq"]
+"""Attention from the last positions to all."""
 
 
 @runtime_checkable
@@ -168,7 +171,7 @@ class Projected:
     query: Brought
     key: Brought
     values: Brought
-    weigh: Callable[[Brought, Brought], Weights]
+    weigh: Callable[[Queries, Brought], Weights]
     """Queries of the last positions, all keys → attention: scale, mask, softmax and what else the
     model has there."""
 

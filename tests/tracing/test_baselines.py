@@ -10,6 +10,7 @@ import torch
 
 from hopscope.circuits import Adapter, CallbackModel, Circuit, adapter_of, budget, discover, exam_of
 from hopscope.circuits.carrying import Site
+from hopscope.circuits.engine import as_model
 from hopscope.configs import Discovery, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -175,9 +176,9 @@ def subject() -> Adapter:
 def by_hand(subject: Adapter, site: Site, *, places: bool) -> float:
     """One example and position after the other."""
     exam = exam_of(TASK, 12)
-    x = subject.enter(exam.inputs)
+    x = subject.embed(exam.inputs)
     for layer in range(subject.layers):
-        mixed = subject.look(layer, x, x.shape[1], range(subject.heads)) @ subject.values(layer, x)
+        mixed = as_model(layer, subject.project(layer, x))
         new = mixed.clone()
         for example in range(12) if layer == site.layer else ():
             for at in range(exam.length):
@@ -193,8 +194,8 @@ def by_hand(subject: Adapter, site: Site, *, places: bool) -> float:
                     for head in site.heads:
                         its = torch.stack([mixed[e, head, p] for e, p in alike]).mean(0)
                         new[example, head, at] = its
-        x = subject.write(layer, x, new)
-    return float(exam.marks(subject.leave(x)).mean())
+        x = subject.finish(layer, x, new)
+    return float(exam.marks(subject.unembed(x)).mean())
 
 
 @pytest.mark.parametrize("layer", [0, 1])

@@ -149,7 +149,7 @@ def whole(model: Transformer, streams: bool) -> CallbackModel:
 
     shape = (model.config.layers, model.config.heads)
     return CallbackModel(
-        forward, model, shape, model.interface.read, streams=handed if streams else None
+        forward, model, shape, answers=model.interface.read, streams=handed if streams else None
     )
 
 
@@ -228,7 +228,7 @@ def test_tokens_that_relations_lead_to_are_read() -> None:
         attention(0, torch.eye(3).expand(len(tokens), 1, 3, 3))
         return 9.0 * torch.nn.functional.one_hot(tokens, 3).float()
 
-    module = CallbackModel(forward, nn.Linear(1, 1), (1, 1), 1, streams=handed)
+    module = CallbackModel(forward, nn.Linear(1, 1), (1, 1), answers=1, streams=handed)
     found = contents(module, OwnTask(letters, roles=["letter"], guess=1.1), 200)
     assert found.symbols == ("itself", "before", "before ×2")
     shares = [[found.share("letter", name, layer) for name in found.symbols] for layer in (0, 1)]

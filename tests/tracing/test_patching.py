@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import CallbackModel, Dissected, EncoderAdapter, adapter_of
+from hopscope.circuits import CallbackModel, EncoderAdapter, adapter_of
 from hopscope.circuits.carrying import Cargo, Site
+from hopscope.circuits.engine import Additive, as_model
 from hopscope.circuits.parts import Estimate
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, NotLearned
@@ -39,7 +40,7 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> Pairs:
     return pairs_of(TASK, 5, 0)
 
 
-def encoder() -> Encoder:
+def encoder() -> EncoderAdapter:
     """A model from elsewhere, whose attention is far from even."""
     torch.manual_seed(3)
     layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", batch_first=True, norm_first=True)
@@ -50,29 +51,27 @@ def encoder() -> Encoder:
         leave.weight.mul_(4)
         for each in inside.layers:
             each.self_attn.in_proj_weight.mul_(3)  # type: ignore[operator, union-attr]
-    return EncoderAdapter(inside, enter=enter, leave=leave, causal=True)
+    return EncoderAdapter(inside, embed=enter, unembed=leave, causal=True)
 
 
 @pytest.fixture(params=["ours", "from elsewhere"])
-def subject(request: pytest.FixtureRequest, random_model: Transformer) -> Dissected:
+def subject(request: pytest.FixtureRequest, random_model: Transformer) -> Additive:
     return adapter_of(random_model) if request.param == "ours" else encoder()
 
 
-def onward(subject: Dissected, x: Tensor, layer: int) -> Tensor:
+def onward(subject: Additive, x: Tensor, layer: int) -> Tensor:
     """The stream behind a layer."""
-    pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
-    return subject.write(layer, x, pattern @ subject.values(layer, x))
+    return subject.finish(layer, x, as_model(layer, subject.project(layer, x)))
 
 
-def outputs(subject: Dissected, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
+def outputs(subject: Additive, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
     """The model from what enters its first layer on, with more brought in one layer."""
     for layer in range(subject.layers):
-        pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
-        mixed = pattern @ subject.values(layer, x)
+        mixed = as_model(layer, subject.project(layer, x))
         if added is not None and layer == added[0]:
             mixed = mixed + added[1]
-        x = subject.write(layer, x, mixed)
-    return subject.leave(x[:, -TASK.interface().read :])
+        x = subject.finish(layer, x, mixed)
+    return subject.unembed(x[:, -TASK.interface().read :])
 
 
 def distance(pairs: Pairs, answers: Tensor) -> Tensor:
@@ -82,18 +81,18 @@ def distance(pairs: Pairs, answers: Tensor) -> Tensor:
 
 
 def brought_more(
-    subject: Dissected, pairs: Pairs, symbol: str, at: tuple[int, int], wanted: Wanted
+    subject: Additive, pairs: Pairs, symbol: str, at: tuple[int, int], wanted: Wanted
 ) -> Tensor:
     """What the donor brings more to each position in a head [batch, seq, d_head], from where it is
     wanted.
     """
     (layer, head), exam, both = at, pairs.exam, []
     for inputs in (pairs.donors[symbol], exam.inputs):
-        x = subject.enter(inputs)
+        x = subject.embed(inputs)
         for number in range(layer):
             x = onward(subject, x, number)
-        pattern = subject.look(layer, x, x.shape[1], range(subject.heads))
-        both.append((pattern[:, head], subject.values(layer, x)[:, head]))
+        heads = subject.project(layer, x)
+        both.append((heads.weights()[:, head], heads.values[:, head]))
     (there, more), (here, less) = both
     found = torch.zeros_like(less)
     for example in range(len(exam)):
@@ -106,7 +105,7 @@ def brought_more(
     return found
 
 
-def changes(subject: Dissected, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
+def changes(subject: Additive, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
     """What the donor brings more along an arrow [batch, head, seq, d_head]."""
 
     def wanted(reader: Role, source: Role, same: bool) -> bool:
@@ -133,7 +132,7 @@ def at(pairs: Pairs, arrow: Arrow) -> tuple[int, ...]:
 
 
 @torch.no_grad()
-def test_gradients_are_what_small_patches_do(subject: Dissected, pairs: Pairs) -> None:
+def test_gradients_are_what_small_patches_do(subject: Additive, pairs: Pairs) -> None:
     """EAP-IG: the answers' slope along what an arrow brings more, at inputs between the two."""
     attribution = Attribution(subject, pairs)
     found = attribution.by_gradient(steps=2)
@@ -141,7 +140,7 @@ def test_gradients_are_what_small_patches_do(subject: Dissected, pairs: Pairs) -
     for arrow in some_arrows(attribution):
         for number, symbol in enumerate(pairs.donors):
             change, slopes = changes(subject, pairs, symbol, arrow), []
-            own, donor = (subject.enter(x) for x in (pairs.exam.inputs, pairs.donors[symbol]))
+            own, donor = (subject.embed(x) for x in (pairs.exam.inputs, pairs.donors[symbol]))
             for part in (0.25, 0.75):
                 x = own + part * (donor - own)
                 ends = [
@@ -157,12 +156,12 @@ def test_gradients_are_what_small_patches_do(subject: Dissected, pairs: Pairs) -
 
 @torch.no_grad()
 def test_what_goes_straight_to_the_output_and_what_is_patched(
-    subject: Dissected, pairs: Pairs
+    subject: Additive, pairs: Pairs
 ) -> None:
     attribution = Attribution(subject, pairs)
     arrows = some_arrows(attribution)
     direct, patched = attribution.direct(), attribution.patched(arrows)
-    own = subject.enter(pairs.exam.inputs)
+    own = subject.embed(pairs.exam.inputs)
     plain = distance(pairs, outputs(subject, own))
     end = own
     for layer in range(subject.layers):
@@ -174,7 +173,7 @@ def test_what_goes_straight_to_the_output_and_what_is_patched(
             wanted = moved / (2 * attribution.sure)
             assert torch.allclose(patched[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
             more = subject.added(arrow.layer, change) - subject.added(arrow.layer, 0 * change)
-            read = subject.leave((end + more)[:, -TASK.interface().read :])
+            read = subject.unembed((end + more)[:, -TASK.interface().read :])
             wanted = (distance(pairs, read) - plain) / (2 * attribution.sure)
             assert torch.allclose(direct[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
     assert direct.abs().max() > 0.01

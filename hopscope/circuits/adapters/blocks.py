@@ -13,6 +13,7 @@ from hopscope.circuits.engine import (
     Brought,
     Heads,
     Projected,
+    Queries,
     Stream,
     Weights,
     as_model,
@@ -26,6 +27,9 @@ from hopscope.errors import CircuitError
 BlockAttend = Callable[..., Brought]
 """`attend(query, key, value, mask=None, scale=None)`, each [row, head, position, d_head], in the
 place of `scaled_dot_product_attention`; returns what each head brings."""
+
+Shared = Float[Tensor, "row group seq d_head"]
+"""Keys or values, which groups of heads may share."""
 
 PARITY = 1e-3
 """How far, of the largest output, an adapter may be from its model in float32."""
@@ -89,8 +93,8 @@ class BlockAdapter:
 
         def stop(
             query: Brought,
-            key: Brought,
-            value: Brought,
+            key: Shared,
+            value: Shared,
             mask: Tensor | None = None,
             scale: float | None = None,
         ) -> Brought:
@@ -132,7 +136,7 @@ class BlockAdapter:
 
 def projected(
     x: Stream,
-    qkv: tuple[Brought, Brought, Brought],
+    qkv: tuple[Brought, Shared, Shared],
     mask: Tensor | None,
     scale: float | None,
     *,
@@ -144,14 +148,14 @@ def projected(
     return Projected(x, query, key, value, partial(softmax, mask=mask, scale=scale, causal=causal))
 
 
-def shared_by(query: Brought, part: Brought) -> Brought:
+def shared_by(query: Brought, part: Shared) -> Brought:
     """Keys or values for every head: groups of heads may share them."""
     groups = query.shape[1] // max(1, part.shape[1])
     return part.repeat_interleave(groups, 1) if groups > 1 else part
 
 
 def softmax(
-    query: Brought,
+    query: Queries,
     key: Brought,
     *,
     mask: Tensor | None = None,

@@ -18,10 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
-from hopscope.circuits.adapters.blocks import Projecting, prove, shared_by
+from hopscope.circuits.adapters.blocks import Projecting, Shared, prove, shared_by
 from hopscope.circuits.engine import (
     Brought,
     Projected,
+    Queries,
     Stream,
     Weights,
     device_of,
@@ -34,14 +35,15 @@ NAME = "hopscope"
 KEPT = 64
 """Lengths of sequences for which is kept what the model hands to its layers."""
 
-_ATTEND: ContextVar[Callable[[Projected], Brought]] = ContextVar("attend")
+_ATTEND: ContextVar[Callable[..., Brought]] = ContextVar("attend")
+"""Takes queries, keys, values, and the way from the first two to attention."""
 
 
 def _attention(  # noqa: PLR0913, PLR0917
     _module: Any,
     query: Brought,
-    key: Brought,
-    value: Brought,
+    key: Shared,
+    value: Shared,
     attention_mask: Tensor | None,
     scaling: float | None = None,
     softcap: float | None = None,
@@ -52,7 +54,7 @@ def _attention(  # noqa: PLR0913, PLR0917
     key, value = shared_by(query, key), shared_by(query, value)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     weigh = _Weigh(scale, attention_mask, softcap, s_aux)
-    brought = _ATTEND.get()(Projected(query.new_empty(0), query, key, value, weigh))
+    brought = _ATTEND.get()(query, key, value, weigh)
     return brought.transpose(1, 2).contiguous(), None
 
 
@@ -64,7 +66,7 @@ class _Weigh:
     ) -> None:
         self.scale, self.mask, self.cap, self.sinks = scale, mask, cap, sinks
 
-    def __call__(self, query: Brought, key: Brought) -> Weights:
+    def __call__(self, query: Queries, key: Brought) -> Weights:
         scores = query.float() @ key.float().mT * self.scale
         if self.cap is not None:
             scores = torch.tanh(scores / self.cap) * self.cap
@@ -133,8 +135,8 @@ class DecoderAdapter:
     def project(self, layer: int, x: Stream) -> Projected:
         """Run a layer up to its attention."""
 
-        def stop(heads: Projected) -> Brought:
-            raise Projecting(Projected(x, heads.query, heads.key, heads.values, heads.weigh))
+        def stop(query: Brought, key: Brought, value: Brought, weigh: "_Weigh") -> Brought:
+            raise Projecting(Projected(x, query, key, value, weigh))
 
         try:
             self._run(layer, x, stop)
@@ -146,14 +148,14 @@ class DecoderAdapter:
         """Many positions of few rows are laid out as many rows: a layer takes each on its own."""
         most = max(self._longest, 1)
         if x.shape[1] <= most:
-            return self._run(layer, x, lambda _: brought)
+            return self._run(layer, x, lambda *_: brought)
         rows, seq = x.shape[:2]
         missing = -seq % most
         padded = torch.cat([x, x.new_zeros(rows, missing, x.shape[2])], 1)
         shape = (rows * (padded.shape[1] // most), most)
         more = brought.new_zeros(*brought.shape[:2], missing, brought.shape[3])
         laid = torch.cat([brought, more], 2).transpose(1, 2).reshape(*shape, *brought.shape[1:4:2])
-        out = self._run(layer, padded.reshape(*shape, -1), lambda _: laid.transpose(1, 2))
+        out = self._run(layer, padded.reshape(*shape, -1), lambda *_: laid.transpose(1, 2))
         return out.reshape(*padded.shape)[:, :seq]
 
     def added(self, layer: int, brought: Brought) -> Stream:
@@ -163,7 +165,7 @@ class DecoderAdapter:
         try:
             width = self._embedded(torch.zeros(1, 1, dtype=torch.long, device=self.device))
             x = brought.new_zeros(len(brought), brought.shape[2], width.shape[-1])
-            self._run(layer, x, lambda _: brought)
+            self._run(layer, x, lambda *_: brought)
         finally:
             hook.remove()
         return found[0]
@@ -188,7 +190,7 @@ class DecoderAdapter:
     def digest(self) -> str:
         return weights_digest(self.model)
 
-    def _run(self, layer: int, x: Stream, attend: Callable[[Projected], Brought]) -> Stream:
+    def _run(self, layer: int, x: Stream, attend: Callable[..., Brought]) -> Stream:
         """A layer of the model, with what the model hands to it for sequences of this length."""
         arguments, named = self._handed(x.shape[1])[layer]
         token = _ATTEND.set(attend)
