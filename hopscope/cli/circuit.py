@@ -106,7 +106,7 @@ def _write(
         draw(chosen, path, lambda: circuit_figure(found, of=title))
         return
     check_files(path)
-    from hopscope.circuits import exam_of, adapter_of
+    from hopscope.circuits import adapter_of, exam_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
 
     if kind == "json":

@@ -75,7 +75,7 @@ class EmergenceArguments(FoundArguments, JsonArguments, FigureArguments):
 
 def maps(chosen: MapsArguments) -> int:
     examined = chosen.study()
-    from hopscope.circuits import exam_of, adapter_of
+    from hopscope.circuits import adapter_of, exam_of
     from hopscope.circuits.export import circuitsvis
     from hopscope.report.maps import example_figure, role_maps_figure
     from hopscope.report.names import model_title

@@ -121,7 +121,7 @@ class Trained:
 
     def ablator(self, step: int, examples: int, sample: int) -> "Ablator":
         """What measures ablations of the model on these examples."""
-        from hopscope.circuits import Ablator, exam_of, adapter_of
+        from hopscope.circuits import Ablator, adapter_of, exam_of
         from hopscope.training.device import check_examples
 
         check_examples(self.recipe, examples)

@@ -2,7 +2,7 @@
 
 import torch
 
-from hopscope.circuits import Ablation, Ablator, exam_of, adapter_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
 from hopscope.configs import Task
 from hopscope.models import Transformer
 from hopscope.papers.musat.measure_runs import fields_of, loss_rows, rounded

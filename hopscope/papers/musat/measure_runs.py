@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from hopscope.circuits import Ablation, Ablator, Circuit, discover, exam_of, adapter_of
+from hopscope.circuits import Ablation, Ablator, Circuit, adapter_of, discover, exam_of
 from hopscope.circuits.mechanism import UNIFORM, Mechanism
 from hopscope.circuits.parts import Part
 from hopscope.circuits.tracking import emergence
